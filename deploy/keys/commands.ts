@@ -1,0 +1,149 @@
+import { randomBytes } from "node:crypto";
+import { parseArgs } from "node:util";
+import type { KeysFile, SigningAlgorithm } from "@agent-relay/shared/contract/keys-file.ts";
+import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
+import { editKeys, readKeys } from "./store.ts";
+import { USAGE } from "./usage.ts";
+
+const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
+
+/** The command line was not understood. */
+export class UsageFault extends Error {}
+
+/**
+ * Carries out one command of `npm run keys`.
+ * @param file the keys file when the command line names none.
+ * @returns the text to print.
+ * @throws {UsageFault | Error} with what to do about it; the keys file is then as it was.
+ */
+export async function runKeysCommand(args: string[], file: string): Promise<string> {
+  const { values, positionals } = parseCommandLine(args);
+  const [command, ...rest] = positionals;
+  if (values.help === true || command === undefined) return USAGE;
+
+  const keysFile = values.file ?? file;
+  if (command === "revoke") return await revoke(keysFile, rest);
+  if (rest.length > 0) throw new UsageFault(`${command} takes no further words.`);
+  if (command === "list") return describe(await readKeys(keysFile), Date.now());
+  if (command === "new") return await addSigningKey(keysFile, termsOf(values), algorithmOf(values.alg));
+  if (command === "new-api-key") return await addApiKey(keysFile, termsOf(values));
+  throw new UsageFault(`There is no command ${command}.`);
+}
+
+function parseCommandLine(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        agent: { type: "string", multiple: true },
+        alg: { type: "string" },
+        "key-id": { type: "string" },
+        "expires-at": { type: "string" },
+        file: { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    throw new UsageFault((error as Error).message);
+  }
+}
+
+type Options = ReturnType<typeof parseCommandLine>["values"];
+
+function termsOf(options: Options): KeyTerms {
+  const [first] = options.agent ?? [];
+  if (first === undefined) throw new UsageFault("Say which agent the key is for: --agent agent://<name>.");
+  const expiresAt = options["expires-at"];
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()) {
+    throw new UsageFault("--expires-at lies in the past.");
+  }
+  return { id: options["key-id"] ?? nameFor(first), agents: [...new Set(options.agent)], expiresAt };
+}
+
+function algorithmOf(name = "ed25519"): SigningAlgorithm {
+  const algorithm = ALGORITHMS.find((candidate) => candidate === name);
+  if (algorithm === undefined) throw new UsageFault(`--alg is one of ${ALGORITHMS.join(", ")}.`);
+  return algorithm;
+}
+
+/** `alice-3f9a1c` for `agent://alice`: random, so that the name of a revoked key never comes back. */
+function nameFor(agent: string): string {
+  const name = agent.replace(/^agent:\/\//, "").replace(/\.\*$/, "");
+  return `${name}-${randomBytes(3).toString("hex")}`;
+}
+
+async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<string> {
+  const { record, secrets } = alg === "ed25519" ? newEd25519(terms) : newHmac(terms);
+  await editKeys(file, (keys) => {
+    refuseTaken(keys, terms.id);
+    return { ...keys, signing_keys: [...keys.signing_keys, record] };
+  });
+  return describeNew(`Signing key ${terms.id} (${alg})`, terms, secrets);
+}
+
+function newEd25519(terms: KeyTerms) {
+  const { record, privateKey, privateKeyPem } = makeEd25519Key(terms);
+  return { record, secrets: `private key (base64url seed): ${privateKey}\n\n${privateKeyPem}` };
+}
+
+function newHmac(terms: KeyTerms) {
+  const { record, secret } = makeHmacKey(terms);
+  return { record, secrets: `secret (base64url): ${secret}\n` };
+}
+
+async function addApiKey(file: string, terms: KeyTerms): Promise<string> {
+  const { record, apiKey } = makeApiKey(terms);
+  await editKeys(file, (keys) => {
+    refuseTaken(keys, terms.id);
+    return { ...keys, api_keys: [...keys.api_keys, record] };
+  });
+  return describeNew(`API key ${terms.id}`, terms, `x-api-key: ${apiKey}\n`);
+}
+
+async function revoke(file: string, ids: string[]): Promise<string> {
+  const [id] = ids;
+  if (id === undefined || ids.length > 1) throw new UsageFault("revoke takes one key id; list shows them.");
+  await editKeys(file, (keys) => {
+    if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
+    return {
+      api_keys: keys.api_keys.filter((key) => key.id !== id),
+      signing_keys: keys.signing_keys.filter((key) => key.key_id !== id),
+    };
+  });
+  return `Revoked ${id}. A running relay refuses it within 5 seconds.\n`;
+}
+
+function refuseTaken(keys: KeysFile, id: string): void {
+  if (idsOf(keys).includes(id)) throw new Error(`There is a key ${id} already; choose another --key-id.`);
+}
+
+function idsOf(keys: KeysFile): string[] {
+  return [...keys.api_keys.map((key) => key.id), ...keys.signing_keys.map((key) => key.key_id)];
+}
+
+function describeNew(title: string, terms: KeyTerms, secrets: string): string {
+  return `${title} for ${terms.agents.join(", ")}, until ${terms.expiresAt ?? "revoked"}.
+Shown this once; hand it to the agent:
+
+${secrets}`;
+}
+
+/** Every key in a line, without secrets. */
+function describe(keys: KeysFile, now: number): string {
+  const rows = [
+    ...keys.api_keys.map((key) => ({ ...key, alg: "api-key" })),
+    ...keys.signing_keys.map((key) => ({ ...key, id: key.key_id })),
+  ].map((key) => [key.id, key.alg, key.agents.join(" "), validity(key.not_before, key.expires_at, now)]);
+  if (rows.length === 0) return "No keys yet.\n";
+
+  const table = [["ID", "KIND", "AGENTS", "VALID"], ...rows];
+  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  return table.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ")}\n`).join("");
+}
+
+function validity(notBefore: string | undefined, expiresAt: string | undefined, now: number): string {
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= now) return `expired ${expiresAt}`;
+  if (notBefore !== undefined && Date.parse(notBefore) > now) return `from ${notBefore}`;
+  return expiresAt === undefined ? "until revoked" : `until ${expiresAt}`;
+}

@@ -1,0 +1,84 @@
+import { open, readFile, realpath, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { KeysFile } from "@agent-relay/shared/contract/keys-file.ts";
+import { KeyRing } from "@agent-relay/shared/signing/key-ring.ts";
+import { z } from "zod";
+import { withLock } from "../local/lock-file.mjs";
+
+const PATIENCE_MS = 10_000;
+
+/**
+ * Reads and validates a keys file.
+ * @throws {Error} when there is none, or when it does not validate.
+ */
+export async function readKeys(file: string): Promise<KeysFile> {
+  const text = await textOf(file);
+  if (text === undefined) throw new Error(`There is no keys file at ${file}.`);
+  return parse(text, file);
+}
+
+/**
+ * Changes a keys file, or makes it. Edits of several processes follow one another, and a reader sees the whole file
+ * before or after, never between: the new text is on disk before it takes the old one's name. Mode 0600.
+ * @throws {Error} when the file does not validate, before or after the change; it is left as it was.
+ */
+export async function editKeys(file: string, change: (keys: KeysFile) => KeysFile): Promise<void> {
+  const target = await realpath(file).catch(() => file);
+  await withLock(`${target}.lock`, PATIENCE_MS, async () => {
+    const text = await textOf(target);
+    const keys = text === undefined ? { api_keys: [], signing_keys: [] } : parse(text, target);
+    await replaceFile(target, `${JSON.stringify(validate(change(keys), target), null, 2)}\n`);
+  });
+}
+
+/** Puts a private file in place, whole or not at all; it outlives a power cut. Mode 0600. */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${process.pid}.tmp`;
+  await rm(temporary, { force: true });
+  try {
+    await using handle = await open(temporary, "wx", 0o600);
+    await handle.writeFile(text);
+    await handle.sync();
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await using folder = await open(dirname(file), "r");
+  await folder.sync();
+}
+
+async function textOf(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function parse(text: string, file: string): KeysFile {
+  try {
+    return validate(JSON.parse(text), file);
+  } catch (error) {
+    // The parser's own message quotes the text, secrets included.
+    if (error instanceof SyntaxError) throw new Error(`${file} is not JSON; it is left as it is.`);
+    throw error;
+  }
+}
+
+/** What passes here is what a relay accepts. */
+function validate(value: unknown, file: string): KeysFile {
+  const result = KeysFile.safeParse(value);
+  if (!result.success) throw invalid(file, z.prettifyError(result.error));
+  try {
+    KeyRing.from(result.data);
+  } catch (error) {
+    throw invalid(file, (error as Error).message);
+  }
+  return result.data;
+}
+
+function invalid(file: string, faults: string): Error {
+  return new Error(`${file} would not be a valid keys file; it is left as it is.\n${faults}`);
+}

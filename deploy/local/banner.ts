@@ -1,0 +1,43 @@
+/** What `npm start` tells the person in front of it. */
+export interface Started {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  /** Full address of the websocket, path included. */
+  readonly websocketUrl: string;
+  /** The development API key of agent://alice; undefined when the keys come from RELAY_KEYS_FILE. */
+  readonly apiKey: string | undefined;
+  /** The command that listens as agent://bob. */
+  readonly listenCommand: string;
+}
+
+const MESSAGE = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bob."}';
+
+/** The text printed once everything is served: addresses, and a first message that works when pasted. */
+export function banner(started: Started): string {
+  const sending = started.apiKey === undefined ? HOW_TO_GET_KEYS : firstMessage(started, started.apiKey);
+  return `
+Agent Relay is up.
+
+  HTTP       ${started.baseUrl}
+  websocket  ${started.websocketUrl}
+
+${sending}
+Ctrl-C stops it.
+`;
+}
+
+const HOW_TO_GET_KEYS = `Keys come from RELAY_KEYS_FILE. A new one:
+
+  npm run keys -- new-api-key --agent agent://<name>
+`;
+
+function firstMessage(started: Started, apiKey: string): string {
+  return `Listen as agent://bob, in another terminal:
+
+  ${started.listenCommand}
+
+Send him a message as agent://alice, with her development API key ${apiKey}:
+
+  curl -sS ${started.baseUrl}/v1/messages/send -H 'content-type: application/json' -H 'x-api-key: ${apiKey}' -d '${MESSAGE}'
+`;
+}

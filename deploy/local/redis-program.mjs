@@ -1,0 +1,46 @@
+import { spawnSync } from "node:child_process";
+import { onPath } from "./programs.mjs";
+
+/** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
+const OLDEST_MAJOR = 7;
+const PROGRAMS = ["redis-server", "valkey-server"];
+
+/**
+ * Path of the first Redis or Valkey server on the PATH that is new enough.
+ *
+ * @param {string} [path] the PATH to search
+ * @returns {string}
+ * @throws {Error} one line that says what is wrong and what to run
+ */
+export function redisProgram(path = process.env.PATH ?? "") {
+  const found = PROGRAMS.map((name) => onPath(name, path)).filter((program) => program !== undefined);
+  if (found.length === 0) throw new Error(`No redis-server or valkey-server on the PATH. ${howToInstall(path)}`);
+
+  const newEnough = found.find((program) => majorVersion(versionBanner(program)) >= OLDEST_MAJOR);
+  if (newEnough === undefined) {
+    throw new Error(
+      `${found[0]} is older than Redis ${OLDEST_MAJOR}.0, which sharded pub/sub needs: install a newer one.`,
+    );
+  }
+  return newEnough;
+}
+
+/**
+ * Major version in what `redis-server --version` prints ("Redis server v=7.0.15 sha=…"); 0 when it says none.
+ *
+ * @param {string} banner
+ */
+export function majorVersion(banner) {
+  return Number(/\bv=(\d+)\./.exec(banner)?.[1] ?? 0);
+}
+
+function versionBanner(program) {
+  return spawnSync(program, ["--version"], { encoding: "utf8" }).stdout ?? "";
+}
+
+/** One line, for this kind of machine. */
+function howToInstall(path) {
+  if (onPath("apt-get", path)) return "Run: sudo apt-get install -y --no-install-recommends redis-server";
+  if (onPath("brew", path)) return "Run: brew install redis";
+  return `Install Redis ${OLDEST_MAJOR}.0 or newer.`;
+}

@@ -1,0 +1,14 @@
+export default {
+  testEnvironment: "node",
+  testMatch: ["<rootDir>/{shared,services,deploy,test}/**/*.test.ts"],
+  extensionsToTreatAsEsm: [".ts"],
+  transform: {
+    "^.+\\.ts$": [
+      "@swc/jest",
+      { jsc: { target: "es2024", parser: { syntax: "typescript" } }, module: { type: "es6" } },
+    ],
+  },
+  reporters: ["default", "<rootDir>/test/support/closing-line.mjs"],
+  testTimeout: 20_000,
+  maxWorkers: 2,
+};

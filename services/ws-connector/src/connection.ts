@@ -1,0 +1,150 @@
+import type { Duplex } from "node:stream";
+import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
+import { CONNECTION_LIMITS } from "@agent-relay/shared/contract/limits.ts";
+import type WebSocket from "ws";
+import { helloFrame } from "./frames.ts";
+import { Outbox } from "./outbox.ts";
+import { Ownership } from "./ownership.ts";
+import { TokenBucket } from "./token-bucket.ts";
+
+export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
+
+/** How long a close may take before the socket is cut. */
+const CLOSE_GRACE_MS = 1000;
+
+export interface ConnectionOptions {
+  readonly id: string;
+  readonly socket: WebSocket;
+  /** The stream under the socket. */
+  readonly stream: Duplex;
+  readonly envelopesPerSecond: number;
+  readonly outboxBytes: number;
+}
+
+/** What a connection tells its owner. */
+export interface ConnectionEvents {
+  readonly text: (text: string) => void;
+  /** The end is decided: nothing is taken in or delivered any more. */
+  readonly closing: () => void;
+  /** The socket is gone. */
+  readonly closed: () => void;
+}
+
+/**
+ * One websocket: its frames, its limits, its end. Knows the socket, not Redis.
+ * Source: protocol, section 6.
+ */
+export class Connection {
+  readonly id: string;
+  readonly agents: Ownership;
+  readonly #socket: WebSocket;
+  readonly #outbox: Outbox;
+  readonly #bucket: TokenBucket;
+  readonly #registerTimer: NodeJS.Timeout;
+  #refusalsInARow = 0;
+  #unansweredPings = 0;
+  #closing = false;
+  #events: ConnectionEvents | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.id = options.id;
+    this.agents = new Ownership(options.id);
+    this.#socket = options.socket;
+    this.#outbox = new Outbox({
+      socket: options.socket,
+      stream: options.stream,
+      maxBytes: options.outboxBytes,
+      overflow: () => this.close(CLOSE_CODES.slowConsumer),
+    });
+    const { envelopesPerSecond } = options;
+    const burst = envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds;
+    this.#bucket = new TokenBucket(envelopesPerSecond, burst, performance.now());
+    this.#registerTimer = setTimeout(() => this.close(CLOSE_CODES.policy), CONNECTION_LIMITS.registerWithinMs);
+  }
+
+  /** True from the moment that a close is decided; nothing is sent or taken in after it. */
+  get isClosing(): boolean {
+    return this.#closing || this.#socket.readyState !== this.#socket.OPEN;
+  }
+
+  open(events: ConnectionEvents): void {
+    this.#events = events;
+    const socket = this.#socket;
+    socket.on("message", (data: Buffer, isBinary: boolean) => {
+      this.#unansweredPings = 0;
+      if (isBinary) this.close(CLOSE_CODES.binaryFrame);
+      else if (!this.isClosing) events.text(data.toString());
+    });
+    socket.on("pong", () => {
+      this.#unansweredPings = 0;
+    });
+    // Each ping costs a pong: a flood of them draws on the same allowance as envelopes.
+    socket.on("ping", () => {
+      if (this.takeToken() > 0) this.close(CLOSE_CODES.policy);
+    });
+    // ws closes the socket with the code that RFC 6455 asks for; the event must have a listener.
+    socket.on("error", () => {});
+    socket.once("close", () => {
+      this.#end();
+      events.closed();
+    });
+    this.send(helloFrame(this.id, Date.now()));
+  }
+
+  /** False when it could not be taken: the connection is closing. */
+  send(text: string): boolean {
+    return !this.#closing && this.#outbox.send(text);
+  }
+
+  /** Takes one envelope's allowance. Returns 0, or the ms until there is one. */
+  takeToken(): number {
+    return this.#bucket.take(performance.now());
+  }
+
+  /** A verified envelope came in, whatever became of it. */
+  noteValid(): void {
+    this.#refusalsInARow = 0;
+    clearTimeout(this.#registerTimer);
+  }
+
+  /** An envelope was refused; so many in a row end the connection. */
+  noteRefusal(): void {
+    this.#refusalsInARow += 1;
+    if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.close(CLOSE_CODES.policy);
+  }
+
+  /** Stops reading while too much of this connection is under way; what the client sends waits in its own kernel. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Asks whether the client is there; one that left two pings unanswered is cut off. */
+  ping(): void {
+    if (this.isClosing) return;
+    if (this.#unansweredPings >= CONNECTION_LIMITS.maxUnansweredPings) {
+      this.close(CLOSE_CODES.slowConsumer);
+      return;
+    }
+    this.#unansweredPings += 1;
+    this.#socket.ping();
+  }
+
+  close({ code, reason }: CloseCode): void {
+    if (this.#closing) return;
+    this.#end();
+    this.#socket.resume();
+    this.#socket.close(code, reason);
+    setTimeout(() => this.#socket.terminate(), CLOSE_GRACE_MS).unref();
+  }
+
+  #end(): void {
+    if (this.#closing) return;
+    this.#closing = true;
+    clearTimeout(this.#registerTimer);
+    this.#events?.closing();
+  }
+}

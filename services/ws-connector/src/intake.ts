@@ -1,0 +1,185 @@
+import type { ErrorCode } from "@agent-relay/shared/contract/errors.ts";
+import { CONNECTION_LIMITS, HTTP_LIMITS } from "@agent-relay/shared/contract/limits.ts";
+import { decode } from "@agent-relay/shared/intake/decode.ts";
+import { isRefusal, type Refusal, refuse } from "@agent-relay/shared/intake/refusal.ts";
+import { inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
+import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
+import type { Acceptance, AcceptanceItem, AcceptanceRefusal } from "@agent-relay/shared/window/acceptance.ts";
+import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
+import type { Connection } from "./connection.ts";
+import { deliveryAck, errorFrame, type ErrorDetails } from "./frames.ts";
+import { Lane } from "./lane.ts";
+import type { Registrar } from "./registrar.ts";
+
+/** Envelopes of one connection under way at once; beyond that its socket is not read. */
+const MAX_UNDER_WAY = 256;
+
+interface Decision {
+  readonly of: VerifiedEnvelope;
+  outcome: Acceptance | null | undefined;
+}
+
+/** What intake works with, the same for all connections of the pod. */
+export interface IntakeDependencies {
+  readonly keys: KeyStore;
+  readonly acceptor: Acceptor;
+  readonly registrar: Registrar;
+}
+
+/**
+ * Intake of one connection: rate → decode … authority (the shared steps) → ownership → acceptance → ack.
+ * What finishes after its connection closed is discarded. Source: protocol, section 6.
+ */
+export class Intake {
+  readonly #connection: Connection;
+  readonly #keys: KeyStore;
+  readonly #acceptor: Acceptor;
+  readonly #registrar: Registrar;
+  readonly #lane: Lane;
+  #accepting = 0;
+  #paused = false;
+  /** The decision at the head of the lane; its outcome is undefined until the session's partition has answered. */
+  #decision: Decision | undefined;
+
+  constructor(connection: Connection, { keys, acceptor, registrar }: IntakeDependencies) {
+    this.#connection = connection;
+    this.#keys = keys;
+    this.#acceptor = acceptor;
+    this.#registrar = registrar;
+    this.#lane = new Lane((result) => this.#take(result));
+  }
+
+  /** Takes in one text frame. */
+  receive(text: string): void {
+    const retryAfterMs = this.#connection.takeToken();
+    if (retryAfterMs > 0) {
+      this.#limit(text, retryAfterMs);
+      return;
+    }
+    this.#lane.push(inspect(text, this.#keys.ring, Date.now()));
+    this.#regulate();
+  }
+
+  /** Goes on with what waited for an answer. */
+  #proceed(): void {
+    this.#lane.drain();
+    this.#regulate();
+  }
+
+  /** Handles the head of the lane; false while it must wait. */
+  #take(result: Refusal | VerifiedEnvelope): boolean {
+    if (this.#connection.isClosing) return true;
+    if (isRefusal(result)) {
+      this.#refuse(result.code, { envelopeId: result.envelopeId, detail: detailOf(result) });
+      return true;
+    }
+    if (result.kind === "register" || result.kind === "heartbeat") return this.#takePresence(result);
+    return this.#takePublication(result);
+  }
+
+  #takePresence(verified: VerifiedEnvelope): boolean {
+    const { envelope } = verified;
+    const { agents } = this.#connection;
+    if (agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
+      const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
+      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail });
+      return true;
+    }
+    agents.begin(envelope.from);
+    this.#accept(verified, (acceptance) => {
+      const unanswered = this.#registrar.settle(this.#connection, verified, acceptance);
+      if (unanswered !== null) this.#answer(verified, unanswered);
+      this.#proceed();
+    });
+    return true;
+  }
+
+  #takePublication(verified: VerifiedEnvelope): boolean {
+    const { envelope, kind } = verified;
+    const { agents } = this.#connection;
+    if (!agents.owns(envelope.from)) {
+      if (agents.isUnderWay(envelope.from)) return false;
+      this.#refuse("not_registered", { envelopeId: envelope.id });
+      return true;
+    }
+    if (kind === "session_decision" && !this.#isDecided(verified)) return false;
+    const refused = this.#decision?.outcome ?? null;
+    this.#decision = undefined;
+    if (refused !== null) this.#answer(verified, refused);
+    else this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
+    return true;
+  }
+
+  /** The session's partition decides first; the lane waits, so that nothing overtakes the decision. */
+  #isDecided(verified: VerifiedEnvelope): boolean {
+    if (this.#decision?.of === verified) return this.#decision.outcome !== undefined;
+    const decision: Decision = { of: verified, outcome: undefined };
+    this.#decision = decision;
+    void this.#acceptor.decide(verified.envelope).then((outcome) => {
+      decision.outcome = outcome;
+      this.#proceed();
+    });
+    return false;
+  }
+
+  #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void): void {
+    this.#accepting += 1;
+    const item: AcceptanceItem = {
+      envelope: verified.envelope,
+      kind: verified.kind,
+      text: verified.text,
+      origin: "websocket",
+      connection: this.#connection.id,
+      abandoned: () => this.#connection.isClosing,
+      done: (acceptance) => {
+        this.#accepting -= 1;
+        done(acceptance);
+        this.#regulate();
+      },
+    };
+    this.#acceptor.accept(item);
+  }
+
+  #answer({ envelope }: VerifiedEnvelope, acceptance: Acceptance): void {
+    if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
+      this.#connection.noteValid();
+      if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance));
+    } else if (acceptance.outcome === "unavailable") {
+      this.#connection.noteValid();
+      const retryAfterMs = HTTP_LIMITS.unavailableRetryAfterMs;
+      this.#connection.send(errorFrame("unavailable", { envelopeId: envelope.id, retryAfterMs }));
+    } else if (isWebsocketRefusal(acceptance.outcome)) {
+      this.#refuse(acceptance.outcome, { envelopeId: envelope.id });
+    }
+  }
+
+  #refuse(code: ErrorCode, details: ErrorDetails): void {
+    const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
+    this.#connection.send(errorFrame(code, { ...details, ...serverTime }));
+    this.#connection.noteRefusal();
+  }
+
+  /** Over the rate the frame is read for its id only. A limit is no refusal: the envelope may come again. */
+  #limit(text: string, retryAfterMs: number): void {
+    const decoded = decode(text);
+    const { envelopeId } = isRefusal(decoded) ? {} : refuse("rate_limited", decoded.value);
+    this.#connection.send(errorFrame("rate_limited", { envelopeId, retryAfterMs }));
+  }
+
+  #regulate(): void {
+    const isFull = this.#lane.length + this.#accepting > MAX_UNDER_WAY;
+    if (isFull === this.#paused) return;
+    this.#paused = isFull;
+    if (isFull) this.#connection.pause();
+    else this.#connection.resume();
+  }
+}
+
+function isWebsocketRefusal(outcome: AcceptanceRefusal | "replayed"): outcome is Extract<AcceptanceRefusal, ErrorCode> {
+  return outcome !== "abandoned" && outcome !== "replayed" && outcome !== "reused";
+}
+
+function detailOf({ detail, errors }: Refusal): string | undefined {
+  const fields = errors?.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  return [detail, fields].filter((text) => text !== undefined).join(" ") || undefined;
+}

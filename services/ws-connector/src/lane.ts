@@ -1,0 +1,48 @@
+import { isRefusal, type Refusal } from "@agent-relay/shared/intake/refusal.ts";
+import { type Candidate, type VerifiedEnvelope, verifyCandidate } from "@agent-relay/shared/intake/steps.ts";
+
+interface Slot {
+  result: Refusal | VerifiedEnvelope | undefined;
+}
+
+/**
+ * The envelopes of one connection between signature and acceptance, in the order they came: signatures are checked side
+ * by side, but what they let through goes on in order. Source: protocol, section 6, "Order".
+ */
+export class Lane {
+  readonly #slots: Slot[] = [];
+  readonly #take: (result: Refusal | VerifiedEnvelope) => boolean;
+  #draining = false;
+
+  /** @param take handles the head of the lane; false keeps it there until the next `drain`. */
+  constructor(take: (result: Refusal | VerifiedEnvelope) => boolean) {
+    this.#take = take;
+  }
+
+  get length(): number {
+    return this.#slots.length;
+  }
+
+  push(candidate: Refusal | Candidate): void {
+    const slot: Slot = { result: undefined };
+    this.#slots.push(slot);
+    const settle = (result: Refusal | VerifiedEnvelope) => {
+      slot.result = result;
+      this.drain();
+    };
+    if (isRefusal(candidate)) settle(candidate);
+    else verifyCandidate(candidate, settle);
+  }
+
+  /** Hands on what stands ready at the head. */
+  drain(): void {
+    if (this.#draining) return;
+    this.#draining = true;
+    let head = this.#slots[0]?.result;
+    while (head !== undefined && this.#take(head)) {
+      this.#slots.shift();
+      head = this.#slots[0]?.result;
+    }
+    this.#draining = false;
+  }
+}

@@ -1,0 +1,87 @@
+import type { Route } from "@agent-relay/shared/window/routes.ts";
+
+interface Owned {
+  readonly epoch: number;
+  /** The key that the last register or heartbeat was signed with. */
+  readonly keyId: string;
+}
+
+/**
+ * The agents that one connection owns. A takeover by another connection may overtake the answer to a register of this
+ * one, so it is judged only when no register is under way: by the epoch, which rises with each takeover.
+ */
+export class Ownership {
+  readonly #connection: string;
+  readonly #owned = new Map<string, Owned>();
+  readonly #underWay = new Map<string, number>();
+  readonly #takeovers = new Map<string, number>();
+
+  constructor(connection: string) {
+    this.#connection = connection;
+  }
+
+  get isEmpty(): boolean {
+    return this.#owned.size === 0;
+  }
+
+  owns(agent: string): boolean {
+    return this.#owned.has(agent);
+  }
+
+  /** True while a register or heartbeat of the agent has no answer. */
+  isUnderWay(agent: string): boolean {
+    return this.#underWay.has(agent);
+  }
+
+  /** How many agents this connection has, those under way included. */
+  countWith(agent: string): number {
+    return new Set([...this.#owned.keys(), ...this.#underWay.keys(), agent]).size;
+  }
+
+  /** A register or heartbeat was sent to acceptance. */
+  begin(agent: string): void {
+    this.#underWay.set(agent, (this.#underWay.get(agent) ?? 0) + 1);
+  }
+
+  /**
+   * A register or heartbeat was answered.
+   * @param epoch the epoch under which this connection owns the agent, or null when it does not.
+   * @returns the epoch of a takeover that came meanwhile and is newer, or null.
+   */
+  end(agent: string, epoch: number | null, keyId: string): number | null {
+    const left = (this.#underWay.get(agent) ?? 1) - 1;
+    if (left > 0) this.#underWay.set(agent, left);
+    else this.#underWay.delete(agent);
+    if (epoch !== null) this.#owned.set(agent, { epoch, keyId });
+    const takeover = this.#takeovers.get(agent);
+    if (left > 0 || takeover === undefined) return null;
+    this.#takeovers.delete(agent);
+    return this.lose(agent, takeover);
+  }
+
+  /** Another connection took the agent over. @returns the epoch when that is news, or null. */
+  lose(agent: string, epoch: number): number | null {
+    if (this.#underWay.has(agent)) {
+      this.#takeovers.set(agent, Math.max(epoch, this.#takeovers.get(agent) ?? 0));
+      return null;
+    }
+    const owned = this.#owned.get(agent);
+    if (owned === undefined || owned.epoch >= epoch) return null;
+    this.#owned.delete(agent);
+    return epoch;
+  }
+
+  /** Gives an agent up. @returns its route, to be released, or null. */
+  drop(agent: string): Route | null {
+    const owned = this.#owned.get(agent);
+    if (owned === undefined) return null;
+    this.#owned.delete(agent);
+    return { agent, connection: this.#connection, epoch: owned.epoch };
+  }
+
+  /** Gives up every agent that `isAllowed` refuses. @returns their routes. */
+  dropUnless(isAllowed: (keyId: string, agent: string) => boolean): Route[] {
+    const refused = [...this.#owned].filter(([agent, { keyId }]) => !isAllowed(keyId, agent));
+    return refused.flatMap(([agent]) => this.drop(agent) ?? []);
+  }
+}

@@ -1,0 +1,113 @@
+import { randomBytes } from "node:crypto";
+import { REDIS_LIMITS } from "@agent-relay/shared/contract/limits.ts";
+import type { Service } from "@agent-relay/shared/lifecycle.ts";
+import type { Logger } from "@agent-relay/shared/logging.ts";
+import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
+import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
+
+/** What comes in over the pod's channel, one line each. Source: accept.lua. */
+export interface PodChannelEvents {
+  readonly deliver: (connection: string, epoch: number, agent: string, sessionId: string, text: string) => void;
+  readonly superseded: (connection: string, epoch: number, agent: string) => void;
+  readonly probe: (connection: string, epoch: number, agent: string) => void;
+}
+
+/** How many loop-back messages may be missing before the subscription counts as dead. */
+const MAX_MISSED_LOOPBACKS = 2;
+
+/**
+ * The pod's own channel. It is ready while messages that the pod sends to itself come back: a subscription may be dead
+ * while its socket looks alive.
+ */
+export class PodChannel implements Service {
+  readonly #subscriber: RedisLink;
+  readonly #publisher: RedisLink;
+  readonly #channels: string[];
+  #events: PodChannelEvents | undefined;
+  #ready = false;
+  #missed = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #firstLoopback: (() => void) | undefined;
+
+  constructor(options: { url: string; publisher: RedisLink; pod: string; partitions: number; logger: Logger }) {
+    this.#publisher = options.publisher;
+    this.#channels = Array.from({ length: options.partitions }, (_, p) => partitionKeys.podChannel(p, options.pod));
+    this.#subscriber = new RedisLink({ url: options.url, name: "ws-connector-channel", logger: options.logger });
+    this.#subscriber.onReady(() => this.#subscribe());
+    this.#subscriber.client.on("close", () => {
+      this.#ready = false;
+    });
+    this.#subscriber.client.on("smessage", (_channel: string, message: string) => this.#receive(message));
+  }
+
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  listen(events: PodChannelEvents): void {
+    this.#events = events;
+  }
+
+  /** Resolves when a message came back, or after a connect timeout. */
+  async start(): Promise<void> {
+    const looped = new Promise<void>((resolve) => {
+      this.#firstLoopback = resolve;
+      setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
+    });
+    await this.#subscriber.start();
+    this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
+    await looped;
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#ready = false;
+    await this.#subscriber.stop();
+  }
+
+  /** `ready` of the client comes before the subscription is acknowledged: only the loop-back makes the channel ready. */
+  async #subscribe(): Promise<void> {
+    for (const channel of this.#channels) await this.#subscriber.client.ssubscribe(channel);
+    this.#missed = 0;
+    await this.#sendLoopback();
+  }
+
+  async #watch(): Promise<void> {
+    if (!this.#subscriber.up || !this.#publisher.up) return;
+    this.#missed += 1;
+    if (this.#missed > MAX_MISSED_LOOPBACKS) {
+      this.#ready = false;
+      this.#missed = 0;
+      this.#subscriber.reconnect();
+      return;
+    }
+    await this.#sendLoopback();
+  }
+
+  async #sendLoopback(): Promise<void> {
+    const line = `loopback ${randomBytes(6).toString("hex")}`;
+    await this.#publisher.command("SPUBLISH", this.#channels[0] as string, line).catch(() => {});
+  }
+
+  #receive(message: string): void {
+    for (const line of message.split("\n")) this.#receiveLine(line);
+  }
+
+  #receiveLine(line: string): void {
+    const [kind, connection, epoch, agent] = line.split(" ", 4) as [string, string, string, string];
+    if (kind === "loopback") {
+      this.#missed = 0;
+      this.#ready = true;
+      this.#firstLoopback?.();
+    } else if (kind === "deliver") {
+      const head = kind.length + connection.length + epoch.length + agent.length + 4;
+      const textAt = line.indexOf(" ", head) + 1;
+      const sessionId = line.slice(head, textAt - 1);
+      this.#events?.deliver(connection, Number(epoch), agent, sessionId, line.slice(textAt));
+    } else if (kind === "superseded") {
+      this.#events?.superseded(connection, Number(epoch), agent);
+    } else if (kind === "probe") {
+      this.#events?.probe(connection, Number(epoch), agent);
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
+import type { VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
+import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
+import type { Acceptance, PresenceAcceptance } from "@agent-relay/shared/window/acceptance.ts";
+import type { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
+import type { Connection } from "./connection.ts";
+import { pendingSessionsNotice, presenceAck, supersededNotice } from "./frames.ts";
+import type { PodChannel } from "./pod-channel.ts";
+
+/**
+ * Who owns which agent, as this pod knows it: takes up what acceptance says of registers and heartbeats, and gives up
+ * what another connection took, a key no longer allows, or a close leaves behind. Source: protocol, sections 4 and 6.
+ */
+export class Registrar {
+  readonly #keys: KeyStore;
+  readonly #channel: PodChannel;
+  readonly #releaser: RouteReleaser;
+
+  constructor(options: { keys: KeyStore; channel: PodChannel; releaser: RouteReleaser }) {
+    this.#keys = options.keys;
+    this.#channel = options.channel;
+    this.#releaser = options.releaser;
+  }
+
+  /**
+   * Takes up the answer to a register or heartbeat.
+   * @returns the outcome that the connection is to be answered with, or null when it has been answered.
+   */
+  settle(connection: Connection, verified: VerifiedEnvelope, acceptance: Acceptance): Acceptance | null {
+    const { envelope, keyId } = verified;
+    const presence = isPresence(acceptance) ? acceptance : null;
+    const epoch = presence?.epoch ?? null;
+    const takeover = connection.agents.end(envelope.from, epoch, keyId);
+    if (acceptance.outcome === "not_registered") connection.agents.drop(envelope.from);
+    if (connection.isClosing) {
+      this.releaseAll(connection);
+      return null;
+    }
+    if (presence === null) return acceptance;
+    // No ack before deliveries to this connection flow: nobody is promised what no one listens for.
+    if (!this.#channel.ready) return { outcome: "unavailable" };
+    connection.noteValid();
+    connection.send(presenceAck(envelope, presence));
+    if (presence.waiting.length > 0) connection.send(pendingSessionsNotice(envelope.from, presence.waiting));
+    if (takeover !== null) this.#giveUp(connection, envelope.from, takeover);
+    if (!this.#keys.ring.mayAct(keyId, envelope.from, Date.now())) this.audit(connection);
+    return null;
+  }
+
+  /** Another connection took an agent over. */
+  supersede(connection: Connection, agent: string, epoch: number): void {
+    const takeover = connection.agents.lose(agent, epoch);
+    if (takeover !== null) this.#giveUp(connection, agent, takeover);
+  }
+
+  /** Releases the agents whose key no longer allows them; a connection left without any is closed. */
+  audit(connection: Connection): void {
+    const { ring } = this.#keys;
+    const now = Date.now();
+    const routes = connection.agents.dropUnless((keyId, agent) => ring.mayAct(keyId, agent, now));
+    if (routes.length === 0) return;
+    this.#releaser.release(routes);
+    if (connection.agents.isEmpty) connection.close(CLOSE_CODES.keyRevoked);
+  }
+
+  /** Releases every agent of a connection that ends. */
+  releaseAll(connection: Connection): void {
+    const routes = connection.agents.dropUnless(() => false);
+    if (routes.length > 0) this.#releaser.release(routes);
+  }
+
+  #giveUp(connection: Connection, agent: string, epoch: number): void {
+    connection.send(supersededNotice(agent, epoch));
+    if (connection.agents.isEmpty) connection.close(CLOSE_CODES.superseded);
+  }
+}
+
+function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
+  return "about" in acceptance && acceptance.about === "presence";
+}

@@ -1,0 +1,122 @@
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage, RequestListener } from "node:http";
+import type { Duplex } from "node:stream";
+import { CONNECTION_LIMITS, KEYS_FILE_POLL_MS, REDIS_LIMITS } from "@agent-relay/shared/contract/limits.ts";
+import type { Service } from "@agent-relay/shared/lifecycle.ts";
+import type { Logger } from "@agent-relay/shared/logging.ts";
+import { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
+import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
+import { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
+import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
+import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
+import { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
+import type { WebSocket } from "ws";
+import { createWsConnectorApp } from "./app.ts";
+import { Connection } from "./connection.ts";
+import { deliverTo } from "./deliveries.ts";
+import { drain } from "./drain.ts";
+import { Intake } from "./intake.ts";
+import { PodChannel } from "./pod-channel.ts";
+import { Registrar } from "./registrar.ts";
+import type { WsConnectorSettings } from "./settings.ts";
+import { createUpgrade } from "./upgrade.ts";
+
+/** The ws-connector: `handler` answers its probes, `upgrade` takes websockets. Neither needs a server of its own. */
+export interface WsConnector extends Service {
+  readonly handler: RequestListener;
+  readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+}
+
+/** One pod of the ws-connector. Nothing is connected before `start`. */
+export function createWsConnector(settings: WsConnectorSettings, { logger }: { logger: Logger }): WsConnector {
+  const { redisUrl: url, partitions, offlineAfterMs, drainMs } = settings;
+  const pod = randomId("pod");
+  const link = new RedisLink({ url, name: "ws-connector", logger });
+  const channel = new PodChannel({ url, publisher: link, pod, partitions, logger });
+  const window = new ProcessWindow({ link, partitions, deployId: settings.deployId, logger });
+  const keys = new KeyStore({ path: settings.keysFile, logger });
+  const releaser = new RouteReleaser({ link, partitions, pod });
+  const acceptor = new Acceptor({ link, window, partitions, pod, offlineAfterMs, logger });
+  const presence = new PresenceBoard({ link, partitions, offlineAfterMs });
+  const registrar = new Registrar({ keys, channel, releaser });
+  const connections = new Map<string, Connection>();
+  const timers: NodeJS.Timeout[] = [];
+  let takesConnections = false;
+  let stopped: Promise<void> | undefined;
+
+  deliverTo(connections, { channel, releaser, registrar });
+
+  function opened(socket: WebSocket, stream: Duplex): void {
+    const { envelopesPerSecond, outboxBytes } = settings;
+    const connection = new Connection({ id: randomId("con"), socket, stream, envelopesPerSecond, outboxBytes });
+    const intake = new Intake(connection, { keys, acceptor, registrar });
+    connections.set(connection.id, connection);
+    connection.open({
+      text: (text) => intake.receive(text),
+      closing: () => registrar.releaseAll(connection),
+      closed: () => connections.delete(connection.id),
+    });
+  }
+
+  function auditKeys(): void {
+    for (const connection of connections.values()) registrar.audit(connection);
+  }
+
+  /** Keys expire by the clock too, without a change of their file. */
+  let auditedAt = 0;
+  function auditExpiry(): void {
+    const now = Date.now();
+    if (keys.ring.nextTransition(auditedAt) <= now) auditKeys();
+    auditedAt = now;
+  }
+
+  async function start(): Promise<void> {
+    await keys.start();
+    keys.onChange(auditKeys);
+    auditedAt = Date.now();
+    await link.start();
+    await channel.start();
+    timers.push(
+      setInterval(auditExpiry, KEYS_FILE_POLL_MS),
+      setInterval(() => connections.forEach((connection) => connection.ping()), CONNECTION_LIMITS.pingIntervalMs),
+      setInterval(() => void presence.prune().catch(() => {}), REDIS_LIMITS.pruneIntervalMs),
+    );
+    takesConnections = true;
+  }
+
+  async function stop(): Promise<void> {
+    takesConnections = false;
+    await drain(connections, drainMs);
+    for (const timer of timers) clearInterval(timer);
+    await releaser.flush();
+    keys.stop();
+    await channel.stop();
+    await link.stop();
+  }
+
+  return {
+    handler: createWsConnectorApp({
+      presence,
+      settings,
+      logger,
+      connectionCount: () => connections.size,
+      isReady: () => takesConnections && channel.ready,
+    }),
+    upgrade: createUpgrade({
+      alternatePath: settings.alternateWsPath,
+      allowedOrigins: settings.allowedOrigins,
+      hasRoom: () => takesConnections && connections.size < settings.maxConnections,
+      opened,
+      logger,
+    }),
+    start,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
+
+function randomId(prefix: string): string {
+  return `${prefix}_${randomBytes(12).toString("base64url")}`;
+}

@@ -1,0 +1,23 @@
+import { settingsReader } from "@agent-relay/shared/settings.ts";
+
+/** Settings of the ws-connector. */
+export const readWsConnectorSettings = settingsReader(
+  "PORT",
+  "HOST",
+  "REDIS_URL",
+  "RELAY_ALTERNATE_WS_PATH",
+  "RELAY_KEYS_FILE",
+  "RELAY_OFFLINE_AFTER_MS",
+  "RELAY_MAX_CONNECTIONS",
+  "RELAY_ENVELOPES_PER_SECOND",
+  "RELAY_ALLOWED_ORIGINS",
+  "RELAY_PARTITIONS",
+  "RELAY_OUTBOX_BYTES",
+  "RELAY_DRAIN_MS",
+  "RELAY_DEPLOY_ID",
+  "RELAY_TRUSTED_PROXY_HOPS",
+  "METRICS_PORT",
+  "LOG_LEVEL",
+);
+
+export type WsConnectorSettings = ReturnType<typeof readWsConnectorSettings>;

@@ -1,0 +1,72 @@
+import cors from "@koa/cors";
+import Koa from "koa";
+import helmet from "koa-helmet";
+import { RelayError } from "../contract/errors.ts";
+import type { Logger } from "../logging.ts";
+import { problemOf, refusalOf } from "./problem.ts";
+
+/** Answer headers that a page of another origin may read. */
+const EXPOSED_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After", "Idempotent-Replayed"];
+
+/**
+ * A Koa app with what every service answers alike: problem documents, no-store, security headers, CORS for reads.
+ * The service adds its surfaces with `app.use(mountSurfaces(…))`.
+ * @param options.trustedProxyHops how many X-Forwarded-For entries, from the right, are believed. Koa on its own would
+ * take the leftmost one, which the client writes.
+ */
+export function createApp(options: { readonly logger: Logger; readonly trustedProxyHops: number }): Koa {
+  const { logger, trustedProxyHops } = options;
+  const app = new Koa({ env: "production", proxy: trustedProxyHops > 0, maxIpsCount: trustedProxyHops });
+  app.on("error", (err) => logger.debug({ err }, "answer could not be sent"));
+  return app.use(answerRefusals(logger)).use(securityHeaders).use(readsFromAnyOrigin);
+}
+
+/** No answer is kept by a cache unless its handler says so, and every refusal is a problem document. */
+function answerRefusals(logger: Logger): Koa.Middleware {
+  return async (ctx, next) => {
+    ctx.set("Cache-Control", "no-store");
+    try {
+      await next();
+      if (ctx.status === 404 && ctx.body === undefined) throw new RelayError("not_found");
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal !== error) logger.error({ err: error, surface: ctx.state.surfaceId }, "request failed");
+      const { status, headers, body } = problemOf(refusal);
+      ctx.status = status;
+      ctx.body = body;
+      ctx.set(headers);
+    }
+  };
+}
+
+const securityHeaders = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      styleSrc: ["'self'"],
+      imgSrc: ["'self'"],
+      baseUri: ["'none'"],
+      formAction: ["'none'"],
+      frameAncestors: ["'none'"],
+    },
+  },
+});
+
+/**
+ * Reads are open to any origin. Writes are not: a POST, or its preflight, gets no CORS header, so no page can use a
+ * visitor's network position or make a browser send an API key.
+ */
+const readsFromAnyOrigin = cors({
+  origin: (ctx) => (isRead(ctx) ? "*" : ""),
+  allowMethods: ["GET", "HEAD"],
+  allowHeaders: ["Accept", "Content-Type"],
+  exposeHeaders: EXPOSED_HEADERS,
+  maxAge: 86_400,
+  keepHeadersOnError: false,
+});
+
+function isRead(ctx: Koa.Context): boolean {
+  const method = ctx.method === "OPTIONS" ? ctx.get("Access-Control-Request-Method") : ctx.method;
+  return method === "GET" || method === "HEAD";
+}

@@ -1,0 +1,75 @@
+import {
+  createHmac,
+  createSecretKey,
+  sign as cryptoSign,
+  verify as cryptoVerify,
+  type KeyObject,
+  timingSafeEqual,
+} from "node:crypto";
+import type { SigningAlgorithm, SigningKeyRecord } from "../contract/keys-file.ts";
+import { decodeBase64url } from "./base64url.ts";
+import { importPublicKey } from "./ed25519.ts";
+
+/** Length of `sig`: base64url, no padding. Source: protocol, section 2. */
+export const SIGNATURE_CHARACTERS: Record<SigningAlgorithm, number> = { "hmac-sha256": 43, ed25519: 86 };
+
+const SECRET_MIN_BYTES = 32;
+
+interface HmacKey {
+  readonly alg: "hmac-sha256";
+  readonly secret: KeyObject;
+}
+
+/** What signatures are checked with. */
+export type VerifyKey = HmacKey | { readonly alg: "ed25519"; readonly publicKey: KeyObject };
+
+/** What signatures are made with. */
+export type SigningKey = HmacKey | { readonly alg: "ed25519"; readonly privateKey: KeyObject };
+
+/** The key of a record of the keys file. Throws an Error, its message free of key text, when it cannot be used. */
+export function importVerifyKey(record: SigningKeyRecord): VerifyKey {
+  if (record.alg === "ed25519") return { alg: "ed25519", publicKey: importPublicKey(record.public_key) };
+  return { alg: "hmac-sha256", secret: importSecret(record.secret) };
+}
+
+/** The HMAC secret of base64url text: at least 32 bytes. Throws as importVerifyKey does. */
+export function importSecret(text: string): KeyObject {
+  const bytes = decodeBase64url(text);
+  if (bytes === undefined || bytes.length < SECRET_MIN_BYTES) {
+    throw new Error("secret must be base64url of at least 32 bytes");
+  }
+  return createSecretKey(bytes);
+}
+
+/**
+ * Calls `done` once with whether `sig` (base64url) signs the UTF-8 bytes of `text`. The algorithm is the key's.
+ * HMAC answers before this returns, Ed25519 later, from the thread pool. Never throws.
+ */
+export function verify(key: VerifyKey, text: string, sig: string, done: (valid: boolean) => void): void {
+  if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) done(false);
+  else if (key.alg === "hmac-sha256") done(sameText(hmac(key.secret, text), sig));
+  else verifyEd25519(key.publicKey, text, sig, done);
+}
+
+/** The signature of the UTF-8 bytes of `text`, in base64url. */
+export function sign(key: SigningKey, text: string): string {
+  if (key.alg === "hmac-sha256") return hmac(key.secret, text);
+  return cryptoSign(null, Buffer.from(text), key.privateKey).toString("base64url");
+}
+
+function verifyEd25519(publicKey: KeyObject, text: string, sig: string, done: (valid: boolean) => void): void {
+  const signature = decodeBase64url(sig);
+  if (signature === undefined) done(false);
+  else cryptoVerify(null, Buffer.from(text), publicKey, signature, (error, valid) => done(error === null && valid));
+}
+
+function hmac(secret: KeyObject, text: string): string {
+  return createHmac("sha256", secret).update(text).digest("base64url");
+}
+
+/** Constant time; comparing the encoded texts leaves a signature one spelling only. */
+function sameText(expected: string, given: string): boolean {
+  const a = Buffer.from(expected);
+  const b = Buffer.from(given);
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,57 @@
+import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { UnsignedEnvelope } from "../contract/envelope.ts";
+import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
+import { sign } from "./algorithms.ts";
+import { canonicalText, signedText } from "./canonical.ts";
+import { publicKeyText } from "./ed25519.ts";
+
+const KEY_ID_DIGEST_CHARACTERS = 22;
+
+/** Signs what one gateway makes. Source: protocol, section 4, "Gateway signing". */
+export class GatewaySigner {
+  /** `gateway-` and a digest of the public key: the same key has the same id at every start. */
+  readonly keyId: string;
+  /** 32 bytes in base64url. */
+  readonly publicKey: string;
+  readonly #privateKey: KeyObject;
+
+  constructor(privateKey: KeyObject) {
+    this.#privateKey = privateKey;
+    this.publicKey = publicKeyText(privateKey);
+    const digest = createHash("sha256").update(this.publicKey).digest("base64url");
+    this.keyId = GATEWAY_KEY_PREFIX + digest.slice(0, KEY_ID_DIGEST_CHARACTERS);
+  }
+
+  /** The envelope under this gateway's key, and `text`, its canonical text with `sig`: what is forwarded. */
+  sign(unkeyed: Omit<UnsignedEnvelope, "key_id">): { envelope: UnsignedEnvelope; text: string } {
+    const envelope: UnsignedEnvelope = { ...unkeyed, key_id: this.keyId };
+    const canonical = canonicalText(envelope);
+    const sig = sign({ alg: "ed25519", privateKey: this.#privateKey }, canonical);
+    return { envelope, text: signedText(canonical, sig) };
+  }
+}
+
+/**
+ * The signer of the key in `keyFile` (PKCS#8 PEM, Ed25519), or of a new key when there is no file. Throws when the
+ * file cannot be read or holds another kind of key; the message never quotes it.
+ */
+export async function createGatewaySigner(keyFile: string | undefined): Promise<GatewaySigner> {
+  if (keyFile === undefined) return new GatewaySigner(generateKeyPairSync("ed25519").privateKey);
+  return new GatewaySigner(parsePrivateKey(await readFile(keyFile, "utf8")));
+}
+
+function parsePrivateKey(pem: string): KeyObject {
+  const key = tryParse(pem);
+  if (key?.asymmetricKeyType !== "ed25519")
+    throw new Error("The gateway key file must hold an Ed25519 key, PKCS#8 PEM.");
+  return key;
+}
+
+function tryParse(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,154 @@
+import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS } from "../contract/limits.ts";
+import type { DeliveryStatus, PresenceStatus } from "../contract/presence.ts";
+import { PENDING, type SessionStatus } from "../contract/session.ts";
+import type { Acceptance, PlacedItem, WaitingSession } from "./acceptance.ts";
+import { partitionKeys, windowKeys } from "./keys.ts";
+import type { Reply } from "./redis-link.ts";
+
+/** Batches of one partition as the arguments of accept.lua, and its replies as outcomes. Pure. */
+
+const MINUTE_MS = 60_000;
+const DEFAULT_TTL_MS = SESSION_LIMITS.ttlMinutesDefault * MINUTE_MS;
+
+/** KEYS and ARGV of one call of accept.lua. */
+export interface AcceptCall {
+  readonly keys: string[];
+  readonly args: (string | number)[];
+}
+
+/** What a batch is accepted for. */
+export interface AcceptContext {
+  readonly partition: number;
+  readonly windowId: string;
+  /** The pod whose connections the items came in on. */
+  readonly pod: string;
+  readonly offlineAfterMs: number;
+}
+
+export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
+  const p = context.partition;
+  const keys = [
+    partitionKeys.window(p),
+    partitionKeys.presence(p),
+    partitionKeys.online(p),
+    partitionKeys.route(p),
+    partitionKeys.clock(p),
+    partitionKeys.counters(p),
+    partitionKeys.proofs(p),
+    partitionKeys.lastOnlineProof(p),
+  ];
+  const args: (string | number)[] = [
+    context.windowId,
+    partitionKeys.podChannelPrefix(p),
+    PRESENCE_LIMITS.staleAfterMs,
+    context.offlineAfterMs,
+    PRESENCE_LIMITS.forgetAfterMs,
+    ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs,
+    SESSION_LIMITS.maxPendingPerTarget,
+    SESSION_LIMITS.retainedProofs,
+    SESSION_LIMITS.keepAfterEndMs,
+    HTTP_LIMITS.idempotencyMs,
+  ];
+  const numbers = new Map<string, number>();
+  const numberOf = (key: string): number => {
+    const known = numbers.get(key);
+    if (known !== undefined) return known;
+    keys.push(key);
+    numbers.set(key, keys.length);
+    return keys.length;
+  };
+  for (const item of items) {
+    const { envelope, kind } = item;
+    const minute = Math.floor(envelope.ts / MINUTE_MS);
+    const guard = numberOf(partitionKeys.seen(p, minute));
+    const details = detailsOf(item, context, numberOf);
+    args.push(details.length + 5, kind, item.digest.guard, minute, guard, addresseeOf(item), ...details);
+  }
+  return { keys, args };
+}
+
+/** The agent whose partition an item belongs to: the target, or the sender of an `agent.*` envelope. */
+export function addresseeOf(item: Pick<PlacedItem, "envelope" | "kind">): string {
+  const { kind, envelope } = item;
+  return kind === "register" || kind === "heartbeat" ? envelope.from : (envelope.to as string);
+}
+
+/** Lifetime of a requested session, ms. */
+export function sessionTtlMs(payload: { readonly ttl_minutes?: unknown }): number {
+  return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes * MINUTE_MS : DEFAULT_TTL_MS;
+}
+
+function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (string | number)[] {
+  const { envelope, text, origin, sessionId, partition: p } = item;
+  const agent = addresseeOf(item);
+  if (item.kind === "register" || item.kind === "heartbeat") {
+    return [context.pod, item.connection, numberOf(partitionKeys.pending(p, agent))];
+  }
+  if (item.kind === "session_decision") return [text, sessionId];
+  const publication = [origin, text, ...claimOf(item, numberOf)];
+  if (item.kind === "message") return publication;
+  const session = numberOf(partitionKeys.session(p, sessionId));
+  const pending = numberOf(partitionKeys.pending(p, agent));
+  return [...publication, sessionId, session, pending, envelope.from, sessionTtlMs(envelope.payload)];
+}
+
+function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
+  if (item.claim === undefined) return [0];
+  return [numberOf(windowKeys.idempotency(item.claim.digest)), item.claim.bodyDigest, item.envelope.id];
+}
+
+/** @param now epoch ms, as the script says. */
+export function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
+  const [outcome, ...rest] = reply as [string, ...string[]];
+  if (outcome === "clock_skew" || outcome === "not_registered" || outcome === "reused") return { outcome };
+  if (outcome === "replayed") return replayed(rest);
+  const settled = outcome as "accepted" | "duplicate";
+  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, rest);
+  const [status, state, acceptedAt] = rest as [PresenceStatus, string?, string?];
+  return {
+    outcome: settled,
+    about: "delivery",
+    delivery: deliveryStatus(status),
+    sessionId: item.sessionId === "" ? null : item.sessionId,
+    sessionStatus: state === undefined ? null : sessionStatus(state),
+    acceptedAt: acceptedAt === undefined ? now : Number(acceptedAt),
+  };
+}
+
+function presence(outcome: "accepted" | "duplicate", rest: readonly string[]): Acceptance {
+  const [status, lastSeen, epoch, ...waiting] = rest as [PresenceStatus, string, string, ...string[]];
+  return {
+    outcome,
+    about: "presence",
+    status,
+    lastSeen: lastSeen === "" ? null : Number(lastSeen),
+    epoch: epoch === "" ? null : Number(epoch),
+    waiting: waiting.map(waitingSession),
+  };
+}
+
+function waitingSession(member: string): WaitingSession {
+  const [sessionId, requester, createdAt, expiresAt] = member.split(" ") as [string, string, string, string];
+  return { sessionId, requester, createdAt: Number(createdAt), expiresAt: Number(expiresAt) };
+}
+
+function replayed(rest: readonly string[]): Acceptance {
+  const [status, , acceptedAt, envelopeId, sessionId] = rest as [PresenceStatus, string, string, string, string];
+  const first = {
+    envelopeId,
+    delivery: deliveryStatus(status),
+    sessionId: sessionId === "" ? null : sessionId,
+    acceptedAt: Number(acceptedAt),
+  };
+  return { outcome: "replayed", first };
+}
+
+/** As a delivery status an offline target is `stale`. Source: protocol, section 7. */
+function deliveryStatus(status: PresenceStatus): DeliveryStatus {
+  return status === "offline" ? "stale" : status;
+}
+
+/** The name that clients know for a state as it is kept. */
+export function sessionStatus(state: string): SessionStatus {
+  return state === "pending" ? PENDING : (state as SessionStatus);
+}

@@ -1,0 +1,92 @@
+import type { DeliveryStatus, PresenceStatus } from "../contract/presence.ts";
+import type { SessionStatus } from "../contract/session.ts";
+import type { VerifiedEnvelope } from "../intake/steps.ts";
+import type { EnvelopeDigest } from "./envelope-digest.ts";
+
+/** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
+
+/** An idempotency claim of a gateway request; digests only. Source: protocol, section 9. */
+export interface Claim {
+  /** Names API key, endpoint and Idempotency-Key. */
+  readonly digest: string;
+  readonly bodyDigest: string;
+}
+
+/** A verified envelope on its way to acceptance. */
+export interface AcceptanceItem {
+  readonly envelope: VerifiedEnvelope["envelope"];
+  readonly kind: VerifiedEnvelope["kind"];
+  /** Canonical text with `sig`. */
+  readonly text: string;
+  readonly origin: "websocket" | "gateway";
+  /** The connection that it came in on; empty for the gateway. */
+  readonly connection: string;
+  readonly claim?: Claim;
+  /** Called once with the outcome. */
+  readonly done: (acceptance: Acceptance) => void;
+  /** True when nobody waits any more: the item is dropped before it is sent. Source: protocol, section 6. */
+  readonly abandoned?: () => boolean;
+}
+
+/** An item with what acceptance derives from it. */
+export interface PlacedItem extends AcceptanceItem {
+  readonly partition: number;
+  readonly digest: EnvelopeDigest;
+  /** The session that a `session.*` envelope opens or decides. */
+  readonly sessionId: string;
+}
+
+/** A session that waits for the agent that just came online. */
+export interface WaitingSession {
+  readonly sessionId: string;
+  readonly requester: string;
+  /** Epoch ms. */
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+/** Outcome of one envelope. `duplicate` is a repeat: nothing was delivered or counted. */
+export type Acceptance =
+  | PresenceAcceptance
+  | DeliveryAcceptance
+  | { readonly outcome: "replayed"; readonly first: FirstAnswer }
+  | { readonly outcome: AcceptanceRefusal };
+
+export type AcceptanceRefusal =
+  | "abandoned"
+  | "clock_skew"
+  | "not_registered"
+  | "reused"
+  | "unavailable"
+  | "unknown_session"
+  | "not_your_session"
+  | "session_closed";
+
+export interface PresenceAcceptance {
+  readonly outcome: "accepted" | "duplicate";
+  readonly about: "presence";
+  readonly status: PresenceStatus;
+  /** Epoch ms, or null when the agent was not seen. */
+  readonly lastSeen: number | null;
+  /** Epoch under which this connection owns the agent, or null when it does not. */
+  readonly epoch: number | null;
+  readonly waiting: readonly WaitingSession[];
+}
+
+export interface DeliveryAcceptance {
+  readonly outcome: "accepted" | "duplicate";
+  readonly about: "delivery";
+  readonly delivery: DeliveryStatus;
+  readonly sessionId: string | null;
+  readonly sessionStatus: SessionStatus | null;
+  /** Epoch ms by the clock of Redis. */
+  readonly acceptedAt: number;
+}
+
+/** The answer that the first request with an Idempotency-Key got. */
+export interface FirstAnswer {
+  readonly envelopeId: string;
+  readonly delivery: DeliveryStatus;
+  readonly sessionId: string | null;
+  readonly acceptedAt: number;
+}

@@ -1,0 +1,147 @@
+import type { Envelope } from "../contract/envelope.ts";
+import { REDIS_LIMITS } from "../contract/limits.ts";
+import type { Logger } from "../logging.ts";
+import type { Acceptance, AcceptanceItem, PlacedItem } from "./acceptance.ts";
+import { addresseeOf, decodeResult, encodeBatch } from "./acceptance-codec.ts";
+import { digestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
+import { partitionOf } from "./partitions.ts";
+import type { ProcessWindow } from "./process-window.ts";
+import type { RedisLink, Reply } from "./redis-link.ts";
+import { decideSession } from "./sessions.ts";
+
+/**
+ * Acceptance: one Redis call a partition carries all that came in since the last one. One call at a time is under way
+ * for each partition, so that the order of arrival is the order of delivery, a script flush included.
+ */
+export class Acceptor {
+  readonly #link: RedisLink;
+  readonly #window: ProcessWindow;
+  readonly #partitions: number;
+  readonly #pod: string;
+  readonly #offlineAfterMs: number;
+  readonly #logger: Logger;
+  readonly #lanes: Lane[];
+
+  constructor(options: {
+    readonly link: RedisLink;
+    readonly window: ProcessWindow;
+    readonly partitions: number;
+    readonly pod: string;
+    readonly offlineAfterMs: number;
+    readonly logger: Logger;
+  }) {
+    this.#link = options.link;
+    this.#window = options.window;
+    this.#partitions = options.partitions;
+    this.#pod = options.pod;
+    this.#offlineAfterMs = options.offlineAfterMs;
+    this.#logger = options.logger;
+    this.#lanes = Array.from({ length: options.partitions }, (_, partition) => ({
+      partition,
+      waiting: [],
+      running: false,
+    }));
+  }
+
+  /** Accepts one envelope; `item.done` gets the outcome within a second, whatever Redis does. */
+  accept(item: AcceptanceItem): void {
+    const placed = this.#place(item);
+    const lane = this.#lanes[placed.partition] as Lane;
+    lane.waiting.push(placed);
+    if (lane.running) return;
+    lane.running = true;
+    setImmediate(() => void this.#run(lane));
+  }
+
+  /**
+   * The first step of a session decision, in the session's partition; null lets the envelope go on to `accept`.
+   * The same envelope may be decided again: it gets the same answer.
+   */
+  async decide(decision: Envelope): Promise<Acceptance | null> {
+    const sessionId = decision.payload.session_id as string;
+    const partition = partitionOfSession(sessionId, this.#partitions);
+    if (partition === undefined) return { outcome: "unknown_session" };
+    if (partition !== partitionOf(decision.from, this.#partitions)) return { outcome: "not_your_session" };
+    try {
+      const outcome = await this.#window.inWindow((window) => decideSession(this.#link, window.id, partition, decision));
+      return outcome === "decided" ? null : { outcome };
+    } catch {
+      return { outcome: "unavailable" };
+    }
+  }
+
+  #place(item: AcceptanceItem): PlacedItem {
+    const partition = partitionOf(addresseeOf(item), this.#partitions);
+    const digest = digestOf(item.envelope);
+    return { ...item, partition, digest, sessionId: sessionOf(item, digest, partition) };
+  }
+
+  async #run(lane: Lane): Promise<void> {
+    while (lane.waiting.length > 0) {
+      const batch = nextBatch(lane.waiting);
+      if (batch.length > 0) await this.#acceptBatch(lane, batch);
+    }
+    lane.running = false;
+  }
+
+  async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
+    let results: readonly Reply[][];
+    let now: number;
+    try {
+      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
+      now = Number(reply[1]);
+      results = reply.slice(2) as Reply[][];
+    } catch {
+      // What waits behind a call that had no answer would be late: it is refused at once, and can be sent again.
+      for (const item of [...batch, ...lane.waiting.splice(0)]) this.#finish(item, { outcome: "unavailable" });
+      return;
+    }
+    batch.forEach((item, index) => {
+      this.#finish(item, decodeResult(item, results[index] as Reply[], now));
+    });
+  }
+
+  async #call(partition: number, windowId: string, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
+    const context = { partition, windowId, pod: this.#pod, offlineAfterMs: this.#offlineAfterMs };
+    const { keys, args } = encodeBatch(batch, context);
+    const reply = (await this.#link.run("accept", keys, args)) as Reply[];
+    return reply[0] === "window" ? null : reply;
+  }
+
+  #finish(item: PlacedItem, acceptance: Acceptance): void {
+    try {
+      item.done(acceptance);
+    } catch (err) {
+      this.#logger.error({ err }, "the taker of an acceptance failed");
+    }
+  }
+}
+
+interface Lane {
+  readonly partition: number;
+  readonly waiting: PlacedItem[];
+  running: boolean;
+}
+
+function nextBatch(waiting: PlacedItem[]): readonly PlacedItem[] {
+  const batch: PlacedItem[] = [];
+  let bytes = 0;
+  let taken = 0;
+  for (const item of waiting) {
+    if (batch.length === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
+    taken += 1;
+    if (item.abandoned?.() === true) {
+      item.done({ outcome: "abandoned" });
+      continue;
+    }
+    batch.push(item);
+    bytes += item.text.length;
+  }
+  waiting.splice(0, taken);
+  return batch;
+}
+
+function sessionOf(item: AcceptanceItem, digest: ReturnType<typeof digestOf>, partition: number): string {
+  if (item.kind === "session_request") return sessionIdOf(digest, partition);
+  return item.kind === "session_decision" ? (item.envelope.payload.session_id as string) : "";
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from "node:crypto";
+import { REDIS_LIMITS } from "../contract/limits.ts";
+import type { SurfaceId } from "../contract/surfaces.ts";
+import type { Service } from "../lifecycle.ts";
+import { partitionKeys, windowKeys } from "./keys.ts";
+import type { ProcessWindow } from "./process-window.ts";
+import type { RedisLink } from "./redis-link.ts";
+
+/** Counters that a process adds up before it writes them. Source: protocol, section 10. */
+export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
+
+/**
+ * High-volume counters: added up in the process and written every 100 ms and at stop. A write that had no answer is sent
+ * again under the same number, so that nothing is lost or counted twice while Redis lives.
+ */
+export class Counters implements Service {
+  readonly #link: RedisLink;
+  readonly #window: ProcessWindow;
+  readonly #process = randomBytes(6).toString("hex");
+  #gathered = new Gathered();
+  #unwritten: { readonly flush: number; readonly windowId: string; readonly gathered: Gathered } | undefined;
+  #flushes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow }) {
+    this.#link = options.link;
+    this.#window = options.window;
+    // What was counted for another window is not this one's.
+    options.window.onChange(() => {
+      this.#gathered = new Gathered();
+      this.#unwritten = undefined;
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => void this.flush(), REDIS_LIMITS.counterFlushMs);
+  }
+
+  /** Writes what is left. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+    await this.flush();
+  }
+
+  count(name: TrafficCounter): void {
+    increment(this.#gathered.traffic, name);
+  }
+
+  /** Counts a view of a surface. @param visitor keyed hash, see visitors.ts. */
+  view(surface: SurfaceId, visitor: string): void {
+    this.count("surface_views");
+    increment(this.#gathered.surfaces, surface);
+    if (this.#gathered.visitors.size < REDIS_LIMITS.flushVisitors) this.#gathered.visitors.add(visitor);
+  }
+
+  /** Resolves when all that was gathered is written, or Redis did not answer. */
+  flush(): Promise<void> {
+    this.#running ??= this.#flush()
+      .catch(() => {})
+      .finally(() => {
+        this.#running = undefined;
+      });
+    return this.#running;
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#unwritten === undefined) {
+      if (this.#gathered.isEmpty) return;
+      const windowId = this.#window.current.id;
+      this.#flushes += 1;
+      this.#unwritten = { flush: this.#flushes, windowId, gathered: this.#gathered };
+      this.#gathered = new Gathered();
+    }
+    const { flush, windowId, gathered } = this.#unwritten;
+    const reply = await this.#link.run(
+      "flush_counters",
+      [partitionKeys.window(0), windowKeys.flushes, windowKeys.traffic, windowKeys.surfaces, windowKeys.visitors],
+      [windowId, this.#process, flush, gathered.traffic.size, gathered.surfaces.size, ...gathered.args()],
+    );
+    if (reply === "window") await this.#window.adopt();
+    else if (this.#unwritten?.flush === flush) this.#unwritten = undefined;
+  }
+}
+
+class Gathered {
+  readonly traffic = new Map<string, number>();
+  readonly surfaces = new Map<string, number>();
+  readonly visitors = new Set<string>();
+
+  get isEmpty(): boolean {
+    return this.traffic.size === 0;
+  }
+
+  args(): (string | number)[] {
+    return [...this.traffic, ...this.surfaces].flat().concat([...this.visitors]);
+  }
+}
+
+function increment(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+

@@ -1,0 +1,304 @@
+-- Accepts a batch of verified envelopes for one partition, in order, in one atomic step: window, replay guard,
+-- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
+-- reached nobody means that the pod is gone and its targets are stale.
+--
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
+--       9… those that the items name by their number (guard buckets, sessions, pending sets, idempotency claims).
+--       The channel of a pod, read from the route, is the one name not passed in.
+-- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
+--       (skew and the tolerance between pods), 7 most pending sessions a target, 8 proofs kept, 9 ms a session is kept
+--       after its end, 10 ms an idempotency claim is kept; then the items, each
+--         how many arguments follow, kind, digest, minute of ts, guard key, agent, and by kind
+--         register, heartbeat:  pod, connection, pending key
+--         message:              origin, text, claim, session id (of a decision, or -)
+--         session_request:      origin, text, claim, session id, session key, pending key, requester, ttl ms
+--       origin: websocket or gateway; claim: 0, or key and then body digest and envelope id. No two items of a batch
+--       have the same claim.
+-- Returns {'window'} when the window is another one or none (nothing was done), or {'ok', now, result…}, each result
+--   {'clock_skew'}                                      ts is beyond what the guard can hold
+--   {'not_registered'}                                  heartbeat of an agent that another live connection has
+--   {'accepted'|'duplicate', status, last seen, epoch, pending…}      register, heartbeat; epoch '' when not the owner's
+--   {'accepted'|'duplicate', status}                    message
+--   {'accepted'|'duplicate', status, session status, accepted at}     session_request
+--   {'replayed', status, accepted at, envelope id, session id}        the claim's first answer
+--   {'reused'}                                          the claim belongs to another body
+--   status: online, stale, offline or not_seen; session status: pending, approved, rejected or expired.
+local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local clock_key, counters_key, proofs_key, last_proof_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local window_id, channel_prefix = ARGV[1], ARGV[2]
+local stale_after, offline_after, forget_after = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local guard_margin, max_pending, proofs_kept = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local session_kept, claim_kept = tonumber(ARGV[9]), tonumber(ARGV[10])
+local FIRST_ITEM = 11
+
+local call = redis.call
+if call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+local function words(...)
+  return table.concat({ ... }, ' ')
+end
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now_text = digits(now)
+
+local results = { 'ok', now_text }
+local counts, forget_at, targets = {}, {}, {}
+local posts, post_order, settlements = {}, {}, {}
+local cursor = FIRST_ITEM
+
+local function take()
+  cursor = cursor + 1
+  return ARGV[cursor - 1]
+end
+
+local function take_key()
+  return KEYS[tonumber(take())]
+end
+
+local function count(name)
+  counts[name] = (counts[name] or 0) + 1
+end
+
+local function answer(result)
+  results[#results + 1] = result
+end
+
+-- The target's status is known after the publish: it is then put second in the result, and `finish` gets it.
+local function settle(target, result, finish)
+  answer(result)
+  settlements[#settlements + 1] = { target = target, result = result, finish = finish }
+end
+
+-- A value that only ever rises, near the time of day: epochs stay in order over windows and within a millisecond.
+local function tick()
+  local last = tonumber(call('GET', clock_key) or '0')
+  local value = digits(math.max(last + 1, now))
+  call('SET', clock_key, value)
+  return value
+end
+
+-- A bucket holds every envelope of its minute for as long as such a ts could pass; a ts outside cannot be guarded.
+local function guardable(minute, bucket)
+  forget_at[bucket] = (minute + 1) * 60000 + guard_margin
+  return now < forget_at[bucket] and minute * 60000 <= now + guard_margin
+end
+
+local function first_time(bucket, digest)
+  return call('SADD', bucket, digest) == 1
+end
+
+local function owner_of(agent)
+  local route = call('HGET', route_key, agent)
+  if not route then return nil end
+  local pod, connection, epoch = string.match(route, '^(%S+) (%S+) (%S+)$')
+  return { route = route, pod = pod, connection = connection, epoch = epoch }
+end
+
+local function target_of(agent)
+  if targets[agent] then return targets[agent] end
+  local target = { agent = agent, status = 'not_seen' }
+  local connected_at = call('ZSCORE', online_key, agent)
+  target.last_seen = connected_at or call('ZSCORE', presence_key, agent) or ''
+  local age = now - (tonumber(target.last_seen) or -math.huge)
+  if connected_at and age <= stale_after then target.owner = owner_of(agent) end
+  if target.owner then target.status = 'online'
+  elseif age <= offline_after then target.status = 'stale'
+  elseif age <= forget_after then target.status = 'offline' end
+  targets[agent] = target
+  return target
+end
+
+local function post_to(pod, line)
+  local post = posts[pod]
+  if not post then
+    post = { pod = pod, lines = {}, targets = {} }
+    posts[pod] = post
+    post_order[#post_order + 1] = post
+  end
+  post.lines[#post.lines + 1] = line
+  return post
+end
+
+local function deliver(agent, session_id, text)
+  local target = target_of(agent)
+  local owner = target.owner
+  if owner then
+    local post = post_to(owner.pod, words('deliver', owner.connection, owner.epoch, agent, session_id, text))
+    post.targets[target] = true
+  end
+  return target
+end
+
+local function live_pending(pending_key)
+  local live = {}
+  for _, member in ipairs(call('ZRANGE', pending_key, 0, -1)) do
+    local expires_at = tonumber(string.match(member, '(%d+)$'))
+    if expires_at > now then live[#live + 1] = member else call('ZREM', pending_key, member) end
+  end
+  return live
+end
+
+-- The owner's pod is asked whether it still knows the connection; a pod without subscriber has no connections.
+local function pod_answers(owner, agent)
+  return call('SPUBLISH', channel_prefix .. owner.pod, words('probe', owner.connection, owner.epoch, agent)) > 0
+end
+
+local function take_over(agent, pod, connection, former)
+  local epoch = tick()
+  call('HSET', route_key, agent, words(pod, connection, epoch))
+  if former then post_to(former.pod, words('superseded', former.connection, epoch, agent)) end
+  return epoch
+end
+
+local function presence_item(kind, digest, bucket, agent)
+  local pod, connection, pending_key = take(), take(), take_key()
+  local owner = owner_of(agent)
+  local owns = owner and owner.pod == pod and owner.connection == connection
+  if call('SISMEMBER', bucket, digest) == 1 then
+    local target = target_of(agent)
+    return settle(target, { 'duplicate', '', target.last_seen, owns and owner.epoch or '' })
+  end
+  if kind == 'heartbeat' and owner and not owns then
+    if pod_answers(owner, agent) then return answer({ 'not_registered' }) end
+    owner = nil
+  end
+  call('SADD', bucket, digest)
+  count('websocket_accepted')
+  local epoch = owns and owner.epoch or take_over(agent, pod, connection, owner)
+  call('ZADD', presence_key, now_text, agent)
+  call('ZADD', online_key, now_text, agent)
+  targets[agent] = nil
+  answer({ 'accepted', 'online', now_text, epoch, unpack(owns and {} or live_pending(pending_key)) })
+end
+
+local function count_publication(origin, gateway_counter)
+  count('published_envelopes')
+  count(origin == 'websocket' and 'websocket_accepted' or gateway_counter)
+end
+
+local function take_claim()
+  local number = tonumber(take())
+  if number == 0 then return nil end
+  return { key = KEYS[number], body = take(), envelope_id = take() }
+end
+
+-- True when the claim answers in the envelope's place.
+local function answered_by(claim)
+  local first = claim and call('HMGET', claim.key, 'body', 'status', 'accepted_at', 'envelope_id', 'session_id')
+  if not first or not first[1] then return false end
+  answer(first[1] == claim.body and { 'replayed', first[2], first[3], first[4], first[5] } or { 'reused' })
+  return true
+end
+
+local function keep_claim(claim, status, session_id)
+  call('HSET', claim.key, 'body', claim.body, 'status', status, 'accepted_at', now_text,
+    'envelope_id', claim.envelope_id, 'session_id', session_id)
+  call('PEXPIRE', claim.key, claim_kept)
+end
+
+local function message_item(digest, bucket, agent)
+  local origin, text, claim, session_id = take(), take(), take_claim(), take()
+  if answered_by(claim) then return end
+  if not first_time(bucket, digest) then return settle(target_of(agent), { 'duplicate' }) end
+  count_publication(origin, 'simple_send_accepted')
+  local target = deliver(agent, session_id, text)
+  settle(target, { 'accepted' }, claim and function(status) keep_claim(claim, status, session_id) end)
+end
+
+-- A pending session stands in its target's set; one that gave way there, or whose time ran out, is expired.
+local function session_state(session)
+  local status, requester, created_at, expires_at =
+    unpack(call('HMGET', session.key, 'status', 'requester', 'created_at', 'expires_at'))
+  if status ~= 'pending' then return status or 'expired', created_at or now_text end
+  local member = words(session.id, requester, created_at, expires_at)
+  local waits = tonumber(expires_at) > now and call('ZSCORE', session.pending_key, member)
+  return waits and 'pending' or 'expired', created_at
+end
+
+local function make_room(pending_key)
+  if call('ZCARD', pending_key) < max_pending then return end
+  local live = live_pending(pending_key)
+  if #live >= max_pending then call('ZREM', pending_key, live[1]) end
+end
+
+local function open_session(session, delivery)
+  local expires_at = now + session.ttl
+  call('HSET', session.key, 'id', session.id, 'status', 'pending', 'requester', session.requester,
+    'target', session.target, 'created_at', now_text, 'expires_at', digits(expires_at), 'delivery', delivery)
+  call('PEXPIREAT', session.key, digits(expires_at + session_kept))
+  make_room(session.pending_key)
+  local member = words(session.id, session.requester, now_text, digits(expires_at))
+  call('ZADD', session.pending_key, tick(), member)
+  if call('PEXPIRETIME', session.pending_key) < expires_at then
+    call('PEXPIREAT', session.pending_key, digits(expires_at))
+  end
+end
+
+local function record_proof(session, delivery, source)
+  local proof = words(session.id, session.requester, session.target, now_text, delivery, source)
+  call('LPUSH', proofs_key, proof)
+  call('LTRIM', proofs_key, 0, proofs_kept - 1)
+  if delivery == 'online' then call('HSET', last_proof_key, 'proof', proof) end
+end
+
+local function session_request_item(digest, bucket, agent)
+  local origin, text, claim = take(), take(), take_claim()
+  local session = { target = agent, id = take(), key = take_key(), pending_key = take_key() }
+  session.requester, session.ttl = take(), tonumber(take())
+  if answered_by(claim) then return end
+  if not first_time(bucket, digest) then
+    local result = { 'duplicate' }
+    return settle(target_of(agent), result, function() result[3], result[4] = session_state(session) end)
+  end
+  count_publication(origin, 'simple_session_request_accepted')
+  settle(deliver(agent, session.id, text), { 'accepted', '', 'pending', now_text }, function(status)
+    local delivery = status == 'offline' and 'stale' or status
+    open_session(session, delivery)
+    record_proof(session, delivery, origin == 'gateway' and 'simple_session_api' or 'websocket_envelope')
+    if claim then keep_claim(claim, status, session.id) end
+    if origin == 'gateway' then
+      count('simple_session_request_accepted_to_' .. (status == 'online' and 'online' or 'offline') .. '_target')
+    end
+  end)
+end
+
+while cursor <= #ARGV do
+  local length = tonumber(take())
+  local next_item = cursor + length
+  local kind, digest, minute, bucket, agent = take(), take(), tonumber(take()), take_key(), take()
+  if not guardable(minute, bucket) then answer({ 'clock_skew' })
+  elseif kind == 'message' then message_item(digest, bucket, agent)
+  elseif kind == 'session_request' then session_request_item(digest, bucket, agent)
+  else presence_item(kind, digest, bucket, agent) end
+  cursor = next_item
+end
+
+-- An agent of a pod that is gone: its route goes, unless the batch gave it a newer one.
+local function release(target)
+  target.status = 'stale'
+  if call('HGET', route_key, target.agent) ~= target.owner.route then return end
+  call('HDEL', route_key, target.agent)
+  call('ZREM', online_key, target.agent)
+end
+
+for _, post in ipairs(post_order) do
+  if call('SPUBLISH', channel_prefix .. post.pod, table.concat(post.lines, '\n')) == 0 then
+    for target in pairs(post.targets) do release(target) end
+  end
+end
+
+for _, settlement in ipairs(settlements) do
+  local status = settlement.target.status
+  settlement.result[2] = status
+  if settlement.finish then settlement.finish(status) end
+end
+
+for bucket, at in pairs(forget_at) do call('PEXPIREAT', bucket, digits(at)) end
+for name, n in pairs(counts) do call('HINCRBY', counters_key, name, n) end
+
+return results

@@ -1,0 +1,16 @@
+-- Lists the public key of a gateway that lives, and drops those of gateways long gone.
+--
+-- KEYS  1 gateway keys
+-- ARGV  1 key id, 2 public key, 3 ms a key stays listed after its gateway was last seen
+-- Returns 'ok'
+local keys_key = KEYS[1]
+local key_id, public_key, listed_for = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', keys_key, key_id, string.format('%s %.0f', public_key, now))
+local listed = redis.call('HGETALL', keys_key)
+for i = 1, #listed, 2 do
+  if now - tonumber(string.match(listed[i + 1], '(%d+)$')) > listed_for then redis.call('HDEL', keys_key, listed[i]) end
+end
+return 'ok'

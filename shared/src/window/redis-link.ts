@@ -1,0 +1,163 @@
+import { Redis, type RedisOptions } from "ioredis";
+import { RelayError } from "../contract/errors.ts";
+import { HTTP_LIMITS, REDIS_LIMITS } from "../contract/limits.ts";
+import type { Service } from "../lifecycle.ts";
+import type { Logger } from "../logging.ts";
+import { loadScripts, SCRIPTS, type ScriptName } from "./scripts.ts";
+
+/** A reply of a script: nested arrays of texts and integers. */
+export type Reply = string | number | null | Reply[];
+
+/**
+ * One connection to Redis that never waits for long: a command fails within 800 ms, a silent server is noticed by a
+ * ping each second, and nothing is sent twice by itself. The process starts and lives on without Redis.
+ */
+export class RedisLink implements Service {
+  readonly client: Redis;
+  readonly #logger: Logger;
+  readonly #name: string;
+  readonly #readyListeners: (() => Promise<void>)[] = [];
+  #up = false;
+  #timer: NodeJS.Timeout | undefined;
+  #firstReady: (() => void) | undefined;
+
+  constructor(options: { readonly url: string; readonly name: string; readonly logger: Logger }) {
+    this.#logger = options.logger;
+    this.#name = options.name;
+    this.client = new Redis(clientOptions(options.url, options.name));
+    this.client.on("error", () => {});
+    this.client.on("close", () => this.#down());
+    this.client.on("ready", () => void this.#prepare());
+  }
+
+  /** True while commands can be sent: connected, scripts loaded. */
+  get up(): boolean {
+    return this.#up;
+  }
+
+  /** Runs on each new connection before the link is up: subscribing, opening the window. A rejection reconnects. */
+  onReady(listener: () => Promise<void>): void {
+    this.#readyListeners.push(listener);
+  }
+
+  /** Resolves when the link is up, or after a connect timeout: a service starts without Redis and says so in /ready. */
+  async start(): Promise<void> {
+    const ready = new Promise<void>((resolve) => {
+      this.#firstReady = resolve;
+      setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
+    });
+    this.client.connect().catch(() => {});
+    this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
+    await ready;
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#up = false;
+    this.client.disconnect();
+  }
+
+  /**
+   * Runs a script in one round trip.
+   * @throws RelayError `unavailable`: Redis did not answer in time; the outcome is unknown.
+   */
+  async run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[] = []): Promise<Reply> {
+    if (!this.#up) throw unavailable();
+    try {
+      return await this.#evaluate(script, keys, args);
+    } catch (err) {
+      this.#logger.warn({ err, script }, "redis did not carry out a script");
+      throw unavailable();
+    }
+  }
+
+  /** Sends any other command. @throws RelayError `unavailable`. */
+  async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
+    if (!this.#up) throw unavailable();
+    try {
+      return (await this.client.call(name, ...args)) as Reply;
+    } catch (err) {
+      this.#logger.warn({ err, command: name }, "redis did not carry out a command");
+      throw unavailable();
+    }
+  }
+
+  async #evaluate(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
+    const { sha, lua } = SCRIPTS[script];
+    try {
+      return (await this.client.evalsha(sha, keys.length, ...keys, ...args)) as Reply;
+    } catch (err) {
+      if (!(err instanceof Error) || !err.message.startsWith("NOSCRIPT")) throw err;
+      return (await this.client.eval(lua, keys.length, ...keys, ...args)) as Reply;
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    try {
+      await loadScripts(this.client);
+      this.#up = true;
+      for (const listener of this.#readyListeners) await listener();
+      this.#logger.info({ link: this.#name }, "redis is there");
+      this.#firstReady?.();
+    } catch (err) {
+      this.#logger.warn({ err, link: this.#name }, "redis is there but not ready");
+      this.reconnect();
+    }
+  }
+
+  /** Gives up the connection and makes another: for one that is up in name only. */
+  reconnect(): void {
+    this.client.disconnect(true);
+  }
+
+  async #watch(): Promise<void> {
+    if (this.client.status !== "ready") return;
+    try {
+      await this.client.ping();
+    } catch {
+      this.reconnect();
+    }
+  }
+
+  #down(): void {
+    if (this.#up) this.#logger.warn({ link: this.#name }, "redis is gone");
+    this.#up = false;
+  }
+}
+
+/** The refusal for whatever needs Redis while it does not answer. */
+export function unavailable(): RelayError {
+  return new RelayError("unavailable", { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
+}
+
+function endpoint(url: string) {
+  if (url.startsWith("unix://")) return { path: url.slice("unix://".length) };
+  const { protocol, hostname, port, username, password, pathname } = new URL(url);
+  return {
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: port === "" ? 6379 : Number(port),
+    db: Number(pathname.slice(1) || "0"),
+    ...(username === "" ? {} : { username: decodeURIComponent(username) }),
+    ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+    ...(protocol === "rediss:" ? { tls: {} } : {}),
+  };
+}
+
+function clientOptions(url: string, name: string): RedisOptions & { replyMapping: "legacy" } {
+  return {
+    ...endpoint(url),
+    connectionName: name,
+    lazyConnect: true,
+    replyMapping: "legacy",
+    // A failed automatic resubscribe is an unhandled rejection (redis/ioredis 2187): the bus subscribes by itself.
+    autoResubscribe: false,
+    // What was in flight is not sent again: a counter would count twice.
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: REDIS_LIMITS.commandTimeoutMs,
+    connectTimeout: REDIS_LIMITS.connectTimeoutMs,
+    disableClientInfo: true,
+    retryStrategy: (attempt) => Math.min(attempt * 50, REDIS_LIMITS.reconnectMaxMs) + Math.random() * 50,
+  };
+}

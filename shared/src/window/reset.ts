@@ -1,0 +1,26 @@
+import type { RedisLink } from "./redis-link.ts";
+import { KEY_PREFIX, partitionKeys, REPLAY_GUARD_PATTERN } from "./keys.ts";
+import { newWindowId } from "./process-window.ts";
+
+/** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
+export type ResetOutcome =
+  | { readonly outcome: "kept"; readonly windowId: string }
+  | { readonly outcome: "opened"; readonly windowId: string; readonly deletedKeys: number }
+  | { readonly outcome: "foreign"; readonly foreignKeys: number };
+
+/**
+ * Opens a new window when `deployId` differs from the window's, or with `force`; safe to race. Everything of the relay's
+ * goes but the replay guard. Source: protocol, section 11.
+ * @throws RelayError `unavailable`.
+ */
+export async function resetWindow(
+  link: RedisLink,
+  options: { readonly partitions: number; readonly deployId: string; readonly force: boolean },
+): Promise<ResetOutcome> {
+  const windows = Array.from({ length: options.partitions }, (_, p) => partitionKeys.window(p));
+  const args = [newWindowId(), options.deployId, options.force ? 1 : 0, KEY_PREFIX, REPLAY_GUARD_PATTERN];
+  const [outcome, detail, deleted] = (await link.run("reset_window", windows, args)) as [string, string, number];
+  if (outcome === "foreign") return { outcome, foreignKeys: Number(detail) };
+  if (outcome === "kept") return { outcome, windowId: detail };
+  return { outcome: "opened", windowId: detail, deletedKeys: deleted };
+}

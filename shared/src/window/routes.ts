@@ -1,0 +1,61 @@
+import { partitionKeys } from "./keys.ts";
+import { partitionOf } from "./partitions.ts";
+import type { RedisLink } from "./redis-link.ts";
+
+/** Which connection has an agent, and since which takeover. */
+export interface Route {
+  readonly agent: string;
+  readonly connection: string;
+  readonly epoch: number;
+}
+
+/**
+ * Releases routes of one pod. What Redis did not take is kept and sent again, so that a close during an outage does not
+ * leave an agent online after it; a route is compared whole, so a late release never removes a newer owner's.
+ */
+export class RouteReleaser {
+  readonly #link: RedisLink;
+  readonly #partitions: number;
+  readonly #pod: string;
+  readonly #unreleased = new Map<string, Route>();
+  #running: Promise<void> | undefined;
+
+  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly pod: string }) {
+    this.#link = options.link;
+    this.#partitions = options.partitions;
+    this.#pod = options.pod;
+    options.link.onReady(async () => void this.flush());
+  }
+
+  release(routes: readonly Route[]): void {
+    for (const route of routes) this.#unreleased.set(`${route.agent} ${this.#value(route)}`, route);
+    void this.flush();
+  }
+
+  /** Resolves when everything was sent, or Redis did not answer. */
+  flush(): Promise<void> {
+    this.#running ??= this.#send().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #send(): Promise<void> {
+    while (this.#unreleased.size > 0) {
+      const batch = [...this.#unreleased].slice(0, 500);
+      const byPartition = Map.groupBy(batch, ([, route]) => partitionOf(route.agent, this.#partitions));
+      const sent = await Promise.allSettled([...byPartition].map(([p, entries]) => this.#sendPartition(p, entries)));
+      if (sent.some(({ status }) => status === "rejected")) return;
+    }
+  }
+
+  async #sendPartition(p: number, entries: readonly (readonly [string, Route])[]): Promise<void> {
+    const args = entries.flatMap(([, route]) => [route.agent, this.#value(route)]);
+    await this.#link.run("release", [partitionKeys.online(p), partitionKeys.route(p)], args);
+    for (const [key] of entries) this.#unreleased.delete(key);
+  }
+
+  #value(route: Route): string {
+    return `${this.#pod} ${route.connection} ${route.epoch}`;
+  }
+}

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { ERRORS } from "../../src/contract/errors.ts";
+import { isRefusal } from "../../src/intake/refusal.ts";
+import { ED25519, intake, signed } from "./support.ts";
+
+/** Intake answers, with a refusal of the catalogue or with what it would forward. */
+async function answers(text: string): Promise<void> {
+  const result = await intake(text);
+  if (isRefusal(result)) expect(Object.keys(ERRORS)).toContain(result.code);
+  else expect(JSON.parse(result.text)).toEqual(result.envelope);
+}
+
+const anyJson = fc.jsonValue({ stringUnit: "binary", depthSize: "medium" });
+const hostile = fc.oneof(
+  anyJson,
+  fc.constantFrom("\ud800", "__proto__", "agent://*", "a\0b", "gateway-x", "а", Number.MAX_VALUE, -0, 2 ** 53, [], {}),
+);
+const valid = fc.constantFrom(
+  signed(),
+  signed({ key_id: "alice-ed" }, ED25519),
+  signed({ type: "agent.register", payload: { label: "A" } }),
+  signed({ type: "session.request", payload: { purpose: "talk" } }),
+);
+
+describe("Intake never throws, and always answers", () => {
+  test("on any text", async () => {
+    await fc.assert(fc.asyncProperty(fc.string({ unit: "binary", maxLength: 200 }), answers));
+  });
+
+  test("on any JSON", async () => {
+    await fc.assert(fc.asyncProperty(anyJson, (value) => answers(JSON.stringify(value))));
+  });
+
+  test("on a valid envelope with any one member changed, added or taken away", async () => {
+    const names = fc.oneof(fc.constantFrom(...Object.keys(signed()), "task_id", "__proto__", "toJSON"), fc.string());
+    await fc.assert(
+      fc.asyncProperty(valid, names, fc.option(hostile, { nil: undefined }), async (envelope, name, value) => {
+        const members = Object.entries(envelope).filter(([other]) => other !== name);
+        await answers(JSON.stringify(Object.fromEntries([...members, [name, value]])));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("on the text of a valid envelope with any one character changed", async () => {
+    await fc.assert(
+      fc.asyncProperty(valid, fc.nat(), fc.string({ unit: "binary", maxLength: 2 }), async (envelope, at, piece) => {
+        const text = JSON.stringify(envelope);
+        const place = at % text.length;
+        await answers(text.slice(0, place) + piece + text.slice(place + 1));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,178 @@
+import { execFile } from "node:child_process";
+import { createPrivateKey, createPublicKey } from "node:crypto";
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { KeysFile } from "@agent-relay/shared/contract/keys-file.ts";
+import { hashApiKey } from "@agent-relay/shared/signing/api-key.ts";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../deploy/keys.ts", import.meta.url));
+
+describe("npm run keys", () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let file: string;
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    file = join(folder.path, "keys.json");
+  });
+
+  afterEach(async () => {
+    await folder[Symbol.asyncDispose]();
+  });
+
+  const keys = (...args: string[]) => run(args, { RELAY_KEYS_FILE: file });
+  const stored = async () => KeysFile.parse(JSON.parse(await readFile(file, "utf8")));
+
+  test("makes an Ed25519 key whose private half only the agent gets", async () => {
+    const { code, stdout } = await keys(
+      "new",
+      "--agent",
+      "agent://alice",
+      "--agent",
+      "agent://alice.*",
+      "--key-id",
+      "alice-1",
+    );
+    expect(code).toBe(0);
+
+    const [record] = (await stored()).signing_keys;
+    const pem = /-----BEGIN PRIVATE KEY-----[\s\S]*-----END PRIVATE KEY-----/.exec(stdout)?.[0] ?? "";
+    const seed = /seed\): (\S{43})\n/.exec(stdout)?.[1];
+    const x = createPublicKey(createPrivateKey(pem)).export({ format: "jwk" }).x;
+    expect(record).toEqual({
+      key_id: "alice-1",
+      alg: "ed25519",
+      public_key: x,
+      agents: ["agent://alice", "agent://alice.*"],
+    });
+    expect(createPrivateKey(pem).export({ format: "jwk" }).d).toBe(seed);
+    expect(await readFile(file, "utf8")).not.toContain(seed);
+  });
+
+  test("makes an HMAC key that ends when it is told to", async () => {
+    const { stdout } = await keys(
+      "new",
+      "--agent",
+      "agent://bob",
+      "--alg",
+      "hmac-sha256",
+      "--expires-at",
+      "2999-01-01T00:00:00Z",
+    );
+    const [record] = (await stored()).signing_keys;
+    expect(record).toMatchObject({ alg: "hmac-sha256", agents: ["agent://bob"], expires_at: "2999-01-01T00:00:00Z" });
+    expect(record?.alg === "hmac-sha256" && stdout.split(record.secret).length).toBe(2);
+    expect(record?.key_id).toMatch(/^bob-[0-9a-f]{6}$/);
+  });
+
+  test("makes an API key of which the file holds only the hash", async () => {
+    const { stdout } = await keys("new-api-key", "--agent", "agent://alice");
+    const apiKey = /rk_[0-9A-Za-z]{36}/.exec(stdout)?.[0] ?? "";
+    expect(stdout.split(apiKey)).toHaveLength(2);
+    expect((await stored()).api_keys).toMatchObject([{ sha256: hashApiKey(apiKey), agents: ["agent://alice"] }]);
+    expect(await readFile(file, "utf8")).not.toContain(apiKey);
+  });
+
+  test("lists every key and no secret, and revokes by id", async () => {
+    await keys("new", "--agent", "agent://bob", "--alg", "hmac-sha256", "--key-id", "bob-1");
+    await keys("new-api-key", "--agent", "agent://alice", "--key-id", "alice-gateway");
+    const before = await stored();
+    const list = await keys("list");
+    expect(list.stdout).toMatch(/alice-gateway +api-key +agent:\/\/alice +until revoked/);
+    expect(list.stdout).toMatch(/bob-1 +hmac-sha256 +agent:\/\/bob/);
+    for (const secret of [
+      before.api_keys[0]?.sha256,
+      before.signing_keys.map((key) => "secret" in key && key.secret)[0],
+    ]) {
+      expect(list.stdout).not.toContain(secret);
+    }
+
+    expect((await keys("revoke", "bob-1")).code).toBe(0);
+    expect((await stored()).signing_keys).toEqual([]);
+    expect((await stored()).api_keys).toEqual(before.api_keys);
+    expect(await keys("revoke", "bob-1")).toMatchObject({ code: 1, stderr: expect.stringContaining("no key bob-1") });
+  });
+
+  test("loses no key when several are made at once", async () => {
+    const ids = Array.from({ length: 6 }, (_, index) => `key-${index}`);
+    const runs = await Promise.all(ids.map((id) => keys("new", "--agent", "agent://alice", "--key-id", id)));
+    expect(runs.map(({ code }) => code)).toEqual(ids.map(() => 0));
+    expect((await stored()).signing_keys.map((key) => key.key_id).sort()).toEqual(ids);
+  });
+
+  test("keeps the file private and leaves nothing beside it", async () => {
+    await writeFile(file, '{"api_keys":[],"signing_keys":[]}', { mode: 0o644 });
+    await chmod(file, 0o644);
+    await keys("new-api-key", "--agent", "agent://alice");
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder.path)).toEqual(["keys.json"]);
+  });
+
+  test("follows a symbolic link and leaves it in place", async () => {
+    const real = join(folder.path, "real");
+    await mkdir(real);
+    await writeFile(join(real, "keys.json"), "{}");
+    await symlink("real/keys.json", file);
+    await keys("new-api-key", "--agent", "agent://alice");
+    expect(JSON.parse(await readFile(join(real, "keys.json"), "utf8")).api_keys).toHaveLength(1);
+    expect(await readdir(real)).toEqual(["keys.json"]);
+  });
+
+  test.each([
+    ["not JSON", '{"api_keys": "rk_secret-in-a-broken-file'],
+    [
+      "at odds with itself",
+      JSON.stringify({
+        api_keys: [1, 2].map((n) => ({ id: "twice", sha256: `${n}`.repeat(64), agents: ["agent://a"] })),
+      }),
+    ],
+    ["not a keys file", '{"signing_keys":[{"key_id":"alice-1","alg":"none"}]}'],
+  ])("leaves a file that is %s untouched, and shows nothing of it", async (_, text) => {
+    await writeFile(file, text);
+    const { code, stdout, stderr } = await keys("new", "--agent", "agent://alice");
+    expect(code).toBe(1);
+    expect(stderr).toContain("left as it is");
+    expect(stderr).not.toContain("rk_secret");
+    expect(stdout).toBe("");
+    expect(await readFile(file, "utf8")).toBe(text);
+    expect(await readdir(folder.path)).toEqual(["keys.json"]);
+  });
+
+  test.each([
+    ["an id that is taken", ["new", "--agent", "agent://alice", "--key-id", "taken"], 1, "taken already"],
+    ["a gateway's id", ["new", "--agent", "agent://alice", "--key-id", "gateway-1"], 1, "must not begin with gateway-"],
+    ["an agent that is none", ["new", "--agent", "agent://Alice"], 1, "must be an agent id"],
+    ["no agent", ["new"], 2, "--agent agent://<name>"],
+    ["an unknown algorithm", ["new", "--agent", "agent://alice", "--alg", "rsa"], 2, "ed25519, hmac-sha256"],
+    ["an end that is past", ["new", "--agent", "agent://alice", "--expires-at", "2020-01-01T00:00:00Z"], 2, "past"],
+    ["an unknown option", ["list", "--secrets"], 2, "--help"],
+    ["an unknown command", ["delete"], 2, "--help"],
+    ["a second id to revoke", ["revoke", "taken", "other"], 2, "one key id"],
+  ])("refuses %s with words that help, and changes nothing", async (_, args, code, words) => {
+    const text = JSON.stringify({ api_keys: [{ id: "taken", sha256: "0".repeat(64), agents: ["agent://alice"] }] });
+    await writeFile(file, text);
+    expect(await keys(...args)).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(words) });
+    expect(await readFile(file, "utf8")).toBe(text);
+  });
+
+  test("says so when there is no keys file", async () => {
+    expect(await keys("list")).toMatchObject({ code: 1, stderr: expect.stringContaining("There is no keys file") });
+  });
+
+  test("teaches its use with --help", async () => {
+    const { code, stdout } = await keys("--help");
+    expect(code).toBe(0);
+    for (const word of ["new-api-key", "revoke", "--expires-at", "RELAY_KEYS_FILE"]) expect(stdout).toContain(word);
+  });
+});
+
+function run(args: string[], env: NodeJS.ProcessEnv): Promise<{ code: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [PROGRAM, ...args], { env: { ...process.env, ...env } }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, stdout, stderr });
+    });
+  });
+}

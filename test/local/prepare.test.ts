@@ -1,0 +1,125 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "@jest/globals";
+import { withLock } from "../../deploy/local/lock-file.mjs";
+import { isInstalled } from "../../deploy/local/packages.mjs";
+import { majorVersion, redisProgram } from "../../deploy/local/redis-program.mjs";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+describe("deciding whether npm ci is needed", () => {
+  const lock = {
+    packages: {
+      "": { version: "0.1.0" },
+      shared: { version: "0.1.0" },
+      "node_modules/@agent-relay/shared": { link: true },
+      "node_modules/ws": { version: "8.23.0" },
+      "node_modules/for-another-platform": { version: "1.0.0", optional: true },
+    },
+  };
+  const { "": _root, "node_modules/for-another-platform": _other, ...present } = lock.packages;
+
+  test("it is not, when npm's record agrees with the lock file", () => {
+    expect(isInstalled(lock, { packages: present })).toBe(true);
+  });
+
+  test.each([
+    ["nothing is installed, or an installation broke off", undefined],
+    ["a package is missing", { packages: { ...present, "node_modules/ws": undefined } }],
+    ["a package has another version", { packages: { ...present, "node_modules/ws": { version: "8.22.0" } } }],
+    ["a package is left over", { packages: { ...present, "node_modules/left": { version: "1.0.0" } } }],
+    [
+      "an optional package has another version",
+      { packages: { ...present, "node_modules/for-another-platform": { version: "0.9.0" } } },
+    ],
+  ])("it is, when %s", (_, installed) => {
+    expect(isInstalled(lock, JSON.parse(JSON.stringify(installed ?? null)) ?? undefined)).toBe(false);
+  });
+});
+
+describe("finding a Redis server", () => {
+  test("reads the version of Redis and of Valkey", () => {
+    expect(majorVersion("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64")).toBe(7);
+    expect(majorVersion("Valkey server v=8.1.4 sha=00000000:0")).toBe(8);
+    expect(majorVersion("command not found")).toBe(0);
+  });
+
+  test("takes a server that is new enough, whichever it is", async () => {
+    await using folder = await temporaryFolder();
+    await server(folder.path, "redis-server", "Redis server v=6.0.16 sha=0");
+    const valkey = await server(folder.path, "valkey-server", "Valkey server v=8.0.1 sha=0");
+    expect(redisProgram(folder.path)).toBe(valkey);
+  });
+
+  test("says that a server is too old, and why", async () => {
+    await using folder = await temporaryFolder();
+    const old = await server(folder.path, "redis-server", "Redis server v=6.2.7 sha=0");
+    expect(() => redisProgram(folder.path)).toThrow(`${old} is older than Redis 7.0, which sharded pub/sub needs`);
+  });
+
+  test("says what to run when there is none", async () => {
+    await using folder = await temporaryFolder();
+    expect(() => redisProgram(folder.path)).toThrow(
+      "No redis-server or valkey-server on the PATH. Install Redis 7.0 or newer.",
+    );
+    await server(folder.path, "apt-get", "");
+    expect(() => redisProgram(folder.path)).toThrow(
+      "Run: sudo apt-get install -y --no-install-recommends redis-server",
+    );
+  });
+});
+
+describe("the lock file", () => {
+  test("lets one in at a time, and is gone afterwards", async () => {
+    await using folder = await temporaryFolder();
+    const lock = join(folder.path, "lock");
+    const events: string[] = [];
+    const visit = (name: string) =>
+      withLock(lock, 5000, async () => {
+        events.push(`${name} in`);
+        await new Promise(setImmediate);
+        events.push(`${name} out`);
+      });
+    await Promise.all([visit("a"), visit("b")]);
+    expect(events).toEqual(["a in", "a out", "b in", "b out"]);
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test("is let go when the work fails", async () => {
+    await using folder = await temporaryFolder();
+    const lock = join(folder.path, "lock");
+    await expect(withLock(lock, 0, () => Promise.reject(new Error("no luck")))).rejects.toThrow("no luck");
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  test("is taken over from a process that died", async () => {
+    await using folder = await temporaryFolder();
+    const lock = join(folder.path, "lock");
+    await writeFile(lock, String(await pidOfTheDead()));
+    const holders = await Promise.all([1, 2, 3].map(() => withLock(lock, 5000, () => readFile(lock, "utf8"))));
+    expect(holders).toEqual([1, 2, 3].map(() => String(process.pid)));
+    expect(existsSync(`${lock}.break`)).toBe(false);
+  });
+
+  test("gives up with the lock's name when a living process keeps it", async () => {
+    await using folder = await temporaryFolder();
+    const lock = join(folder.path, "lock");
+    await writeFile(lock, String(process.pid));
+    await expect(withLock(lock, 0, () => "in")).rejects.toThrow(`${lock} is held by another process`);
+    expect(await readFile(lock, "utf8")).toBe(String(process.pid));
+  });
+});
+
+async function server(folder: string, name: string, banner: string): Promise<string> {
+  const program = join(folder, name);
+  await writeFile(program, `#!/bin/sh\necho "${banner}"\n`, { mode: 0o755 });
+  return program;
+}
+
+async function pidOfTheDead(): Promise<number | undefined> {
+  const child = spawn("true");
+  await once(child, "exit");
+  return child.pid;
+}

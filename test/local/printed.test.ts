@@ -1,0 +1,54 @@
+import { execFileSync } from "node:child_process";
+import { SimpleSendRequest } from "@agent-relay/shared/contract/requests.ts";
+import { describe, expect, test } from "@jest/globals";
+import { banner } from "../../deploy/local/banner.ts";
+import { closingLine } from "../support/closing-line.mjs";
+
+describe("what npm start prints", () => {
+  const started = {
+    baseUrl: "http://127.0.0.1:8080",
+    websocketUrl: "ws://127.0.0.1:8080/ws",
+    apiKey: "rk_example",
+    listenCommand: "listen --as bob",
+  };
+
+  test("names both addresses, the API key and how to listen", () => {
+    const text = banner(started);
+    for (const part of Object.values(started)) expect(text).toContain(part);
+  });
+
+  test("holds a line that, pasted into a shell, sends alice's message to bob", () => {
+    const line = /^ {2}curl (.*)$/m.exec(banner(started))?.[1];
+    const words = execFileSync("/bin/sh", ["-c", `printf '%s\\n' ${line}`], { encoding: "utf8" }).split("\n");
+    expect(words).toContain("http://127.0.0.1:8080/v1/messages/send");
+    expect(words).toContain("content-type: application/json");
+    expect(words).toContain("x-api-key: rk_example");
+    const body = JSON.parse(words[words.indexOf("-d") + 1] ?? "");
+    expect(SimpleSendRequest.parse(body)).toMatchObject({ from: "agent://alice", to: "agent://bob" });
+  });
+
+  test("says how to make a key when it knows none", () => {
+    const text = banner({ ...started, apiKey: undefined });
+    expect(text).toContain("npm run keys -- new-api-key");
+    expect(text).not.toContain("x-api-key");
+  });
+});
+
+describe("the closing line of a test run", () => {
+  const totals = {
+    numPassedTests: 12,
+    numFailedTests: 0,
+    numRuntimeErrorTestSuites: 0,
+    numPendingTests: 0,
+    numTodoTests: 0,
+  };
+
+  test("counts what passed and failed", () => {
+    expect(closingLine(totals)).toBe("12 passed, 0 failed");
+  });
+
+  test("counts a file that could not run as a failure, and shows what was skipped", () => {
+    expect(closingLine({ ...totals, numFailedTests: 1, numRuntimeErrorTestSuites: 1 })).toBe("12 passed, 2 failed");
+    expect(closingLine({ ...totals, numPendingTests: 1, numTodoTests: 2 })).toBe("12 passed, 0 failed, 3 skipped");
+  });
+});

@@ -1,0 +1,128 @@
+import { createHmac, createPrivateKey, type KeyObject, randomBytes, sign } from "node:crypto";
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import { until } from "./until.ts";
+
+/**
+ * An agent as an outside author would write it from the published documents: `ws` and `node:crypto`, nothing of the
+ * relay's own code.
+ */
+
+export interface AgentKey {
+  readonly keyId: string;
+  readonly sign: (text: string) => string;
+}
+
+/** base64url seed of 32 bytes. */
+export function ed25519Key(keyId: string, seed: string): AgentKey {
+  const key = ed25519PrivateKey(seed);
+  return { keyId, sign: (text) => sign(null, Buffer.from(text), key).toString("base64url") };
+}
+
+export function hmacKey(keyId: string, secret: string): AgentKey {
+  const bytes = Buffer.from(secret, "base64url");
+  return { keyId, sign: (text) => createHmac("sha256", bytes).update(text).digest("base64url") };
+}
+
+function ed25519PrivateKey(seed: string): KeyObject {
+  const prefix = Buffer.from("302e020100300506032b657004220420", "hex");
+  return createPrivateKey({ key: Buffer.concat([prefix, Buffer.from(seed, "base64url")]), format: "der", type: "pkcs8" });
+}
+
+/** Canonical text of any JSON value: RFC 8785 for the values that tests send. */
+export function jcs(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(jcs).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  members.sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${jcs(member)}`).join(",")}}`;
+}
+
+const ORDER = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id"] as const;
+
+// biome-ignore lint/suspicious/noExplicitAny: what comes over the wire has no type yet.
+export type Frame = any;
+export type Fields = { readonly [name: string]: unknown };
+
+export function canonical(envelope: Fields): string {
+  const members = ORDER.filter((name) => envelope[name] !== undefined);
+  return `{${members.map((name) => `"${name}":${jcs(envelope[name])}`).join(",")}}`;
+}
+
+let serial = 0;
+
+/** A signed envelope; `fields` override what it is made of, and `sig` too. */
+export function signed(key: AgentKey, fields: Fields): Frame {
+  serial += 1;
+  const envelope = {
+    id: `env-${serial}-${randomBytes(4).toString("hex")}`,
+    payload: {},
+    ts: Date.now(),
+    key_id: key.keyId,
+    ...fields,
+  };
+  return { ...envelope, sig: key.sign(canonical(envelope)), ...("sig" in fields ? { sig: fields.sig } : {}) };
+}
+
+/** One websocket of an agent, with everything that came in. */
+export class AgentSocket {
+  readonly socket: WebSocket;
+  readonly frames: Frame[] = [];
+  closed: { readonly code: number } | undefined;
+
+  constructor(url: string) {
+    this.socket = new WebSocket(url);
+    this.socket.on("message", (data: Buffer) => this.frames.push(JSON.parse(data.toString())));
+    this.socket.on("close", (code: number) => {
+      this.closed = { code };
+    });
+    this.socket.on("error", () => {});
+  }
+
+  /** Connects and waits for hello. */
+  static async open(url: string): Promise<AgentSocket> {
+    const agent = new AgentSocket(url);
+    await agent.next("hello", (frame) => frame.frame === "hello");
+    return agent;
+  }
+
+  send(envelope: unknown): void {
+    this.socket.send(typeof envelope === "string" ? envelope : JSON.stringify(envelope));
+  }
+
+  /** Sends and waits for the ack or error of that envelope. */
+  async ask(envelope: Frame): Promise<Frame> {
+    const from = this.frames.length;
+    this.send(envelope);
+    const isAnswer = (frame: Frame) =>
+      (frame.frame === "ack" || frame.frame === "error") && frame.envelope_id === envelope.id;
+    return await this.next(`answer to ${envelope.type}`, isAnswer, from);
+  }
+
+  /** The first frame, from the given one on, for which `matches` holds. */
+  async next(name: string, matches: (frame: Frame) => boolean, from = 0): Promise<Frame> {
+    let found: Frame;
+    await until(name, () => {
+      found = this.frames.slice(from).find(matches);
+      return found !== undefined || this.closed !== undefined;
+    });
+    if (found === undefined) throw new Error(`The connection closed with ${this.closed?.code} before: ${name}`);
+    return found;
+  }
+
+  get deliveries(): Frame[] {
+    return this.frames.filter(({ frame }) => frame === "deliver");
+  }
+
+  async untilClosed(): Promise<number> {
+    await until("the relay closes the connection", () => this.closed !== undefined);
+    return this.closed?.code ?? 0;
+  }
+
+  async close(): Promise<void> {
+    if (this.socket.readyState === WebSocket.CLOSED) return;
+    const closed = once(this.socket, "close");
+    this.socket.close();
+    await closed;
+  }
+}

@@ -1,0 +1,17 @@
+import { writeSync } from "node:fs";
+
+/** Jest reporter: the run's totals, alone on the last line of what the run prints: `N passed, N failed[, N skipped]`. */
+export default class ClosingLine {
+  onRunComplete(_contexts, results) {
+    const line = closingLine(results);
+    // Jest adds its own summary after every reporter.
+    process.once("exit", () => writeSync(1, `${line}\n`));
+  }
+}
+
+/** A file that could not run at all counts as a failure. */
+export function closingLine(results) {
+  const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+  const skipped = results.numPendingTests + results.numTodoTests;
+  return `${results.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+}

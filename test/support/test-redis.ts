@@ -1,0 +1,37 @@
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
+
+/** The embedded Redis, with the faults that can befall one. */
+export class TestRedis extends EmbeddedRedis {
+  /** The socket's path, as ioredis takes it. */
+  get path(): string {
+    return this.url.slice("unix://".length);
+  }
+
+  /** Redis hangs: connections stay open and nothing is answered, until `resume`. */
+  async pause(): Promise<void> {
+    process.kill(await this.pid(), "SIGSTOP");
+  }
+
+  async resume(): Promise<void> {
+    process.kill(await this.pid(), "SIGCONT");
+  }
+
+  /** Redis dies without a goodbye. `start` brings it back, empty, on the same path. */
+  async kill(): Promise<void> {
+    process.kill(await this.pid(), "SIGKILL");
+    await this.stop();
+  }
+
+  /** Dies, and comes back empty on the same path. */
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.start();
+  }
+
+  /** Process id of the running Redis. */
+  async pid(): Promise<number> {
+    return Number(await readFile(join(dirname(this.path), "redis.pid"), "utf8"));
+  }
+}

@@ -1,0 +1,12 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+const LOOK_AGAIN_MS = 10;
+
+/** Resolves as soon as `condition` holds; fails, naming it, when it does not within `withinMs`. */
+export async function until(name: string, condition: () => boolean | Promise<boolean>, withinMs = 5000): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`Waited ${withinMs} ms in vain: ${name}`);
+    await delay(LOOK_AGAIN_MS);
+  }
+}
