@@ -24,10 +24,12 @@ export interface Runnable {
 }
 
 const EXIT_CODES = { SIGTERM: 143, SIGINT: 130 } as const;
+/** Ctrl-C comes twice under npm, from the terminal and from npm itself: what follows so soon is the same signal. */
+const SAME_SIGNAL_MS = 1000;
 
 /**
  * Runs a service until SIGTERM or SIGINT. Exit codes: 0 stopped, 1 start or stop failed or a fault that nobody caught,
- * 78 settings at fault, 130 and 143 a second signal.
+ * 78 settings at fault, 130 and 143 a second signal that comes a second later or more.
  * @param create makes the service from the environment; throws SettingsError.
  */
 export async function runService(host: Host, create: (env: Environment) => Runnable): Promise<void> {
@@ -41,13 +43,16 @@ export async function runService(host: Host, create: (env: Environment) => Runna
   host.on("unhandledRejection", crash("unhandled rejection"));
   host.on("uncaughtException", crash("uncaught exception"));
 
-  let stopping = false;
+  let stoppingSince: number | null = null;
   for (const [signal, code] of Object.entries(EXIT_CODES)) {
     host.on(signal, () => {
-      if (stopping) return host.exit(code);
-      stopping = true;
+      if (stoppingSince !== null) {
+        if (performance.now() - stoppingSince > SAME_SIGNAL_MS) host.exit(code);
+        return;
+      }
+      stoppingSince = performance.now();
       logger.info({ signal }, "stopping");
-      return service.stop().then(() => host.exit(0), crash("stop failed"));
+      service.stop().then(() => host.exit(0), crash("stop failed"));
     });
   }
 
@@ -56,7 +61,7 @@ export async function runService(host: Host, create: (env: Environment) => Runna
     logger.info("started");
   } catch (err) {
     // A start that a signal cut short is no failure: the stop decides the exit code.
-    if (!stopping) crash("start failed")(err);
+    if (stoppingSince === null) crash("start failed")(err);
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS } from "./contract/limits.ts";
-import { SURFACES } from "./contract/surfaces.ts";
+import { SURFACES, WEBSOCKET_PATH } from "./contract/surfaces.ts";
 import { LOG_LEVELS } from "./logging.ts";
 
 /**
@@ -183,7 +183,7 @@ function isOriginOrAny(value: string): boolean {
 }
 
 function isFreePath(path: string): boolean {
-  if (!/^(?:\/[A-Za-z0-9_-]+)+$/.test(path) || path === "/ws") return false;
+  if (!/^(?:\/[A-Za-z0-9_-]+)+$/.test(path) || path === WEBSOCKET_PATH) return false;
   return !Object.values(SURFACES).some((surface) =>
     [surface.path, ...surface.aliases].some((taken) => taken === path || path.startsWith(`${taken.split("/{")[0]}/`)),
   );

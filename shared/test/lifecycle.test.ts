@@ -46,14 +46,18 @@ describe("a service process", () => {
   test.each([
     ["SIGTERM", 143],
     ["SIGINT", 130],
-  ])("exits at once on a second signal, %s", async (signal, code) => {
+  ])("exits on a second signal, %s, but takes one that comes twice at once for the same", async (signal, code) => {
+    const clock = jest.spyOn(performance, "now").mockReturnValue(5000);
     const stop = jest.fn(() => new Promise<void>(() => {}));
     const { host } = await run({ stop });
     host.emit("SIGTERM");
+    host.emit(signal);
     expect(host.exit).not.toHaveBeenCalled();
+    clock.mockReturnValue(6001);
     host.emit(signal);
     expect(await host.exited).toBe(code);
     expect(stop).toHaveBeenCalledTimes(1);
+    clock.mockRestore();
   });
 
   test("logs a failed start and exits with 1", async () => {

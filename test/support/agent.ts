@@ -26,7 +26,11 @@ export function hmacKey(keyId: string, secret: string): AgentKey {
 
 function ed25519PrivateKey(seed: string): KeyObject {
   const prefix = Buffer.from("302e020100300506032b657004220420", "hex");
-  return createPrivateKey({ key: Buffer.concat([prefix, Buffer.from(seed, "base64url")]), format: "der", type: "pkcs8" });
+  return createPrivateKey({
+    key: Buffer.concat([prefix, Buffer.from(seed, "base64url")]),
+    format: "der",
+    type: "pkcs8",
+  });
 }
 
 /** Canonical text of any JSON value: RFC 8785 for the values that tests send. */
@@ -68,11 +72,16 @@ export function signed(key: AgentKey, fields: Fields): Frame {
 export class AgentSocket {
   readonly socket: WebSocket;
   readonly frames: Frame[] = [];
+  /** The frames as they came, for whoever holds them against the contract. */
+  readonly texts: string[] = [];
   closed: { readonly code: number } | undefined;
 
   constructor(url: string) {
     this.socket = new WebSocket(url);
-    this.socket.on("message", (data: Buffer) => this.frames.push(JSON.parse(data.toString())));
+    this.socket.on("message", (data: Buffer) => {
+      this.texts.push(data.toString());
+      this.frames.push(JSON.parse(data.toString()));
+    });
     this.socket.on("close", (code: number) => {
       this.closed = { code };
     });
@@ -99,6 +108,13 @@ export class AgentSocket {
     return await this.next(`answer to ${envelope.type}`, isAnswer, from);
   }
 
+  /** Sends what may not even be an envelope, and waits for the next ack or error. */
+  async answerTo(text: string): Promise<Frame> {
+    const from = this.frames.length;
+    this.send(text);
+    return await this.next("an answer", ({ frame }) => frame === "ack" || frame === "error", from);
+  }
+
   /** The first frame, from the given one on, for which `matches` holds. */
   async next(name: string, matches: (frame: Frame) => boolean, from = 0): Promise<Frame> {
     let found: Frame;
@@ -114,8 +130,24 @@ export class AgentSocket {
     return this.frames.filter(({ frame }) => frame === "deliver");
   }
 
-  async untilClosed(): Promise<number> {
-    await until("the relay closes the connection", () => this.closed !== undefined);
+  /** The relay's name for this connection. */
+  get connectionId(): string {
+    return this.frames.find(({ frame }) => frame === "hello").connection_id;
+  }
+
+  /** Notices of one kind. */
+  notices(kind: string): Frame[] {
+    return this.frames.filter(({ frame, notice }) => frame === "notice" && notice === kind);
+  }
+
+  /** The first delivery of the envelope with this id. */
+  async delivered(id: string): Promise<Frame> {
+    return await this.next(`delivery of ${id}`, ({ frame, envelope }) => frame === "deliver" && envelope.id === id);
+  }
+
+  /** The close code. */
+  async untilClosed(withinMs?: number): Promise<number> {
+    await until("the relay closes the connection", () => this.closed !== undefined, withinMs);
     return this.closed?.code ?? 0;
   }
 

@@ -1,14 +1,22 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createGateway } from "@agent-relay/gateway/service.ts";
+import { readGatewaySettings } from "@agent-relay/gateway/settings.ts";
+import { createOpsReporting } from "@agent-relay/ops-reporting/service.ts";
+import { readOpsReportingSettings } from "@agent-relay/ops-reporting/settings.ts";
 import { HttpServer } from "@agent-relay/shared/http/server.ts";
+import type { HttpService } from "@agent-relay/shared/http/serving.ts";
 import { createLogger, type Logger } from "@agent-relay/shared/logging.ts";
 import { createWsConnector } from "@agent-relay/ws-connector/service.ts";
 import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { type AgentKey, AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "./agent.ts";
+import { PodProcess } from "./pod-process.ts";
+import { RedisProxy } from "./redis-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { TestRedis } from "./test-redis.ts";
+import { WindowView } from "./window-view.ts";
 
 type Environment = Record<string, string>;
 
@@ -33,6 +41,7 @@ export class TestRelay {
   readonly keys: Keys;
   readonly #pods: Pod[] = [];
   readonly #sockets: AgentSocket[] = [];
+  readonly #tools: { stop(): Promise<void> | void }[] = [];
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
 
   constructor(...names: readonly string[]) {
@@ -49,8 +58,14 @@ export class TestRelay {
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.socket.terminate();
     await Promise.all(this.#pods.map((pod) => pod.stop()));
+    for (const tool of this.#tools) await tool.stop();
     await this.redis.stop();
     await this.#folder?.[Symbol.asyncDispose]();
+  }
+
+  /** Every connection that was made through `connect` or `online`. */
+  get sockets(): readonly AgentSocket[] {
+    return this.#sockets;
   }
 
   get keysFile(): string {
@@ -83,6 +98,39 @@ export class TestRelay {
     });
   }
 
+  async startGateway(overrides: Environment = {}): Promise<Pod> {
+    const logger = this.logger("gateway");
+    const settings = readGatewaySettings({ ...this.environment, ...overrides });
+    return await this.#serve(createGateway(settings, { logger }), logger);
+  }
+
+  async startOpsReporting(overrides: Environment = {}): Promise<Pod> {
+    const logger = this.logger("ops-reporting");
+    const settings = readOpsReportingSettings({ ...this.environment, ...overrides });
+    return await this.#serve(createOpsReporting(settings, { logger }), logger);
+  }
+
+  /** A ws-connector that is a process of its own: one that can die. */
+  async startWsConnectorProcess(overrides: Environment = {}): Promise<PodProcess> {
+    const pod = await PodProcess.start("services/ws-connector/src/main.ts", { ...this.environment, ...overrides });
+    this.#pods.push(pod);
+    return pod;
+  }
+
+  /** A look into Redis; ends with the relay. */
+  view(partitions = 1): WindowView {
+    const view = new WindowView(this.redis.path, partitions);
+    this.#tools.push(view);
+    return view;
+  }
+
+  /** A proxy in front of Redis, for the pod that is given its `url`; ends with the relay. */
+  async proxy(): Promise<RedisProxy> {
+    const proxy = await new RedisProxy(this.redis.path).start();
+    this.#tools.push(proxy);
+    return proxy;
+  }
+
   /** Connects to a pod. */
   async connect(pod: Pod, path = "/ws"): Promise<AgentSocket> {
     const socket = await AgentSocket.open(`${pod.url.replace("http", "ws")}${path}`);
@@ -101,6 +149,17 @@ export class TestRelay {
   /** A signed envelope of agent://<name>. */
   envelope(name: string, type: string, fields: { readonly [name: string]: unknown } = {}): Frame {
     return signed(this.keys.agents.get(name) as AgentKey, { type, from: `agent://${name}`, ...fields });
+  }
+
+  /** Without websockets the server stops first, so that what its last answers counted is written. */
+  async #serve(service: HttpService, logger: Logger): Promise<Pod> {
+    const server = new HttpServer({ handler: service.handler, host: "127.0.0.1", port: 0, logger });
+    await service.start();
+    await server.start();
+    return this.#add(server.port, async () => {
+      await server.stop();
+      await service.stop();
+    });
   }
 
   #add(port: number, stop: () => Promise<void>): Pod {

@@ -9,9 +9,6 @@ import { TokenBucket } from "./token-bucket.ts";
 
 export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
 
-/** How long a close may take before the socket is cut. */
-const CLOSE_GRACE_MS = 1000;
-
 export interface ConnectionOptions {
   readonly id: string;
   readonly socket: WebSocket;
@@ -82,8 +79,8 @@ export class Connection {
     socket.on("ping", () => {
       if (this.takeToken() > 0) this.close(CLOSE_CODES.policy);
     });
-    // ws closes the socket with the code that RFC 6455 asks for; the event must have a listener.
-    socket.on("error", () => {});
+    // ws closes the socket by itself, with the code that RFC 6455 asks for.
+    socket.on("error", () => this.#end());
     socket.once("close", () => {
       this.#end();
       events.closed();
@@ -138,7 +135,6 @@ export class Connection {
     this.#end();
     this.#socket.resume();
     this.#socket.close(code, reason);
-    setTimeout(() => this.#socket.terminate(), CLOSE_GRACE_MS).unref();
   }
 
   #end(): void {

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
 import type { Connection } from "./connection.ts";
 import { drainingNotice } from "./frames.ts";
 
@@ -11,17 +10,24 @@ const RECONNECT_SPREAD_MS = 900;
 /**
  * Sends every client elsewhere: first the notice, then the closes, spread over at most `drainMs`. Deliveries go on until
  * a connection's own close. Source: pitfalls, "Reconnect storms".
+ * @param dismiss ends one connection.
  */
-export async function drain(connections: ReadonlyMap<string, Connection>, drainMs: number): Promise<void> {
+export async function drain(
+  connections: ReadonlyMap<string, Connection>,
+  drainMs: number,
+  dismiss: (connection: Connection) => Promise<void>,
+): Promise<void> {
   const leaving = [...connections.values()];
   for (const connection of leaving) {
     connection.send(drainingNotice(RECONNECT_MIN_MS + Math.floor(Math.random() * RECONNECT_SPREAD_MS)));
   }
   const startedAt = performance.now();
+  const dismissals: Promise<void>[] = [];
   const span = Math.min(drainMs, leaving.length * PACE_MS);
   for (const [index, connection] of leaving.entries()) {
     const due = startedAt + (index * span) / leaving.length;
     if (due > performance.now()) await delay(due - performance.now());
-    connection.close(CLOSE_CODES.goingAway);
+    dismissals.push(dismiss(connection));
   }
+  await Promise.all(dismissals);
 }

@@ -1,12 +1,13 @@
 import type { Envelope } from "@agent-relay/shared/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "@agent-relay/shared/contract/errors.ts";
-import { type AckFrame, ANNOUNCED_LIMITS, type ErrorFrame, type NoticeFrame } from "@agent-relay/shared/contract/frames.ts";
+import {
+  type AckFrame,
+  ANNOUNCED_LIMITS,
+  type ErrorFrame,
+  type NoticeFrame,
+} from "@agent-relay/shared/contract/frames.ts";
 import type { PendingSession } from "@agent-relay/shared/contract/session.ts";
-import type {
-  DeliveryAcceptance,
-  PresenceAcceptance,
-  WaitingSession,
-} from "@agent-relay/shared/window/acceptance.ts";
+import type { DeliveryAcceptance, PresenceAcceptance, WaitingSession } from "@agent-relay/shared/window/acceptance.ts";
 
 /** The frames that the relay sends, as texts; `frame` is always the first member. Source: protocol, section 6. */
 

@@ -4,10 +4,10 @@ import { decode } from "@agent-relay/shared/intake/decode.ts";
 import { isRefusal, type Refusal, refuse } from "@agent-relay/shared/intake/refusal.ts";
 import { inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import type { Acceptance, AcceptanceItem, AcceptanceRefusal } from "@agent-relay/shared/window/acceptance.ts";
+import type { Acceptance, AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
 import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
 import type { Connection } from "./connection.ts";
-import { deliveryAck, errorFrame, type ErrorDetails } from "./frames.ts";
+import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 import { Lane } from "./lane.ts";
 import type { Registrar } from "./registrar.ts";
 
@@ -68,7 +68,7 @@ export class Intake {
 
   /** Handles the head of the lane; false while it must wait. */
   #take(result: Refusal | VerifiedEnvelope): boolean {
-    if (this.#connection.isClosing) return true;
+    if (this.#connection.isClosing && !this.#isDeciding(result)) return true;
     if (isRefusal(result)) {
       this.#refuse(result.code, { envelopeId: result.envelopeId, detail: detailOf(result) });
       return true;
@@ -85,10 +85,13 @@ export class Intake {
       this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail });
       return true;
     }
+    if (!this.#registrar.canTakeAgents) {
+      this.#answer(verified, { outcome: "unavailable" });
+      return true;
+    }
     agents.begin(envelope.from);
     this.#accept(verified, (acceptance) => {
-      const unanswered = this.#registrar.settle(this.#connection, verified, acceptance);
-      if (unanswered !== null) this.#answer(verified, unanswered);
+      this.#registrar.settle(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
       this.#proceed();
     });
     return true;
@@ -97,7 +100,7 @@ export class Intake {
   #takePublication(verified: VerifiedEnvelope): boolean {
     const { envelope, kind } = verified;
     const { agents } = this.#connection;
-    if (!agents.owns(envelope.from)) {
+    if (!agents.owns(envelope.from) && !this.#isDeciding(verified)) {
       if (agents.isUnderWay(envelope.from)) return false;
       this.#refuse("not_registered", { envelopeId: envelope.id });
       return true;
@@ -108,6 +111,11 @@ export class Intake {
     if (refused !== null) this.#answer(verified, refused);
     else this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
+  }
+
+  /** True for a decision that the session's partition has: it may be in effect, and its requester must hear of it. */
+  #isDeciding(result: Refusal | VerifiedEnvelope): boolean {
+    return this.#decision?.of === result;
   }
 
   /** The session's partition decides first; the lane waits, so that nothing overtakes the decision. */
@@ -130,7 +138,7 @@ export class Intake {
       text: verified.text,
       origin: "websocket",
       connection: this.#connection.id,
-      abandoned: () => this.#connection.isClosing,
+      abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
         this.#accepting -= 1;
         done(acceptance);
@@ -175,7 +183,7 @@ export class Intake {
   }
 }
 
-function isWebsocketRefusal(outcome: AcceptanceRefusal | "replayed"): outcome is Extract<AcceptanceRefusal, ErrorCode> {
+function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<Acceptance["outcome"], ErrorCode> {
   return outcome !== "abandoned" && outcome !== "replayed" && outcome !== "reused";
 }
 

@@ -13,6 +13,8 @@ interface Owned {
 export class Ownership {
   readonly #connection: string;
   readonly #owned = new Map<string, Owned>();
+  /** Agents whose register had no answer, with the key: Redis may have given them to this connection all the same. */
+  readonly #doubted = new Map<string, string>();
   readonly #underWay = new Map<string, number>();
   readonly #takeovers = new Map<string, number>();
 
@@ -33,9 +35,9 @@ export class Ownership {
     return this.#underWay.has(agent);
   }
 
-  /** How many agents this connection has, those under way included. */
+  /** How many agents this connection has or may have. */
   countWith(agent: string): number {
-    return new Set([...this.#owned.keys(), ...this.#underWay.keys(), agent]).size;
+    return new Set([...this.#owned.keys(), ...this.#underWay.keys(), ...this.#doubted.keys(), agent]).size;
   }
 
   /** A register or heartbeat was sent to acceptance. */
@@ -52,7 +54,10 @@ export class Ownership {
     const left = (this.#underWay.get(agent) ?? 1) - 1;
     if (left > 0) this.#underWay.set(agent, left);
     else this.#underWay.delete(agent);
-    if (epoch !== null) this.#owned.set(agent, { epoch, keyId });
+    if (epoch !== null) {
+      this.#owned.set(agent, { epoch, keyId });
+      this.#doubted.delete(agent);
+    }
     const takeover = this.#takeovers.get(agent);
     if (left > 0 || takeover === undefined) return null;
     this.#takeovers.delete(agent);
@@ -71,17 +76,29 @@ export class Ownership {
     return epoch;
   }
 
-  /** Gives an agent up. @returns its route, to be released, or null. */
-  drop(agent: string): Route | null {
-    const owned = this.#owned.get(agent);
-    if (owned === undefined) return null;
-    this.#owned.delete(agent);
-    return { agent, connection: this.#connection, epoch: owned.epoch };
+  /** A register or heartbeat had no answer: nobody knows whether it made this connection the owner. */
+  doubt(agent: string, keyId: string): void {
+    this.#doubted.set(agent, keyId);
   }
 
-  /** Gives up every agent that `isAllowed` refuses. @returns their routes. */
+  /** The routes that lead, or may lead, to this connection, of the agents that `isMeant` picks. */
+  routes(isMeant: (keyId: string, agent: string) => boolean = () => true): Route[] {
+    const connection = this.#connection;
+    const owned = [...this.#owned].filter(([agent, { keyId }]) => isMeant(keyId, agent));
+    const doubted = [...this.#doubted].filter(([agent, keyId]) => isMeant(keyId, agent));
+    return [
+      ...owned.map(([agent, { epoch }]) => ({ agent, connection, epoch })),
+      ...doubted.map(([agent]) => ({ agent, connection, epoch: null })),
+    ];
+  }
+
+  /** Gives up every agent that `isAllowed` refuses. @returns their routes, to be released. */
   dropUnless(isAllowed: (keyId: string, agent: string) => boolean): Route[] {
-    const refused = [...this.#owned].filter(([agent, { keyId }]) => !isAllowed(keyId, agent));
-    return refused.flatMap(([agent]) => this.drop(agent) ?? []);
+    const routes = this.routes((keyId, agent) => !isAllowed(keyId, agent));
+    for (const { agent } of routes) {
+      this.#owned.delete(agent);
+      this.#doubted.delete(agent);
+    }
+    return routes;
   }
 }

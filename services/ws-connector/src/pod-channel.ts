@@ -27,6 +27,8 @@ export class PodChannel implements Service {
   #ready = false;
   #missed = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Who waits for which loop-back message. */
+  readonly #awaited = new Map<string, () => void>();
   #firstLoopback: (() => void) | undefined;
 
   constructor(options: { url: string; publisher: RedisLink; pod: string; partitions: number; logger: Logger }) {
@@ -59,6 +61,19 @@ export class PodChannel implements Service {
     await looped;
   }
 
+  /** Resolves when all that was published to this pod before has come in, or when the channel is dead. */
+  async caughtUp(): Promise<void> {
+    if (!this.#ready) return;
+    const id = loopbackId();
+    const back = new Promise<void>((resolve) => {
+      this.#awaited.set(id, resolve);
+      setTimeout(resolve, REDIS_LIMITS.commandTimeoutMs).unref();
+    });
+    await this.#sendLoopback(id);
+    await back;
+    this.#awaited.delete(id);
+  }
+
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#ready = false;
@@ -84,9 +99,8 @@ export class PodChannel implements Service {
     await this.#sendLoopback();
   }
 
-  async #sendLoopback(): Promise<void> {
-    const line = `loopback ${randomBytes(6).toString("hex")}`;
-    await this.#publisher.command("SPUBLISH", this.#channels[0] as string, line).catch(() => {});
+  async #sendLoopback(id = loopbackId()): Promise<void> {
+    await this.#publisher.command("SPUBLISH", this.#channels[0] as string, `loopback ${id}`).catch(() => {});
   }
 
   #receive(message: string): void {
@@ -99,6 +113,7 @@ export class PodChannel implements Service {
       this.#missed = 0;
       this.#ready = true;
       this.#firstLoopback?.();
+      this.#awaited.get(connection)?.();
     } else if (kind === "deliver") {
       const head = kind.length + connection.length + epoch.length + agent.length + 4;
       const textAt = line.indexOf(" ", head) + 1;
@@ -110,4 +125,8 @@ export class PodChannel implements Service {
       this.#events?.probe(connection, Number(epoch), agent);
     }
   }
+}
+
+function loopbackId(): string {
+  return randomBytes(6).toString("hex");
 }

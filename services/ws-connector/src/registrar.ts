@@ -1,3 +1,4 @@
+import type { Envelope } from "@agent-relay/shared/contract/envelope.ts";
 import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
 import type { VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
@@ -22,29 +23,34 @@ export class Registrar {
     this.#releaser = options.releaser;
   }
 
+  /** False while no delivery could reach this pod: then it takes no agent from a connection that others reach. */
+  get canTakeAgents(): boolean {
+    return this.#channel.ready;
+  }
+
   /**
    * Takes up the answer to a register or heartbeat.
-   * @returns the outcome that the connection is to be answered with, or null when it has been answered.
+   * @param refuse answers the connection with any other outcome than a presence.
    */
-  settle(connection: Connection, verified: VerifiedEnvelope, acceptance: Acceptance): Acceptance | null {
+  settle(
+    connection: Connection,
+    verified: VerifiedEnvelope,
+    acceptance: Acceptance,
+    refuse: (acceptance: Acceptance) => void,
+  ): void {
     const { envelope, keyId } = verified;
-    const presence = isPresence(acceptance) ? acceptance : null;
-    const epoch = presence?.epoch ?? null;
-    const takeover = connection.agents.end(envelope.from, epoch, keyId);
-    if (acceptance.outcome === "not_registered") connection.agents.drop(envelope.from);
+    const isNews = !connection.agents.owns(envelope.from);
+    const takeover = this.#takeUp(connection, verified, acceptance);
     if (connection.isClosing) {
       this.releaseAll(connection);
-      return null;
+      return;
     }
-    if (presence === null) return acceptance;
+    if (!isPresence(acceptance)) refuse(acceptance);
     // No ack before deliveries to this connection flow: nobody is promised what no one listens for.
-    if (!this.#channel.ready) return { outcome: "unavailable" };
-    connection.noteValid();
-    connection.send(presenceAck(envelope, presence));
-    if (presence.waiting.length > 0) connection.send(pendingSessionsNotice(envelope.from, presence.waiting));
+    else if (!this.#channel.ready) refuse({ outcome: "unavailable" });
+    else this.#acknowledge(connection, envelope, isNews ? acceptance : { ...acceptance, waiting: [] });
     if (takeover !== null) this.#giveUp(connection, envelope.from, takeover);
     if (!this.#keys.ring.mayAct(keyId, envelope.from, Date.now())) this.audit(connection);
-    return null;
   }
 
   /** Another connection took an agent over. */
@@ -67,6 +73,20 @@ export class Registrar {
   releaseAll(connection: Connection): void {
     const routes = connection.agents.dropUnless(() => false);
     if (routes.length > 0) this.#releaser.release(routes);
+  }
+
+  /** @returns the epoch of a takeover by another connection, when that is news, or null. */
+  #takeUp({ agents }: Connection, { envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): number | null {
+    if (acceptance.outcome === "unavailable") agents.doubt(envelope.from, keyId);
+    const takeover = agents.end(envelope.from, isPresence(acceptance) ? acceptance.epoch : null, keyId);
+    if (takeover !== null || acceptance.outcome !== "not_registered") return takeover;
+    return agents.lose(envelope.from, acceptance.epoch);
+  }
+
+  #acknowledge(connection: Connection, envelope: Envelope, presence: PresenceAcceptance): void {
+    connection.noteValid();
+    connection.send(presenceAck(envelope, presence));
+    if (presence.waiting.length > 0) connection.send(pendingSessionsNotice(envelope.from, presence.waiting));
   }
 
   #giveUp(connection: Connection, agent: string, epoch: number): void {

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
+import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
 import { CONNECTION_LIMITS, KEYS_FILE_POLL_MS, REDIS_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import type { Service } from "@agent-relay/shared/lifecycle.ts";
+import type { HttpService } from "@agent-relay/shared/http/serving.ts";
 import type { Logger } from "@agent-relay/shared/logging.ts";
 import { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
 import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
@@ -11,7 +11,7 @@ import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
 import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 import { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
 import type { WebSocket } from "ws";
-import { createWsConnectorApp } from "./app.ts";
+import { createProbes } from "./app.ts";
 import { Connection } from "./connection.ts";
 import { deliverTo } from "./deliveries.ts";
 import { drain } from "./drain.ts";
@@ -21,14 +21,11 @@ import { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 import { createUpgrade } from "./upgrade.ts";
 
-/** The ws-connector: `handler` answers its probes, `upgrade` takes websockets. Neither needs a server of its own. */
-export interface WsConnector extends Service {
-  readonly handler: RequestListener;
-  readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
-}
-
-/** One pod of the ws-connector. Nothing is connected before `start`. */
-export function createWsConnector(settings: WsConnectorSettings, { logger }: { logger: Logger }): WsConnector {
+/** One pod of the ws-connector: `handler` answers its probes, `upgrade` takes websockets. */
+export function createWsConnector(
+  settings: WsConnectorSettings,
+  { logger }: { readonly logger: Logger },
+): Required<HttpService> {
   const { redisUrl: url, partitions, offlineAfterMs, drainMs } = settings;
   const pod = randomId("pod");
   const link = new RedisLink({ url, name: "ws-connector", logger });
@@ -37,7 +34,7 @@ export function createWsConnector(settings: WsConnectorSettings, { logger }: { l
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const releaser = new RouteReleaser({ link, partitions, pod });
   const acceptor = new Acceptor({ link, window, partitions, pod, offlineAfterMs, logger });
-  const presence = new PresenceBoard({ link, partitions, offlineAfterMs });
+  const board = new PresenceBoard({ link, partitions, offlineAfterMs });
   const registrar = new Registrar({ keys, channel, releaser });
   const connections = new Map<string, Connection>();
   const timers: NodeJS.Timeout[] = [];
@@ -70,6 +67,19 @@ export function createWsConnector(settings: WsConnectorSettings, { logger }: { l
     auditedAt = now;
   }
 
+  function pingAll(): void {
+    for (const connection of connections.values()) connection.ping();
+  }
+
+  /** Nothing promised to a connection is lost to its close: its routes go first, then all that was published comes in. */
+  async function dismiss(connection: Connection): Promise<void> {
+    connection.pause();
+    releaser.release(connection.agents.routes());
+    await releaser.flush();
+    await channel.caughtUp();
+    connection.close(CLOSE_CODES.goingAway);
+  }
+
   async function start(): Promise<void> {
     await keys.start();
     keys.onChange(auditKeys);
@@ -78,15 +88,15 @@ export function createWsConnector(settings: WsConnectorSettings, { logger }: { l
     await channel.start();
     timers.push(
       setInterval(auditExpiry, KEYS_FILE_POLL_MS),
-      setInterval(() => connections.forEach((connection) => connection.ping()), CONNECTION_LIMITS.pingIntervalMs),
-      setInterval(() => void presence.prune().catch(() => {}), REDIS_LIMITS.pruneIntervalMs),
+      setInterval(pingAll, CONNECTION_LIMITS.pingIntervalMs),
+      setInterval(() => void board.prune().catch(() => {}), REDIS_LIMITS.pruneIntervalMs),
     );
     takesConnections = true;
   }
 
   async function stop(): Promise<void> {
     takesConnections = false;
-    await drain(connections, drainMs);
+    await drain(connections, drainMs, dismiss);
     for (const timer of timers) clearInterval(timer);
     await releaser.flush();
     keys.stop();
@@ -95,12 +105,12 @@ export function createWsConnector(settings: WsConnectorSettings, { logger }: { l
   }
 
   return {
-    handler: createWsConnectorApp({
-      presence,
-      settings,
+    handler: createProbes({
+      window,
+      board,
+      pod: { connectionCount: () => connections.size, isReady: () => takesConnections && channel.ready },
       logger,
-      connectionCount: () => connections.size,
-      isReady: () => takesConnections && channel.ready,
+      trustedProxyHops: settings.trustedProxyHops,
     }),
     upgrade: createUpgrade({
       alternatePath: settings.alternateWsPath,

@@ -2,12 +2,22 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { RelayError } from "@agent-relay/shared/contract/errors.ts";
 import { ENVELOPE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
+import { WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
 import { rawProblem } from "@agent-relay/shared/http/problem.ts";
 import type { Logger } from "@agent-relay/shared/logging.ts";
 import { type WebSocket, WebSocketServer } from "ws";
 
-/** The first websocket path; the other one is a setting. */
-export const WEBSOCKET_PATH = "/ws";
+/**
+ * Compression stays off: it fragments memory, and a small frame may hide a large one. A client that does not answer a
+ * close, or never ends its own, is cut off: it would hold a connection for 30 s.
+ */
+const SERVER_OPTIONS = {
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
+  closeTimeout: 1000,
+};
 
 /** What a refused client waits before it knocks again. */
 const CAPACITY_RETRY_AFTER_MS = 5000;
@@ -22,17 +32,9 @@ export interface UpgradeOptions {
   readonly logger: Logger;
 }
 
-/**
- * Takes HTTP upgrades: path, capacity and origin are checked before the handshake.
- * Compression stays off: it fragments memory, and a small frame may hide a large one.
- */
+/** Takes HTTP upgrades: path, origin and capacity are checked before the handshake. */
 export function createUpgrade(options: UpgradeOptions): (req: IncomingMessage, socket: Duplex, head: Buffer) => void {
-  const server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
-  });
+  const server = new WebSocketServer(SERVER_OPTIONS);
   server.on("wsClientError", (_error, socket) => refuse(socket, new RelayError("invalid_request")));
   return (req, socket, head) => {
     const refusal = refusalOf(req, options);

@@ -6,10 +6,13 @@ import { z } from "zod";
  */
 export const AGENT_ID_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
-export const AgentId = z.string().regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'").meta({
-  description: "Agent id: agent://<name>, ASCII lower case.",
-  examples: ["agent://alice"],
-});
+export const AgentId = z
+  .string()
+  .regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'")
+  .meta({
+    description: "Agent id: agent://<name>, ASCII lower case.",
+    examples: ["agent://alice"],
+  });
 
 /** True when `text` is an agent id. */
 export function isAgentId(text: string): boolean {

@@ -181,7 +181,10 @@ export class RelayError extends Error {
   readonly errors: readonly FieldError[] | undefined;
   readonly retryAfterMs: number | undefined;
 
-  constructor(code: ErrorCode, details: { detail?: string; errors?: readonly FieldError[]; retryAfterMs?: number } = {}) {
+  constructor(
+    code: ErrorCode,
+    details: { detail?: string; errors?: readonly FieldError[]; retryAfterMs?: number } = {},
+  ) {
     super(details.detail ?? ERRORS[code].title);
     this.name = "RelayError";
     this.code = code;

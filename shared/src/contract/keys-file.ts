@@ -14,13 +14,20 @@ const AgentPattern = z
     error: "must be an agent id, or a prefix of one ending in .*",
   });
 
-const validity = { not_before: z.iso.datetime({ offset: true }).optional(), expires_at: z.iso.datetime({ offset: true }).optional() };
+const validity = {
+  not_before: z.iso.datetime({ offset: true }).optional(),
+  expires_at: z.iso.datetime({ offset: true }).optional(),
+};
 const agents = z.array(AgentPattern).min(1);
 const keyId = z
   .string()
   .regex(KEY_ID_PATTERN)
   .refine((id) => !id.startsWith(GATEWAY_KEY_PREFIX), { error: `must not begin with ${GATEWAY_KEY_PREFIX}` });
-const base64url = (bytes: number) => z.string().regex(/^[A-Za-z0-9_-]+$/).min(Math.ceil((bytes * 4) / 3));
+const base64url = (bytes: number) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9_-]+$/)
+    .min(Math.ceil((bytes * 4) / 3));
 
 export const ApiKeyRecord = z.strictObject({
   id: z.string().regex(KEY_ID_PATTERN),
@@ -31,7 +38,13 @@ export const ApiKeyRecord = z.strictObject({
 });
 
 export const SigningKeyRecord = z.discriminatedUnion("alg", [
-  z.strictObject({ key_id: keyId, alg: z.literal("ed25519"), public_key: base64url(32).length(43), agents, ...validity }),
+  z.strictObject({
+    key_id: keyId,
+    alg: z.literal("ed25519"),
+    public_key: base64url(32).length(43),
+    agents,
+    ...validity,
+  }),
   z.strictObject({ key_id: keyId, alg: z.literal("hmac-sha256"), secret: base64url(32), agents, ...validity }),
 ]);
 

@@ -84,8 +84,9 @@ export const GATEWAY_KEY_LIMITS = {
 
 /** How services talk to Redis. Every answer to a client is due within a second. */
 export const REDIS_LIMITS = {
-  commandTimeoutMs: 800,
+  commandTimeoutMs: 450,
   connectTimeoutMs: 2000,
+  disconnectTimeoutMs: 100,
   /** How often each connection is asked whether it lives. */
   pingIntervalMs: 1000,
   reconnectMaxMs: 500,

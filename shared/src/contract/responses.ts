@@ -94,7 +94,7 @@ export type TestVector = z.infer<typeof TestVector>;
 export const SigningManifest = z.strictObject({
   ok: z.literal(true),
   service: z.literal("agent-relay"),
-  canonical_signing_order: z.tuple(CANONICAL_SIGNING_ORDER.map((name) => z.literal(name)) as [z.ZodLiteral, ...z.ZodLiteral[]]),
+  canonical_signing_order: z.array(z.enum(CANONICAL_SIGNING_ORDER)).length(CANONICAL_SIGNING_ORDER.length),
   canonicalization: z.string(),
   algorithms: z.array(z.strictObject({ alg: z.enum(["hmac-sha256", "ed25519"]), sig_characters: z.int() })),
   encoding: z.string(),

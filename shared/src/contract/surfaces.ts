@@ -21,6 +21,9 @@ import { SessionRecord } from "./session.ts";
  * and the names in reports are made from it.
  */
 
+/** The first websocket path; `RELAY_ALTERNATE_WS_PATH` is the other. */
+export const WEBSOCKET_PATH = "/ws";
+
 export type ServiceName = "gateway" | "ws-connector" | "ops-reporting";
 
 /** One HTTP endpoint. */

@@ -42,11 +42,19 @@ export async function readBody<Schema extends z.ZodType>(ctx: Koa.Context, schem
 
 /** Reads a JSON body as it is. Throws as `readBody` does. Source: protocol, section 9. */
 export async function readJson(ctx: Koa.Context): Promise<JsonBody> {
-  checkMediaType(ctx);
-  const text = await readText(ctx);
+  const text = await readBodyText(ctx);
   const decoded = decode(text);
   if (isRefusal(decoded)) throw refusedBody(decoded);
   return { text, value: decoded.value };
+}
+
+/**
+ * Reads the text of a JSON body, not yet parsed.
+ * @throws RelayError `unsupported_media_type`, `body_too_large`, or `malformed_json` for what is not UTF-8.
+ */
+export async function readBodyText(ctx: Koa.Context): Promise<string> {
+  checkMediaType(ctx);
+  return await readText(ctx);
 }
 
 /** Bodies are no envelopes: what JSON is not is malformed, what the relay does not take is an invalid request. */

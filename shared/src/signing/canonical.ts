@@ -20,3 +20,8 @@ export function canonicalText(envelope: UnsignedEnvelope): string {
 export function signedText(canonical: string, sig: string): string {
   return `${canonical.slice(0, -1)},"sig":"${sig}"}`;
 }
+
+/** Any JSON value by RFC 8785: one text for one value, whatever the order of its members. Throws as canonicalText does. */
+export function canonicalJson(value: unknown): string {
+  return canonicalize(value) as string;
+}

@@ -8,6 +8,7 @@ import type { Reply } from "./redis-link.ts";
 /** Batches of one partition as the arguments of accept.lua, and its replies as outcomes. Pure. */
 
 const MINUTE_MS = 60_000;
+const NO_SESSION = "-";
 const DEFAULT_TTL_MS = SESSION_LIMITS.ttlMinutesDefault * MINUTE_MS;
 
 /** KEYS and ARGV of one call of accept.lua. */
@@ -62,7 +63,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     const minute = Math.floor(envelope.ts / MINUTE_MS);
     const guard = numberOf(partitionKeys.seen(p, minute));
     const details = detailsOf(item, context, numberOf);
-    args.push(details.length + 5, kind, item.digest.guard, minute, guard, addresseeOf(item), ...details);
+    args.push(details.length + 5, handlingOf(kind), item.digest.guard, minute, guard, addresseeOf(item), ...details);
   }
   return { keys, args };
 }
@@ -78,15 +79,19 @@ export function sessionTtlMs(payload: { readonly ttl_minutes?: unknown }): numbe
   return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes * MINUTE_MS : DEFAULT_TTL_MS;
 }
 
+/** To the script a decision is a message that names its session: what it decides was settled before. */
+function handlingOf(kind: PlacedItem["kind"]): string {
+  return kind === "session_decision" ? "message" : kind;
+}
+
 function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (string | number)[] {
   const { envelope, text, origin, sessionId, partition: p } = item;
   const agent = addresseeOf(item);
   if (item.kind === "register" || item.kind === "heartbeat") {
     return [context.pod, item.connection, numberOf(partitionKeys.pending(p, agent))];
   }
-  if (item.kind === "session_decision") return [text, sessionId];
   const publication = [origin, text, ...claimOf(item, numberOf)];
-  if (item.kind === "message") return publication;
+  if (item.kind !== "session_request") return [...publication, sessionId === "" ? NO_SESSION : sessionId];
   const session = numberOf(partitionKeys.session(p, sessionId));
   const pending = numberOf(partitionKeys.pending(p, agent));
   return [...publication, sessionId, session, pending, envelope.from, sessionTtlMs(envelope.payload)];
@@ -100,7 +105,8 @@ function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string |
 /** @param now epoch ms, as the script says. */
 export function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
   const [outcome, ...rest] = reply as [string, ...string[]];
-  if (outcome === "clock_skew" || outcome === "not_registered" || outcome === "reused") return { outcome };
+  if (outcome === "clock_skew" || outcome === "reused") return { outcome };
+  if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
   if (outcome === "replayed") return replayed(rest);
   const settled = outcome as "accepted" | "duplicate";
   if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, rest);
@@ -133,11 +139,11 @@ function waitingSession(member: string): WaitingSession {
 }
 
 function replayed(rest: readonly string[]): Acceptance {
-  const [status, , acceptedAt, envelopeId, sessionId] = rest as [PresenceStatus, string, string, string, string];
+  const [status, acceptedAt, envelopeId, sessionId] = rest as [PresenceStatus, string, string, string];
   const first = {
     envelopeId,
     delivery: deliveryStatus(status),
-    sessionId: sessionId === "" ? null : sessionId,
+    sessionId: sessionId === NO_SESSION ? null : sessionId,
     acceptedAt: Number(acceptedAt),
   };
   return { outcome: "replayed", first };

@@ -1,3 +1,4 @@
+import type { UnsignedEnvelope } from "../contract/envelope.ts";
 import type { DeliveryStatus, PresenceStatus } from "../contract/presence.ts";
 import type { SessionStatus } from "../contract/session.ts";
 import type { VerifiedEnvelope } from "../intake/steps.ts";
@@ -14,7 +15,8 @@ export interface Claim {
 
 /** A verified envelope on its way to acceptance. */
 export interface AcceptanceItem {
-  readonly envelope: VerifiedEnvelope["envelope"];
+  /** What was signed; the signature itself stands in `text`. */
+  readonly envelope: UnsignedEnvelope;
   readonly kind: VerifiedEnvelope["kind"];
   /** Canonical text with `sig`. */
   readonly text: string;
@@ -50,17 +52,24 @@ export type Acceptance =
   | PresenceAcceptance
   | DeliveryAcceptance
   | { readonly outcome: "replayed"; readonly first: FirstAnswer }
+  | NotRegistered
   | { readonly outcome: AcceptanceRefusal };
 
 export type AcceptanceRefusal =
   | "abandoned"
   | "clock_skew"
-  | "not_registered"
   | "reused"
   | "unavailable"
   | "unknown_session"
   | "not_your_session"
   | "session_closed";
+
+/** A heartbeat of an agent that another, live connection owns. */
+export interface NotRegistered {
+  readonly outcome: "not_registered";
+  /** Epoch of the owner. */
+  readonly epoch: number;
+}
 
 export interface PresenceAcceptance {
   readonly outcome: "accepted" | "duplicate";

@@ -61,9 +61,10 @@ export class Acceptor {
     const sessionId = decision.payload.session_id as string;
     const partition = partitionOfSession(sessionId, this.#partitions);
     if (partition === undefined) return { outcome: "unknown_session" };
-    if (partition !== partitionOf(decision.from, this.#partitions)) return { outcome: "not_your_session" };
     try {
-      const outcome = await this.#window.inWindow((window) => decideSession(this.#link, window.id, partition, decision));
+      const outcome = await this.#window.inWindow((window) =>
+        decideSession(this.#link, window.id, partition, decision),
+      );
       return outcome === "decided" ? null : { outcome };
     } catch {
       return { outcome: "unavailable" };
@@ -78,10 +79,16 @@ export class Acceptor {
 
   async #run(lane: Lane): Promise<void> {
     while (lane.waiting.length > 0) {
-      const batch = nextBatch(lane.waiting);
+      const batch = nextBatch(lane.waiting).filter((item) => !this.#abandons(item));
       if (batch.length > 0) await this.#acceptBatch(lane, batch);
     }
     lane.running = false;
+  }
+
+  #abandons(item: PlacedItem): boolean {
+    if (item.abandoned?.() !== true) return false;
+    this.#finish(item, { outcome: "abandoned" });
+    return true;
   }
 
   async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
@@ -123,22 +130,19 @@ interface Lane {
   running: boolean;
 }
 
-function nextBatch(waiting: PlacedItem[]): readonly PlacedItem[] {
-  const batch: PlacedItem[] = [];
+/** What the next call carries. The second item of a claim waits for the call after, which finds the first's answer. */
+function nextBatch(waiting: PlacedItem[]): PlacedItem[] {
+  const claims = new Set<string>();
   let bytes = 0;
-  let taken = 0;
-  for (const item of waiting) {
-    if (batch.length === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
-    taken += 1;
-    if (item.abandoned?.() === true) {
-      item.done({ outcome: "abandoned" });
-      continue;
-    }
-    batch.push(item);
-    bytes += item.text.length;
+  let size = 0;
+  for (const { text, claim } of waiting) {
+    if (size === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
+    if (claim !== undefined && claims.has(claim.digest)) break;
+    if (claim !== undefined) claims.add(claim.digest);
+    bytes += text.length;
+    size += 1;
   }
-  waiting.splice(0, taken);
-  return batch;
+  return waiting.splice(0, size);
 }
 
 function sessionOf(item: AcceptanceItem, digest: ReturnType<typeof digestOf>, partition: number): string {

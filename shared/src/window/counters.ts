@@ -18,7 +18,7 @@ export class Counters implements Service {
   readonly #window: ProcessWindow;
   readonly #process = randomBytes(6).toString("hex");
   #gathered = new Gathered();
-  #unwritten: { readonly flush: number; readonly windowId: string; readonly gathered: Gathered } | undefined;
+  #unwritten: Flush | undefined;
   #flushes = 0;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
@@ -66,22 +66,33 @@ export class Counters implements Service {
   }
 
   async #flush(): Promise<void> {
-    if (this.#unwritten === undefined) {
-      if (this.#gathered.isEmpty) return;
-      const windowId = this.#window.current.id;
-      this.#flushes += 1;
-      this.#unwritten = { flush: this.#flushes, windowId, gathered: this.#gathered };
-      this.#gathered = new Gathered();
-    }
-    const { flush, windowId, gathered } = this.#unwritten;
+    if (this.#unwritten !== undefined) await this.#write(this.#unwritten);
+    if (this.#gathered.isEmpty) return;
+    const { id } = await this.#window.known();
+    this.#flushes += 1;
+    this.#unwritten = { number: this.#flushes, windowId: id, gathered: this.#gathered };
+    this.#gathered = new Gathered();
+    await this.#write(this.#unwritten);
+  }
+
+  /** Adopts the window when it is another one, which drops what was counted for this one. */
+  async #write(flush: Flush): Promise<void> {
+    const { number, windowId, gathered } = flush;
     const reply = await this.#link.run(
       "flush_counters",
       [partitionKeys.window(0), windowKeys.flushes, windowKeys.traffic, windowKeys.surfaces, windowKeys.visitors],
-      [windowId, this.#process, flush, gathered.traffic.size, gathered.surfaces.size, ...gathered.args()],
+      [windowId, this.#process, number, gathered.traffic.size, gathered.surfaces.size, ...gathered.args()],
     );
     if (reply === "window") await this.#window.adopt();
-    else if (this.#unwritten?.flush === flush) this.#unwritten = undefined;
+    else if (this.#unwritten === flush) this.#unwritten = undefined;
   }
+}
+
+/** Counts on their way to Redis, under a number of their own. */
+interface Flush {
+  readonly number: number;
+  readonly windowId: string;
+  readonly gathered: Gathered;
 }
 
 class Gathered {
@@ -101,4 +112,3 @@ class Gathered {
 function increment(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
-

@@ -18,7 +18,11 @@ export interface EnvelopeDigest {
 }
 
 /** SHA-256 over key_id, id and ts; none of the three can hold the separator. */
-export function digestOf(envelope: { readonly key_id: string; readonly id: string; readonly ts: number }): EnvelopeDigest {
+export function digestOf(envelope: {
+  readonly key_id: string;
+  readonly id: string;
+  readonly ts: number;
+}): EnvelopeDigest {
   const bytes = hash("sha256", `${envelope.key_id}\n${envelope.id}\n${envelope.ts}`, "buffer");
   return { guard: bytes.toString("base64url", 0, GUARD_BYTES), bytes };
 }

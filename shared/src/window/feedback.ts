@@ -1,5 +1,5 @@
-import type { FeedbackRequest } from "../contract/requests.ts";
 import { categoryOf, sentimentOf, surfaceLabelOf } from "../contract/feedback-labels.ts";
+import type { FeedbackRequest } from "../contract/requests.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import type { RedisLink } from "./redis-link.ts";

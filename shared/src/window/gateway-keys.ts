@@ -17,9 +17,11 @@ export async function announceGatewayKey(link: RedisLink, key: GatewayKey): Prom
 
 /** @throws RelayError `unavailable`. */
 export async function readGatewayKeys(link: RedisLink): Promise<GatewayKey[]> {
-  const reply = (await link.run("read_gateway_keys", [windowKeys.gatewayKeys], [
-    GATEWAY_KEY_LIMITS.listedForMs,
-  ])) as string[];
+  const reply = (await link.run(
+    "read_gateway_keys",
+    [windowKeys.gatewayKeys],
+    [GATEWAY_KEY_LIMITS.listedForMs],
+  )) as string[];
   const keys: GatewayKey[] = [];
   for (let index = 0; index < reply.length; index += 2) {
     keys.push({ keyId: reply[index] as string, publicKey: reply[index + 1] as string });

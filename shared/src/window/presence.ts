@@ -22,17 +22,13 @@ export type PresenceCounts = Readonly<Record<Severity, number>>;
  * What a last-seen time means. Pure.
  * @param connected a live connection has the agent.
  */
-export function presenceOf(
-  now: number,
-  lastSeen: number | null,
-  connected: boolean,
-  offlineAfterMs: number,
-): Presence {
+export function presenceOf(now: number, lastSeen: number | null, connected: boolean, offlineAfterMs: number): Presence {
   const staleMs = lastSeen === null ? null : Math.max(0, now - lastSeen);
   if (staleMs === null || staleMs > PRESENCE_LIMITS.forgetAfterMs) {
     return { status: "not_seen", severity: null, staleMs: null, lastSeen: null };
   }
-  if (connected && staleMs <= PRESENCE_LIMITS.staleAfterMs) return { status: "online", severity: "ok", staleMs, lastSeen };
+  if (connected && staleMs <= PRESENCE_LIMITS.staleAfterMs)
+    return { status: "online", severity: "ok", staleMs, lastSeen };
   if (staleMs > offlineAfterMs) return { status: "offline", severity: "offline", staleMs, lastSeen };
   const severity = staleMs <= PRESENCE_LIMITS.criticalStaleAfterMs ? "stale" : "critical_stale";
   return { status: "stale", severity, staleMs, lastSeen };
@@ -53,7 +49,11 @@ export class PresenceBoard {
   async read(agent: string): Promise<Presence> {
     const p = partitionOf(agent, this.#partitions);
     const keys = [partitionKeys.presence(p), partitionKeys.online(p)];
-    const [now, lastSeen, connected] = (await this.#link.run("read_presence", keys, [agent])) as [string, string, string];
+    const [now, lastSeen, connected] = (await this.#link.run("read_presence", keys, [agent])) as [
+      string,
+      string,
+      string,
+    ];
     return presenceOf(Number(now), lastSeen === "" ? null : Number(lastSeen), connected === "1", this.#offlineAfterMs);
   }
 

@@ -50,7 +50,15 @@ export class ProcessWindow {
     return this.#current;
   }
 
-  /** Runs when another window than the last one was adopted, before anything is written to it. */
+  /** The window believed in, or else the one that is open; settled, its listeners done. @throws RelayError `unavailable`. */
+  async known(): Promise<WindowIdentity> {
+    return await (this.#adopting ?? this.#current ?? this.adopt());
+  }
+
+  /**
+   * Runs as soon as another window than the last one is adopted, before anything is written to it: a listener may not
+   * wait for `known` or `inWindow`. When one fails, the adoption does, and the next one runs them again.
+   */
   onChange(listener: () => Promise<void> | void): void {
     this.#listeners.push(listener);
   }
@@ -72,7 +80,7 @@ export class ProcessWindow {
    */
   async inWindow<T>(write: (window: WindowIdentity) => Promise<T | null>): Promise<T> {
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      const done = await write(this.#current ?? (await this.adopt()));
+      const done = await write(await this.known());
       if (done !== null) return done;
       await this.adopt();
     }
@@ -81,10 +89,16 @@ export class ProcessWindow {
 
   async #adopt(): Promise<WindowIdentity> {
     const found = this.#deployId === null ? await this.#read() : await this.#open(this.#deployId);
-    if (found.id === this.#current?.id) return found;
+    const last = this.#current;
+    if (found.id === last?.id) return found;
     this.#current = found;
     this.#logger.info({ window: found.id, deploy: found.deployId }, "in a new window");
-    for (const listener of this.#listeners) await listener();
+    try {
+      await Promise.all(this.#listeners.map((listener) => listener()));
+    } catch (error) {
+      this.#current = last;
+      throw error;
+    }
     return found;
   }
 

@@ -9,7 +9,7 @@ import { loadScripts, SCRIPTS, type ScriptName } from "./scripts.ts";
 export type Reply = string | number | null | Reply[];
 
 /**
- * One connection to Redis that never waits for long: a command fails within 800 ms, a silent server is noticed by a
+ * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed by a
  * ping each second, and nothing is sent twice by itself. The process starts and lives on without Redis.
  */
 export class RedisLink implements Service {
@@ -54,7 +54,8 @@ export class RedisLink implements Service {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#up = false;
-    this.client.disconnect();
+    // A second disconnect would hold the process up for two seconds, waiting for a socket that is closed.
+    if (this.client.status !== "end") this.client.disconnect();
   }
 
   /**
@@ -67,7 +68,7 @@ export class RedisLink implements Service {
       return await this.#evaluate(script, keys, args);
     } catch (err) {
       this.#logger.warn({ err, script }, "redis did not carry out a script");
-      throw unavailable();
+      throw this.#failed(err);
     }
   }
 
@@ -78,8 +79,14 @@ export class RedisLink implements Service {
       return (await this.client.call(name, ...args)) as Reply;
     } catch (err) {
       this.#logger.warn({ err, command: name }, "redis did not carry out a command");
-      throw unavailable();
+      throw this.#failed(err);
     }
+  }
+
+  /** After a silence the connection is given up: what comes next is refused at once, not after a silence of its own. */
+  #failed(err: unknown): RelayError {
+    if (err instanceof Error && err.message === "Command timed out") this.reconnect();
+    return unavailable();
   }
 
   async #evaluate(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
@@ -107,6 +114,7 @@ export class RedisLink implements Service {
 
   /** Gives up the connection and makes another: for one that is up in name only. */
   reconnect(): void {
+    this.#down();
     this.client.disconnect(true);
   }
 
@@ -157,6 +165,8 @@ function clientOptions(url: string, name: string): RedisOptions & { replyMapping
     maxRetriesPerRequest: 0,
     commandTimeout: REDIS_LIMITS.commandTimeoutMs,
     connectTimeout: REDIS_LIMITS.connectTimeoutMs,
+    // A server that hangs does not answer the goodbye either.
+    disconnectTimeout: REDIS_LIMITS.disconnectTimeoutMs,
     disableClientInfo: true,
     retryStrategy: (attempt) => Math.min(attempt * 50, REDIS_LIMITS.reconnectMaxMs) + Math.random() * 50,
   };

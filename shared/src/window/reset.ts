@@ -1,6 +1,6 @@
-import type { RedisLink } from "./redis-link.ts";
 import { KEY_PREFIX, partitionKeys, REPLAY_GUARD_PATTERN } from "./keys.ts";
 import { newWindowId } from "./process-window.ts";
+import type { RedisLink } from "./redis-link.ts";
 
 /** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
 export type ResetOutcome =

@@ -6,12 +6,13 @@ import type { RedisLink } from "./redis-link.ts";
 export interface Route {
   readonly agent: string;
   readonly connection: string;
-  readonly epoch: number;
+  /** Null when it is not known: whatever the connection has of the agent is meant. */
+  readonly epoch: number | null;
 }
 
 /**
  * Releases routes of one pod. What Redis did not take is kept and sent again, so that a close during an outage does not
- * leave an agent online after it; a route is compared whole, so a late release never removes a newer owner's.
+ * leave an agent online after it; connection and epoch are compared, so a late release never removes a newer owner's.
  */
 export class RouteReleaser {
   readonly #link: RedisLink;
@@ -34,10 +35,8 @@ export class RouteReleaser {
 
   /** Resolves when everything was sent, or Redis did not answer. */
   flush(): Promise<void> {
-    this.#running ??= this.#send().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
+    if (this.#unreleased.size > 0) this.#running ??= this.#send();
+    return this.#running ?? Promise.resolve();
   }
 
   async #send(): Promise<void> {
@@ -45,8 +44,9 @@ export class RouteReleaser {
       const batch = [...this.#unreleased].slice(0, 500);
       const byPartition = Map.groupBy(batch, ([, route]) => partitionOf(route.agent, this.#partitions));
       const sent = await Promise.allSettled([...byPartition].map(([p, entries]) => this.#sendPartition(p, entries)));
-      if (sent.some(({ status }) => status === "rejected")) return;
+      if (sent.some(({ status }) => status === "rejected")) break;
     }
+    this.#running = undefined;
   }
 
   async #sendPartition(p: number, entries: readonly (readonly [string, Route])[]): Promise<void> {
@@ -56,6 +56,7 @@ export class RouteReleaser {
   }
 
   #value(route: Route): string {
-    return `${this.#pod} ${route.connection} ${route.epoch}`;
+    const { connection, epoch } = route;
+    return [this.#pod, connection, ...(epoch === null ? [] : [epoch])].join(" ");
   }
 }

@@ -1,4 +1,4 @@
-import type { Envelope } from "../contract/envelope.ts";
+import type { UnsignedEnvelope } from "../contract/envelope.ts";
 import { SESSION_LIMITS } from "../contract/limits.ts";
 import type { DeliveryStatus } from "../contract/presence.ts";
 import type { SessionStatus } from "../contract/session.ts";
@@ -56,7 +56,7 @@ export async function decideSession(
   link: RedisLink,
   windowId: string,
   partition: number,
-  decision: Envelope,
+  decision: UnsignedEnvelope,
 ): Promise<"decided" | "unknown_session" | "not_your_session" | "session_closed" | null> {
   const sessionId = decision.payload.session_id as string;
   const target = decision.from;
@@ -66,7 +66,16 @@ export async function decideSession(
     partitionKeys.pending(partition, target),
   ];
   const state = decision.type === "session.approve" ? "approved" : "rejected";
-  const args = [windowId, target, decision.to as string, state, digestOf(decision).guard, SESSION_LIMITS.keepAfterEndMs];
+  const args = [
+    windowId,
+    target,
+    decision.to as string,
+    state,
+    digestOf(decision).guard,
+    SESSION_LIMITS.keepAfterEndMs,
+  ];
   const [outcome] = (await link.run("decide_session", keys, args)) as [string];
-  return outcome === "window" ? null : (outcome as "decided" | "unknown_session" | "not_your_session" | "session_closed");
+  return outcome === "window"
+    ? null
+    : (outcome as "decided" | "unknown_session" | "not_your_session" | "session_closed");
 }

@@ -1,6 +1,6 @@
+import { SESSION_LIMITS } from "../contract/limits.ts";
 import type { DeliveryStatus } from "../contract/presence.ts";
 import type { ProofSource } from "../contract/session.ts";
-import { SESSION_LIMITS } from "../contract/limits.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
 import { type RedisLink, type Reply, unavailable } from "./redis-link.ts";
 

@@ -6,5 +6,8 @@ import { createHmac } from "node:crypto";
  * @param purpose keeps ids of one use apart from those of another.
  */
 export function anonymousId(salt: string, purpose: "visitor" | "address", ...traits: readonly string[]): string {
-  return createHmac("sha256", salt).update([purpose, ...traits].join("\n")).digest("base64url").slice(0, 22);
+  return createHmac("sha256", salt)
+    .update([purpose, ...traits].join("\n"))
+    .digest("base64url")
+    .slice(0, 22);
 }

@@ -12,16 +12,15 @@
 --         register, heartbeat:  pod, connection, pending key
 --         message:              origin, text, claim, session id (of a decision, or -)
 --         session_request:      origin, text, claim, session id, session key, pending key, requester, ttl ms
---       origin: websocket or gateway; claim: 0, or key and then body digest and envelope id. No two items of a batch
---       have the same claim.
+--       origin: websocket or gateway; claim: 0, or key, body digest and envelope id, where no two items have one key.
 -- Returns {'window'} when the window is another one or none (nothing was done), or {'ok', now, result…}, each result
---   {'clock_skew'}                                      ts is beyond what the guard can hold
---   {'not_registered'}                                  heartbeat of an agent that another live connection has
---   {'accepted'|'duplicate', status, last seen, epoch, pending…}      register, heartbeat; epoch '' when not the owner's
---   {'accepted'|'duplicate', status}                    message
---   {'accepted'|'duplicate', status, session status, accepted at}     session_request
---   {'replayed', status, accepted at, envelope id, session id}        the claim's first answer
---   {'reused'}                                          the claim belongs to another body
+--   {'clock_skew'}                                                  ts is beyond what the guard can hold
+--   {'not_registered', epoch}                                       the agent has another, live connection
+--   {'accepted'|'duplicate', status, last seen, epoch, pending…}    register, heartbeat; no epoch ('') to others
+--   {'accepted'|'duplicate', status}                                message
+--   {'accepted'|'duplicate', status, session status, accepted at}   session_request
+--   {'replayed', status, accepted at, envelope id, session id}      the claim's first answer
+--   {'reused'}                                                      the claim belongs to another body
 --   status: online, stale, offline or not_seen; session status: pending, approved, rejected or expired.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key, proofs_key, last_proof_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -29,7 +28,6 @@ local window_id, channel_prefix = ARGV[1], ARGV[2]
 local stale_after, offline_after, forget_after = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local guard_margin, max_pending, proofs_kept = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local session_kept, claim_kept = tonumber(ARGV[9]), tonumber(ARGV[10])
-local FIRST_ITEM = 11
 
 local call = redis.call
 if call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
@@ -48,8 +46,8 @@ local now_text = digits(now)
 
 local results = { 'ok', now_text }
 local counts, forget_at, targets = {}, {}, {}
-local posts, post_order, settlements = {}, {}, {}
-local cursor = FIRST_ITEM
+local posts, pods, settlements = {}, {}, {}
+local cursor = 11
 
 local function take()
   cursor = cursor + 1
@@ -74,10 +72,10 @@ local function settle(target, result, finish)
   settlements[#settlements + 1] = { target = target, result = result, finish = finish }
 end
 
--- A value that only ever rises, near the time of day: epochs stay in order over windows and within a millisecond.
+-- A value that only ever rises, near the time of day in µs, which no burst outruns: epochs stay in order over windows.
 local function tick()
   local last = tonumber(call('GET', clock_key) or '0')
-  local value = digits(math.max(last + 1, now))
+  local value = digits(math.max(last + 1, time[1] * 1000000 + time[2]))
   call('SET', clock_key, value)
   return value
 end
@@ -114,22 +112,20 @@ local function target_of(agent)
 end
 
 local function post_to(pod, line)
-  local post = posts[pod]
-  if not post then
-    post = { pod = pod, lines = {}, targets = {} }
-    posts[pod] = post
-    post_order[#post_order + 1] = post
+  if not posts[pod] then
+    posts[pod] = { lines = {}, targets = {} }
+    pods[#pods + 1] = pod
   end
-  post.lines[#post.lines + 1] = line
-  return post
+  local lines = posts[pod].lines
+  lines[#lines + 1] = line
 end
 
 local function deliver(agent, session_id, text)
   local target = target_of(agent)
   local owner = target.owner
   if owner then
-    local post = post_to(owner.pod, words('deliver', owner.connection, owner.epoch, agent, session_id, text))
-    post.targets[target] = true
+    post_to(owner.pod, words('deliver', owner.connection, owner.epoch, agent, session_id, text))
+    posts[owner.pod].targets[target] = true
   end
   return target
 end
@@ -161,10 +157,11 @@ local function presence_item(kind, digest, bucket, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if call('SISMEMBER', bucket, digest) == 1 then
     local target = target_of(agent)
-    return settle(target, { 'duplicate', '', target.last_seen, owns and owner.epoch or '' })
+    local pending = owns and live_pending(pending_key) or {}
+    return settle(target, { 'duplicate', '', target.last_seen, owns and owner.epoch or '', unpack(pending) })
   end
   if kind == 'heartbeat' and owner and not owns then
-    if pod_answers(owner, agent) then return answer({ 'not_registered' }) end
+    if pod_answers(owner, agent) then return answer({ 'not_registered', owner.epoch }) end
     owner = nil
   end
   call('SADD', bucket, digest)
@@ -227,16 +224,14 @@ local function make_room(pending_key)
 end
 
 local function open_session(session, delivery)
-  local expires_at = now + session.ttl
+  local expires_at = digits(now + session.ttl)
   call('HSET', session.key, 'id', session.id, 'status', 'pending', 'requester', session.requester,
-    'target', session.target, 'created_at', now_text, 'expires_at', digits(expires_at), 'delivery', delivery)
-  call('PEXPIREAT', session.key, digits(expires_at + session_kept))
+    'target', session.target, 'created_at', now_text, 'expires_at', expires_at, 'delivery', delivery)
+  call('PEXPIREAT', session.key, digits(now + session.ttl + session_kept))
   make_room(session.pending_key)
-  local member = words(session.id, session.requester, now_text, digits(expires_at))
-  call('ZADD', session.pending_key, tick(), member)
-  if call('PEXPIRETIME', session.pending_key) < expires_at then
-    call('PEXPIREAT', session.pending_key, digits(expires_at))
-  end
+  call('ZADD', session.pending_key, tick(), words(session.id, session.requester, now_text, expires_at))
+  call('PEXPIREAT', session.pending_key, expires_at, 'NX')
+  call('PEXPIREAT', session.pending_key, expires_at, 'GT')
 end
 
 local function record_proof(session, delivery, source)
@@ -286,9 +281,9 @@ local function release(target)
   call('ZREM', online_key, target.agent)
 end
 
-for _, post in ipairs(post_order) do
-  if call('SPUBLISH', channel_prefix .. post.pod, table.concat(post.lines, '\n')) == 0 then
-    for target in pairs(post.targets) do release(target) end
+for _, pod in ipairs(pods) do
+  if call('SPUBLISH', channel_prefix .. pod, table.concat(posts[pod].lines, '\n')) == 0 then
+    for target in pairs(posts[pod].targets) do release(target) end
   end
 end
 

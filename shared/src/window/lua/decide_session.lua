@@ -17,11 +17,11 @@ local session = redis.call('HMGET', session_key, 'status', 'target', 'requester'
 local status, created_at, expires_at, decided_by = session[1], session[4], session[5], session[6]
 if not status then return { 'unknown_session' } end
 if session[2] ~= target or session[3] ~= requester then return { 'not_your_session' } end
-if decided_by == digest then return { 'decided', status } end
-if status ~= 'pending' then return { 'session_closed' } end
+if decided_by == digest and status == decision then return { 'decided', status } end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Only a session that waits stands in the set: not a decided one, nor one that gave way to newer ones.
 local member = table.concat({ session[7], requester, created_at, expires_at }, ' ')
 if tonumber(expires_at) <= now or not redis.call('ZSCORE', pending_key, member) then return { 'session_closed' } end
 

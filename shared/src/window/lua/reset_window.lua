@@ -2,13 +2,14 @@
 -- relay's goes but the replay guard. One step, so that nothing of the old window is written after it, and so that
 -- several resets of one deploy race safely. A database that holds other keys is refused and left as it is.
 --
--- KEYS  the window keys of all partitions, partition 0 first. What is deleted is found by SCAN, here alone.
+-- KEYS  1 window of partition 0, then those of the other partitions. What is deleted is found by SCAN, here alone.
 -- ARGV  1 new window id, 2 deploy id, 3 '1' to reset whatever the deploy, 4 prefix of the relay's keys, 5 Lua pattern of
 --       the replay guard's keys
 -- Returns {'kept', window id}, {'opened', window id, keys deleted} or {'foreign', keys that are not the relay's}
+local first_window_key = KEYS[1]
 local window_id, deploy_id, force, prefix, guard = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local open = redis.call('HMGET', KEYS[1], 'id', 'deploy_id')
+local open = redis.call('HMGET', first_window_key, 'id', 'deploy_id')
 if open[1] and open[2] == deploy_id and force ~= '1' then return { 'kept', open[1] } end
 
 local doomed, foreign, cursor = {}, 0, '0'

@@ -1,0 +1,55 @@
+// A whole agent in one file: registers as agent://bob, stays online, prints what it is sent. It uses Node 22 or later and
+// no package; nothing here is the relay's own code. `npm run listen` runs it with the development key of `npm start`.
+//
+//   AGENT_URL=ws://127.0.0.1:8080/ws AGENT_KEYS=.local/dev-agents.json node examples/listen.mjs
+
+import { createHmac, randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+const url = process.env.AGENT_URL ?? "ws://127.0.0.1:8080/ws";
+const { bob } = JSON.parse(readFileSync(process.env.AGENT_KEYS ?? ".local/dev-agents.json", "utf8"));
+const secret = Buffer.from(bob.secret, "base64url");
+
+/** RFC 8785: no white space, members sorted by name, at every depth. */
+function jcs(value) {
+  if (Array.isArray(value)) return `[${value.map(jcs).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const names = Object.keys(value).sort();
+  return `{${names.map((name) => `${JSON.stringify(name)}:${jcs(value[name])}`).join(",")}}`;
+}
+
+/** The canonical text: eight members in this order, absent ones left out. */
+const SIGNING_ORDER = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id"];
+function canonical(envelope) {
+  const names = SIGNING_ORDER.filter((name) => envelope[name] !== undefined);
+  return `{${names.map((name) => `"${name}":${jcs(envelope[name])}`).join(",")}}`;
+}
+
+function sign(fields) {
+  const envelope = { id: randomUUID(), payload: {}, ts: Date.now(), from: bob.agent_id, key_id: bob.key_id, ...fields };
+  const sig = createHmac("sha256", secret).update(canonical(envelope)).digest("base64url");
+  return JSON.stringify({ ...envelope, sig });
+}
+
+const socket = new WebSocket(url);
+let heartbeat;
+
+socket.addEventListener("message", ({ data }) => {
+  const frame = JSON.parse(data);
+  if (frame.frame === "hello") {
+    socket.send(sign({ type: "agent.register" }));
+    heartbeat = setInterval(() => socket.send(sign({ type: "agent.heartbeat" })), frame.limits.heartbeat_interval_ms);
+  } else if (frame.frame === "ack" && frame.type === "agent.register") {
+    console.log(`${frame.presence.agent_id} is ${frame.presence.status}`);
+  } else if (frame.frame === "deliver") {
+    console.log(`${frame.envelope.from}: ${JSON.stringify(frame.envelope.payload)}`);
+  } else if (frame.frame === "error") {
+    console.error(`${frame.code}: ${frame.message} ${frame.hint}`);
+  }
+});
+socket.addEventListener("error", () => console.error(`No relay answers at ${url}.`));
+socket.addEventListener("close", ({ code }) => {
+  clearInterval(heartbeat);
+  console.error(`closed with ${code}`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,22 @@
+import { settingsReader } from "@agent-relay/shared/settings.ts";
+
+/** Settings of the gateway from the environment. @throws SettingsError that lists every fault. */
+export const readGatewaySettings = settingsReader(
+  "PORT",
+  "HOST",
+  "REDIS_URL",
+  "RELAY_BASE_URL",
+  "RELAY_WS_URL",
+  "RELAY_ALTERNATE_WS_PATH",
+  "RELAY_KEYS_FILE",
+  "RELAY_GATEWAY_KEY_FILE",
+  "RELAY_TRUSTED_PROXY_HOPS",
+  "RELAY_OFFLINE_AFTER_MS",
+  "RELAY_PARTITIONS",
+  "RELAY_PUBLIC_REQUESTS_PER_MINUTE",
+  "RELAY_DEPLOY_ID",
+  "LOG_LEVEL",
+);
+
+/** What the gateway itself needs; port, host and log level are its server's. */
+export type GatewaySettings = Omit<ReturnType<typeof readGatewaySettings>, "port" | "host" | "logLevel">;

@@ -1,0 +1,125 @@
+import type { AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
+import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { GatewayKey } from "../src/gateway-key.ts";
+import { Publisher } from "../src/publisher.ts";
+import { codeOf, GatewayKit, post, type Running } from "./kit.ts";
+
+const kit = new GatewayKit();
+let gateway: Running;
+let other: Running;
+
+beforeAll(async () => {
+  await kit.start();
+  gateway = await kit.gateway();
+  other = await kit.gateway();
+});
+afterAll(() => kit.stop());
+
+const message = { from: "agent://alice", to: "agent://bob", message: "a secret errand" };
+const session = { from: "agent://alice", to: "agent://bob", purpose: "to talk", ttl_minutes: 7 };
+const send = (apiKey: string, key: string, body: unknown = message, at = gateway) =>
+  post(`${at.url}/v1/messages/send`, body, { "x-api-key": apiKey, "idempotency-key": key });
+const request = (apiKey: string, key: string, body: unknown = session, at = gateway) =>
+  post(`${at.url}/v1/sessions/request`, body, { "x-api-key": apiKey, "idempotency-key": key });
+
+test.each([
+  ["send", send],
+  ["session request", request],
+])("a repeated %s gets the first answer again, byte for byte, and sends nothing", async (_name, ask) => {
+  const delivered = await kit.online("agent://bob");
+  const apiKey = kit.freshKey();
+  const first = await ask(apiKey, "k1");
+  const text = await first.text();
+  expect([first.status, first.headers.get("idempotent-replayed")]).toEqual([202, null]);
+  const published = (await kit.snapshot()).counters.get("published_envelopes");
+
+  for (const at of [gateway, other]) {
+    const again = await ask(apiKey, "k1", undefined, at);
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([202, "true"]);
+    expect(await again.text()).toBe(text);
+  }
+  expect((await kit.snapshot()).counters.get("published_envelopes")).toBe(published);
+  expect(delivered).toHaveLength(1);
+});
+
+test("the same Idempotency-Key with another body is refused", async () => {
+  const apiKey = kit.freshKey();
+  expect((await send(apiKey, "k")).status).toBe(202);
+  expect(await codeOf(send(apiKey, "k", { ...message, message: "another" }))).toBe("422 idempotency_key_reused");
+});
+
+test("the same body in another order of members is the same body", async () => {
+  const apiKey = kit.freshKey();
+  const { from, to } = message;
+  await send(apiKey, "k");
+  const again = await send(apiKey, "k", { message: message.message, to, from });
+  expect(again.headers.get("idempotent-replayed")).toBe("true");
+});
+
+test("an Idempotency-Key is its API key's and its endpoint's own", async () => {
+  const apiKey = kit.freshKey();
+  const answers = [await send(apiKey, "k"), await request(apiKey, "k"), await send(kit.freshKey(), "k")];
+  expect(answers.map(({ status, headers }) => [status, headers.get("idempotent-replayed")])).toEqual(
+    Array(3).fill([202, null]),
+  );
+});
+
+test("of many at once over two gateways one is sent; the others wait or get its answer", async () => {
+  const apiKey = kit.freshKey();
+  const before = (await kit.snapshot()).counters.get("simple_send_accepted") ?? 0;
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => send(apiKey, "at-once", message, n % 2 === 0 ? gateway : other)),
+  );
+  expect((await kit.snapshot()).counters.get("simple_send_accepted")).toBe(before + 1);
+
+  const accepted = answers.filter(({ status }) => status === 202);
+  const ids = await Promise.all(accepted.map(async (answer) => ((await answer.json()) as { id: string }).id));
+  expect(new Set(ids).size).toBe(1);
+  const refused = answers.filter(({ status }) => status !== 202);
+  for (const answer of refused) {
+    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(await codeOf(answer)).toBe("409 idempotency_in_progress");
+  }
+});
+
+test("while the first is in progress another with its key is refused, and one with another key is not", async () => {
+  const items: AcceptanceItem[] = [];
+  const publisher = new Publisher({
+    gatewayKey: { keyId: "gateway-test", sign: () => ({ text: "" }) } as unknown as GatewayKey,
+    acceptor: { accept: (item: AcceptanceItem) => items.push(item) } as unknown as Acceptor,
+  });
+  const publish = (idempotencyKey: string) =>
+    publisher.publish(
+      {
+        surface: "sendMessage",
+        apiKey: { id: "alice", mayAct: () => true },
+        apiKeyText: "rk_text",
+        body: { from: "agent://alice", to: "agent://bob" },
+        idempotencyKey,
+      },
+      { kind: "message", type: "message.send", payload: {} },
+    );
+
+  const first = publish("k");
+  await expect(publish("k")).rejects.toMatchObject({ code: "idempotency_in_progress" });
+  void publish("other");
+  expect(items).toHaveLength(2);
+  items[0]?.done({ outcome: "unavailable" });
+  await expect(first).rejects.toMatchObject({ code: "unavailable" });
+  void publish("k");
+  expect(items).toHaveLength(3);
+});
+
+test("nobody who reads Redis can tell what was sent, by whom, or under which key", async () => {
+  const apiKey = kit.freshKey();
+  await send(apiKey, "a-telling-key");
+  const { link } = await kit.link();
+  const names = (await link.command("KEYS", "*")) as string[];
+  const claims = names.filter((name) => name.startsWith("relay:idempotency:"));
+  const kept = await Promise.all(claims.map((name) => link.command("HGETALL", name)));
+  const text = JSON.stringify([names, kept]);
+  expect(claims.length).toBeGreaterThan(0);
+  expect(text).not.toMatch(/a-telling-key|secret errand|rk_/);
+  expect(kit.log.join("")).not.toMatch(/a-telling-key|secret errand|rk_/);
+});

@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Problem } from "@agent-relay/shared/contract/responses.ts";
+import { HttpServer } from "@agent-relay/shared/http/server.ts";
+import { createLogger, type Logger } from "@agent-relay/shared/logging.ts";
+import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
+import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
+import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
+import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
+import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
+import { readSnapshot, type WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import { makeEd25519Key } from "../../../deploy/keys/make.ts";
+import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { TestRedis } from "../../../test/support/test-redis.ts";
+import { createGateway } from "../src/service.ts";
+import { readGatewaySettings } from "../src/settings.ts";
+
+const SPARE_KEYS = 60;
+
+/** A running gateway. */
+export interface Running {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** A private Redis, a keys file, and gateways behind ports of their own. Everything ends with `stop`. */
+export class GatewayKit {
+  readonly redis = new TestRedis();
+  readonly log: string[] = [];
+  readonly logger: Logger = createLogger({ service: "test", level: "debug" }, { write: (line) => this.log.push(line) });
+  readonly agentKey = makeEd25519Key({ id: "alice-1", agents: ["agent://alice"] });
+  readonly #unused: string[] = Array.from({ length: SPARE_KEYS }, generateApiKey);
+  readonly #closers: (() => Promise<unknown>)[] = [];
+  #keysFile = "";
+
+  async start(): Promise<this> {
+    const folder = await temporaryFolder();
+    this.#closers.push(async () => await folder[Symbol.asyncDispose]());
+    this.#keysFile = join(folder.path, "keys.json");
+    const api_keys = this.#unused.map((text, index) => ({
+      id: `alice-${index}`,
+      sha256: createHash("sha256").update(text).digest("hex"),
+      agents: ["agent://alice"],
+    }));
+    await writeFile(this.#keysFile, JSON.stringify({ api_keys, signing_keys: [this.agentKey.record] }));
+    await this.redis.start();
+    this.#closers.push(() => this.redis.stop());
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    for (const close of this.#closers.toReversed()) await close();
+  }
+
+  /** An API key of agent://alice that nobody has used, so that no test meets another's rate. */
+  freshKey(): string {
+    return this.#unused.pop() as string;
+  }
+
+  environment(overrides: Record<string, string> = {}): Record<string, string> {
+    return {
+      REDIS_URL: this.redis.url,
+      RELAY_KEYS_FILE: this.#keysFile,
+      RELAY_BASE_URL: "https://relay.example",
+      ...overrides,
+    };
+  }
+
+  async gateway(overrides: Record<string, string> = {}): Promise<Running> {
+    const { logger } = this;
+    const gateway = createGateway(readGatewaySettings(this.environment(overrides)), { logger });
+    const server = new HttpServer({ handler: gateway.handler, host: "127.0.0.1", port: 0, logger });
+    await gateway.start();
+    await server.start();
+    const stop = async () => {
+      await server.stop();
+      await gateway.stop();
+    };
+    this.#closers.push(stop);
+    return { url: `http://127.0.0.1:${server.port}`, stop };
+  }
+
+  /** A link to the window, and what a connector would hold of it. */
+  async link(): Promise<{ link: RedisLink; window: ProcessWindow }> {
+    const { logger } = this;
+    const link = new RedisLink({ url: this.redis.url, name: "test", logger });
+    const window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger });
+    await link.start();
+    this.#closers.push(() => link.stop());
+    return { link, window };
+  }
+
+  /** Brings an agent online on a pod of its own; resolves with what is delivered to it, as it comes. */
+  async online(agent: string): Promise<string[]> {
+    const { link, window } = await this.link();
+    const pod = `pod-${agent.slice("agent://".length)}`;
+    const delivered: string[] = [];
+    const subscriber = link.client.duplicate({ lazyConnect: true });
+    this.#closers.push(async () => subscriber.disconnect());
+    await subscriber.connect();
+    await subscriber.ssubscribe(partitionKeys.podChannel(0, pod));
+    subscriber.on("smessage", (_channel: string, lines: string) => delivered.push(...lines.split("\n")));
+    const acceptor = new Acceptor({
+      link,
+      window,
+      partitions: 1,
+      pod,
+      offlineAfterMs: 300_000,
+      logger: this.logger,
+    });
+    const now = Date.now();
+    const envelope = { id: `reg-${now}`, type: "agent.register", from: agent, payload: {}, ts: now, key_id: "test" };
+    const { outcome } = await new Promise<{ outcome: string }>((done) => {
+      acceptor.accept({ envelope, kind: "register", text: "", origin: "websocket", connection: "con", done });
+    });
+    if (outcome !== "accepted") throw new Error(`register: ${outcome}`);
+    return delivered;
+  }
+
+  async snapshot(): Promise<WindowSnapshot> {
+    const { link } = await this.link();
+    return await readSnapshot(link, 1);
+  }
+}
+
+export type Headers = Record<string, string>;
+
+export function post(url: string, body: unknown, headers: Headers = {}): Promise<Response> {
+  return fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+}
+
+/** `429 rate_limited`, for a refusal. */
+export async function codeOf(answer: Promise<Response> | Response): Promise<string> {
+  const response = await answer;
+  return `${response.status} ${((await response.json()) as Problem).code}`;
+}

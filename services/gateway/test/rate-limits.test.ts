@@ -1,0 +1,91 @@
+import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { codeOf, GatewayKit, post, type Running } from "./kit.ts";
+
+const kit = new GatewayKit();
+let one: Running;
+let two: Running;
+
+beforeAll(async () => {
+  await kit.start();
+  const overrides = { RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" };
+  one = await kit.gateway(overrides);
+  two = await kit.gateway(overrides);
+});
+afterAll(() => kit.stop());
+
+const message = { from: "agent://alice", to: "agent://bob", message: "hi" };
+const send = (at: Running, apiKey: string, headers: Record<string, string> = {}) =>
+  post(`${at.url}/v1/messages/send`, message, { "x-api-key": apiKey, ...headers });
+
+test("a key has thirty requests a minute on each endpoint, over all gateways together", async () => {
+  const apiKey = kit.freshKey();
+  for (let n = 0; n < 30; n += 1) {
+    const answer = await send(n % 2 === 0 ? one : two, apiKey);
+    expect(answer.status).toBe(202);
+    expect(answer.headers.get("ratelimit-policy")).toBe('"default";q=30;w=60');
+    expect(answer.headers.get("ratelimit")).toMatch(new RegExp(`^"default";r=${29 - n};t=(60|5\\d)$`));
+  }
+
+  for (const at of [one, two]) {
+    const refused = await send(at, apiKey);
+    const body = (await refused.clone().json()) as { retry_after_ms: number; retry_after_seconds: number };
+    expect(await codeOf(refused)).toBe("429 rate_limited");
+    expect(refused.headers.get("ratelimit")).toMatch(/^"default";r=0;t=\d+$/);
+    expect(refused.headers.get("retry-after")).toBe(String(body.retry_after_seconds));
+    expect(body.retry_after_seconds).toBe(Math.ceil(body.retry_after_ms / 1000));
+    expect(body.retry_after_ms).toBeLessThanOrEqual(60_000);
+  }
+
+  const session = { from: "agent://alice", to: "agent://bob", purpose: "to talk" };
+  expect((await post(`${one.url}/v1/sessions/request`, session, { "x-api-key": apiKey })).status).toBe(202);
+  expect((await send(one, kit.freshKey())).status).toBe(202);
+});
+
+test("failed keys are limited by address, and a valid key is never refused for its address", async () => {
+  const from = { "x-forwarded-for": "203.0.113.7" };
+  for (let n = 0; n < 60; n += 1)
+    expect((await send(n % 2 === 0 ? one : two, generateApiKey(), from)).status).toBe(401);
+  expect(await codeOf(send(two, generateApiKey(), from))).toBe("429 rate_limited");
+  expect((await send(two, kit.freshKey(), from)).status).toBe(202);
+  expect(await codeOf(send(two, generateApiKey(), { "x-forwarded-for": "203.0.113.8" }))).toBe("401 invalid_api_key");
+});
+
+test("an address that the client made up does not get it around a limit", async () => {
+  const ask = (n: number) =>
+    fetch(`${one.url}/api/onboarding/check-online?agent_id=agent://bob`, {
+      headers: { "x-forwarded-for": `198.51.100.${n}, 203.0.113.9` },
+    });
+  for (let n = 0; n < 5; n += 1) expect((await ask(n)).status).toBe(200);
+  expect(await codeOf(ask(5))).toBe("429 rate_limited");
+});
+
+test("each public surface has a limit of its own for each address", async () => {
+  const headers = { "x-forwarded-for": "203.0.113.10" };
+  const asks: (() => Promise<Response>)[] = [
+    () => fetch(`${one.url}/api/onboarding/check-online?agent_id=agent://bob`, { headers }),
+    () => fetch(`${one.url}/sessions/ses_none`, { headers }),
+    () => post(`${one.url}/api/public/feedback`, {}, headers),
+    () => post(`${one.url}/api/self-test`, {}, headers),
+  ];
+  for (const ask of asks) {
+    for (let n = 0; n < 5; n += 1) expect((await ask()).status).not.toBe(429);
+    expect(await codeOf(ask())).toBe("429 rate_limited");
+  }
+  expect((await post(`${one.url}/api/feedback`, {}, headers)).status).toBe(429);
+  expect((await fetch(`${one.url}/api/onboarding/online-agents`, { headers })).status).toBe(200);
+});
+
+test("zero means no limit", async () => {
+  const open = await kit.gateway({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" });
+  const answers = await Promise.all(Array.from({ length: 50 }, () => post(`${open.url}/api/public/feedback`, {})));
+  expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(202));
+});
+
+test("of an address nothing but a salted hash is kept, and that for a minute", async () => {
+  const { link } = await kit.link();
+  const names = (await link.command("KEYS", "relay:limit:*")) as string[];
+  expect(names.length).toBeGreaterThan(0);
+  expect(names.join(" ")).not.toMatch(/\d+\.\d+\.\d+|::/);
+  for (const name of names) expect(await link.command("TTL", name)).toBeLessThanOrEqual(60);
+});

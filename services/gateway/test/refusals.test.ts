@@ -1,0 +1,100 @@
+import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { codeOf, GatewayKit, type Headers, post, type Running } from "./kit.ts";
+
+const kit = new GatewayKit();
+let gateway: Running;
+
+beforeAll(async () => {
+  await kit.start();
+  gateway = await kit.gateway();
+});
+afterAll(() => kit.stop());
+
+const ENDPOINTS = [
+  ["/v1/messages/send", { from: "agent://alice", to: "agent://bob", message: "hi" }],
+  ["/v1/sessions/request", { from: "agent://alice", to: "agent://bob", purpose: "to talk" }],
+] as const;
+
+describe.each(ENDPOINTS)("POST %s", (path, good) => {
+  const ask = (body: unknown, headers: Headers = {}) => post(gateway.url + path, body, headers);
+  const withKey = (body: unknown, headers: Headers = {}) => ask(body, { "x-api-key": kit.freshKey(), ...headers });
+
+  test("refuses a missing, malformed or unknown key before it looks at the body", async () => {
+    for (const key of [{}, { "x-api-key": "nonsense" }, { "x-api-key": generateApiKey() }]) {
+      const response = await ask("{ broken", key);
+      expect(response.headers.get("www-authenticate")).toContain("ApiKey");
+      expect(await codeOf(response)).toBe("401 invalid_api_key");
+    }
+  });
+
+  test("takes the key from the header alone", async () => {
+    const key = kit.freshKey();
+    expect(await codeOf(ask({ ...good, api_key: key }))).toBe("401 invalid_api_key");
+    expect(await codeOf(post(`${gateway.url}${path}?x-api-key=${key}`, good))).toBe("401 invalid_api_key");
+  });
+
+  test.each(["api_key", "x-api-key", "key"])("refuses a body field %s, and echoes nothing of it", async (field) => {
+    const response = await withKey({ ...good, [field]: "rk_secret" });
+    const text = await response.clone().text();
+    expect(text).not.toContain("rk_secret");
+    expect(await codeOf(response)).toBe("400 invalid_request");
+  });
+
+  test("refuses bodies that are not JSON of the right size and type", async () => {
+    expect(await codeOf(withKey(good, { "content-type": "text/plain" }))).toBe("415 unsupported_media_type");
+    expect(await codeOf(withKey("{ broken"))).toBe("400 malformed_json");
+    expect(await codeOf(withKey({ ...good, pad: "x".repeat(32_768) }))).toBe("413 body_too_large");
+    expect(await codeOf(withKey({}))).toBe("400 invalid_request");
+  });
+
+  test("refuses what is no agent id, and a sender of another's only after the shape", async () => {
+    expect(await codeOf(withKey({ ...good, to: "agent://Bob" }))).toBe("400 invalid_request");
+    expect(await codeOf(withKey({ ...good, from: "agent://mallory", to: "nobody" }))).toBe("400 invalid_request");
+    expect(await codeOf(withKey({ ...good, from: "agent://mallory" }))).toBe("401 api_key_not_allowed_for_sender");
+  });
+
+  test.each(["two words", "x".repeat(129), "é"])("refuses the Idempotency-Key %j", async (key) => {
+    const headers = { "idempotency-key": Buffer.from(key).toString("latin1") };
+    expect(await codeOf(withKey(good, headers))).toBe("400 invalid_request");
+  });
+
+  test("takes no other method", async () => {
+    const response = await fetch(gateway.url + path);
+    expect(response.headers.get("allow")).toBe("POST, OPTIONS");
+    expect(await codeOf(response)).toBe("405 method_not_allowed");
+  });
+
+  test("counts broken requests against the rate, and refuses by rate before shape", async () => {
+    const headers = { "x-api-key": kit.freshKey() };
+    for (let n = 0; n < 30; n += 1) expect((await ask("{ broken", headers)).status).toBe(400);
+    expect(await codeOf(ask("{ broken", headers))).toBe("429 rate_limited");
+    expect(await codeOf(ask({ ...good, from: "agent://mallory" }, headers))).toBe("429 rate_limited");
+  });
+});
+
+describe("an envelope that would be too large", () => {
+  const message = "€".repeat(10_880);
+
+  test("is refused although its body is not", async () => {
+    const body = { from: "agent://alice", to: "agent://bob", message };
+    const answer = post(`${gateway.url}/v1/messages/send`, body, { "x-api-key": kit.freshKey() });
+    expect(await codeOf(answer)).toBe("400 frame_too_large");
+  });
+});
+
+describe("the type of a simple send", () => {
+  const send = (type: string) =>
+    post(
+      `${gateway.url}/v1/messages/send`,
+      { from: "agent://alice", to: "agent://bob", message: "hi", type },
+      { "x-api-key": kit.freshKey() },
+    );
+
+  test("is message.send or message.<word>", async () => {
+    expect(await (await send("message.offer")).json()).toMatchObject({ accepted: true, type: "message.offer" });
+    const refused = await send("session.request");
+    expect(JSON.stringify(await refused.clone().json())).toContain("POST /v1/sessions/request");
+    expect(await codeOf(refused)).toBe("400 invalid_request");
+  });
+});

@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { WebSocket, WebSocketServer } from "ws";
+import { until } from "../../../test/support/until.ts";
+import { Connection } from "../src/connection.ts";
+
+let server: WebSocketServer;
+let client: WebSocket;
+let connection: Connection;
+let told: string[];
+
+/** A connection over a real socket; the client answers pings only when it is told to. */
+beforeEach(async () => {
+  server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+  await once(server, "listening");
+  const connected = once(server, "connection");
+  client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong: false });
+  const [socket, req] = await connected;
+  connection = new Connection({ id: "con_1", socket, stream: req.socket, envelopesPerSecond: 2, outboxBytes: 65_536 });
+  told = [];
+  connection.open({
+    text: (text) => told.push(text),
+    closing: () => told.push("closing"),
+    closed: () => told.push("closed"),
+  });
+  await once(client, "message");
+});
+
+afterEach(async () => {
+  client.terminate();
+  await until("the connection has ended", () => told.includes("closed"));
+  server.close();
+});
+
+async function pingAndWait(): Promise<void> {
+  const arrived = once(client, "ping");
+  connection.ping();
+  await arrived;
+}
+
+describe("pings", () => {
+  test("that are unanswered twice end the connection with 1013 at the third", async () => {
+    await pingAndWait();
+    await pingAndWait();
+    expect(connection.isClosing).toBe(false);
+    connection.ping();
+    const [code] = await once(client, "close");
+    expect(code).toBe(1013);
+  });
+
+  test("are answered by a pong, and by any other frame", async () => {
+    for (let n = 0; n < 3; n += 1) {
+      await pingAndWait();
+      await pingAndWait();
+      const heard = told.length;
+      client.pong();
+      client.send("text");
+      await until("the text is heard", () => told.length > heard);
+    }
+    expect(connection.isClosing).toBe(false);
+  });
+
+  test("are not sent once the connection closes", async () => {
+    connection.close({ code: 4409, reason: "superseded", reconnect: false });
+    for (let n = 0; n < 5; n += 1) connection.ping();
+    const [code] = await once(client, "close");
+    expect(code).toBe(4409);
+  });
+});
+
+test("The end is told once, before the socket is gone, and nothing is sent or heard after it", async () => {
+  connection.close({ code: 1008, reason: "policy", reconnect: false });
+  expect(told).toEqual(["closing"]);
+  expect(connection.send("late")).toBe(false);
+  connection.close({ code: 1001, reason: "going away", reconnect: true });
+  client.send("late");
+  const [code, reason] = await once(client, "close");
+  expect([code, String(reason)]).toEqual([1008, "policy"]);
+  await until("the connection has ended", () => told.includes("closed"));
+  expect(told).toEqual(["closing", "closed"]);
+});
+
+test("Pings and envelopes of a client draw on one allowance", async () => {
+  const burst = Array.from({ length: 9 }, () => connection.takeToken());
+  expect(burst).toEqual(Array(9).fill(0));
+  client.ping();
+  client.ping();
+  const [code] = await once(client, "close");
+  expect(code).toBe(1008);
+});

@@ -1,0 +1,116 @@
+import type { Envelope } from "@agent-relay/shared/contract/envelope.ts";
+import { ERRORS, type ErrorCode } from "@agent-relay/shared/contract/errors.ts";
+import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "@agent-relay/shared/contract/frames.ts";
+import type { DeliveryAcceptance, PresenceAcceptance } from "@agent-relay/shared/window/acceptance.ts";
+import { describe, expect, test } from "@jest/globals";
+import {
+  deliverFrame,
+  deliveryAck,
+  drainingNotice,
+  errorFrame,
+  helloFrame,
+  pendingSessionsNotice,
+  presenceAck,
+  supersededNotice,
+} from "../src/frames.ts";
+
+const SESSION = `ses_00${"0".repeat(24)}`;
+const ENVELOPE: Envelope = {
+  id: "env-1",
+  type: "message.send",
+  from: "agent://alice",
+  to: "agent://bob",
+  payload: { message: "hi" },
+  ts: 1_790_000_000_000,
+  key_id: "alice-1",
+  sig: "A".repeat(43),
+};
+const PRESENCE: PresenceAcceptance = {
+  outcome: "accepted",
+  about: "presence",
+  status: "online",
+  lastSeen: 1_790_000_000_000,
+  epoch: 1,
+  waiting: [],
+};
+const DELIVERY: DeliveryAcceptance = {
+  outcome: "accepted",
+  about: "delivery",
+  delivery: "stale",
+  sessionId: null,
+  sessionStatus: null,
+  acceptedAt: 1,
+};
+
+const WEBSOCKET_CODES = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].websocket);
+
+test("Every frame has `frame` as its first member and the shape of the contract", () => {
+  const frames = [
+    [HelloFrame, helloFrame("con_1", 1_790_000_000_000)],
+    [AckFrame, presenceAck(ENVELOPE, PRESENCE)],
+    [AckFrame, presenceAck(ENVELOPE, { ...PRESENCE, outcome: "duplicate", status: "not_seen", lastSeen: null })],
+    [AckFrame, deliveryAck(ENVELOPE, DELIVERY)],
+    [AckFrame, deliveryAck(ENVELOPE, { ...DELIVERY, sessionId: SESSION, sessionStatus: "expired" })],
+    [DeliverFrame, deliverFrame("-", JSON.stringify(ENVELOPE))],
+    [DeliverFrame, deliverFrame(SESSION, JSON.stringify(ENVELOPE))],
+    [NoticeFrame, supersededNotice("agent://alice", 7)],
+    [NoticeFrame, drainingNotice(250)],
+    [NoticeFrame, pendingSessionsNotice("agent://alice", [])],
+    ...WEBSOCKET_CODES.map((code) => [ErrorFrame, errorFrame(code, {})] as const),
+  ] as const;
+  for (const [schema, text] of frames) {
+    expect(text).toMatch(/^\{"frame":"/);
+    expect(schema.safeParse(JSON.parse(text)).error).toBeUndefined();
+  }
+});
+
+test("A delivery carries the envelope's text as it is, to the byte", () => {
+  const text = '{"id":"1","payload":{"b":1e+21,"a":"\u2028"},"sig":"s"}';
+  expect(deliverFrame("-", text)).toBe(`{"frame":"deliver","envelope":${text}}`);
+  expect(deliverFrame(SESSION, text)).toBe(`{"frame":"deliver","session_id":"${SESSION}","envelope":${text}}`);
+});
+
+describe("an ack", () => {
+  const parsed = (text: string) => JSON.parse(text);
+
+  test("is marked as a duplicate only when it is one", () => {
+    expect(parsed(deliveryAck(ENVELOPE, DELIVERY))).not.toHaveProperty("duplicate");
+    expect(parsed(deliveryAck(ENVELOPE, { ...DELIVERY, outcome: "duplicate" }))).toHaveProperty("duplicate", true);
+  });
+
+  test("says that realtime delivery is possible only to an online target", () => {
+    for (const status of ["online", "stale", "not_seen"] as const) {
+      const { target_delivery } = parsed(deliveryAck(ENVELOPE, { ...DELIVERY, delivery: status }));
+      expect(target_delivery).toEqual({ status, can_deliver_realtime: status === "online" });
+    }
+  });
+
+  test.each([
+    ["session.approve", "approved"],
+    ["session.reject", "rejected"],
+  ])("of %s says that the session is %s", (type, status) => {
+    const ack = parsed(deliveryAck({ ...ENVELOPE, type }, { ...DELIVERY, sessionId: SESSION }));
+    expect(ack).toMatchObject({ session_id: SESSION, session_status: status });
+  });
+});
+
+test("An error has the title and hint of its code, and only the details that are known", () => {
+  const { title, hint } = ERRORS.clock_skew;
+  expect(JSON.parse(errorFrame("clock_skew", { envelopeId: undefined, detail: undefined }))).toEqual({
+    frame: "error",
+    code: "clock_skew",
+    message: title,
+    hint,
+  });
+  expect(
+    JSON.parse(errorFrame("clock_skew", { envelopeId: "e", detail: "why", retryAfterMs: 5, serverTime: 7 })),
+  ).toEqual({
+    frame: "error",
+    code: "clock_skew",
+    message: "why",
+    hint,
+    envelope_id: "e",
+    retry_after_ms: 5,
+    server_time: 7,
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "@jest/globals";
+import { SESSION_ID_PATTERN } from "../../src/contract/envelope.ts";
+import { crockford, digestOf, partitionOfSession, sessionIdOf } from "../../src/window/envelope-digest.ts";
+import { partitionKeys, windowKeys } from "../../src/window/keys.ts";
+import { crc16, partitionOf } from "../../src/window/partitions.ts";
+
+const ENVELOPE = { key_id: "alice-1", id: "env-1", ts: 1_790_000_000_000 };
+
+describe("partitions", () => {
+  test("are found by the CRC16 of Redis Cluster", () => {
+    // The check value of the Redis Cluster specification, and slots that CLUSTER KEYSLOT gives.
+    expect(crc16("123456789")).toBe(0x31c3);
+    expect(crc16("")).toBe(0);
+    expect(crc16("foo") % 16384).toBe(12182);
+    expect(crc16("bar") % 16384).toBe(5061);
+    expect(crc16("hello") % 16384).toBe(866);
+  });
+
+  test("take every agent in, and all of them take some", () => {
+    const taken = Array.from({ length: 1000 }, (_, n) => partitionOf(`agent://a${n}`, 7));
+    expect(new Set(taken)).toEqual(new Set([0, 1, 2, 3, 4, 5, 6]));
+    expect(partitionOf("agent://anyone", 1)).toBe(0);
+  });
+
+  test("are the hash tag of each of their keys and channels", () => {
+    const key = (value: unknown, ...args: unknown[]) =>
+      (typeof value === "function" ? value(...args) : value) as string;
+    for (const value of Object.values(partitionKeys)) expect(key(value, 3, "x")).toMatch(/^relay:\{3\}:[a-z]/);
+    for (const value of Object.values(windowKeys)) expect(key(value, "x")).toMatch(/^relay:/);
+    const channel: string = partitionKeys.podChannel(3, "pod-a");
+    expect(channel).toBe(`${partitionKeys.podChannelPrefix(3)}pod-a`);
+  });
+});
+
+describe("the digest of an envelope", () => {
+  test("is made of key, id and time, and of nothing else", () => {
+    const { guard } = digestOf(ENVELOPE);
+    expect(guard).toMatch(/^[A-Za-z0-9_-]{16}$/);
+    expect(digestOf({ ...ENVELOPE, payload: {} } as typeof ENVELOPE).guard).toBe(guard);
+    const others = [{ key_id: "alice-2" }, { id: "env-2" }, { ts: ENVELOPE.ts + 1 }];
+    for (const change of others) expect(digestOf({ ...ENVELOPE, ...change }).guard).not.toBe(guard);
+  });
+
+  test("keeps the parts apart", () => {
+    const one = digestOf({ key_id: "a", id: "1.2", ts: 3 }).guard;
+    expect(digestOf({ key_id: "a.1", id: "2", ts: 3 }).guard).not.toBe(one);
+    expect(digestOf({ key_id: "a1", id: ".2", ts: 3 }).guard).not.toBe(one);
+  });
+
+  test("names one session id for each envelope, which carries the partition", () => {
+    const digest = digestOf(ENVELOPE);
+    for (const partition of [0, 1, 31, 32, 1023]) {
+      const id = sessionIdOf(digest, partition);
+      expect(id).toMatch(SESSION_ID_PATTERN);
+      expect(partitionOfSession(id, 1024)).toBe(partition);
+      expect(partitionOfSession(id, partition)).toBeUndefined();
+    }
+    expect(sessionIdOf(digestOf(ENVELOPE), 5)).toBe(sessionIdOf(digest, 5));
+    expect(sessionIdOf(digestOf({ ...ENVELOPE, id: "env-2" }), 5)).not.toBe(sessionIdOf(digest, 5));
+  });
+
+  test.each(["", "ses_", "ses_00", `ses_0l${"0".repeat(24)}`, `SES_00${"0".repeat(24)}`, `ses_00${"0".repeat(24)}\n`])(
+    "is not found in %j, which is no session id",
+    (text) => {
+      expect(partitionOfSession(text, 1024)).toBeUndefined();
+    },
+  );
+});
+
+test("Crockford base32 has no letter that is taken for another, and writes five bits a character", () => {
+  expect(crockford(Buffer.from([0, 0, 0, 0, 0]))).toBe("00000000");
+  expect(crockford(Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff]))).toBe("zzzzzzzz");
+  expect(crockford(Buffer.from([0x00, 0x44, 0x32, 0x14, 0xc7]))).toBe("01234567");
+  expect(crockford(Buffer.from([0x42, 0x54, 0xb6, 0x35, 0xcf]))).toBe("89abcdef");
+  expect(crockford(Buffer.from([0x84, 0x65, 0x3a, 0x56, 0xd7]))).toBe("ghjkmnpq");
+  expect(crockford(Buffer.from([0xc6, 0x75, 0xbe, 0x77, 0xdf]))).toBe("rstvwxyz");
+});

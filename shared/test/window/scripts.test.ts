@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { afterAll, describe, expect, jest, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "../../src/contract/limits.ts";
+import { Counters } from "../../src/window/counters.ts";
+import { addFeedback } from "../../src/window/feedback.ts";
+import { announceGatewayKey, readGatewayKeys } from "../../src/window/gateway-keys.ts";
+import { PresenceBoard } from "../../src/window/presence.ts";
+import { ProcessWindow } from "../../src/window/process-window.ts";
+import { resetWindow } from "../../src/window/reset.ts";
+import { RouteReleaser } from "../../src/window/routes.ts";
+import { SCRIPT_NAMES, SCRIPTS } from "../../src/window/scripts.ts";
+import { readSession } from "../../src/window/sessions.ts";
+import { readSnapshot } from "../../src/window/snapshot.ts";
+import { decisionOf, requestOf } from "./envelopes.ts";
+import { Bench, LOGGER } from "./kit.ts";
+import { parseLua } from "./lua-header.ts";
+
+const LUA_FOLDER = new URL("../../src/window/lua/", import.meta.url);
+
+/** The indexes that a body spells out: `KEYS[1]` gives 1. */
+function indexes(body: string, table: "KEYS" | "ARGV"): number[] {
+  const found = [...body.matchAll(new RegExp(`\\b${table}\\[(\\d+)\\]`, "g"))].map(([, index]) => Number(index));
+  return [...new Set(found)].sort((a, b) => a - b);
+}
+
+const oneTo = (n: number) => Array.from({ length: n }, (_, index) => index + 1);
+
+test("every Lua file is a script by its name, and every script has its file", () => {
+  const files = readdirSync(LUA_FOLDER);
+  expect(files.sort()).toEqual(SCRIPT_NAMES.map((name) => `${name}.lua`).sort());
+  for (const name of SCRIPT_NAMES) {
+    expect(SCRIPTS[name].lua).toBe(readFileSync(new URL(`${name}.lua`, LUA_FOLDER), "utf8"));
+  }
+});
+
+describe.each(SCRIPT_NAMES)("the script %s", (name) => {
+  const { lua } = SCRIPTS[name];
+  const { keys, args, body } = parseLua(lua);
+
+  test("uses the keys and arguments that its header numbers, all of them and no others", () => {
+    expect(indexes(body, "KEYS")).toEqual(oneTo(keys.names.length));
+    expect(indexes(body, "ARGV")).toEqual(oneTo(args.names.length));
+    expect(/\bARGV\b/.test(body)).toBe(args.names.length > 0 || args.open);
+  });
+
+  test("names its keys and arguments as locals before it does anything", () => {
+    const rest = body.trim().replace(/^(?:local [\w, ]+ = [^\n]*\b(?:KEYS|ARGV)\[\d+\][^\n]*\n)+/, "");
+    expect([...indexes(rest, "KEYS"), ...indexes(rest, "ARGV")]).toEqual([]);
+  });
+
+  test("spells no key, and makes none but the channel of a pod", () => {
+    expect(body).not.toMatch(/relay/);
+    expect(body).not.toMatch(/(['"])[^'"\n]*:[^'"\n]*\1/);
+  });
+
+  test("asks for nothing that grows with the number of keys", () => {
+    const found = [...body.matchAll(/call\('(KEYS|SCAN|RANDOMKEY|DBSIZE|FLUSH\w+)'/g)].map(([, command]) => command);
+    expect(found).toEqual(name === "reset_window" ? ["SCAN"] : []);
+  });
+
+  test("is no longer than a file may be", () => {
+    expect(lua.trimEnd().split("\n").length).toBeLessThanOrEqual(300);
+  });
+});
+
+describe("the callers", () => {
+  const bench = new Bench();
+  afterAll(async () => {
+    await bench.clear();
+    await bench.redis.stop();
+  });
+
+  test("give each script the keys and arguments that its header tells, in their order", async () => {
+    await bench.open();
+    const pod = await bench.pod({ partitions: 2 });
+    const { link, window } = pod;
+    const calls = jest.spyOn(link, "run");
+    const board = new PresenceBoard({ link, partitions: 2, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
+    const releaser = new RouteReleaser({ link, partitions: 2, pod: "pod-a" });
+    const counters = new Counters({ link, window });
+    await window.adopt();
+    await new ProcessWindow({ link, partitions: 2, deployId: null, logger: LOGGER }).adopt();
+    const { epoch } = await pod.register("agent://bob");
+    const request = requestOf("agent://alice", "agent://bob");
+    await pod.accept(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
+    const { sessionId } = await pod.request("agent://alice", "agent://bob");
+    await pod.decide(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
+    await readSession(link, sessionId as string, 2);
+    await Promise.all([board.read("agent://bob"), board.count(), board.prune(), readSnapshot(link, 2)]);
+    releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);
+    await releaser.flush();
+    counters.view("readSession", "visitor-1");
+    await counters.flush();
+    await addFeedback(link, window, { message: "text" });
+    await announceGatewayKey(link, { keyId: "gateway-1", publicKey: "A" });
+    await readGatewayKeys(link);
+    await resetWindow(link, { partitions: 2, deployId: "deploy-1", force: true });
+
+    const seen = new Set<string>();
+    for (const [name, keys, args = []] of calls.mock.calls) {
+      seen.add(name);
+      const header = parseLua(SCRIPTS[name].lua);
+      for (const [given, told] of [
+        [keys, header.keys],
+        [args, header.args],
+      ] as const) {
+        expect(given.length).toBeGreaterThanOrEqual(told.least);
+        if (!told.open) expect([told.least, told.names.length]).toContain(given.length);
+      }
+      for (const [index, told] of header.keys.names.entries()) {
+        const key = keys[index];
+        if (key !== undefined) expect(told).toContain(key.split(":")[2]?.replaceAll("-", " "));
+      }
+    }
+    expect([...seen].sort()).toEqual([...SCRIPT_NAMES]);
+  });
+});

@@ -1,0 +1,80 @@
+import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { AgentSocket } from "../support/agent.ts";
+import type { Pod } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import { conformingRelay } from "./conforming.ts";
+
+const relay = conformingRelay("alice", "bob-hmac");
+let staying: Pod;
+let leaving: Pod;
+let alice: AgentSocket;
+
+beforeAll(async () => {
+  staying = await relay.startWsConnector();
+  alice = await relay.online(staying, "alice");
+});
+
+beforeEach(async () => {
+  leaving = await relay.startWsConnector();
+});
+
+async function statusOfBob(): Promise<string> {
+  const ack = await alice.ask(relay.envelope("alice", "message.send", { to: "agent://bob-hmac" }));
+  return ack.target_delivery.status;
+}
+
+describe("a pod that stops", () => {
+  test("gives every client the notice `draining` and closes with 1001", async () => {
+    const sockets = await Promise.all(Array.from({ length: 20 }, () => relay.connect(leaving)));
+    await leaving.stop();
+    for (const socket of sockets) {
+      expect(await socket.untilClosed()).toBe(1001);
+      expect(socket.frames.at(-1)).toEqual({
+        frame: "notice",
+        notice: "draining",
+        reconnect_after_ms: expect.any(Number),
+      });
+    }
+    const delays = sockets.map(({ frames }) => frames.at(-1).reconnect_after_ms);
+    expect(Math.min(...delays)).toBeGreaterThan(0);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(1000);
+    expect(new Set(delays).size).toBeGreaterThan(10);
+  });
+
+  test("leaves no agent online, and none is kept from coming back elsewhere", async () => {
+    await relay.online(leaving, "bob-hmac");
+    expect(await statusOfBob()).toBe("online");
+    await leaving.stop();
+    expect(await statusOfBob()).toBe("stale");
+    const back = await relay.online(staying, "bob-hmac");
+    expect(await statusOfBob()).toBe("online");
+    await back.close();
+  });
+
+  test("closes within the time it is given, and takes no connection meanwhile", async () => {
+    const pod = await relay.startWsConnector({ RELAY_DRAIN_MS: "300" });
+    const sockets = await Promise.all(Array.from({ length: 200 }, () => relay.connect(pod)));
+    const startedAt = performance.now();
+    const stopped = pod.stop();
+    await sockets[0]?.next("the notice", ({ notice }) => notice === "draining");
+    const [ready, health] = await Promise.all([fetch(`${pod.url}/ready`), fetch(`${pod.url}/health`)]);
+    expect([ready.status, health.status]).toEqual([503, 200]);
+    await expect(relay.connect(pod)).rejects.toThrow("closed");
+    expect(sockets.at(-1)?.closed).toBeUndefined();
+    await Promise.all(sockets.map((socket) => socket.untilClosed()));
+    expect(performance.now() - startedAt).toBeLessThan(1500);
+    await stopped;
+  });
+
+  test("delivers to a connection until it closes that one", async () => {
+    const others = await Promise.all(Array.from({ length: 60 }, () => relay.connect(leaving)));
+    const bob = await relay.online(leaving, "bob-hmac");
+    const stopped = leaving.stop();
+    await bob.next("the notice", ({ notice }) => notice === "draining");
+    const envelope = relay.envelope("alice", "message.send", { to: "agent://bob-hmac" });
+    expect((await alice.ask(envelope)).target_delivery.status).toBe("online");
+    await bob.delivered(envelope.id);
+    await stopped;
+    await until("all are closed", () => others.every(({ closed }) => closed !== undefined));
+  });
+});

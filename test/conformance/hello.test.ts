@@ -1,0 +1,138 @@
+import { randomBytes } from "node:crypto";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import type { Pod } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import { conformingRelay } from "./conforming.ts";
+
+const relay = conformingRelay("alice");
+let pod: Pod;
+
+beforeAll(async () => {
+  pod = await relay.startWsConnector();
+});
+
+/** An upgrade request as a client of its own making sends it. Resolves to the answer; a connection made is given up. */
+async function knock(at: Pod, path: string, headers: Record<string, string> = {}) {
+  const { resolve, promise } = Promise.withResolvers<{ answer: IncomingMessage; body: string }>();
+  const handshake = {
+    Connection: "Upgrade",
+    Upgrade: "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": randomBytes(16).toString("base64"),
+  };
+  const req = request(`${at.url}${path}`, { headers: { ...handshake, ...headers } });
+  req.on("upgrade", (answer, socket) => {
+    socket.destroy();
+    resolve({ answer, body: "" });
+  });
+  req.on("response", async (answer) => resolve({ answer, body: await text(answer) }));
+  req.end();
+  const { answer, body } = await promise;
+  return { status: answer.statusCode, headers: answer.headers, problem: body === "" ? null : JSON.parse(body) };
+}
+
+describe("hello", () => {
+  test("comes first and names the service, the connection, the clock and the limits", async () => {
+    const socket = await relay.connect(pod);
+    expect(socket.frames[0]).toEqual({
+      frame: "hello",
+      service: "agent-relay",
+      connection_id: expect.any(String),
+      server_time: expect.any(Number),
+      limits: {
+        heartbeat_interval_ms: 15_000,
+        heartbeat_max_ms: 30_000,
+        stale_after_ms: 45_000,
+        max_clock_skew_ms: 300_000,
+        max_frame_bytes: 32_768,
+        register_within_ms: 10_000,
+        max_agents_per_connection: 100,
+      },
+    });
+    expect(Math.abs(socket.frames[0].server_time - Date.now())).toBeLessThan(5000);
+  });
+
+  test("has `frame` as its first member", async () => {
+    const socket = await relay.connect(pod);
+    expect(socket.texts[0]).toMatch(/^\{"frame":"hello",/);
+  });
+
+  test("names every connection differently", async () => {
+    const [one, two] = await Promise.all([relay.connect(pod), relay.connect(pod)]);
+    expect(one.frames[0].connection_id).not.toBe(two.frames[0].connection_id);
+  });
+});
+
+describe("an upgrade", () => {
+  test.each(["/ws", "/relay", "/ws?agent=alice", "/relay?"])("is taken at %s", async (path) => {
+    const socket = await relay.connect(pod, path);
+    expect(socket.frames[0].frame).toBe("hello");
+  });
+
+  test("is taken at the alternate path of the settings, and no longer at its default", async () => {
+    const other = await relay.startWsConnector({ RELAY_ALTERNATE_WS_PATH: "/agents/live" });
+    expect((await knock(other, "/agents/live")).status).toBe(101);
+    expect((await knock(other, "/ws")).status).toBe(101);
+    expect((await knock(other, "/relay")).status).toBe(404);
+  });
+
+  test.each(["/", "/ws/", "/wss", "/WS", "/relay/ws", "/health", "/%77s"])("is answered 404 at %s", async (path) => {
+    const { status, problem } = await knock(pod, path);
+    expect(status).toBe(404);
+    expect(problem).toMatchObject({ ok: false, code: "not_found" });
+  });
+
+  test("that is no websocket handshake is answered 400", async () => {
+    expect((await knock(pod, "/ws", { "Sec-WebSocket-Version": "7" })).status).toBe(400);
+    expect((await knock(pod, "/ws", { "Sec-WebSocket-Key": "short" })).status).toBe(400);
+  });
+
+  test("is never granted compression", async () => {
+    const { status, headers } = await knock(pod, "/ws", { "Sec-WebSocket-Extensions": "permessage-deflate" });
+    expect(status).toBe(101);
+    expect(headers["sec-websocket-extensions"]).toBeUndefined();
+  });
+});
+
+describe("the origins that may connect", () => {
+  const origin = "https://app.example";
+  let choosy: Pod;
+
+  beforeAll(async () => {
+    choosy = await relay.startWsConnector({ RELAY_ALLOWED_ORIGINS: `${origin},https://admin.example` });
+  });
+
+  test("are any, unless the settings list them", async () => {
+    expect((await knock(pod, "/ws", { Origin: "https://elsewhere.example" })).status).toBe(101);
+  });
+
+  test.each([origin, "https://admin.example"])("hold %s when it is listed", async (listed) => {
+    expect((await knock(choosy, "/ws", { Origin: listed })).status).toBe(101);
+  });
+
+  test.each(["https://elsewhere.example", "https://app.example.evil.example", "http://app.example", "null", ""])(
+    "do not hold '%s' when it is not listed",
+    async (other) => {
+      const { status, problem } = await knock(choosy, "/ws", { Origin: other });
+      expect(status).toBe(403);
+      expect(problem).toMatchObject({ code: "origin_not_allowed" });
+    },
+  );
+
+  test("do not concern clients without an Origin header", async () => {
+    expect((await knock(choosy, "/ws")).status).toBe(101);
+  });
+});
+
+test("A pod at its connection limit answers 503 with Retry-After, until a connection ends", async () => {
+  const small = await relay.startWsConnector({ RELAY_MAX_CONNECTIONS: "1" });
+  const only = await relay.connect(small);
+  const { status, headers, problem } = await knock(small, "/ws");
+  expect(status).toBe(503);
+  expect(Number(headers["retry-after"])).toBeGreaterThan(0);
+  expect(problem).toMatchObject({ code: "over_capacity" });
+  await only.close();
+  await until("there is room again", async () => (await knock(small, "/ws")).status === 101);
+});

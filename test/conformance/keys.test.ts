@@ -1,0 +1,113 @@
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import type { AgentSocket } from "../support/agent.ts";
+import type { Pod } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import { conformingRelay } from "./conforming.ts";
+
+const IN_FORCE_WITHIN_MS = 5000;
+const NAMES = ["revoked", "expiring", "narrowed", "both1", "both2", "early", "kept"];
+const relay = conformingRelay("alice", ...NAMES);
+
+interface SigningKey {
+  readonly key_id: string;
+  readonly agents: readonly string[];
+}
+type KeysFile = { readonly api_keys: readonly object[]; readonly signing_keys: readonly SigningKey[] };
+const whole = relay.keys.file as KeysFile;
+
+/** The keys file with the key of one agent as `change` makes it; null takes it out. */
+function withKey(file: KeysFile, name: string, change: (key: SigningKey) => SigningKey | null): KeysFile {
+  const isIts = ({ key_id }: SigningKey) => key_id === relay.keys.agents.get(name)?.keyId;
+  const signing_keys = file.signing_keys.flatMap((key) => (isIts(key) ? (change(key) ?? []) : key));
+  return { ...file, signing_keys };
+}
+
+let pod: Pod;
+let alice: AgentSocket;
+
+beforeAll(async () => {
+  pod = await relay.startWsConnector();
+  alice = await relay.online(pod, "alice");
+});
+
+async function untilStale(name: string): Promise<void> {
+  await until(`${name} is stale`, async () => {
+    const ack = await alice.ask(relay.envelope("alice", "message.send", { to: `agent://${name}` }));
+    return ack.target_delivery.status === "stale";
+  });
+}
+
+/** Asks until a register of the agent is accepted, or refused with `code`; heartbeats keep the refusals apart. */
+async function untilInForce(name: string, code?: string): Promise<void> {
+  const socket = await relay.online(pod, "kept");
+  const isInForce = async () => {
+    await socket.ask(relay.envelope("kept", "agent.heartbeat"));
+    return (await socket.ask(relay.envelope(name, "agent.register"))).code === code;
+  };
+  await until("the keys file is in force", isInForce, IN_FORCE_WITHIN_MS);
+}
+
+async function expectOnline(socket: AgentSocket, name: string): Promise<void> {
+  const envelope = relay.envelope("alice", "message.send", { to: `agent://${name}` });
+  expect((await alice.ask(envelope)).target_delivery.status).toBe("online");
+  await socket.delivered(envelope.id);
+  expect(await socket.ask(relay.envelope(name, "agent.heartbeat"))).toMatchObject({ accepted: true });
+}
+
+describe("when the keys file changes", () => {
+  test("a connection is closed with 4403 within 5 s when no key allows any of its agents; others stay", async () => {
+    const revoked = await relay.online(pod, "revoked");
+    const narrowed = await relay.online(pod, "narrowed");
+    const both = await relay.online(pod, "both1");
+    await both.ask(relay.envelope("both2", "agent.register"));
+    const kept = await relay.online(pod, "kept");
+
+    const without = withKey(
+      withKey(whole, "revoked", () => null),
+      "both1",
+      () => null,
+    );
+    await relay.writeKeys(withKey(without, "narrowed", (key) => ({ ...key, agents: ["agent://other"] })));
+    expect(await revoked.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
+    expect(await narrowed.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
+    for (const name of ["revoked", "narrowed", "both1"]) await untilStale(name);
+
+    await expectOnline(kept, "kept");
+    await expectOnline(both, "both2");
+    expect(await both.ask(relay.envelope("both1", "message.send", { to: "agent://kept" }))).toMatchObject({
+      code: "unknown_key",
+    });
+    const narrow = relay.envelope("narrowed", "agent.register");
+    expect(await kept.ask(narrow)).toMatchObject({ code: "key_not_allowed" });
+  });
+
+  test("a key that comes in is in force within 5 s, without a restart", async () => {
+    await relay.writeKeys(whole);
+    await untilInForce("revoked");
+  });
+
+  test("to something that is no keys file, the running keys stay in force", async () => {
+    const kept = await relay.online(pod, "kept");
+    await relay.writeKeys({ signing_keys: "none" });
+    const isNoticed = () => relay.log.some((line) => line.includes("keys file refused"));
+    await until("the pod has looked at the file", isNoticed);
+    await expectOnline(kept, "kept");
+    await relay.writeKeys(whole);
+  });
+});
+
+test("A key is unknown before its time; when it expires, its connection is closed with 4403 within 5 s", async () => {
+  const expires = Date.now() + 2500;
+  const expiring = (key: SigningKey) => ({ ...key, expires_at: new Date(expires).toISOString() });
+  const early = (key: SigningKey) => ({ ...key, not_before: new Date(Date.now() + 60_000).toISOString() });
+  await relay.writeKeys(withKey(withKey(whole, "expiring", expiring), "early", early));
+
+  await untilInForce("early", "unknown_key");
+
+  const socket = await relay.online(pod, "expiring");
+  expect(await socket.untilClosed(2500 + IN_FORCE_WITHIN_MS)).toBe(4403);
+  expect(Date.now()).toBeGreaterThanOrEqual(expires);
+  await untilStale("expiring");
+  const again = await relay.connect(pod);
+  expect(await again.ask(relay.envelope("expiring", "agent.register"))).toMatchObject({ code: "unknown_key" });
+});

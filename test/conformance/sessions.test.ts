@@ -1,0 +1,184 @@
+import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { AgentSocket, Frame } from "../support/agent.ts";
+import type { Pod } from "../support/relay.ts";
+import { conformingRelay } from "./conforming.ts";
+
+const TARGETS = Array.from({ length: 12 }, (_, n) => `target${n}`);
+const relay = conformingRelay("alice", "bob-hmac", "carol", ...TARGETS);
+const PENDING = "pending_until_session.approve_or_session.reject";
+const PARTITIONS = { RELAY_PARTITIONS: "3" };
+let one: Pod;
+let two: Pod;
+let alice: AgentSocket;
+let bob: AgentSocket;
+let carol: AgentSocket;
+
+beforeAll(async () => {
+  one = await relay.startWsConnector(PARTITIONS);
+  two = await relay.startWsConnector(PARTITIONS);
+  alice = await relay.online(one, "alice");
+  bob = await relay.online(two, "bob-hmac");
+  carol = await relay.online(two, "carol");
+});
+
+function request(to: string, payload: object = {}): Frame {
+  return relay.envelope("alice", "session.request", { to: `agent://${to}`, payload: { purpose: "p", ...payload } });
+}
+
+function decision(name: string, verdict: "approve" | "reject", session_id: string, to = "alice"): Frame {
+  return relay.envelope(name, `session.${verdict}`, { to: `agent://${to}`, payload: { session_id } });
+}
+
+describe("a session between two connected agents", () => {
+  test("is requested, with its id beside the signed request", async () => {
+    const envelope = request("bob-hmac", { intro: "hello", scope: "all", expected_frequency: "daily", ttl_minutes: 5 });
+    const { session_id } = await alice.ask(envelope);
+    expect(await bob.delivered(envelope.id)).toEqual({ frame: "deliver", session_id, envelope });
+  });
+
+  test.each([
+    ["approve", "approved"],
+    ["reject", "rejected"],
+  ] as const)("ends with the target's session.%s, which the requester gets", async (verdict, status) => {
+    const { session_id } = await alice.ask(request("bob-hmac"));
+    const envelope = decision("bob-hmac", verdict, session_id);
+    expect(await bob.ask(envelope)).toMatchObject({ accepted: true, session_id, session_status: status });
+    expect(await alice.delivered(envelope.id)).toEqual({ frame: "deliver", session_id, envelope });
+  });
+
+  test("may be decided while the requester is away", async () => {
+    const guest = await relay.online(one, "target0");
+    const asked = relay.envelope("target0", "session.request", { to: "agent://carol", payload: { purpose: "p" } });
+    const { session_id } = await guest.ask(asked);
+    const back = await relay.connect(one);
+    await guest.close();
+    await back.ask(relay.envelope("target0", "agent.register"));
+    const envelope = decision("carol", "approve", session_id, "target0");
+    expect(await carol.ask(envelope)).toMatchObject({ accepted: true, session_status: "approved" });
+  });
+});
+
+describe("a decision is refused", () => {
+  let session_id: string;
+
+  beforeEach(async () => {
+    ({ session_id } = await alice.ask(request("bob-hmac")));
+  });
+
+  test("as unknown_session when there is no such session", async () => {
+    for (const prefix of ["00", "02", "zz"]) {
+      const envelope = decision("bob-hmac", "approve", `ses_${prefix}${"0".repeat(24)}`);
+      expect((await bob.ask(envelope)).code).toMatch(/^(unknown_session|not_your_session)$/);
+    }
+    const unknown = `${session_id.slice(0, 6)}${"0".repeat(24)}`;
+    expect(await bob.ask(decision("bob-hmac", "reject", unknown))).toMatchObject({ code: "unknown_session" });
+  });
+
+  test("as not_your_session when it comes from somebody else, the requester included", async () => {
+    expect(await carol.ask(decision("carol", "approve", session_id))).toMatchObject({ code: "not_your_session" });
+    expect(await alice.ask(decision("alice", "approve", session_id, "alice"))).toMatchObject({
+      code: "not_your_session",
+    });
+  });
+
+  test("as not_your_session when it does not go to the requester", async () => {
+    expect(await bob.ask(decision("bob-hmac", "approve", session_id, "carol"))).toMatchObject({
+      code: "not_your_session",
+    });
+  });
+
+  test("as session_closed when the session is decided already; the requester gets the first decision only", async () => {
+    const first = decision("bob-hmac", "approve", session_id);
+    const second = decision("bob-hmac", "reject", session_id);
+    await bob.ask(first);
+    expect(await bob.ask(second)).toMatchObject({ code: "session_closed", envelope_id: second.id });
+    const marker = relay.envelope("bob-hmac", "message.send", { to: "agent://alice" });
+    bob.send(marker);
+    await alice.delivered(marker.id);
+    const decisions = alice.deliveries.filter(({ envelope }) => envelope.payload.session_id === session_id);
+    expect(decisions.map(({ envelope }) => envelope.id)).toEqual([first.id]);
+  });
+
+  test("and leaves the session pending", async () => {
+    await carol.ask(decision("carol", "reject", session_id));
+    expect(await bob.ask(decision("bob-hmac", "approve", session_id))).toMatchObject({ session_status: "approved" });
+  });
+});
+
+describe("the notice of pending sessions", () => {
+  const pendingNotices = (socket: AgentSocket) => socket.notices("pending_sessions");
+
+  test("comes once after the ack of the register, with ids, requesters and times, and no contents", async () => {
+    const asked = [request("target1", { purpose: "quiet" }), request("target1", { ttl_minutes: 5 })];
+    const ids = [];
+    for (const envelope of asked) ids.push((await alice.ask(envelope)).session_id);
+    const target = await relay.online(two, "target1");
+    await target.ask(relay.envelope("target1", "agent.register"));
+    await target.ask(relay.envelope("target1", "agent.heartbeat"));
+
+    expect(target.frames.map(({ frame }) => frame)).toEqual(["hello", "ack", "notice", "ack", "ack"]);
+    const [notice] = pendingNotices(target);
+    const times = { created_at_iso: expect.any(String), expires_at_iso: expect.any(String) };
+    expect(notice).toEqual({
+      frame: "notice",
+      notice: "pending_sessions",
+      agent_id: "agent://target1",
+      total: 2,
+      sessions: ids.map((session_id) => ({ session_id, requester: "agent://alice", ...times })),
+    });
+    const minutes = notice.sessions.map(
+      (s: Frame) => (Date.parse(s.expires_at_iso) - Date.parse(s.created_at_iso)) / 60_000,
+    );
+    expect(minutes).toEqual([60, 5]);
+  });
+
+  test("holds every undecided session, delivered or not, and no decided one", async () => {
+    const first = await relay.online(one, "target2");
+    const [delivered, decided] = [await alice.ask(request("target2")), await alice.ask(request("target2"))];
+    expect(delivered.target_delivery.status).toBe("online");
+    await first.ask(decision("target2", "reject", decided.session_id));
+    const second = await relay.online(two, "target2");
+    expect(pendingNotices(first)).toEqual([]);
+    expect(pendingNotices(second)).toMatchObject([{ total: 1, sessions: [{ session_id: delivered.session_id }] }]);
+  });
+
+  test("does not come when nothing waits", async () => {
+    const target = await relay.online(one, "target3");
+    await target.ask(relay.envelope("target3", "agent.heartbeat"));
+    expect(pendingNotices(target)).toEqual([]);
+  });
+
+  test("comes with a heartbeat that brings the agent online, too", async () => {
+    const { session_id } = await alice.ask(request("target4"));
+    const target = await relay.connect(one);
+    await target.ask(relay.envelope("target4", "agent.heartbeat"));
+    await target.next("the notice", ({ notice }) => notice === "pending_sessions");
+    expect(pendingNotices(target)).toMatchObject([{ agent_id: "agent://target4", sessions: [{ session_id }] }]);
+  });
+
+  test("is how a target that was away finds a session, which it can then decide", async () => {
+    const { session_id } = await alice.ask(request("target5"));
+    const target = await relay.online(two, "target5");
+    await target.next("the notice", ({ notice }) => notice === "pending_sessions");
+    const envelope = decision("target5", "approve", session_id);
+    expect(await target.ask(envelope)).toMatchObject({ session_status: "approved" });
+    await alice.delivered(envelope.id);
+  });
+});
+
+test("At most 100 sessions pend for a target: the oldest gives way and is expired", async () => {
+  const asked = Array.from({ length: 101 }, () => request("target6"));
+  for (const envelope of asked) alice.send(envelope);
+  const last = await alice.ask(request("target6", { purpose: "last" }));
+  const acks = asked.map(({ id }) => alice.frames.find(({ envelope_id }) => envelope_id === id));
+  const target = await relay.online(one, "target6");
+  const { total, sessions } = await target.next("the notice", ({ notice }) => notice === "pending_sessions");
+  expect(total).toBe(100);
+  const kept = [...acks.slice(2), last].map(({ session_id }) => session_id);
+  expect(sessions.map(({ session_id }: Frame) => session_id)).toEqual(kept);
+  const oldest = decision("target6", "approve", acks[0].session_id);
+  expect(await target.ask(oldest)).toMatchObject({ code: "session_closed" });
+  const repeat = await alice.ask(asked[0]);
+  expect(repeat).toMatchObject({ duplicate: true, session_id: acks[0].session_id, session_status: "expired" });
+  expect(await alice.ask(asked[100])).toMatchObject({ duplicate: true, session_status: PENDING });
+});

@@ -1,0 +1,29 @@
+import { readFile } from "node:fs/promises";
+import { CLOSE_CODES, ERRORS } from "@agent-relay/shared/contract/errors.ts";
+import { describe, expect, test } from "@jest/globals";
+import { rowsBetween } from "../support/documents.ts";
+
+const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
+
+describe("docs/protocol.md", () => {
+  test("lists every error code of the catalogue as the relay gives it", () => {
+    const expected = Object.entries(ERRORS).map(([code, error]) => [
+      `\`${code}\``,
+      String(error.httpStatus ?? "–"),
+      error.websocket ? "yes" : "–",
+      error.retry,
+      error.title,
+      error.hint,
+    ]);
+    expect(rowsBetween(protocol, "errors")).toEqual(expected);
+  });
+
+  test("lists every close code", () => {
+    const expected = Object.values(CLOSE_CODES).map(({ code, reason, reconnect }) => [
+      String(code),
+      reason,
+      reconnect ? "yes" : "no",
+    ]);
+    expect(rowsBetween(protocol, "close codes")).toEqual(expected);
+  });
+});

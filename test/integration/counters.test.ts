@@ -1,0 +1,168 @@
+import { windowKeys } from "@agent-relay/shared/window/keys.ts";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { AgentSocket, Frame } from "../support/agent.ts";
+import { type Answer, HttpClient } from "../support/http.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { type Pod, TestRelay } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import type { WindowView } from "../support/window-view.ts";
+
+const BEHIND_MS = 500;
+const relay = new TestRelay("alice-hmac", "bob-hmac");
+const noLeaks = watchLeaks();
+const http = new HttpClient();
+let gateway: Pod;
+let reporting: Pod;
+let view: WindowView;
+let alice: AgentSocket;
+let bob: AgentSocket;
+let reportsRead = 0;
+
+beforeAll(async () => {
+  await relay.start();
+  const pod = await relay.startWsConnector();
+  gateway = await relay.startGateway();
+  reporting = await relay.startOpsReporting();
+  view = relay.view();
+  alice = await relay.online(pod, "alice-hmac");
+  bob = await relay.online(pod, "bob-hmac");
+});
+afterAll(async () => {
+  await relay.stop();
+  await noLeaks();
+});
+
+test("after a mix of requests the totals are exact, within half a second", async () => {
+  await sendOverWebsocket();
+  await sendThroughGateway();
+  await viewSurfaces();
+
+  const counts = {
+    surface_views: 13,
+    onboarding_checks: 5,
+    websocket_accepted: 10,
+    published_envelopes: 6 + 12,
+    simple_send_accepted: 7,
+    simple_session_request_accepted: 5,
+    feedback_total: 3,
+  };
+  const selfTestsPassed = 2;
+  const expected = {
+    ...counts,
+    total_events: Object.values(counts).reduce((sum, n) => sum + n, selfTestsPassed),
+    simple_session_request_accepted_to_online_target: 3,
+    simple_session_request_accepted_to_offline_target: 2,
+  };
+  let totals: object = {};
+  const asExpected = async () => {
+    totals = await readTotals();
+    return JSON.stringify(sorted(totals)) === JSON.stringify(sorted(expected));
+  };
+  await until("the totals are exact", asExpected, BEHIND_MS).catch(() => {});
+  expect(totals).toEqual(expected);
+});
+
+test("an alias counts under the name of its main surface", async () => {
+  for (const path of ["/api/ops/traffic-summary", "/api/ops/traffic-daily"]) await readReport(path);
+  const counted = async () => Number(await view.client.hget(windowKeys.surfaces, "trafficDaily"));
+  await until("every reading is counted", async () => (await counted()) === reportsRead, BEHIND_MS);
+  const surfaces = await view.client.hkeys(windowKeys.surfaces);
+  expect(surfaces.sort()).toEqual(
+    ["checkOnline", "onlineAgents", "readSession", "selfTestGuide", "signingManifest", "trafficDaily"].sort(),
+  );
+});
+
+test("what a gateway counted is written when it stops", async () => {
+  const leaving = await relay.startGateway();
+  const before = await view.client.hget(windowKeys.surfaces, "onlineAgents");
+  await Promise.all(Array.from({ length: 20 }, () => http.get(`${leaving.url}/api/onboarding/online-agents`)));
+  await leaving.stop();
+  expect(Number(await view.client.hget(windowKeys.surfaces, "onlineAgents"))).toBe(Number(before) + 20);
+});
+
+/** 2 registers were accepted before; here 8 more envelopes, 6 of them published. */
+async function sendOverWebsocket(): Promise<void> {
+  const messages = [1, 2, 3].map((n) => from("alice-hmac", "message.send", { to: "agent://bob-hmac", payload: { n } }));
+  for (const message of [...messages, messages[0]]) await alice.ask(message);
+  await alice.ask({ ...from("alice-hmac", "message.send", { to: "agent://bob-hmac" }), sig: "A".repeat(43) });
+  await bob.ask(from("alice-hmac", "message.send", { to: "agent://bob-hmac" }));
+
+  const request = { to: "agent://bob-hmac", payload: { purpose: "talk" } };
+  const { session_id } = await alice.ask(from("alice-hmac", "session.request", request));
+  await alice.ask(from("alice-hmac", "session.request", { ...request, to: "agent://absent" }));
+  const approval = { to: "agent://alice-hmac", payload: { session_id } };
+  await bob.ask(from("bob-hmac", "session.approve", approval));
+  expect(await bob.ask(from("bob-hmac", "session.approve", approval))).toMatchObject({ code: "session_closed" });
+
+  const heartbeat = from("bob-hmac", "agent.heartbeat");
+  for (const beat of [heartbeat, heartbeat, from("alice-hmac", "agent.heartbeat")]) await bob.ask(beat);
+  await alice.ask(from("alice-hmac", "agent.heartbeat"));
+}
+
+/** 7 sends and 5 session requests, 3 of them to an agent that is online. */
+async function sendThroughGateway(): Promise<void> {
+  const key = { "x-api-key": relay.keys.apiKeys.get("alice-hmac") as string };
+  const send = (body: object, headers: Record<string, string> = key) =>
+    http.post(`${gateway.url}/v1/messages/send`, { from: "agent://alice-hmac", message: "hi", ...body }, headers);
+  const request = (body: object) =>
+    http.post(`${gateway.url}/v1/sessions/request`, { from: "agent://alice-hmac", purpose: "talk", ...body }, key);
+  const [online, absent] = [{ to: "agent://bob-hmac" }, { to: "agent://absent" }];
+
+  for (const to of [online, online, online, online, absent, absent]) expect((await send(to)).status).toBe(202);
+  for (let n = 0; n < 2; n += 1) {
+    expect((await send(online, { ...key, "idempotency-key": "once" })).status).toBe(202);
+  }
+  expect((await send(online, {})).status).toBe(401);
+  expect((await send({ ...online, unknown: 1 })).status).toBe(400);
+  expect((await send({ ...online, from: "agent://bob-hmac" })).status).toBe(401);
+  for (const to of [online, online, online, absent, absent]) expect((await request(to)).status).toBe(202);
+  expect((await request({ ...online, ttl_minutes: 1 })).status).toBe(400);
+}
+
+/** 13 views, 5 of them checks of presence; 2 self-tests passed and 3 feedbacks. */
+async function viewSurfaces(): Promise<void> {
+  const get = (path: string) => http.get(gateway.url + path).then(({ status }) => status);
+  const post = (path: string, body: unknown) => http.post(gateway.url + path, body).then(({ status }) => status);
+  for (const name of ["alice-hmac", "bob-hmac", "absent", "bob-hmac", "bob-hmac"]) {
+    expect(await get(`/api/onboarding/check-online?agent_id=agent://${name}`)).toBe(200);
+  }
+  expect(await get("/api/onboarding/check-online")).toBe(400);
+  for (let n = 0; n < 3; n += 1) expect(await get("/api/self-test")).toBe(200);
+  for (let n = 0; n < 2; n += 1) expect(await get("/.well-known/signing-manifest.json")).toBe(200);
+  expect(await get("/api/onboarding/online-agents")).toBe(200);
+  const { session_id } = alice.frames.find((frame) => frame.session_id !== undefined);
+  for (let n = 0; n < 2; n += 1) expect(await get(`/sessions/${session_id}`)).toBe(200);
+  expect(await get(`/sessions/ses_${"0".repeat(26)}`)).toBe(404);
+  for (const path of ["/nothing", "/api/nothing", "/v1/messages/send/"]) expect(await get(path)).toBe(404);
+  expect(await get("/v1/messages/send")).toBe(405);
+  for (const path of ["/health", "/health", "/ready"]) expect(await get(path)).toBe(200);
+
+  const envelope = from("alice-hmac", "message.send", { to: "agent://bob-hmac" });
+  for (let n = 0; n < 2; n += 1) expect(await post("/api/self-test", envelope)).toBe(200);
+  expect(await post("/api/self-test", { ...envelope, sig: "A".repeat(43) })).toBe(400);
+  expect(await post("/api/public/feedback", { sentiment: "helpful" })).toBe(202);
+  expect(await post("/api/public/feedback", {})).toBe(202);
+  expect(await post("/api/feedback", { message: "fine" })).toBe(202);
+  expect(await post("/api/feedback", { unknown: 1 })).toBe(400);
+}
+
+/** The totals that are exact, less the views that reading them makes. */
+async function readTotals(): Promise<object> {
+  const { body } = await readReport("/api/ops/traffic-daily");
+  const { unique_sessions, surface_views, total_events, ...rest } = body.totals;
+  const own = body.top_surfaces.find(({ name }: Frame) => name === "trafficDaily")?.count ?? 0;
+  return { ...rest, surface_views: surface_views - own, total_events: total_events - own };
+}
+
+async function readReport(path: string): Promise<Answer> {
+  reportsRead += 1;
+  return await http.get(reporting.url + path);
+}
+
+function sorted(counts: object): [string, unknown][] {
+  return Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function from(name: string, type: string, fields: object = {}): Frame {
+  return relay.envelope(name, type, { ...fields });
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { watchLeaks } from "../support/leaks.ts";
+import type { RedisProxy } from "../support/redis-proxy.ts";
+import { type Pod, TestRelay } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import type { WindowView } from "../support/window-view.ts";
+
+/** Pod one hears from Redis through a proxy: its answers and its channel can be made to overtake each other. */
+
+const relay = new TestRelay("rover-hmac", "anchor-hmac", "sender-hmac");
+const noLeaks = watchLeaks();
+let proxy: RedisProxy;
+let one: Pod;
+let two: Pod;
+let view: WindowView;
+
+beforeAll(async () => {
+  await relay.start();
+  proxy = await relay.proxy();
+  one = await relay.startWsConnector({ REDIS_URL: proxy.url });
+  two = await relay.startWsConnector();
+  view = relay.view();
+});
+beforeEach(() => {
+  proxy.letGo("ws-connector");
+  proxy.letGo("ws-connector-channel");
+});
+afterAll(async () => {
+  await relay.stop();
+  await noLeaks();
+});
+
+test("a takeover that overtakes the answer to a register still ends the older connection", async () => {
+  const left = await relay.connect(one);
+  proxy.holdReplies("ws-connector");
+  left.send(relay.envelope("rover-hmac", "agent.register"));
+  await until(
+    "Redis took the register",
+    async () => (await view.route("rover-hmac"))?.connection === left.connectionId,
+  );
+  const right = await relay.online(two, "rover-hmac");
+  await until("the pod was told", () => proxy.hasSaid("ws-connector-channel", `superseded ${left.connectionId}`));
+  proxy.letGo("ws-connector");
+
+  expect(await left.untilClosed()).toBe(4409);
+  expect(left.frames.map(({ frame, notice }) => notice ?? frame)).toEqual(["hello", "ack", "superseded"]);
+  expect((await view.route("rover-hmac"))?.connection).toBe(right.connectionId);
+  await right.close();
+});
+
+test("a connection that registered again ignores the notice of the takeover before", async () => {
+  const left = await relay.online(one, "anchor-hmac");
+  await left.ask(relay.envelope("rover-hmac", "agent.register"));
+  proxy.holdReplies("ws-connector-channel");
+  const right = await relay.online(two, "rover-hmac");
+  await left.ask(relay.envelope("rover-hmac", "agent.register"));
+  expect(await right.untilClosed()).toBe(4409);
+  proxy.letGo("ws-connector-channel");
+
+  const sender = await relay.online(two, "sender-hmac");
+  await sender.ask(relay.envelope("sender-hmac", "message.send", { to: "agent://rover-hmac" }));
+  await left.next("the message", ({ frame }) => frame === "deliver");
+  expect(left.notices("superseded")).toEqual([]);
+  await Promise.all([left.close(), sender.close()]);
+});
+
+test("the late close of a connection that never heard of its takeover leaves the new owner's route", async () => {
+  const left = await relay.online(one, "anchor-hmac");
+  await left.ask(relay.envelope("rover-hmac", "agent.register"));
+  proxy.holdReplies("ws-connector-channel");
+  const right = await relay.online(two, "rover-hmac");
+  await left.close();
+  await until("what the connection carried is released", async () => !(await view.isConnected("anchor-hmac")));
+  expect((await view.route("rover-hmac"))?.connection).toBe(right.connectionId);
+  await right.close();
+});
+
+test("the heartbeat of a superseded connection is refused, changes nothing, and ends the connection", async () => {
+  const left = await relay.online(one, "rover-hmac");
+  proxy.holdReplies("ws-connector-channel");
+  const right = await relay.online(two, "rover-hmac");
+  const [route, seen, counters] = await Promise.all([
+    view.route("rover-hmac"),
+    view.lastSeen("rover-hmac"),
+    view.counters(),
+  ]);
+
+  expect(await left.ask(relay.envelope("rover-hmac", "agent.heartbeat"))).toMatchObject({ code: "not_registered" });
+  expect(await left.untilClosed()).toBe(4409);
+  expect(left.notices("superseded")).toMatchObject([{ agent_id: "agent://rover-hmac", epoch: route?.epoch }]);
+  expect(await view.route("rover-hmac")).toEqual(route);
+  expect(await view.lastSeen("rover-hmac")).toBe(seen);
+  expect(await view.counters()).toEqual(counters);
+  await right.close();
+});
+
+test("a takeover that overtakes the answer to a heartbeat ends the connection after that answer", async () => {
+  const left = await relay.online(one, "rover-hmac");
+  const anchor = await relay.online(one, "anchor-hmac");
+  const sender = await relay.online(two, "sender-hmac");
+  proxy.holdReplies("ws-connector-channel");
+  const right = await relay.online(two, "rover-hmac");
+  proxy.holdReplies("ws-connector");
+  left.send(relay.envelope("rover-hmac", "agent.heartbeat"));
+  await until("Redis refused the heartbeat", () => proxy.hasSaid("ws-connector", "not_registered"));
+  await sender.ask(relay.envelope("sender-hmac", "message.send", { to: "agent://anchor-hmac" }));
+  proxy.letGo("ws-connector-channel");
+  await anchor.next("what was published after the takeover", ({ frame }) => frame === "deliver");
+  proxy.letGo("ws-connector");
+
+  expect(await left.untilClosed()).toBe(4409);
+  expect(left.frames.map(({ code, notice, frame }) => code ?? notice ?? frame)).toEqual([
+    "hello",
+    "ack",
+    "not_registered",
+    "superseded",
+  ]);
+  await Promise.all([anchor.close(), sender.close(), right.close()]);
+});

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { AgentSocket } from "../support/agent.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { type Pod, TestRelay } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import type { WindowView } from "../support/window-view.ts";
+
+const relay = new TestRelay("rover-hmac", "left-hmac", "right-hmac", "sender-hmac", "crowd-hmac");
+const ROUNDS = 100;
+const noLeaks = watchLeaks();
+let one: Pod;
+let two: Pod;
+let view: WindowView;
+
+beforeAll(async () => {
+  await relay.start();
+  one = await relay.startWsConnector();
+  two = await relay.startWsConnector();
+  view = relay.view();
+});
+afterAll(async () => {
+  await relay.stop();
+  await noLeaks();
+});
+
+test("two pods that take an agent from each other again and again end with one owner, who gets the messages", async () => {
+  const left = await relay.online(one, "left-hmac");
+  const right = await relay.online(two, "right-hmac");
+  for (let round = 0; round < ROUNDS; round += 1) {
+    left.send(relay.envelope("rover-hmac", "agent.register"));
+    right.send(relay.envelope("rover-hmac", "agent.register"));
+  }
+  await until("every register is answered", () => acks(left) === ROUNDS + 1 && acks(right) === ROUNDS + 1);
+
+  const route = await view.route("rover-hmac");
+  const [owner, loser] = route?.connection === left.connectionId ? [left, right] : [right, left];
+  expect(route?.connection).toBe(owner.connectionId);
+  await loser.next("the last takeover", ({ notice, epoch }) => notice === "superseded" && epoch === route?.epoch);
+  expect(owner.notices("superseded").every(({ epoch }) => epoch < (route?.epoch ?? 0))).toBe(true);
+
+  expect(await owner.ask(message("rover-hmac", "sender-hmac"))).toMatchObject({ frame: "ack" });
+  expect(await loser.ask(message("rover-hmac", "sender-hmac"))).toMatchObject({ code: "not_registered" });
+  const sender = await relay.online(one, "sender-hmac");
+  const sent = message("sender-hmac", "rover-hmac");
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+  await owner.next("the message", ({ envelope }) => envelope?.id === sent.id);
+  expect(loser.deliveries).toEqual([]);
+  await Promise.all([left, right, sender].map((socket) => socket.close()));
+});
+
+test("of many connections that register one agent at once, one stays; every other is told and closed with 4409", async () => {
+  const sockets = await Promise.all(Array.from({ length: 20 }, (_, n) => relay.connect(n % 2 === 0 ? one : two)));
+  for (const socket of sockets) socket.send(relay.envelope("crowd-hmac", "agent.register"));
+  await until("one is left", () => sockets.filter(({ closed }) => closed === undefined).length === 1);
+
+  const route = await view.route("crowd-hmac");
+  const [owner] = sockets.filter(({ closed }) => closed === undefined) as [AgentSocket];
+  const others = sockets.filter((socket) => socket !== owner);
+  expect(route?.connection).toBe(owner.connectionId);
+  expect(others.map(({ closed }) => closed?.code)).toEqual(others.map(() => 4409));
+  expect(others.map((socket) => socket.notices("superseded").length)).toEqual(others.map(() => 1));
+  await owner.close();
+});
+
+test("the agent that a closed connection lost stays with its new owner", async () => {
+  const left = await relay.online(one, "left-hmac");
+  await left.ask(relay.envelope("rover-hmac", "agent.register"));
+  const right = await relay.online(two, "rover-hmac");
+  await left.next("superseded", ({ notice }) => notice === "superseded");
+  await left.close();
+  await until("what the connection carried is released", async () => !(await view.isConnected("left-hmac")));
+  expect((await view.route("rover-hmac"))?.connection).toBe(right.connectionId);
+  await right.close();
+});
+
+function message(from: string, to: string) {
+  return relay.envelope(from, "message.send", { to: `agent://${to}`, payload: { message: "hi" } });
+}
+
+function acks(socket: AgentSocket): number {
+  return socket.frames.filter(({ frame }) => frame === "ack").length;
+}

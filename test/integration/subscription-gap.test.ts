@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import type { AgentSocket, Frame } from "../support/agent.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { type Pod, TestRelay } from "../support/relay.ts";
+import { deliveredTo, Traffic } from "../support/traffic.ts";
+import { until } from "../support/until.ts";
+import type { WindowView } from "../support/window-view.ts";
+
+const TARGETS = Array.from({ length: 10 }, (_, n) => `target-${n}-hmac`);
+const relay = new TestRelay("sender-hmac", "newcomer-hmac", "absent-hmac", ...TARGETS);
+const noLeaks = watchLeaks();
+let near: Pod;
+let far: Pod;
+let view: WindowView;
+let sender: AgentSocket;
+let targets: AgentSocket[];
+/** The channel of the near pod, which is not to be cut. */
+let nearChannel: string;
+
+beforeAll(async () => {
+  await relay.start();
+  view = relay.view();
+  near = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
+  [nearChannel] = (await channels()) as [string];
+  far = await relay.startWsConnector();
+});
+beforeEach(async () => {
+  sender = await relay.online(near, "sender-hmac");
+  targets = await Promise.all(TARGETS.map((name) => relay.online(far, name)));
+});
+afterEach(async () => {
+  await reconnect();
+  await Promise.all([sender, ...targets].map((socket) => socket.close()));
+});
+afterAll(async () => {
+  await relay.stop();
+  await noLeaks();
+});
+
+test("a pod cut off from its channel is not ready until messages come back through it", async () => {
+  await cutOff();
+  expect((await fetch(`${far.url}/ready`)).status).toBe(503);
+  expect(await sender.ask(message(TARGETS[0] as string))).toMatchObject({ target_delivery: { status: "stale" } });
+  await reconnect();
+  const [target] = targets as [AgentSocket];
+  expect(await target.ask(heartbeat(TARGETS[0] as string))).toMatchObject({ presence: { status: "online" } });
+  const sent = message(TARGETS[0] as string);
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+  await target.delivered(sent.id);
+});
+
+test("under traffic no ack promises what no one was subscribed to receive, and nothing comes twice", async () => {
+  const traffic = new Traffic(sender, 16, (n) => message(TARGETS[n % TARGETS.length] as string));
+  const cutOffMidway = new Set<string>();
+  for (let cut = 0; cut < 3; cut += 1) {
+    const before = traffic.answers.size;
+    await until("messages flow", () => traffic.answers.size > before + 200);
+    // What Redis had published, and not yet written, when the connection was killed had a subscriber, and is lost.
+    for (const id of traffic.sent.keys()) if (!traffic.answers.has(id)) cutOffMidway.add(id);
+    await cutOff();
+    await reconnect();
+    await Promise.all(targets.map((target, n) => target.ask(heartbeat(TARGETS[n] as string))));
+  }
+  await traffic.stop();
+  const last = await Promise.all(TARGETS.map((name) => sendPromised(name)));
+  await Promise.all(targets.map((target, n) => target.delivered(last[n] as string)));
+
+  const delivered = deliveredTo(targets);
+  expect(new Set(delivered).size).toBe(delivered.length);
+  expect(traffic.promised.filter((id) => !delivered.includes(id) && !cutOffMidway.has(id))).toEqual([]);
+  expect(traffic.promised.length).toBeGreaterThan(0);
+  expect(traffic.promised.length).toBeLessThan(traffic.sent.size);
+});
+
+test("a register during the gap is refused as unavailable; sent again it is told of its pending sessions", async () => {
+  const request = { to: "agent://newcomer-hmac", payload: { purpose: "talk" } };
+  await sender.ask(relay.envelope("sender-hmac", "session.request", request));
+  const newcomer = await relay.connect(far);
+  const register = relay.envelope("newcomer-hmac", "agent.register");
+  await cutOff();
+  expect(await newcomer.ask(register)).toMatchObject({ code: "unavailable" });
+  expect(await sender.ask(message("newcomer-hmac"))).toMatchObject({
+    target_delivery: { can_deliver_realtime: false },
+  });
+  await reconnect();
+  expect(await newcomer.ask(register)).toMatchObject({ frame: "ack", presence: { status: "online" } });
+  expect(newcomer.notices("pending_sessions")).toMatchObject([{ total: 1 }]);
+  const sent = message("newcomer-hmac");
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+  await newcomer.delivered(sent.id);
+});
+
+/** Cuts the far pod off from its channel, and keeps it off. */
+async function cutOff(): Promise<void> {
+  const farChannel = (await channels()).find((id) => id !== nearChannel) as string;
+  const cut = view.client.multi().call("ACL", "SETUSER", "default", "-ssubscribe");
+  await cut.call("CLIENT", "KILL", "ID", farChannel).exec();
+  await until("the pod knows", async () => !(await fetch(`${far.url}/ready`)).ok);
+}
+
+async function reconnect(): Promise<void> {
+  await view.client.call("ACL", "SETUSER", "default", "+ssubscribe");
+  await until("the pod is ready", async () => (await fetch(`${far.url}/ready`)).ok);
+}
+
+/** Ids of the connections that the pods' channels come in on. */
+async function channels(): Promise<string[]> {
+  const list = String(await view.client.call("CLIENT", "LIST"));
+  const lines = list.split("\n").filter((line) => line.includes(" name=ws-connector-channel "));
+  return lines.map((line) => /^id=(\d+)/.exec(line)?.[1] as string);
+}
+
+async function sendPromised(name: string): Promise<string> {
+  const sent = message(name);
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+  return sent.id;
+}
+
+function message(to: string): Frame {
+  return relay.envelope("sender-hmac", "message.send", { to: `agent://${to}`, payload: { message: "hi" } });
+}
+
+function heartbeat(name: string): Frame {
+  return relay.envelope(name, "agent.heartbeat");
+}

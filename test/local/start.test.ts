@@ -1,0 +1,72 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "@jest/globals";
+import { until } from "../support/until.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** A command of the README in a process group of its own, as a terminal runs it. */
+function run(command: string, env: Record<string, string>) {
+  const child = spawn("sh", ["-c", `exec ${command}`], { cwd: ROOT, env: { ...process.env, ...env }, detached: true });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (printed += String(chunk)));
+  const ended = once(child, "exit");
+  return {
+    group: child.pid as number,
+    printed: () => printed,
+    /** Ctrl-C: the terminal signals the whole group. */
+    interrupt: async () => {
+      process.kill(-(child.pid as number), "SIGINT");
+      return (await ended)[0] as number | null;
+    },
+  };
+}
+
+/** Process id of the Redis guardian that a process of this group started. */
+async function guardianOf(group: number): Promise<number | undefined> {
+  const { stdout } = await promisify(execFile)("ps", ["-eo", "pid=,ppid=,pgid=,args="]);
+  const processes = stdout.split("\n").map((line) => line.trim().split(/\s+/));
+  const members = new Set(processes.filter(([, , pgid]) => pgid === String(group)).map(([pid]) => pid));
+  const guardian = processes.find(([, parent, , ...args]) => members.has(parent) && args.includes("redis-guardian"));
+  return guardian === undefined ? undefined : Number(guardian[0]);
+}
+
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+test("npm start serves, the printed curl line is answered 202, and the message arrives at npm run listen", async () => {
+  const port = await freePort();
+  const env = { PORT: String(port), HOST: "127.0.0.1", REDIS_URL: "", RELAY_KEYS_FILE: "" };
+  const relay = run("npm start", env);
+  await until("npm start says that the relay is up", () => relay.printed().includes("Agent Relay is up."), 15_000);
+  const listener = run("npm run listen", { AGENT_URL: `ws://127.0.0.1:${port}/ws` });
+  await until("bob is online", () => listener.printed().includes("agent://bob is online"), 10_000);
+
+  const curl = /^ {2}(curl .*)$/m.exec(relay.printed())?.[1] as string;
+  const answer = await promisify(execFile)("sh", ["-c", `${curl} -w '%{http_code}'`]);
+  expect(answer.stdout).toMatch(/"can_deliver_realtime":true.*202$/);
+  await until("the message is printed", () => listener.printed().includes('agent://alice: {"message":"Hello, Bob."}'));
+
+  await listener.interrupt();
+  const redis = (await guardianOf(relay.group)) as number;
+  expect(lives(redis)).toBe(true);
+  expect(await relay.interrupt()).toBe(0);
+  await until("its Redis is gone", () => !lives(redis));
+}, 40_000);

@@ -1,0 +1,72 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { Redis } from "ioredis";
+import { TestRedis } from "../support/test-redis.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../deploy/redis/window-reset.ts", import.meta.url));
+
+describe("npm run window:reset", () => {
+  const redis = new TestRedis();
+  let client: Redis;
+
+  beforeAll(async () => {
+    await redis.start();
+    client = new Redis(redis.path);
+  });
+  beforeEach(() => client.flushall());
+  afterAll(async () => {
+    client.disconnect();
+    await redis.stop();
+  });
+
+  const reset = (deployId: string, ...args: string[]) => run(args, { REDIS_URL: redis.url, RELAY_DEPLOY_ID: deployId });
+
+  test("opens a window for each new deploy, and keeps it while the deploy stays the same", async () => {
+    const first = await reset("v1");
+    expect(first).toEqual({ code: 0, stderr: "", stdout: expect.stringMatching(/^window opened: win_\w+.*\n$/) });
+    const [id] = /win_\w+/.exec(first.stdout) as RegExpExecArray;
+    expect(await reset("v1")).toEqual({ code: 0, stderr: "", stdout: `window kept: ${id}\n` });
+
+    const second = await reset("v2");
+    expect(second).toMatchObject({ code: 0, stdout: expect.stringContaining("window opened") });
+    expect(second.stdout).not.toContain(id);
+  });
+
+  test("opens a new one for the same deploy when it is forced to, and leaves the replay guard alone", async () => {
+    await reset("v1");
+    await client.sadd("relay:{0}:seen:1", "digest");
+    await client.set("relay:limit:x", 1);
+    expect(await reset("v1", "--force")).toMatchObject({ code: 0, stdout: expect.stringContaining("window opened") });
+    expect((await client.keys("*")).sort()).toEqual(["relay:{0}:seen:1", "relay:{0}:window"]);
+  });
+
+  test("touches nothing in a database that holds keys of others", async () => {
+    await client.set("theirs", 1);
+    const { code, stdout, stderr } = await reset("v1");
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain("holds 1 keys that are not the relay's");
+    expect(await client.keys("*")).toEqual(["theirs"]);
+  });
+
+  test("says so when Redis is out of reach, without its password", async () => {
+    const { code, stderr } = await run([], { REDIS_URL: "redis://:secret@127.0.0.1:1" });
+    expect([code, stderr]).toEqual([1, "Redis is out of reach; no window was opened.\n"]);
+  });
+
+  test("names the settings at fault, and wrong usage", async () => {
+    expect(await run([], { RELAY_PARTITIONS: "0" })).toMatchObject({
+      code: 78,
+      stderr: expect.stringMatching(/REDIS_URL is required[\s\S]*RELAY_PARTITIONS must be/),
+    });
+    expect((await reset("v1", "--all")).code).toBe(2);
+  });
+});
+
+function run(args: string[], env: Record<string, string>) {
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, [PROGRAM, ...args], { env }, (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
+    });
+  });
+}

@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A service as a process of its own, for tests in which a process must die. Its settings are all it is given. */
+export class PodProcess {
+  readonly port: number;
+  readonly url: string;
+  readonly log: string[];
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, port: number, log: string[]) {
+    this.#child = child;
+    this.port = port;
+    this.url = `http://127.0.0.1:${port}`;
+    this.log = log;
+  }
+
+  /** Resolves when the process listens. @param main path of a main.ts, from the repository on. */
+  static async start(main: string, environment: Record<string, string>): Promise<PodProcess> {
+    const child = spawn(process.execPath, [main], {
+      cwd: REPOSITORY,
+      env: environment,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const log: string[] = [];
+    const port = await new Promise<number>((resolve, reject) => {
+      child.once("exit", (code) => reject(new Error(`${main} ended with ${code}:\n${log.join("\n")}`)));
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        log.push(line);
+        const { msg, port } = JSON.parse(line);
+        if (msg === "listening") resolve(port);
+      });
+    });
+    return new PodProcess(child, port, log);
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** Sends a signal; resolves with the exit code, or null when the signal itself ended the process. */
+  async end(signal: "SIGTERM" | "SIGKILL"): Promise<number | null> {
+    if (!this.hasEnded) {
+      const exited = once(this.#child, "exit");
+      this.#child.kill(signal);
+      await exited;
+    }
+    return this.#child.exitCode;
+  }
+
+  async stop(): Promise<void> {
+    await this.end("SIGKILL");
+  }
+}

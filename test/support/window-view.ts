@@ -1,0 +1,61 @@
+import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
+import { partitionOf } from "@agent-relay/shared/window/partitions.ts";
+import { Redis } from "ioredis";
+
+/** A look into Redis past the relay's own reading of it. */
+export class WindowView {
+  readonly client: Redis;
+  readonly #partitions: number;
+
+  constructor(path: string, partitions = 1) {
+    this.client = new Redis({ path, replyMapping: "legacy" });
+    this.client.on("error", () => {});
+    this.#partitions = partitions;
+  }
+
+  stop(): void {
+    this.client.disconnect();
+  }
+
+  /** Which connection has an agent://<name>; null when none has. */
+  async route(name: string): Promise<{ connection: string; epoch: number } | null> {
+    const route = await this.client.hget(partitionKeys.route(this.partition(name)), `agent://${name}`);
+    const [, connection, epoch] = route?.split(" ") ?? [];
+    return connection === undefined ? null : { connection, epoch: Number(epoch) };
+  }
+
+  /** True when a connection has the agent, in the route and in the counts alike. */
+  async isConnected(name: string): Promise<boolean> {
+    const p = this.partition(name);
+    const read = this.client.multi().zscore(partitionKeys.online(p), `agent://${name}`);
+    const replies = await read.hget(partitionKeys.route(p), `agent://${name}`).exec();
+    const [counted, routed] = (replies ?? []).map(([, reply]) => reply !== null);
+    if (counted !== routed) throw new Error(`Route and counts disagree about ${name}.`);
+    return routed === true;
+  }
+
+  /** Epoch ms of the last register or heartbeat; null when there was none. */
+  async lastSeen(name: string): Promise<number | null> {
+    const score = await this.client.zscore(partitionKeys.presence(this.partition(name)), `agent://${name}`);
+    return score === null ? null : Number(score);
+  }
+
+  /** The counters that acceptance moves, over all partitions. */
+  async counters(): Promise<Record<string, number>> {
+    const total: Record<string, number> = {};
+    for (let p = 0; p < this.#partitions; p += 1) {
+      for (const [name, n] of Object.entries(await this.client.hgetall(partitionKeys.counters(p)))) {
+        total[name] = (total[name] ?? 0) + Number(n);
+      }
+    }
+    return total;
+  }
+
+  async windowId(p = 0): Promise<string | null> {
+    return await this.client.hget(partitionKeys.window(p), "id");
+  }
+
+  partition(name: string): number {
+    return partitionOf(`agent://${name}`, this.#partitions);
+  }
+}
