@@ -111,6 +111,9 @@ function redisArguments(folder: string): string[] {
     appendonly: "no",
     "maxmemory-policy": "noeviction",
     loglevel: "warning",
+    // Both would keep pieces of script arguments, and so of envelopes.
+    "slowlog-log-slower-than": "-1",
+    "crash-log-enabled": "no",
   };
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
 }

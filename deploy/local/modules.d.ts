@@ -1,5 +1,9 @@
 /** The JavaScript here, which runs on Node 20 before anything is installed, as TypeScript sees it. */
 
+declare module "*/browser-program.mjs" {
+  export function browserProgram(path?: string): string;
+}
+
 declare module "*/lock-file.mjs" {
   export function withLock<T>(path: string, patienceMs: number, work: () => T | Promise<T>): Promise<T>;
 }

@@ -1,57 +1,67 @@
-// Makes sure that what an npm script needs is there: the packages, the pinned Node, and for `start` and `test` a Redis
-// server. Says what it does, and nothing when nothing is missing. Runs on Node 20, before anything is installed.
+// Makes sure that what an npm script needs is there: the packages, the pinned Node, for `start` and the tests a Redis
+// server, and for `test:browser` a Chromium. Says what it does, and nothing when nothing is missing. Runs on Node 20,
+// before anything is installed.
 //
-//   node deploy/local/prepare.mjs [start | test]
+//   node deploy/local/prepare.mjs [start | test | test:browser]
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { BROWSER_PROGRAMS, browserProgram } from "./browser-program.mjs";
 import { withLock } from "./lock-file.mjs";
 import { installPackages, packagesReady } from "./packages.mjs";
 import { onPath } from "./programs.mjs";
-import { redisProgram } from "./redis-program.mjs";
+import { REDIS_PROGRAMS, redisProgram } from "./redis-program.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Packages over a slow line. */
 const PATIENCE_MS = 15 * 60_000;
 
 const task = process.argv[2];
-const needsRedis = task === "test" || (task === "start" && !process.env.REDIS_URL);
+/** What the task needs of the machine: one of some programs, Debian's package with it, and a check that says what is wrong. */
+const needs = [
+  ...(needsRedis() ? [{ programs: REDIS_PROGRAMS, debian: "redis-server", check: redisProgram }] : []),
+  ...(task === "test:browser" ? [{ programs: BROWSER_PROGRAMS, debian: "chromium", check: browserProgram }] : []),
+];
 
 try {
-  if (!packagesReady(ROOT) || mustInstallRedis()) await install();
-  if (needsRedis) redisProgram();
+  if (!packagesReady(ROOT) || missing().length > 0) await install();
+  for (const { check } of needs) check();
 } catch (error) {
   say(error.message);
   process.exitCode = 1;
+}
+
+function needsRedis() {
+  return task === "test" || task === "test:browser" || (task === "start" && !process.env.REDIS_URL);
 }
 
 async function install() {
   mkdirSync(join(ROOT, ".local"), { recursive: true, mode: 0o700 });
   await withLock(join(ROOT, ".local/prepare.lock"), PATIENCE_MS, () => {
     if (!packagesReady(ROOT)) installPackages(ROOT, say);
-    if (mustInstallRedis()) installRedis();
+    if (missing().length > 0) installPrograms(missing());
   });
 }
 
-/** Only root on a machine with apt can; anyone else is told what to run. */
-function mustInstallRedis() {
-  const missing = needsRedis && !onPath("redis-server") && !onPath("valkey-server");
-  return missing && process.getuid?.() === 0 && onPath("apt-get") !== undefined;
+/** Debian's packages to install. Only root on a machine with apt can; anyone else is told what to run. */
+function missing() {
+  if (process.getuid?.() !== 0 || onPath("apt-get") === undefined) return [];
+  return needs.filter(({ programs }) => !programs.some((name) => onPath(name))).map(({ debian }) => debian);
 }
 
-function installRedis() {
-  say("installing redis-server (apt-get update, apt-get install)");
-  aptGet("update", "-qq");
-  aptGet("install", "-qq", "-y", "--no-install-recommends", "redis-server");
+function installPrograms(names) {
+  say(`installing ${names.join(" and ")} (apt-get update, apt-get install)`);
+  aptGet(names, "update", "-qq");
+  aptGet(names, "install", "-qq", "-y", "--no-install-recommends", ...names);
 }
 
-function aptGet(...args) {
+function aptGet(names, ...args) {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const { status } = spawnSync("apt-get", args, { env, stdio: ["ignore", 2, 2] });
-  if (status !== 0)
-    throw new Error(`apt-get ${args[0]} failed; run: apt-get update && apt-get install -y redis-server`);
+  if (status === 0) return;
+  throw new Error(`apt-get ${args[0]} failed; run: apt-get update && apt-get install -y ${names.join(" ")}`);
 }
 
 function say(line) {

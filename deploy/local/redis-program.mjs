@@ -3,7 +3,7 @@ import { onPath } from "./programs.mjs";
 
 /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
 const OLDEST_MAJOR = 7;
-const PROGRAMS = ["redis-server", "valkey-server"];
+export const REDIS_PROGRAMS = ["redis-server", "valkey-server"];
 
 /**
  * Path of the first Redis or Valkey server on the PATH that is new enough.
@@ -13,7 +13,7 @@ const PROGRAMS = ["redis-server", "valkey-server"];
  * @throws {Error} one line that says what is wrong and what to run
  */
 export function redisProgram(path = process.env.PATH ?? "") {
-  const found = PROGRAMS.map((name) => onPath(name, path)).filter((program) => program !== undefined);
+  const found = REDIS_PROGRAMS.map((name) => onPath(name, path)).filter((program) => program !== undefined);
   if (found.length === 0) throw new Error(`No redis-server or valkey-server on the PATH. ${howToInstall(path)}`);
 
   const newEnough = found.find((program) => majorVersion(versionBanner(program)) >= OLDEST_MAJOR);

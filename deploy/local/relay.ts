@@ -5,6 +5,7 @@ import { createOpsReporting } from "@agent-relay/ops-reporting/service.ts";
 import { readOpsReportingSettings } from "@agent-relay/ops-reporting/settings.ts";
 import { serviceOf, WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
 import { HttpServer } from "@agent-relay/shared/http/server.ts";
+import { metricsServer } from "@agent-relay/shared/http/serving.ts";
 import type { Runnable } from "@agent-relay/shared/lifecycle.ts";
 import { createLogger } from "@agent-relay/shared/logging.ts";
 import type { Environment } from "@agent-relay/shared/settings.ts";
@@ -27,7 +28,7 @@ export function createRelay(env: Environment, served: (served: Served) => void):
     wsConnector: readWsConnectorSettings(env),
     opsReporting: readOpsReportingSettings(env),
   };
-  const { host, port, logLevel: level, baseUrl, wsUrl } = settings.gateway;
+  const { host, port, metricsPort, logLevel: level, baseUrl, wsUrl } = settings.gateway;
   const logger = createLogger({ service: "agent-relay", level });
   const connector = createWsConnector(settings.wsConnector, { logger });
   const gateway = createGateway(settings.gateway, { logger });
@@ -46,6 +47,8 @@ export function createRelay(env: Environment, served: (served: Served) => void):
     port,
     logger,
   });
+  const registries = [gateway, connector, opsReporting].map(({ metrics }) => metrics);
+  const metrics = metricsServer(registries, { host, metricsPort, logger });
   return {
     logger,
     service: {
@@ -53,12 +56,14 @@ export function createRelay(env: Environment, served: (served: Served) => void):
         await Promise.all([connector.start(), gateway.start()]);
         await opsReporting.start();
         await server.start();
+        await metrics?.start();
         served({ baseUrl, websocketUrl: `${wsUrl}${WEBSOCKET_PATH}` });
       },
       stop: async () => {
         await connector.stop();
         await server.stop();
         await Promise.all([gateway.stop(), opsReporting.stop()]);
+        await metrics?.stop();
       },
     },
   };

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import type { AgentSocket } from "../support/agent.ts";
+import type { AgentSocket, Frame } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { conformingRelay } from "./conforming.ts";
@@ -45,6 +45,8 @@ describe("a pod that stops", () => {
     await relay.online(leaving, "bob-hmac");
     expect(await statusOfBob()).toBe("online");
     await leaving.stop();
+    const { online_agents } = (await (await fetch(`${staying.url}/ready`)).json()) as Frame;
+    expect(online_agents).toBe(1);
     expect(await statusOfBob()).toBe("stale");
     const back = await relay.online(staying, "bob-hmac");
     expect(await statusOfBob()).toBe("online");

@@ -75,12 +75,14 @@ const FORMS: Record<string, readonly (readonly [string, Fields])[]> = {
     ["a sig that is a list", { sig: ["A".repeat(86)] }],
   ],
   "agent.register": [
+    ["an unknown field", { extra: 1 }],
     ["33 capabilities", { payload: { capabilities: Array(33).fill("c") } }],
     ["capabilities that are no texts", { payload: { capabilities: [1] } }],
     ["a label of 121 characters", { payload: { label: tooLong(120) } }],
     ["a receiver that is no agent id", { to: "bob" }],
   ],
   "session.request": [
+    ["an unknown field", { extra: 1, payload: { purpose: "p" } }],
     ["no receiver", { to: undefined, payload: { purpose: "p" } }],
     ["no purpose", { payload: {} }],
     ["an empty purpose", { payload: { purpose: "" } }],
@@ -94,6 +96,7 @@ const FORMS: Record<string, readonly (readonly [string, Fields])[]> = {
     ["an expected_frequency of 201 characters", { payload: { purpose: "p", expected_frequency: tooLong(200) } }],
   ],
   "session.approve": [
+    ["an unknown field", { extra: 1, payload: { session_id: SESSION } }],
     ["no receiver", { to: undefined, payload: { session_id: SESSION } }],
     ["no session_id", { payload: {} }],
     ["a session_id in upper case", { payload: { session_id: SESSION.toUpperCase() } }],

@@ -17,9 +17,9 @@ let idle: {
 beforeAll(async () => {
   pod = await relay.startWsConnector();
   idle = {
+    valid: await relay.online(pod, "dave"),
     silent: await relay.connect(pod),
     refused: await relay.connect(pod),
-    valid: await relay.online(pod, "dave"),
     openedAt: performance.now(),
   };
   await idle.refused.answerTo("no envelope");

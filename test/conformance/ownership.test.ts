@@ -19,6 +19,7 @@ beforeAll(async () => {
 const register = (name: string) => relay.envelope(name, "agent.register");
 const heartbeat = (name: string) => relay.envelope(name, "agent.heartbeat");
 const message = (to: string): Frame => relay.envelope("alice", "message.send", { to: `agent://${to}` });
+const onlineCount = async () => ((await (await fetch(`${one.url}/ready`)).json()) as Frame).online_agents;
 const statusOf = async (name: string) => (await alice.ask(message(name))).target_delivery.status;
 
 async function supersededNotice(socket: AgentSocket, name: string): Promise<Frame> {
@@ -123,9 +124,10 @@ describe("the end of a connection", () => {
   ])("that %s makes all its agents stale at once", async (_how, end) => {
     const socket = await relay.online(two, "bob-hmac");
     await socket.ask(register("carol"));
+    const before = await onlineCount();
     await end(socket);
-    await until("bob is stale", async () => (await statusOf("bob-hmac")) === "stale");
-    await until("carol is stale", async () => (await statusOf("carol")) === "stale");
+    await until("two agents less are online", async () => (await onlineCount()) === before - 2);
+    expect([await statusOf("bob-hmac"), await statusOf("carol")]).toEqual(["stale", "stale"]);
   });
 
   test("does not remove a newer owner's route", async () => {

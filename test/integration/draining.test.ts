@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import type { PodProcess } from "../support/pod-process.ts";
-import { TestRelay } from "../support/relay.ts";
+import { type Pod, TestRelay } from "../support/relay.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
 import type { WindowView } from "../support/window-view.ts";
@@ -11,13 +11,14 @@ const TARGETS = Array.from({ length: 50 }, (_, n) => `target-${n}-hmac`);
 const IN_FLIGHT = 32;
 const relay = new TestRelay("sender-hmac", ...TARGETS);
 const noLeaks = watchLeaks();
+let staying: Pod;
 let leaving: PodProcess;
 let view: WindowView;
 let sender: AgentSocket;
 
 beforeAll(async () => {
   await relay.start();
-  const staying = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
+  staying = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
   leaving = await relay.startWsConnectorProcess();
   view = relay.view();
   sender = await relay.online(staying, "sender-hmac");
@@ -25,6 +26,23 @@ beforeAll(async () => {
 afterAll(async () => {
   await relay.stop();
   await noLeaks();
+});
+
+test("a connection is closed only after it got what its pod's channel still held for it", async () => {
+  const proxy = await relay.proxy();
+  const pod = await relay.startWsConnector({ REDIS_URL: proxy.url });
+  const [name] = TARGETS as [string];
+  const target = await relay.online(pod, name);
+  proxy.holdReplies("ws-connector-channel");
+  const sent = relay.envelope("sender-hmac", "message.send", { to: `agent://${name}` });
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+  const stopped = pod.stop();
+  await until("the agent is released", async () => !(await view.isConnected(name)));
+  proxy.letGo("ws-connector-channel");
+
+  await target.delivered(sent.id);
+  expect(await target.untilClosed()).toBe(1001);
+  await stopped;
 });
 
 test("a pod that is told to end says so, delivers what it promised, releases its agents, and ends with 0", async () => {

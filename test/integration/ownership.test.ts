@@ -1,3 +1,4 @@
+import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import { watchLeaks } from "../support/leaks.ts";
@@ -72,6 +73,33 @@ test("the agent that a closed connection lost stays with its new owner", async (
   expect((await view.route("rover-hmac"))?.connection).toBe(right.connectionId);
   await right.close();
 });
+
+test("a route to a connection that its pod does not know is released by the next delivery, or heartbeat", async () => {
+  const sender = await relay.online(one, "sender-hmac");
+  await leaveRouteBehind();
+  await sender.ask(message("sender-hmac", "rover-hmac"));
+  await until("the route is gone", async () => !(await view.isConnected("rover-hmac")));
+  expect(await sender.ask(message("sender-hmac", "rover-hmac"))).toMatchObject({
+    target_delivery: { status: "stale" },
+  });
+
+  await leaveRouteBehind();
+  const rover = await relay.connect(one);
+  const heartbeat = relay.envelope("rover-hmac", "agent.heartbeat");
+  expect(await rover.ask(heartbeat)).toMatchObject({ code: "not_registered" });
+  await until("the route is gone", async () => !(await view.isConnected("rover-hmac")));
+  expect(await rover.ask(heartbeat)).toMatchObject({ frame: "ack", presence: { status: "online" } });
+  await Promise.all([sender.close(), rover.close()]);
+});
+
+/** Makes rover's route lead to a connection that is none, as a fault might have left it. */
+async function leaveRouteBehind(): Promise<void> {
+  const rover = await relay.online(two, "rover-hmac");
+  const key = partitionKeys.route(0);
+  const route = (await view.client.hget(key, "agent://rover-hmac")) as string;
+  await view.client.hset(key, "agent://rover-hmac", route.replace(rover.connectionId, "con_gone"));
+  await rover.close();
+}
 
 function message(from: string, to: string) {
   return relay.envelope(from, "message.send", { to: `agent://${to}`, payload: { message: "hi" } });

@@ -18,6 +18,8 @@ const MARKS = {
   query: "markquerymark",
   forwarded: "203.0.113.77",
 };
+/** Clients come from the address below, so the links in answers must not hold it. */
+const BASE = { RELAY_BASE_URL: "https://relay.example" };
 const CLIENT_ADDRESS = "127.0.0.1";
 const relay = new TestRelay("alice-hmac", "bob");
 const noLeaks = watchLeaks();
@@ -31,8 +33,8 @@ let bob: AgentSocket;
 beforeAll(async () => {
   await relay.start();
   const pod = await relay.startWsConnector();
-  gateway = await relay.startGateway({ RELAY_BASE_URL: "https://relay.example" });
-  reporting = await relay.startOpsReporting();
+  gateway = await relay.startGateway(BASE);
+  reporting = await relay.startOpsReporting(BASE);
   view = relay.view();
   alice = await relay.online(pod, "alice-hmac");
   bob = await relay.online(pod, "bob");

@@ -55,9 +55,7 @@ test("under traffic no ack promises what no one was subscribed to receive, and n
   for (let cut = 0; cut < 3; cut += 1) {
     const before = traffic.answers.size;
     await until("messages flow", () => traffic.answers.size > before + 200);
-    // What Redis had published, and not yet written, when the connection was killed had a subscriber, and is lost.
-    for (const id of traffic.sent.keys()) if (!traffic.answers.has(id)) cutOffMidway.add(id);
-    await cutOff();
+    for (const id of await cutOff(traffic)) cutOffMidway.add(id);
     await reconnect();
     await Promise.all(targets.map((target, n) => target.ask(heartbeat(TARGETS[n] as string))));
   }
@@ -90,12 +88,18 @@ test("a register during the gap is refused as unavailable; sent again it is told
   await newcomer.delivered(sent.id);
 });
 
-/** Cuts the far pod off from its channel, and keeps it off. */
-async function cutOff(): Promise<void> {
+/**
+ * Cuts the far pod off from its channel, and keeps it off.
+ * @returns ids of what was under way meanwhile: it may have been published, and lost with the connection killed.
+ */
+async function cutOff(traffic?: Traffic): Promise<string[]> {
   const farChannel = (await channels()).find((id) => id !== nearChannel) as string;
+  const answered = new Set(traffic?.answers.keys());
   const cut = view.client.multi().call("ACL", "SETUSER", "default", "-ssubscribe");
   await cut.call("CLIENT", "KILL", "ID", farChannel).exec();
+  const underWay = [...(traffic?.sent.keys() ?? [])].filter((id) => !answered.has(id));
   await until("the pod knows", async () => !(await fetch(`${far.url}/ready`)).ok);
+  return underWay;
 }
 
 async function reconnect(): Promise<void> {

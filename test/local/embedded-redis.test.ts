@@ -43,6 +43,12 @@ describe("the embedded Redis", () => {
     expect((await readdir(dirname(redis.path))).sort()).toEqual(["redis.pid", "redis.sock"]);
   });
 
+  test("keeps no log of commands, in which pieces of envelopes would stand", async () => {
+    using client = connectedTo(redis);
+    expect(await client.redis.config("GET", "slowlog-log-slower-than")).toEqual(["slowlog-log-slower-than", "-1"]);
+    expect(await client.redis.config("GET", "crash-log-enabled")).toEqual(["crash-log-enabled", "no"]);
+  });
+
   test("leaves neither process nor folder after stop, which may be called again", async () => {
     const pid = await redis.pid();
     await Promise.all([redis.stop(), redis.stop()]);

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
+import { browserProgram } from "../../deploy/local/browser-program.mjs";
 import { withLock } from "../../deploy/local/lock-file.mjs";
 import { isInstalled } from "../../deploy/local/packages.mjs";
 import { majorVersion, redisProgram } from "../../deploy/local/redis-program.mjs";
@@ -68,6 +69,16 @@ describe("finding a Redis server", () => {
     expect(() => redisProgram(folder.path)).toThrow(
       "Run: sudo apt-get install -y --no-install-recommends redis-server",
     );
+  });
+});
+
+describe("finding a browser", () => {
+  test("takes the Chromium on the PATH, or says what to run", async () => {
+    await using folder = await temporaryFolder();
+    await server(folder.path, "apt-get", "");
+    expect(() => browserProgram(folder.path)).toThrow("Run: sudo apt-get install -y --no-install-recommends chromium");
+    const chromium = await server(folder.path, "chromium", "Chromium 140");
+    expect(browserProgram(folder.path)).toBe(chromium);
   });
 });
 

@@ -1,5 +1,6 @@
 import { SESSION_LIMITS } from "@agent-relay/shared/contract/limits.ts";
 import type { DeliveryStatus, TargetDelivery } from "@agent-relay/shared/contract/presence.ts";
+import { REPUTATION_POLICY } from "@agent-relay/shared/contract/reports/common.ts";
 import type { SimpleSendRequest, SimpleSessionRequest } from "@agent-relay/shared/contract/requests.ts";
 import type { AcceptedEnvelope, AcceptedSession } from "@agent-relay/shared/contract/responses.ts";
 import { PENDING } from "@agent-relay/shared/contract/session.ts";
@@ -50,14 +51,14 @@ export function acceptedSession(request: SimpleSessionRequest, first: FirstAnswe
 
 function nextSteps(request: SimpleSessionRequest, first: FirstAnswer, baseUrl: string): AcceptedSession["next"] {
   const isOnline = first.delivery === "online";
-  const firstJobHandoff = `${baseUrl}/api/public/marketplace-first-job-handoff`;
+  const firstJobHandoff = baseUrl + SURFACES.marketplaceFirstJobHandoff.path;
   const expiresAt = first.acceptedAt + ttlMinutesOf(request) * MINUTE_MS;
   return {
     monitor: {
       metric: "traffic.simple_session_request.accepted",
       url: baseUrl + SURFACES.trafficDaily.path,
     },
-    ecosystem_handoff: `${baseUrl}/api/public/ecosystem-handoff`,
+    ecosystem_handoff: baseUrl + SURFACES.ecosystemHandoff.path,
     marketplace_first_job_handoff: firstJobHandoff,
     first_job_handoff_priority: {
       priority: isOnline ? "after_target_approves" : "after_target_comes_online",
@@ -73,6 +74,6 @@ function nextSteps(request: SimpleSessionRequest, first: FirstAnswer, baseUrl: s
       expires_at_iso: new Date(expiresAt).toISOString(),
       note: "Pending is negotiation intent only, never acceptance, payment or completion.",
     },
-    verified_deal_reputation_policy: { status: "roadmap_metadata_only", reputation_scores_exposed: false },
+    verified_deal_reputation_policy: REPUTATION_POLICY,
   };
 }

@@ -15,6 +15,7 @@ import type { Publisher } from "./publisher.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { discoveryRoutes } from "./routes/discovery.ts";
 import { feedbackRoutes } from "./routes/feedback.ts";
+import { pageRoutes } from "./routes/pages.ts";
 import { presenceRoutes } from "./routes/presence.ts";
 import { selfTestRoutes } from "./routes/self-test.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
@@ -45,6 +46,7 @@ export function createGatewayApp(deps: GatewayDeps): Koa {
     ...feedbackRoutes(deps),
     ...selfTestRoutes(deps),
     ...discoveryRoutes(deps),
+    ...pageRoutes(deps),
     health: healthHandler("gateway"),
     ready: readyHandler("gateway", deps),
   };

@@ -6,7 +6,7 @@ import { readGatewaySettings } from "./settings.ts";
 
 await runService(process, (env) => {
   const settings = readGatewaySettings(env);
-  const { host, port } = settings;
+  const { host, port, metricsPort } = settings;
   const logger = createLogger({ service: "gateway", level: settings.logLevel });
-  return { service: overHttp(createGateway(settings, { logger }), { host, port, logger }), logger };
+  return { service: overHttp(createGateway(settings, { logger }), { host, port, metricsPort, logger }), logger };
 });

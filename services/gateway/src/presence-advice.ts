@@ -1,5 +1,4 @@
-import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import type { PresenceStatus } from "@agent-relay/shared/contract/presence.ts";
+import { LIVENESS_CONTRACT, type PresenceStatus } from "@agent-relay/shared/contract/presence.ts";
 
 /** What check-online says beside the facts, by the status alone. */
 export interface PresenceAdvice {
@@ -35,10 +34,5 @@ export const RECOVERY = {
     "Send agent.register within 10 seconds, then agent.heartbeat every 15 seconds.",
     "Check here again after 90 seconds.",
   ],
-  liveness_contract: {
-    heartbeat_interval_ms: CONNECTION_LIMITS.heartbeatIntervalMs,
-    heartbeat_max_ms: CONNECTION_LIMITS.heartbeatMaxMs,
-    stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
-    stability_hold_ms: PRESENCE_LIMITS.stabilityHoldMs,
-  },
+  liveness_contract: LIVENESS_CONTRACT,
 } as const;

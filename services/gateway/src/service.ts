@@ -1,5 +1,7 @@
 import type { HttpService } from "@agent-relay/shared/http/serving.ts";
 import type { Logger } from "@agent-relay/shared/logging.ts";
+import { observeAcceptor, observeAnswers, observeLinks } from "@agent-relay/shared/metrics/observe.ts";
+import { ServiceMetrics } from "@agent-relay/shared/metrics/service-metrics.ts";
 import { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
 import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
 import { Counters } from "@agent-relay/shared/window/counters.ts";
@@ -36,10 +38,15 @@ export function createGateway(settings: GatewaySettings, { logger }: { readonly 
     limits: new RateLimits({ link, window, publicRequestsPerMinute: settings.publicRequestsPerMinute }),
     board: new PresenceBoard({ link, partitions, offlineAfterMs }),
   });
+  const metrics = new ServiceMetrics("gateway");
+  observeLinks(metrics, [link]);
+  observeAcceptor(metrics, acceptor);
+  observeAnswers(metrics, app);
 
   let stopped = false;
   return {
     handler: app.callback(),
+    metrics: metrics.registry,
     async start() {
       await Promise.all([keys.start(), gatewayKey.load()]);
       if (stopped) return;

@@ -11,12 +11,17 @@ export const readGatewaySettings = settingsReader(
   "RELAY_KEYS_FILE",
   "RELAY_GATEWAY_KEY_FILE",
   "RELAY_TRUSTED_PROXY_HOPS",
+  "RELAY_PROOF_FRESHNESS_MS",
   "RELAY_OFFLINE_AFTER_MS",
   "RELAY_PARTITIONS",
   "RELAY_PUBLIC_REQUESTS_PER_MINUTE",
   "RELAY_DEPLOY_ID",
+  "METRICS_PORT",
   "LOG_LEVEL",
 );
 
-/** What the gateway itself needs; port, host and log level are its server's. */
-export type GatewaySettings = Omit<ReturnType<typeof readGatewaySettings>, "port" | "host" | "logLevel">;
+/** What the gateway itself needs; ports, host and log level are its server's. */
+export type GatewaySettings = Omit<
+  ReturnType<typeof readGatewaySettings>,
+  "port" | "host" | "metricsPort" | "logLevel"
+>;

@@ -9,6 +9,8 @@ import type { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
 import type { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
 import type { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 import type Koa from "koa";
+import { diagnosticRoutes } from "./routes/diagnostics.ts";
+import { guideRoutes } from "./routes/guides.ts";
 import { reportRoutes } from "./routes/reports.ts";
 import type { OpsReportingSettings } from "./settings.ts";
 
@@ -27,6 +29,8 @@ export function createOpsReportingApp(deps: OpsReportingDeps): Koa {
   const { settings, logger, counters, window } = deps;
   const handlers = {
     ...reportRoutes(deps),
+    ...diagnosticRoutes(deps),
+    ...guideRoutes(deps),
     health: healthHandler("ops-reporting"),
     ready: readyHandler("ops-reporting", deps),
   };

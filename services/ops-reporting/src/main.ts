@@ -6,7 +6,7 @@ import { readOpsReportingSettings } from "./settings.ts";
 
 await runService(process, (env) => {
   const settings = readOpsReportingSettings(env);
-  const { host, port } = settings;
+  const { host, port, metricsPort } = settings;
   const logger = createLogger({ service: "ops-reporting", level: settings.logLevel });
-  return { service: overHttp(createOpsReporting(settings, { logger }), { host, port, logger }), logger };
+  return { service: overHttp(createOpsReporting(settings, { logger }), { host, port, metricsPort, logger }), logger };
 });

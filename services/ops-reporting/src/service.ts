@@ -1,5 +1,7 @@
 import type { HttpService } from "@agent-relay/shared/http/serving.ts";
 import type { Logger } from "@agent-relay/shared/logging.ts";
+import { observeAnswers, observeLinks } from "@agent-relay/shared/metrics/observe.ts";
+import { ServiceMetrics } from "@agent-relay/shared/metrics/service-metrics.ts";
 import { Counters } from "@agent-relay/shared/window/counters.ts";
 import { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
 import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
@@ -21,8 +23,12 @@ export function createOpsReporting(
   const counters = new Counters({ link, window });
   const board = new PresenceBoard({ link, partitions, offlineAfterMs });
   const app = createOpsReportingApp({ settings, logger, link, window, counters, board });
+  const metrics = new ServiceMetrics("ops-reporting");
+  observeLinks(metrics, [link]);
+  observeAnswers(metrics, app);
   return {
     handler: app.callback(),
+    metrics: metrics.registry,
     async start() {
       await counters.start();
       await link.start();

@@ -5,12 +5,22 @@ export const readOpsReportingSettings = settingsReader(
   "PORT",
   "HOST",
   "REDIS_URL",
+  "RELAY_BASE_URL",
+  "RELAY_WS_URL",
+  "RELAY_PUBLIC_HOSTS",
   "RELAY_TRUSTED_PROXY_HOPS",
   "RELAY_PROOF_FRESHNESS_MS",
   "RELAY_OFFLINE_AFTER_MS",
   "RELAY_PARTITIONS",
+  "METRICS_PORT",
   "LOG_LEVEL",
 );
 
-/** What ops-reporting itself needs; port, host and log level are its server's. */
-export type OpsReportingSettings = Omit<ReturnType<typeof readOpsReportingSettings>, "port" | "host" | "logLevel">;
+/** What ops-reporting itself needs; ports, host and log level are its server's. */
+export type OpsReportingSettings = Omit<
+  ReturnType<typeof readOpsReportingSettings>,
+  "port" | "host" | "metricsPort" | "logLevel"
+>;
+
+/** What reports need besides the window: where links lead, and how long a session proof stays fresh. */
+export type ReportSettings = Pick<OpsReportingSettings, "baseUrl" | "proofFreshnessMs">;

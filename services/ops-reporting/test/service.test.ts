@@ -1,4 +1,4 @@
-import type { TrafficDaily } from "@agent-relay/shared/contract/reports.ts";
+import type { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
 import { HttpServer } from "@agent-relay/shared/http/server.ts";
 import { createLogger } from "@agent-relay/shared/logging.ts";
 import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";

@@ -1,22 +1,27 @@
-import type { SessionProof, WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import type { SessionProof } from "@agent-relay/shared/window/snapshot.ts";
+import type { ReportSource } from "../src/source.ts";
 
 export const STARTED_AT = 1_790_000_000_000;
 export const FRESHNESS_MS = 10_800_000;
+export const SETTINGS = { baseUrl: "https://relay.example", proofFreshnessMs: FRESHNESS_MS };
 
 /** A window in which nothing has happened, with changes. */
-export function snapshotOf(changes: Partial<WindowSnapshot> = {}): WindowSnapshot {
+export function snapshotOf(changes: Partial<ReportSource> = {}): ReportSource {
   return {
     now: STARTED_AT + 60_000,
     windowId: "win_test",
     windowStartedAt: STARTED_AT,
     deployId: "local",
     counters: new Map(),
+    minutes: new Map(),
     traffic: new Map(),
     surfaces: new Map(),
     feedback: new Map(),
+    presence: { ok: 0, stale: 0, critical_stale: 0, offline: 0 },
     visitors: 0,
     proofs: [],
     lastOnlineProof: null,
+    journeys: [],
     ...changes,
   };
 }
@@ -31,4 +36,47 @@ export function proofOf(changes: Partial<SessionProof> = {}): SessionProof {
     source: "simple_session_api",
     ...changes,
   };
+}
+
+/** Windows that every report is shown: what it says of them follows from their figures. */
+export const WINDOWS = {
+  empty: snapshotOf(),
+  connectorsStale: snapshotOf({ presence: { ok: 0, stale: 2, critical_stale: 1, offline: 4 } }),
+  connectorOnline: snapshotOf({ presence: { ok: 2, stale: 1, critical_stale: 0, offline: 0 } }),
+  offlineOnly: snapshotOf({
+    presence: { ok: 0, stale: 1, critical_stale: 0, offline: 0 },
+    counters: sessionCounters(0, 5),
+    proofs: Array.from({ length: 5 }, () => proofOf({ targetStatus: "stale" })),
+  }),
+  proofFresh: provenAt(STARTED_AT + FRESHNESS_MS),
+  proofStale: provenAt(STARTED_AT + FRESHNESS_MS + 1),
+  busy: snapshotOf({
+    visitors: 100,
+    traffic: new Map([["surface_views", 900]]),
+    presence: { ok: 20, stale: 20, critical_stale: 10, offline: 10 },
+    counters: new Map([...sessionCounters(6, 4), ["published_envelopes", 40]]),
+    feedback: new Map([
+      ["total", 5],
+      ["category:docs", 2],
+      ["category:smoke_check", 3],
+    ]),
+    proofs: [proofOf()],
+    lastOnlineProof: proofOf(),
+  }),
+} as const;
+
+/** One online-target proof, accepted when the window began, with agents online. */
+function provenAt(now: number): ReportSource {
+  const proof = proofOf();
+  const presence = { ok: 1, stale: 0, critical_stale: 0, offline: 0 };
+  return snapshotOf({ now, presence, counters: sessionCounters(1, 0), proofs: [proof], lastOnlineProof: proof });
+}
+
+function sessionCounters(toOnline: number, toOffline: number): Map<string, number> {
+  return new Map([
+    ["published_envelopes", toOnline + toOffline],
+    ["simple_session_request_accepted", toOnline + toOffline],
+    ["simple_session_request_accepted_to_online_target", toOnline],
+    ["simple_session_request_accepted_to_offline_target", toOffline],
+  ]);
 }

@@ -1,7 +1,7 @@
-import { TrafficDaily } from "@agent-relay/shared/contract/reports.ts";
+import { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
 import { describe, expect, test } from "@jest/globals";
 import { trafficDaily } from "../src/reports/traffic-daily.ts";
-import { FRESHNESS_MS, proofOf, STARTED_AT, snapshotOf } from "./snapshot.ts";
+import { FRESHNESS_MS, proofOf, SETTINGS, STARTED_AT, snapshotOf, WINDOWS } from "./snapshot.ts";
 
 const BUSY = snapshotOf({
   counters: new Map([
@@ -32,13 +32,13 @@ const BUSY = snapshotOf({
 
 describe("traffic-daily", () => {
   test("has the shape of the contract, in a window without traffic too", () => {
-    expect(TrafficDaily.parse(trafficDaily(BUSY, FRESHNESS_MS))).toMatchObject({ ok: true, service: "agent-relay" });
-    const { totals } = TrafficDaily.parse(trafficDaily(snapshotOf(), FRESHNESS_MS));
+    expect(TrafficDaily.parse(trafficDaily(BUSY, SETTINGS))).toMatchObject({ ok: true, service: "agent-relay" });
+    const { totals } = TrafficDaily.parse(trafficDaily(snapshotOf(), SETTINGS));
     expect(new Set(Object.values(totals))).toEqual(new Set([0]));
   });
 
   test("adds up every counted event once", () => {
-    expect(trafficDaily(BUSY, FRESHNESS_MS).totals).toEqual({
+    expect(trafficDaily(BUSY, SETTINGS).totals).toEqual({
       total_events: 1000 + 300 + 7 + 100 + 70 + 20 + 9 + 3,
       unique_sessions: 42,
       surface_views: 1000,
@@ -53,8 +53,21 @@ describe("traffic-daily", () => {
     });
   });
 
+  test("shows the envelopes of the last minutes in order of time, by the minute's start", () => {
+    const minute = Math.floor(STARTED_AT / 60_000);
+    const minutes = new Map([
+      [String(minute + 2), 5],
+      [String(minute), 7],
+    ]);
+    expect(trafficDaily(snapshotOf({ minutes }), SETTINGS).current_window.accepted_by_minute).toEqual([
+      { minute_start: minute * 60_000, count: 7 },
+      { minute_start: (minute + 2) * 60_000, count: 5 },
+    ]);
+    expect(trafficDaily(snapshotOf(), SETTINGS).current_window.accepted_by_minute).toEqual([]);
+  });
+
   test("names every counter in full", () => {
-    expect(trafficDaily(BUSY, FRESHNESS_MS).monitors).toEqual({
+    expect(trafficDaily(BUSY, SETTINGS).monitors).toEqual({
       "traffic.simple_send.accepted": 20,
       "traffic.simple_session_request.accepted": 9,
       "traffic.simple_session_request.accepted_to_online_target": 4,
@@ -68,21 +81,70 @@ describe("traffic-daily", () => {
   });
 
   test("lists surfaces of the catalogue alone, most viewed first", () => {
-    expect(trafficDaily(BUSY, FRESHNESS_MS).top_surfaces).toEqual([
+    expect(trafficDaily(BUSY, SETTINGS).top_surfaces).toEqual([
       { name: "checkOnline", count: 600 },
       { name: "onlineAgents", count: 200 },
       { name: "selfTestGuide", count: 200 },
     ]);
   });
 
+  test("sums up the funnel, the journeys and the retention, with links to them", () => {
+    const report = trafficDaily(WINDOWS.busy, SETTINGS);
+    expect(report.funnel).toMatchObject({
+      stages: [
+        { stage: "discovery", status: "active", count: 100 },
+        { stage: "connector_onboarding", status: "online", count: 60 },
+        { stage: "message_delivery", status: "active", count: 30 },
+        { stage: "session_negotiation", status: "active", count: 10 },
+        { stage: "feedback", status: "active", count: 2 },
+      ],
+      largest_current_dropoff: { from: "discovery", to: "connector_onboarding", dropoff_count: 40 },
+      url: "https://relay.example/api/ops/activation-funnel",
+    });
+    expect(report.session_journeys).toMatchObject({
+      totals: { journeys: 0, unique_sessions: 100 },
+      bounds: { max_journeys: 200, max_actions_per_journey: 50 },
+      url: "https://relay.example/api/ops/session-journeys",
+    });
+    expect(report.session_proof_retention).toMatchObject({
+      status: "process_memory_only_not_durable",
+      retained_process_window_proofs: 1,
+      retained_durable_proofs: 0,
+      proof_freshness: "fresh",
+      url: "https://relay.example/api/ops/session-proof-retention",
+    });
+  });
+
+  test("tells when the window began and how old it is", () => {
+    expect(trafficDaily(WINDOWS.busy, SETTINGS).current_window).toEqual({
+      scope: "process_window",
+      accepted_by_minute: [],
+      window_started_at: STARTED_AT,
+      window_started_at_iso: new Date(STARTED_AT).toISOString(),
+      window_age_ms: 60_000,
+      retention_limit: 25,
+      simple_session_request_accepted: 10,
+      accepted_to_online_target: 6,
+      accepted_to_offline_target: 4,
+      retained_process_window_proofs: 1,
+      retained_durable_proofs: 0,
+    });
+  });
+
+  test("begins an operator's look with the events and visitors", () => {
+    expect(trafficDaily(BUSY, SETTINGS).operator_quick_scan.headline).toBe(
+      "1509 events, 42 anonymous visitors in this window.",
+    );
+  });
+
   test("says that nothing is durable", () => {
-    expect(trafficDaily(BUSY, FRESHNESS_MS).durable_window.durable_session_proof_store_configured).toBe(false);
+    expect(trafficDaily(BUSY, SETTINGS).durable_window.durable_session_proof_store_configured).toBe(false);
   });
 });
 
 describe("a session proof", () => {
   const recordAt = (now: number, changes = {}) =>
-    trafficDaily(snapshotOf({ now, proofs: [proofOf(changes)] }), FRESHNESS_MS).recent_session_proofs[0];
+    trafficDaily(snapshotOf({ now, proofs: [proofOf(changes)] }), SETTINGS).recent_session_proofs[0];
 
   test("is fresh through the last millisecond of its window, and not one more", () => {
     const end = STARTED_AT + FRESHNESS_MS;

@@ -23,8 +23,8 @@ export interface ConnectionEvents {
   readonly text: (text: string) => void;
   /** The end is decided: nothing is taken in or delivered any more. */
   readonly closing: () => void;
-  /** The socket is gone. */
-  readonly closed: () => void;
+  /** The socket is gone. @param code why: what this side closed it with, else what the other side or ws says. */
+  readonly closed: (code: number) => void;
 }
 
 /**
@@ -41,6 +41,7 @@ export class Connection {
   #refusalsInARow = 0;
   #unansweredPings = 0;
   #closing = false;
+  #closedWith: number | undefined;
   #events: ConnectionEvents | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -64,6 +65,11 @@ export class Connection {
     return this.#closing || this.#socket.readyState !== this.#socket.OPEN;
   }
 
+  /** Bytes that wait to be sent. */
+  get outboxBytes(): number {
+    return this.#outbox.bytes;
+  }
+
   open(events: ConnectionEvents): void {
     this.#events = events;
     const socket = this.#socket;
@@ -81,9 +87,9 @@ export class Connection {
     });
     // ws closes the socket by itself, with the code that RFC 6455 asks for.
     socket.on("error", () => this.#end());
-    socket.once("close", () => {
+    socket.once("close", (code: number) => {
       this.#end();
-      events.closed();
+      events.closed(this.#closedWith ?? code);
     });
     this.send(helloFrame(this.id, Date.now()));
   }
@@ -132,6 +138,7 @@ export class Connection {
 
   close({ code, reason }: CloseCode): void {
     if (this.#closing) return;
+    this.#closedWith = code;
     this.#end();
     this.#socket.resume();
     this.#socket.close(code, reason);

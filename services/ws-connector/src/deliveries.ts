@@ -1,3 +1,4 @@
+import type { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
 import type { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
 import type { Connection } from "./connection.ts";
 import { deliverFrame } from "./frames.ts";
@@ -10,7 +11,12 @@ import type { Registrar } from "./registrar.ts";
  */
 export function deliverTo(
   connections: ReadonlyMap<string, Connection>,
-  { channel, releaser, registrar }: { channel: PodChannel; releaser: RouteReleaser; registrar: Registrar },
+  {
+    channel,
+    releaser,
+    registrar,
+    delivered,
+  }: { channel: PodChannel; releaser: RouteReleaser; registrar: Registrar; delivered: Tally },
 ): void {
   const live = (id: string) => {
     const connection = connections.get(id);
@@ -19,6 +25,7 @@ export function deliverTo(
   channel.listen({
     deliver: (id, epoch, agent, sessionId, text) => {
       const taken = live(id)?.send(deliverFrame(sessionId, text)) ?? false;
+      delivered.add(taken ? "sent" : "connection_gone");
       if (!taken) releaser.release([{ agent, connection: id, epoch }]);
     },
     superseded: (id, epoch, agent) => {

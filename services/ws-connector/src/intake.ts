@@ -3,6 +3,7 @@ import { CONNECTION_LIMITS, HTTP_LIMITS } from "@agent-relay/shared/contract/lim
 import { decode } from "@agent-relay/shared/intake/decode.ts";
 import { isRefusal, type Refusal, refuse } from "@agent-relay/shared/intake/refusal.ts";
 import { inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
+import type { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
 import type { Acceptance, AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
 import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
@@ -24,6 +25,8 @@ export interface IntakeDependencies {
   readonly keys: KeyStore;
   readonly acceptor: Acceptor;
   readonly registrar: Registrar;
+  /** Error frames sent, by code. */
+  readonly refusals: Tally;
 }
 
 /**
@@ -35,17 +38,19 @@ export class Intake {
   readonly #keys: KeyStore;
   readonly #acceptor: Acceptor;
   readonly #registrar: Registrar;
+  readonly #refusals: Tally;
   readonly #lane: Lane;
   #accepting = 0;
   #paused = false;
   /** The decision at the head of the lane; its outcome is undefined until the session's partition has answered. */
   #decision: Decision | undefined;
 
-  constructor(connection: Connection, { keys, acceptor, registrar }: IntakeDependencies) {
+  constructor(connection: Connection, { keys, acceptor, registrar, refusals }: IntakeDependencies) {
     this.#connection = connection;
     this.#keys = keys;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
+    this.#refusals = refusals;
     this.#lane = new Lane((result) => this.#take(result));
   }
 
@@ -155,7 +160,7 @@ export class Intake {
     } else if (acceptance.outcome === "unavailable") {
       this.#connection.noteValid();
       const retryAfterMs = HTTP_LIMITS.unavailableRetryAfterMs;
-      this.#connection.send(errorFrame("unavailable", { envelopeId: envelope.id, retryAfterMs }));
+      this.#sendError("unavailable", { envelopeId: envelope.id, retryAfterMs });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
       this.#refuse(acceptance.outcome, { envelopeId: envelope.id });
     }
@@ -163,7 +168,7 @@ export class Intake {
 
   #refuse(code: ErrorCode, details: ErrorDetails): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    this.#connection.send(errorFrame(code, { ...details, ...serverTime }));
+    this.#sendError(code, { ...details, ...serverTime });
     this.#connection.noteRefusal();
   }
 
@@ -171,7 +176,12 @@ export class Intake {
   #limit(text: string, retryAfterMs: number): void {
     const decoded = decode(text);
     const { envelopeId } = isRefusal(decoded) ? {} : refuse("rate_limited", decoded.value);
-    this.#connection.send(errorFrame("rate_limited", { envelopeId, retryAfterMs }));
+    this.#sendError("rate_limited", { envelopeId, retryAfterMs });
+  }
+
+  #sendError(code: ErrorCode, details: ErrorDetails): void {
+    this.#refusals.add(code);
+    this.#connection.send(errorFrame(code, details));
   }
 
   #regulate(): void {

@@ -6,7 +6,7 @@ import { readWsConnectorSettings } from "./settings.ts";
 
 await runService(process, (env) => {
   const settings = readWsConnectorSettings(env);
-  const { host, port } = settings;
+  const { host, port, metricsPort } = settings;
   const logger = createLogger({ service: "ws-connector", level: settings.logLevel });
-  return { service: overHttp(createWsConnector(settings, { logger }), { host, port, logger }), logger };
+  return { service: overHttp(createWsConnector(settings, { logger }), { host, port, metricsPort, logger }), logger };
 });

@@ -20,10 +20,15 @@ export class Outbox {
     this.#overflow = options.overflow;
   }
 
+  /** Bytes that wait to be sent. */
+  get bytes(): number {
+    return this.#socket.bufferedAmount;
+  }
+
   /** Sends one text frame; false when the socket is closing or its client too slow. */
   send(text: string): boolean {
     if (this.#socket.readyState !== this.#socket.OPEN) return false;
-    if (this.#socket.bufferedAmount > this.#maxBytes) {
+    if (this.bytes > this.#maxBytes) {
       this.#overflow();
       return false;
     }

@@ -22,8 +22,9 @@ export class Ownership {
     this.#connection = connection;
   }
 
+  /** True when the connection has no agent and is about to get none. */
   get isEmpty(): boolean {
-    return this.#owned.size === 0;
+    return this.#owned.size === 0 && this.#underWay.size === 0;
   }
 
   owns(agent: string): boolean {
@@ -79,6 +80,11 @@ export class Ownership {
   /** A register or heartbeat had no answer: nobody knows whether it made this connection the owner. */
   doubt(agent: string, keyId: string): void {
     this.#doubted.set(agent, keyId);
+  }
+
+  /** True while a register of the agent that had no answer may have made this connection the owner. */
+  isDoubted(agent: string): boolean {
+    return this.#doubted.has(agent);
   }
 
   /** The routes that lead, or may lead, to this connection, of the agents that `isMeant` picks. */

@@ -20,7 +20,8 @@ const MAX_MISSED_LOOPBACKS = 2;
  * while its socket looks alive.
  */
 export class PodChannel implements Service {
-  readonly #subscriber: RedisLink;
+  /** The link that the channel is subscribed on. */
+  readonly subscriber: RedisLink;
   readonly #publisher: RedisLink;
   readonly #channels: string[];
   #events: PodChannelEvents | undefined;
@@ -34,12 +35,12 @@ export class PodChannel implements Service {
   constructor(options: { url: string; publisher: RedisLink; pod: string; partitions: number; logger: Logger }) {
     this.#publisher = options.publisher;
     this.#channels = Array.from({ length: options.partitions }, (_, p) => partitionKeys.podChannel(p, options.pod));
-    this.#subscriber = new RedisLink({ url: options.url, name: "ws-connector-channel", logger: options.logger });
-    this.#subscriber.onReady(() => this.#subscribe());
-    this.#subscriber.client.on("close", () => {
+    this.subscriber = new RedisLink({ url: options.url, name: "ws-connector-channel", logger: options.logger });
+    this.subscriber.onReady(() => this.#subscribe());
+    this.subscriber.client.on("close", () => {
       this.#ready = false;
     });
-    this.#subscriber.client.on("smessage", (_channel: string, message: string) => this.#receive(message));
+    this.subscriber.client.on("smessage", (_channel: string, message: string) => this.#receive(message));
   }
 
   get ready(): boolean {
@@ -56,7 +57,7 @@ export class PodChannel implements Service {
       this.#firstLoopback = resolve;
       setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
     });
-    await this.#subscriber.start();
+    await this.subscriber.start();
     this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
     await looped;
   }
@@ -77,23 +78,23 @@ export class PodChannel implements Service {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#ready = false;
-    await this.#subscriber.stop();
+    await this.subscriber.stop();
   }
 
   /** `ready` of the client comes before the subscription is acknowledged: only the loop-back makes the channel ready. */
   async #subscribe(): Promise<void> {
-    for (const channel of this.#channels) await this.#subscriber.client.ssubscribe(channel);
+    for (const channel of this.#channels) await this.subscriber.client.ssubscribe(channel);
     this.#missed = 0;
     await this.#sendLoopback();
   }
 
   async #watch(): Promise<void> {
-    if (!this.#subscriber.up || !this.#publisher.up) return;
+    if (!this.subscriber.up || !this.#publisher.up) return;
     this.#missed += 1;
     if (this.#missed > MAX_MISSED_LOOPBACKS) {
       this.#ready = false;
       this.#missed = 0;
-      this.#subscriber.reconnect();
+      this.subscriber.reconnect();
       return;
     }
     await this.#sendLoopback();

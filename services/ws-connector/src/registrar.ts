@@ -8,6 +8,8 @@ import type { Connection } from "./connection.ts";
 import { pendingSessionsNotice, presenceAck, supersededNotice } from "./frames.ts";
 import type { PodChannel } from "./pod-channel.ts";
 
+const UNANSWERED: Acceptance = { outcome: "unavailable" };
+
 /**
  * Who owns which agent, as this pod knows it: takes up what acceptance says of registers and heartbeats, and gives up
  * what another connection took, a key no longer allows, or a close leaves behind. Source: protocol, sections 4 and 6.
@@ -35,19 +37,19 @@ export class Registrar {
   settle(
     connection: Connection,
     verified: VerifiedEnvelope,
-    acceptance: Acceptance,
+    answer: Acceptance,
     refuse: (acceptance: Acceptance) => void,
   ): void {
     const { envelope, keyId } = verified;
-    const isNews = !connection.agents.owns(envelope.from);
+    // No ack before deliveries to this connection flow: nobody is promised what no one listens for.
+    const acceptance = this.#channel.ready || !isPresence(answer) ? answer : UNANSWERED;
+    const isNews = acceptance.outcome === "accepted" || connection.agents.isDoubted(envelope.from);
     const takeover = this.#takeUp(connection, verified, acceptance);
     if (connection.isClosing) {
       this.releaseAll(connection);
       return;
     }
     if (!isPresence(acceptance)) refuse(acceptance);
-    // No ack before deliveries to this connection flow: nobody is promised what no one listens for.
-    else if (!this.#channel.ready) refuse({ outcome: "unavailable" });
     else this.#acknowledge(connection, envelope, isNews ? acceptance : { ...acceptance, waiting: [] });
     if (takeover !== null) this.#giveUp(connection, envelope.from, takeover);
     if (!this.#keys.ring.mayAct(keyId, envelope.from, Date.now())) this.audit(connection);

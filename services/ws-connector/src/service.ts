@@ -16,6 +16,7 @@ import { Connection } from "./connection.ts";
 import { deliverTo } from "./deliveries.ts";
 import { drain } from "./drain.ts";
 import { Intake } from "./intake.ts";
+import { createPodMetrics } from "./metrics.ts";
 import { PodChannel } from "./pod-channel.ts";
 import { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
@@ -41,17 +42,31 @@ export function createWsConnector(
   let takesConnections = false;
   let stopped: Promise<void> | undefined;
 
-  deliverTo(connections, { channel, releaser, registrar });
+  const probes = createProbes({
+    window,
+    board,
+    pod: { connectionCount: () => connections.size, isReady: () => takesConnections && channel.ready },
+    logger,
+    trustedProxyHops: settings.trustedProxyHops,
+  });
+  const metrics = createPodMetrics({ connections, link, channel, acceptor, probes });
+  const { refusals, delivered } = metrics;
+
+  deliverTo(connections, { channel, releaser, registrar, delivered });
 
   function opened(socket: WebSocket, stream: Duplex): void {
     const { envelopesPerSecond, outboxBytes } = settings;
     const connection = new Connection({ id: randomId("con"), socket, stream, envelopesPerSecond, outboxBytes });
-    const intake = new Intake(connection, { keys, acceptor, registrar });
+    const intake = new Intake(connection, { keys, acceptor, registrar, refusals });
     connections.set(connection.id, connection);
+    metrics.opened();
     connection.open({
       text: (text) => intake.receive(text),
       closing: () => registrar.releaseAll(connection),
-      closed: () => connections.delete(connection.id),
+      closed: (code) => {
+        connections.delete(connection.id);
+        metrics.closed(code);
+      },
     });
   }
 
@@ -105,18 +120,14 @@ export function createWsConnector(
   }
 
   return {
-    handler: createProbes({
-      window,
-      board,
-      pod: { connectionCount: () => connections.size, isReady: () => takesConnections && channel.ready },
-      logger,
-      trustedProxyHops: settings.trustedProxyHops,
-    }),
+    handler: probes.callback(),
+    metrics: metrics.registry,
     upgrade: createUpgrade({
       alternatePath: settings.alternateWsPath,
       allowedOrigins: settings.allowedOrigins,
       hasRoom: () => takesConnections && connections.size < settings.maxConnections,
       opened,
+      refused: metrics.upgradeRefused,
       logger,
     }),
     start,

@@ -18,7 +18,8 @@ export class TokenBucket {
     if (this.#perSecond === 0) return 0;
     this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#filledAt) / 1000) * this.#perSecond);
     this.#filledAt = now;
-    if (this.#tokens < 1) return Math.ceil(((1 - this.#tokens) / this.#perSecond) * 1000);
+    // A thousandth of a token is what floating point may cost one who waited to the millisecond.
+    if (this.#tokens < 0.999) return Math.ceil(((1 - this.#tokens) / this.#perSecond) * 1000);
     this.#tokens -= 1;
     return 0;
   }

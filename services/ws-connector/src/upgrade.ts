@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { RelayError } from "@agent-relay/shared/contract/errors.ts";
+import { type ErrorCode, RelayError } from "@agent-relay/shared/contract/errors.ts";
 import { ENVELOPE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
 import { WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
 import { rawProblem } from "@agent-relay/shared/http/problem.ts";
@@ -29,12 +29,18 @@ export interface UpgradeOptions {
   /** True when another connection fits, and the pod takes any. */
   readonly hasRoom: () => boolean;
   readonly opened: (socket: WebSocket, stream: Duplex) => void;
+  readonly refused: (code: ErrorCode) => void;
   readonly logger: Logger;
 }
 
 /** Takes HTTP upgrades: path, origin and capacity are checked before the handshake. */
 export function createUpgrade(options: UpgradeOptions): (req: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const server = new WebSocketServer(SERVER_OPTIONS);
+  const refuse = (socket: Duplex, error: RelayError) => {
+    options.refused(error.code);
+    socket.on("error", () => {});
+    socket.end(rawProblem(error), () => socket.destroy());
+  };
   server.on("wsClientError", (_error, socket) => refuse(socket, new RelayError("invalid_request")));
   return (req, socket, head) => {
     const refusal = refusalOf(req, options);
@@ -51,9 +57,4 @@ function refusalOf(req: IncomingMessage, options: UpgradeOptions): RelayError | 
   if (!isAllowed) return new RelayError("origin_not_allowed");
   if (!options.hasRoom()) return new RelayError("over_capacity", { retryAfterMs: CAPACITY_RETRY_AFTER_MS });
   return null;
-}
-
-function refuse(socket: Duplex, error: RelayError): void {
-  socket.on("error", () => {});
-  socket.end(rawProblem(error), () => socket.destroy());
 }

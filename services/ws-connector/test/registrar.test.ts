@@ -1,167 +1,68 @@
-import type { VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
-import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import type { Acceptance } from "@agent-relay/shared/window/acceptance.ts";
-import type { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
-import { describe, expect, test } from "@jest/globals";
-import type { Connection } from "../src/connection.ts";
-import { Ownership } from "../src/ownership.ts";
-import type { PodChannel } from "../src/pod-channel.ts";
-import { Registrar } from "../src/registrar.ts";
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import { AGENT, online, RegistrarBench } from "./registrar-bench.ts";
 
-/**
- * Registers, heartbeats and takeovers of one agent in every order in which they can happen. Redis answers in the order
- * it was asked, and publishes in the order of the takeovers; which of the two arrives first is open.
- */
+const WAITING = [
+  { sessionId: `ses_00${"0".repeat(24)}`, requester: "agent://bob", createdAt: 1, expiresAt: 60_001 },
+] as const;
+const UNAVAILABLE = { outcome: "unavailable" } as const;
+let bench: RegistrarBench;
 
-const AGENT = "agent://alice";
-const STEPS = ["send", "carry out", "take over", "answer", "notice"] as const;
-type Step = (typeof STEPS)[number];
-type Kind = "register" | "heartbeat";
+beforeEach(() => {
+  bench = new RegistrarBench();
+});
 
-/** What Redis does, and what is on its way from there. */
-class RedisModel {
-  epoch = 0;
-  owner: "this" | "other" | null = null;
-  readonly answers: Acceptance[] = [];
-  readonly notices: number[] = [];
-
-  carryOut(kind: Kind): void {
-    const isRefused = kind === "heartbeat" && this.owner === "other";
-    if (!isRefused && this.owner !== "this") this.#give("this");
-    this.answers.push(
-      isRefused
-        ? { outcome: "not_registered", epoch: this.epoch }
-        : { outcome: "accepted", about: "presence", status: "online", lastSeen: 1, epoch: this.epoch, waiting: [] },
-    );
-  }
-
-  takeOver(): void {
-    const former = this.owner;
-    this.#give("other");
-    if (former === "this") this.notices.push(this.epoch);
-  }
-
-  #give(owner: "this" | "other"): void {
-    this.owner = owner;
-    this.epoch += 1;
-  }
+/** What was said, in short, to one answered register. */
+function register(acceptance: Parameters<RegistrarBench["settle"]>[0]): string[] {
+  const before = bench.said.length;
+  bench.begin();
+  bench.settle(acceptance);
+  return bench.said.slice(before).map(({ refused, notice, frame }) => refused ?? notice ?? frame);
 }
 
-/** The connection and its registrar, as far as this agent is concerned. */
-class Relay {
-  readonly agents = new Ownership("con_1");
-  readonly frames: { frame: string }[] = [];
-  closedWith: number | undefined;
-  readonly #registrar: Registrar;
-  readonly #connection: Connection;
-
-  constructor() {
-    const keys = { ring: { mayAct: () => true } } as unknown as KeyStore;
-    const channel = { ready: true } as PodChannel;
-    this.#registrar = new Registrar({ keys, channel, releaser: { release: () => {} } as unknown as RouteReleaser });
-    this.#connection = {
-      agents: this.agents,
-      isClosing: false,
-      noteValid: () => {},
-      send: (text: string) => this.frames.push(JSON.parse(text)),
-      close: ({ code }: { code: number }) => {
-        this.closedWith = code;
-      },
-    } as unknown as Connection;
-  }
-
-  settle(acceptance: Acceptance): void {
-    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, keyId: "k" };
-    this.#registrar.settle(this.#connection, verified as unknown as VerifiedEnvelope, acceptance, () => {});
-  }
-
-  supersede(epoch: number): void {
-    this.#registrar.supersede(this.#connection, AGENT, epoch);
-  }
-}
-
-/** One run of steps over fresh models. */
-function run(kinds: readonly Kind[], takeovers: number, steps: readonly Step[], carriesAnother: boolean) {
-  const redis = new RedisModel();
-  const relay = new Relay();
-  if (carriesAnother) relay.agents.end("agent://other", 1, "k");
-  const toSend = [...kinds];
-  const toCarryOut: Kind[] = [];
-  let toTakeOver = takeovers;
-  let owned = false;
-
-  const doers: Record<Step, () => void> = {
-    send: () => {
-      relay.agents.begin(AGENT);
-      toCarryOut.push(toSend.shift() as Kind);
-    },
-    "carry out": () => redis.carryOut(toCarryOut.shift() as Kind),
-    "take over": () => {
-      redis.takeOver();
-      toTakeOver -= 1;
-    },
-    answer: () => relay.settle(redis.answers.shift() as Acceptance),
-    notice: () => relay.supersede(redis.notices.shift() as number),
-  };
-  for (const step of steps) {
-    const before = relay.frames.length;
-    doers[step]();
-    const said = relay.frames.slice(before).filter(({ frame }) => frame === "notice");
-    const isLost = owned && !relay.agents.owns(AGENT);
-    // No loss without its notice, and no notice of what is not lost.
-    if (isLost) expect(said).toHaveLength(1);
-    if (said.length > 0) expect([relay.agents.owns(AGENT), redis.owner]).toEqual([false, "other"]);
-    owned = relay.agents.owns(AGENT);
-  }
-  const open: Record<Step, number> = {
-    send: toSend.length,
-    "carry out": toCarryOut.length,
-    "take over": toTakeOver,
-    answer: redis.answers.length,
-    notice: redis.notices.length,
-  };
-  return { redis, relay, next: STEPS.filter((step) => open[step] > 0) };
-}
-
-/** Every complete run; `check` gets what it came to. Returns how many there were. */
-function everyRun(
-  kinds: readonly Kind[],
-  carriesAnother: boolean,
-  check: (end: ReturnType<typeof run>) => void,
-): number {
-  const TAKEOVERS = 2;
-  const from = (steps: readonly Step[]): number => {
-    const end = run(kinds, TAKEOVERS, steps, carriesAnother);
-    if (end.relay.closedWith === undefined && end.next.length > 0) {
-      return end.next.reduce((total, step) => total + from([...steps, step]), 0);
-    }
-    check(end);
-    return 1;
-  };
-  return from([]);
-}
-
-const KINDS: readonly (readonly [Kind, Kind])[] = [
-  ["register", "register"],
-  ["register", "heartbeat"],
-  ["heartbeat", "register"],
-  ["heartbeat", "heartbeat"],
-];
-
-describe.each(KINDS)("a %s and a %s, while others take the agent over twice, in every order", (...kinds) => {
-  test("leave the connection with the agent exactly when Redis says so", () => {
-    const runs = everyRun(kinds, true, ({ redis, relay }) => {
-      expect(relay.agents.owns(AGENT)).toBe(redis.owner === "this");
-      expect(relay.closedWith).toBeUndefined();
-    });
-    expect(runs).toBeGreaterThan(300);
+describe("the notice of pending sessions", () => {
+  test("follows the ack of a register that takes the agent", () => {
+    expect(register(online(1, { waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
   });
 
-  test("close a connection with 4409 exactly when it had the agent, lost it, and carries no other", () => {
-    everyRun(kinds, false, ({ redis, relay }) => {
-      const hadIt = relay.frames.some(({ frame }) => frame === "ack");
-      if (relay.closedWith !== undefined) expect([relay.closedWith, redis.owner]).toEqual([4409, "other"]);
-      else expect([relay.agents.owns(AGENT), redis.owner === "this"]).toEqual([hadIt, hadIt]);
-    });
+  test("does not come again when that envelope comes again", () => {
+    register(online(1, { waiting: WAITING }));
+    expect(register(online(1, { outcome: "duplicate", waiting: WAITING }))).toEqual(["ack"]);
   });
+
+  test("comes again when the agent was taken over meanwhile and is taken back, though nobody said so yet", () => {
+    register(online(1, { waiting: WAITING }));
+    expect(register(online(3, { waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
+    bench.supersede(2);
+    expect(bench.agents.owns(AGENT)).toBe(true);
+  });
+
+  test("comes with the repeat of a register that had no answer", () => {
+    expect(register(UNAVAILABLE)).toEqual(["unavailable"]);
+    expect(register(online(1, { outcome: "duplicate", waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
+  });
+
+  test("comes with the repeat of a register that was answered while no delivery reached the pod", () => {
+    bench.channel.ready = false;
+    expect(register(online(1, { waiting: WAITING }))).toEqual(["unavailable"]);
+    bench.channel.ready = true;
+    expect(register(online(1, { outcome: "duplicate", waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
+  });
+});
+
+test("The repeat of somebody else's register does not make this connection the owner", () => {
+  expect(register(online(null, { outcome: "duplicate" }))).toEqual(["ack"]);
+  expect(bench.agents.owns(AGENT)).toBe(false);
+});
+
+test("A heartbeat that Redis refuses takes the agent from a connection that had not heard of the takeover", () => {
+  register(online(1));
+  expect(register({ outcome: "not_registered", epoch: 2 })).toEqual(["not_registered", "superseded"]);
+  expect(bench.closedWith).toBe(4409);
+  bench.supersede(2);
+  expect(bench.said.filter(({ notice }) => notice === "superseded")).toHaveLength(1);
+});
+
+test("An agent whose register had no answer has a route that its connection releases at its end", () => {
+  register(UNAVAILABLE);
+  expect(bench.agents.dropUnless(() => false)).toEqual([{ agent: AGENT, connection: "con_1", epoch: null }]);
 });

@@ -10,6 +10,7 @@ export const AgentId = z
   .string()
   .regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'")
   .meta({
+    id: "AgentId",
     description: "Agent id: agent://<name>, ASCII lower case.",
     examples: ["agent://alice"],
   });

@@ -48,8 +48,14 @@ export type UnsignedEnvelope = Omit<Envelope, "sig">;
 const text = (max: number) => z.string().min(1).max(max);
 
 /** Envelope id: chosen by the signer, unique per signer. */
-export const EnvelopeId = z.string().regex(ENVELOPE_ID_PATTERN);
-export const SessionId = z.string().regex(SESSION_ID_PATTERN);
+export const EnvelopeId = z
+  .string()
+  .regex(ENVELOPE_ID_PATTERN)
+  .meta({ id: "EnvelopeId", examples: ["env_00000000000000000000000000"] });
+export const SessionId = z
+  .string()
+  .regex(SESSION_ID_PATTERN)
+  .meta({ id: "SessionId", examples: ["ses_00000000000000000000000000"] });
 export const TtlMinutes = z.int().min(SESSION_LIMITS.ttlMinutesMin).max(SESSION_LIMITS.ttlMinutesMax);
 
 export const RegisterPayload = z.looseObject({

@@ -1,5 +1,3 @@
-import { SURFACES } from "./surfaces.ts";
-
 /**
  * The closed sets that feedback labels are normalised to; whatever else is sent counts as `other`, so that memory stays
  * bounded and no text of a sender is kept. Source: the contract, "FeedbackRequest"; pitfalls, "Feedback as a weapon".
@@ -15,48 +13,48 @@ export const BLOCKER_CATEGORIES = [
   "session_request_failed",
   "next_step_unclear",
 ] as const;
+export type BlockerCategory = (typeof BLOCKER_CATEGORIES)[number];
 
-export const CATEGORIES = [
+/** Categories that ask somebody to act. */
+export const ACTIONABLE_CATEGORIES = [
   ...BLOCKER_CATEGORIES,
   "session_request_auth_needed",
   "docs",
   "spam_offer_or_abuse",
   "durable_store_missing_or_not_written_yet",
-  "smoke_check",
-  "deploy_check",
 ] as const;
+export type ActionableCategory = (typeof ACTIONABLE_CATEGORIES)[number];
 
-/** Names that feedback may give a surface besides the catalogue's operation ids and paths. */
-const SURFACE_NAMES = ["websocket", "gateway", "connector", "docs", "home"] as const;
+/** Feedback that a check sends to see whether feedback works. */
+export const CHECK_CATEGORIES = ["smoke_check", "deploy_check"] as const;
 
-const SURFACE_LABELS: ReadonlyMap<string, string> = new Map([
-  ...SURFACE_NAMES.map((name) => [name, name] as const),
-  ...Object.entries(SURFACES).flatMap(([id, { path, aliases }]) =>
-    [id, path, ...aliases].map((name) => [normalise(name), id] as const),
-  ),
-]);
+export const CATEGORIES = [...ACTIONABLE_CATEGORIES, ...CHECK_CATEGORIES] as const;
+
+/** Usual spellings of the checks: `smoke-test`, `post deploy smoke`, `deployment_verification`. */
+const CHECK_SPELLINGS = [
+  [/^(?:post_?deploy_)?smoke(?:_?(?:check|test|probe|run))?s?$/, "smoke_check"],
+  [/^(?:post_?)?deploy(?:ment)?(?:_?(?:check|test|probe|verification))?s?$/, "deploy_check"],
+] as const;
 
 export function sentimentOf(text: string | undefined): string {
   return closed(text, SENTIMENTS);
 }
 
 export function categoryOf(text: string | undefined): string {
-  return closed(text, CATEGORIES);
-}
-
-export function surfaceLabelOf(text: string | undefined): string {
-  return SURFACE_LABELS.get(normalise(text ?? "")) ?? OTHER;
-}
-
-function closed(text: string | undefined, labels: readonly string[]): string {
   const label = normalise(text ?? "");
-  return labels.includes(label) ? label : OTHER;
+  return CHECK_SPELLINGS.find(([spelling]) => spelling.test(label))?.[1] ?? closed(label, CATEGORIES);
 }
 
-function normalise(text: string): string {
+/** One spelling of a label: lower case, words joined by `_`. */
+export function normalise(text: string): string {
   return text
     .slice(0, 100)
     .trim()
     .toLowerCase()
     .replace(/[\s-]+/g, "_");
+}
+
+function closed(text: string | undefined, labels: readonly string[]): string {
+  const label = normalise(text ?? "");
+  return labels.includes(label) ? label : OTHER;
 }

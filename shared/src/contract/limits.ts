@@ -76,6 +76,14 @@ export const HTTP_LIMITS = {
   unavailableRetryAfterMs: 1000,
 } as const;
 
+/** What the window remembers of its course. */
+export const WINDOW_LIMITS = {
+  /** Minutes for which accepted envelopes are counted one by one. */
+  minutes: 60,
+  journeys: 200,
+  actionsPerJourney: 50,
+} as const;
+
 /** Gateway keys in the signing manifest. */
 export const GATEWAY_KEY_LIMITS = {
   listedForMs: 15 * MINUTE_MS,

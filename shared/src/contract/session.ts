@@ -10,18 +10,20 @@ export const SESSION_STATUSES = [PENDING, "approved", "rejected", "expired"] as 
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
 /** Body of GET /sessions/{session_id}. Source: protocol, section 8. */
-export const SessionRecord = z.strictObject({
-  ok: z.literal(true),
-  session_id: SessionId,
-  status: z.enum(SESSION_STATUSES),
-  requester: AgentId,
-  target: AgentId,
-  created_at_iso: z.iso.datetime(),
-  expires_at_iso: z.iso.datetime(),
-  decided_at_iso: z.iso.datetime().nullable(),
-  target_delivery: TargetDelivery,
-  proof_boundary: z.string(),
-});
+export const SessionRecord = z
+  .strictObject({
+    ok: z.literal(true),
+    session_id: SessionId,
+    status: z.enum(SESSION_STATUSES),
+    requester: AgentId,
+    target: AgentId,
+    created_at_iso: z.iso.datetime(),
+    expires_at_iso: z.iso.datetime(),
+    decided_at_iso: z.iso.datetime().nullable(),
+    target_delivery: TargetDelivery,
+    proof_boundary: z.string(),
+  })
+  .meta({ id: "SessionRecord" });
 
 /** One session of the notice `pending_sessions`: ids and times, never contents. */
 export const PendingSession = z.strictObject({

@@ -1,7 +1,7 @@
 import cors from "@koa/cors";
 import Koa from "koa";
 import helmet from "koa-helmet";
-import { RelayError } from "../contract/errors.ts";
+import { type ErrorCode, RelayError } from "../contract/errors.ts";
 import type { Logger } from "../logging.ts";
 import { problemOf, refusalOf } from "./problem.ts";
 
@@ -10,7 +10,8 @@ const EXPOSED_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After", "Idempo
 
 /**
  * A Koa app with what every service answers alike: problem documents, no-store, security headers, CORS for reads.
- * The service adds its surfaces with `app.use(mountSurfaces(…))`.
+ * The service adds its surfaces with `app.use(mountSurfaces(…))`. The app emits `answered` with the context and the error
+ * code, or null, of each answer.
  * @param options.trustedProxyHops how many X-Forwarded-For entries, from the right, are believed. Koa on its own would
  * take the leftmost one, which the client writes.
  */
@@ -25,6 +26,7 @@ export function createApp(options: { readonly logger: Logger; readonly trustedPr
 function answerRefusals(logger: Logger): Koa.Middleware {
   return async (ctx, next) => {
     ctx.set("Cache-Control", "no-store");
+    let code: ErrorCode | null = null;
     try {
       await next();
       if (ctx.status === 404 && ctx.body === undefined) throw new RelayError("not_found");
@@ -35,7 +37,9 @@ function answerRefusals(logger: Logger): Koa.Middleware {
       ctx.status = status;
       ctx.body = body;
       ctx.set(headers);
+      code = refusal.code;
     }
+    ctx.app.emit("answered", ctx, code);
   };
 }
 

@@ -2,7 +2,8 @@ import Router, { type RouterMiddleware } from "@koa/router";
 import type Koa from "koa";
 import type { z } from "zod";
 import { RelayError } from "../contract/errors.ts";
-import { type ServiceName, SURFACES, type Surface, type SurfaceId } from "../contract/surfaces.ts";
+import type { ServiceName, Surface } from "../contract/surface.ts";
+import { SURFACES, type SurfaceId } from "../contract/surfaces.ts";
 import { parseShape } from "./shape.ts";
 
 /** The surfaces that one service answers, the probes included. */
@@ -80,6 +81,7 @@ function answerSurface(id: SurfaceId, surface: Surface, handler: Handler<never>,
     Object.assign(ctx.state, { surfaceId: id, surface, query });
     ctx.status = surface.status;
     ctx.body = await handler(ctx as SurfaceContext<never>);
+    ctx.type = surface.media;
     onAnswer(id, surface, ctx);
   };
 }

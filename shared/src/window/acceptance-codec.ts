@@ -1,4 +1,4 @@
-import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS } from "../contract/limits.ts";
+import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "../contract/limits.ts";
 import type { DeliveryStatus, PresenceStatus } from "../contract/presence.ts";
 import { PENDING, type SessionStatus } from "../contract/session.ts";
 import type { Acceptance, PlacedItem, WaitingSession } from "./acceptance.ts";
@@ -37,6 +37,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     partitionKeys.counters(p),
     partitionKeys.proofs(p),
     partitionKeys.lastOnlineProof(p),
+    partitionKeys.minutes(p),
   ];
   const args: (string | number)[] = [
     context.windowId,
@@ -49,6 +50,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.retainedProofs,
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
+    WINDOW_LIMITS.minutes,
   ];
   const numbers = new Map<string, number>();
   const numberOf = (key: string): number => {
@@ -63,7 +65,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     const minute = Math.floor(envelope.ts / MINUTE_MS);
     const guard = numberOf(partitionKeys.seen(p, minute));
     const details = detailsOf(item, context, numberOf);
-    args.push(details.length + 5, handlingOf(kind), item.digest.guard, minute, guard, addresseeOf(item), ...details);
+    args.push(details.length + 5, handlingOf(kind), minute, guard, item.digest.guard, addresseeOf(item), ...details);
   }
   return { keys, args };
 }
@@ -90,15 +92,15 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   if (item.kind === "register" || item.kind === "heartbeat") {
     return [context.pod, item.connection, numberOf(partitionKeys.pending(p, agent))];
   }
-  const publication = [origin, text, ...claimOf(item, numberOf)];
-  if (item.kind !== "session_request") return [...publication, sessionId === "" ? NO_SESSION : sessionId];
+  const claim = claimOf(item, numberOf);
+  if (item.kind !== "session_request") return [origin, text, sessionId === "" ? NO_SESSION : sessionId, ...claim];
   const session = numberOf(partitionKeys.session(p, sessionId));
   const pending = numberOf(partitionKeys.pending(p, agent));
-  return [...publication, sessionId, session, pending, envelope.from, sessionTtlMs(envelope.payload)];
+  return [origin, text, sessionId, session, pending, envelope.from, sessionTtlMs(envelope.payload), ...claim];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
-  if (item.claim === undefined) return [0];
+  if (item.claim === undefined) return [];
   return [numberOf(windowKeys.idempotency(item.claim.digest)), item.claim.bodyDigest, item.envelope.id];
 }
 

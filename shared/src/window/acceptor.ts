@@ -9,6 +9,13 @@ import type { ProcessWindow } from "./process-window.ts";
 import type { RedisLink, Reply } from "./redis-link.ts";
 import { decideSession } from "./sessions.ts";
 
+/** Watches what acceptance does; must be quick, for it is told of every envelope. */
+export interface AcceptanceObserver {
+  /** Redis answered a call that carried so many envelopes. */
+  readonly called: (size: number) => void;
+  readonly settled: (item: AcceptanceItem, acceptance: Acceptance) => void;
+}
+
 /**
  * Acceptance: one Redis call a partition carries all that came in since the last one. One call at a time is under way
  * for each partition, so that the order of arrival is the order of delivery, a script flush included.
@@ -21,6 +28,7 @@ export class Acceptor {
   readonly #offlineAfterMs: number;
   readonly #logger: Logger;
   readonly #lanes: Lane[];
+  #observer: AcceptanceObserver | undefined;
 
   constructor(options: {
     readonly link: RedisLink;
@@ -41,6 +49,10 @@ export class Acceptor {
       waiting: [],
       running: false,
     }));
+  }
+
+  observe(observer: AcceptanceObserver): void {
+    this.#observer = observer;
   }
 
   /** Accepts one envelope; `item.done` gets the outcome within a second, whatever Redis does. */
@@ -103,6 +115,7 @@ export class Acceptor {
       for (const item of [...batch, ...lane.waiting.splice(0)]) this.#finish(item, { outcome: "unavailable" });
       return;
     }
+    this.#observer?.called(batch.length);
     batch.forEach((item, index) => {
       this.#finish(item, decodeResult(item, results[index] as Reply[], now));
     });
@@ -116,6 +129,7 @@ export class Acceptor {
   }
 
   #finish(item: PlacedItem, acceptance: Acceptance): void {
+    this.#observer?.settled(item, acceptance);
     try {
       item.done(acceptance);
     } catch (err) {

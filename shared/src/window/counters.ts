@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { REDIS_LIMITS } from "../contract/limits.ts";
+import { REDIS_LIMITS, WINDOW_LIMITS } from "../contract/limits.ts";
 import type { SurfaceId } from "../contract/surfaces.ts";
 import type { Service } from "../lifecycle.ts";
+import { GatheredJourneys } from "./journeys.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import type { RedisLink } from "./redis-link.ts";
@@ -48,10 +49,16 @@ export class Counters implements Service {
     increment(this.#gathered.traffic, name);
   }
 
-  /** Counts a view of a surface. @param visitor keyed hash, see visitors.ts. */
+  /** Counts a view of a surface, which is an action too. @param visitor as in `act`. */
   view(surface: SurfaceId, visitor: string): void {
     this.count("surface_views");
     increment(this.#gathered.surfaces, surface);
+    this.act(surface, visitor);
+  }
+
+  /** Notes what a visitor did in the visitor's journey. @param visitor keyed hash, see visitors.ts. */
+  act(surface: SurfaceId, visitor: string): void {
+    this.#gathered.journeys.add(visitor, surface, performance.now());
     if (this.#gathered.visitors.size < REDIS_LIMITS.flushVisitors) this.#gathered.visitors.add(visitor);
   }
 
@@ -78,11 +85,16 @@ export class Counters implements Service {
   /** Adopts the window when it is another one, which drops what was counted for this one. */
   async #write(flush: Flush): Promise<void> {
     const { number, windowId, gathered } = flush;
-    const reply = await this.#link.run(
-      "flush_counters",
-      [partitionKeys.window(0), windowKeys.flushes, windowKeys.traffic, windowKeys.surfaces, windowKeys.visitors],
-      [windowId, this.#process, number, gathered.traffic.size, gathered.surfaces.size, ...gathered.args()],
-    );
+    const keys = [
+      partitionKeys.window(0),
+      windowKeys.flushes,
+      windowKeys.traffic,
+      windowKeys.surfaces,
+      windowKeys.visitors,
+      windowKeys.journeys,
+      windowKeys.journeysSeen,
+    ];
+    const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
     if (reply === "window") await this.#window.adopt();
     else if (this.#unwritten === flush) this.#unwritten = undefined;
   }
@@ -99,13 +111,21 @@ class Gathered {
   readonly traffic = new Map<string, number>();
   readonly surfaces = new Map<string, number>();
   readonly visitors = new Set<string>();
+  readonly journeys = new GatheredJourneys();
 
   get isEmpty(): boolean {
-    return this.traffic.size === 0;
+    return this.traffic.size === 0 && this.journeys.size === 0;
   }
 
   args(): (string | number)[] {
-    return [...this.traffic, ...this.surfaces].flat().concat([...this.visitors]);
+    const { traffic, surfaces, visitors, journeys } = this;
+    const { journeys: mostJourneys, actionsPerJourney } = WINDOW_LIMITS;
+    return [
+      ...[traffic.size, surfaces.size, visitors.size, mostJourneys, actionsPerJourney],
+      ...[...traffic, ...surfaces].flat(),
+      ...visitors,
+      ...journeys.args(performance.now()),
+    ];
   }
 }
 

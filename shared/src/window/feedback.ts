@@ -1,4 +1,5 @@
-import { categoryOf, sentimentOf, surfaceLabelOf } from "../contract/feedback-labels.ts";
+import { categoryOf, sentimentOf } from "../contract/feedback-labels.ts";
+import { surfaceLabelOf } from "../contract/feedback-surfaces.ts";
 import type { FeedbackRequest } from "../contract/requests.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
 import type { ProcessWindow } from "./process-window.ts";

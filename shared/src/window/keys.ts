@@ -21,6 +21,7 @@ export const partitionKeys = {
   session: (p: number, sessionId: string) => inPartition(p, `session:${sessionId}`),
   pending: (p: number, agent: string) => inPartition(p, `pending:${agent}`),
   counters: (p: number) => inPartition(p, "counters"),
+  minutes: (p: number) => inPartition(p, "minutes"),
   proofs: (p: number) => inPartition(p, "proofs"),
   lastOnlineProof: (p: number) => inPartition(p, "last-online-proof"),
   /** A channel's name less the pod: the scripts append the pod that a route names. */
@@ -33,6 +34,8 @@ export const windowKeys = {
   traffic: inPartition(0, "traffic"),
   surfaces: inPartition(0, "surfaces"),
   visitors: inPartition(0, "visitors"),
+  journeys: inPartition(0, "journeys"),
+  journeysSeen: inPartition(0, "journeys-seen"),
   flushes: inPartition(0, "flushes"),
   feedback: inPartition(0, "feedback"),
   salt: inPartition(0, "salt"),

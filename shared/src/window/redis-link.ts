@@ -15,15 +15,17 @@ export type Reply = string | number | null | Reply[];
 export class RedisLink implements Service {
   readonly client: Redis;
   readonly #logger: Logger;
-  readonly #name: string;
+  /** What Redis and the log call this connection. */
+  readonly name: string;
   readonly #readyListeners: (() => Promise<void>)[] = [];
+  #called: ((tookMs: number, failed: boolean) => void) | undefined;
   #up = false;
   #timer: NodeJS.Timeout | undefined;
   #firstReady: (() => void) | undefined;
 
   constructor(options: { readonly url: string; readonly name: string; readonly logger: Logger }) {
     this.#logger = options.logger;
-    this.#name = options.name;
+    this.name = options.name;
     this.client = new Redis(clientOptions(options.url, options.name));
     this.client.on("error", () => {});
     this.client.on("close", () => this.#down());
@@ -38,6 +40,11 @@ export class RedisLink implements Service {
   /** Runs on each new connection before the link is up: subscribing, opening the window. A rejection reconnects. */
   onReady(listener: () => Promise<void>): void {
     this.#readyListeners.push(listener);
+  }
+
+  /** Tells of each call that was sent: how long it took, and whether it failed. */
+  onCall(listener: (tookMs: number, failed: boolean) => void): void {
+    this.#called = listener;
   }
 
   /** Resolves when the link is up, or after a connect timeout: a service starts without Redis and says so in /ready. */
@@ -63,22 +70,24 @@ export class RedisLink implements Service {
    * @throws RelayError `unavailable`: Redis did not answer in time; the outcome is unknown.
    */
   async run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[] = []): Promise<Reply> {
-    if (!this.#up) throw unavailable();
-    try {
-      return await this.#evaluate(script, keys, args);
-    } catch (err) {
-      this.#logger.warn({ err, script }, "redis did not carry out a script");
-      throw this.#failed(err);
-    }
+    return await this.#call("script", script, () => this.#evaluate(script, keys, args));
   }
 
   /** Sends any other command. @throws RelayError `unavailable`. */
   async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
+    return await this.#call("command", name, () => this.client.call(name, ...args) as Promise<Reply>);
+  }
+
+  async #call(kind: "script" | "command", name: string, send: () => Promise<Reply>): Promise<Reply> {
     if (!this.#up) throw unavailable();
+    const sentAt = performance.now();
     try {
-      return (await this.client.call(name, ...args)) as Reply;
+      const reply = await send();
+      this.#called?.(performance.now() - sentAt, false);
+      return reply;
     } catch (err) {
-      this.#logger.warn({ err, command: name }, "redis did not carry out a command");
+      this.#called?.(performance.now() - sentAt, true);
+      this.#logger.warn({ err, [kind]: name }, `redis did not carry out a ${kind}`);
       throw this.#failed(err);
     }
   }
@@ -104,10 +113,10 @@ export class RedisLink implements Service {
       await loadScripts(this.client);
       this.#up = true;
       for (const listener of this.#readyListeners) await listener();
-      this.#logger.info({ link: this.#name }, "redis is there");
+      this.#logger.info({ link: this.name }, "redis is there");
       this.#firstReady?.();
     } catch (err) {
-      this.#logger.warn({ err, link: this.#name }, "redis is there but not ready");
+      this.#logger.warn({ err, link: this.name }, "redis is there but not ready");
       this.reconnect();
     }
   }
@@ -128,7 +137,7 @@ export class RedisLink implements Service {
   }
 
   #down(): void {
-    if (this.#up) this.#logger.warn({ link: this.#name }, "redis is gone");
+    if (this.#up) this.#logger.warn({ link: this.name }, "redis is gone");
     this.#up = false;
   }
 }

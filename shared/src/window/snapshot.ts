@@ -1,6 +1,7 @@
-import { SESSION_LIMITS } from "../contract/limits.ts";
+import { SESSION_LIMITS, WINDOW_LIMITS } from "../contract/limits.ts";
 import type { DeliveryStatus } from "../contract/presence.ts";
 import type { ProofSource } from "../contract/session.ts";
+import { type Journey, journeyOf } from "./journeys.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
 import { type RedisLink, type Reply, unavailable } from "./redis-link.ts";
 
@@ -26,6 +27,8 @@ export interface WindowSnapshot {
   readonly deployId: string;
   /** Moved by acceptance; exact. */
   readonly counters: Counts;
+  /** Published envelopes of the last 60 minutes, by minute since the epoch; a minute without any is left out. */
+  readonly minutes: Counts;
   readonly traffic: Counts;
   readonly surfaces: Counts;
   readonly feedback: Counts;
@@ -34,6 +37,8 @@ export interface WindowSnapshot {
   /** Newest first, at most 25. */
   readonly proofs: readonly SessionProof[];
   readonly lastOnlineProof: SessionProof | null;
+  /** The visitors seen last, the latest first, at most 200. */
+  readonly journeys: readonly Journey[];
 }
 
 /**
@@ -52,10 +57,12 @@ export async function readSnapshot(link: RedisLink, partitions: number): Promise
     windowStartedAt: Number(startedAt),
     deployId,
     counters: sum(parts.map((part) => part.counters)),
+    minutes: lately(sum(parts.map((part) => part.minutes)), first.now),
     traffic: countsOf(first.rest[0]),
     surfaces: countsOf(first.rest[1]),
     feedback: countsOf(first.rest[2]),
     visitors: Number(first.rest[3]),
+    journeys: (first.rest[4] as string[]).map(journeyOf).sort((a, b) => b.lastSeen - a.lastSeen),
     proofs: newestFirst(parts.flatMap((part) => part.proofs)).slice(0, SESSION_LIMITS.retainedProofs),
     lastOnlineProof: newestFirst(online)[0] ?? null,
   };
@@ -65,22 +72,33 @@ interface Part {
   readonly now: number;
   readonly window: [id: string, startedAt: string, deployId: string];
   readonly counters: Counts;
+  readonly minutes: Counts;
   readonly proofs: SessionProof[];
   readonly lastOnlineProof: SessionProof | null;
   readonly rest: readonly Reply[];
 }
 
+const WHOLE_WINDOW_KEYS = [
+  windowKeys.traffic,
+  windowKeys.surfaces,
+  windowKeys.feedback,
+  windowKeys.visitors,
+  windowKeys.journeys,
+];
+
 async function readPartition(link: RedisLink, p: number): Promise<Part> {
   const keys = [
     partitionKeys.window(p),
     partitionKeys.counters(p),
+    partitionKeys.minutes(p),
     partitionKeys.proofs(p),
     partitionKeys.lastOnlineProof(p),
-    ...(p === 0 ? [windowKeys.traffic, windowKeys.surfaces, windowKeys.feedback, windowKeys.visitors] : []),
+    ...(p === 0 ? WHOLE_WINDOW_KEYS : []),
   ];
-  const [now, window, counters, proofs, last, ...rest] = (await link.run("snapshot", keys)) as [
+  const [now, window, counters, minutes, proofs, last, ...rest] = (await link.run("snapshot", keys)) as [
     string,
     Part["window"],
+    Reply,
     Reply,
     string[],
     string,
@@ -90,6 +108,7 @@ async function readPartition(link: RedisLink, p: number): Promise<Part> {
     now: Number(now),
     window,
     counters: countsOf(counters),
+    minutes: countsOf(minutes),
     proofs: proofs.map(proofOf),
     lastOnlineProof: last === "" ? null : proofOf(last),
     rest,
@@ -116,6 +135,12 @@ function sum(parts: readonly Counts[]): Counts {
   const total = new Map<string, number>();
   for (const part of parts) for (const [name, n] of part) total.set(name, (total.get(name) ?? 0) + n);
   return total;
+}
+
+/** Old minutes stay in a partition until it publishes again. */
+function lately(minutes: Counts, now: number): Counts {
+  const oldest = Math.floor(now / 60_000) - WINDOW_LIMITS.minutes;
+  return new Map([...minutes].filter(([minute]) => Number(minute) > oldest));
 }
 
 function newestFirst(proofs: readonly SessionProof[]): SessionProof[] {

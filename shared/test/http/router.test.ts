@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { FeedbackRequest } from "../../src/contract/requests.ts";
-import { SURFACES, type Surface } from "../../src/contract/surfaces.ts";
+import type { Surface } from "../../src/contract/surface.ts";
+import { SURFACES } from "../../src/contract/surfaces.ts";
 import { readBody } from "../../src/http/body.ts";
 import { healthHandler } from "../../src/http/health.ts";
 import {

@@ -5,10 +5,11 @@ import {
   categoryOf,
   SENTIMENTS,
   sentimentOf,
-  surfaceLabelOf,
 } from "../../src/contract/feedback-labels.ts";
+import { surfaceLabelOf } from "../../src/contract/feedback-surfaces.ts";
 import { GATEWAY_KEY_LIMITS } from "../../src/contract/limits.ts";
-import { SURFACES, type Surface, type SurfaceId } from "../../src/contract/surfaces.ts";
+import type { Surface } from "../../src/contract/surface.ts";
+import { SURFACES, type SurfaceId } from "../../src/contract/surfaces.ts";
 import { addFeedback } from "../../src/window/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../../src/window/gateway-keys.ts";
 import { partitionKeys, windowKeys } from "../../src/window/keys.ts";
@@ -63,6 +64,23 @@ describe("a feedback label", () => {
     expect(sentimentOf("HELPFUL")).toBe("helpful");
     expect(surfaceLabelOf("Web Socket")).toBe("other");
     expect(surfaceLabelOf(" WebSocket ")).toBe("websocket");
+  });
+
+  test.each([
+    [
+      "smoke_check",
+      ["smoke", "Smoke Test", "smoke-check", "smoketest", "smoke_tests", "post-deploy smoke", "smoke run"],
+    ],
+    [
+      "deploy_check",
+      ["deploy", "Deploy Test", "deployment-check", "deploycheck", "post_deploy", "postdeploy check", "deploy_probe"],
+    ],
+  ])("of a check is %s in every usual spelling", (category, spellings) => {
+    for (const spelling of spellings) expect([spelling, categoryOf(spelling)]).toEqual([spelling, category]);
+  });
+
+  test.each(["smoked", "deployed_docs_wrong", "no smoke", "deploy the docs"])("is no check for %j", (text) => {
+    expect(categoryOf(text)).toBe("other");
   });
 
   test("of a surface is the operation id, by id, or by path or alias that it has", () => {

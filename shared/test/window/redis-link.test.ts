@@ -82,6 +82,16 @@ describe("when Redis is killed", () => {
   });
 });
 
+test("what was on its way when a connection was given up is not sent again on the next one", async () => {
+  await bench.redis.pause();
+  const raised = Promise.allSettled([pod.link.command("INCR", "times")]);
+  pod.link.reconnect();
+  expect(await raised).toMatchObject([{ status: "rejected", reason: unavailable }]);
+  await bench.redis.resume();
+  await until("the link is up", () => pod.link.up);
+  expect(Number(await bench.client.get("times"))).toBeLessThanOrEqual(1);
+});
+
 describe("scripts that Redis forgot", () => {
   test("are sent again, and the order of deliveries is kept", async () => {
     const ear = await bench.ear("pod-a");

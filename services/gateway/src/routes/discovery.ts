@@ -1,41 +1,77 @@
-import { CANONICAL_SIGNING_ORDER } from "@agent-relay/shared/contract/envelope.ts";
-import { ANNOUNCED_LIMITS } from "@agent-relay/shared/contract/frames.ts";
-import { ENVELOPE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { SURFACES, WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
-import type { Handlers } from "@agent-relay/shared/http/router.ts";
-import { SIGNATURE_CHARACTERS } from "@agent-relay/shared/signing/algorithms.ts";
-import { testVectors } from "@agent-relay/shared/signing/test-vectors.ts";
+import { type ReadinessSources, readReadiness } from "@agent-relay/shared/http/readiness.ts";
+import type { Handlers, SurfaceContext } from "@agent-relay/shared/http/router.ts";
+import { agentReadableHealth } from "../discovery/agent-readable-health.ts";
+import { asyncApiDocument } from "../discovery/asyncapi.ts";
+import { instructions } from "../discovery/instructions.ts";
+import {
+  agentManifestExtras,
+  discoveryIndex,
+  relayManifest,
+  signingManifest,
+  simpleCapabilities,
+} from "../discovery/manifests.ts";
+import { openApiDocument } from "../discovery/openapi.ts";
+import { robotsText, securityText, sitemapXml } from "../discovery/texts.ts";
 import type { GatewayKey } from "../gateway-key.ts";
 import type { GatewaySettings } from "../settings.ts";
 
-interface Deps {
+interface Deps extends ReadinessSources {
   readonly gatewayKey: GatewayKey;
-  readonly settings: Pick<GatewaySettings, "baseUrl" | "wsUrl" | "alternateWsPath">;
+  readonly settings: GatewaySettings;
 }
 
-/** How envelopes are signed, and by which gateways. Source: protocol, section 4, "Signing manifest". */
-export function discoveryRoutes({ gatewayKey, settings }: Deps): Pick<Handlers<"gateway">, "signingManifest"> {
-  const { baseUrl, wsUrl, alternateWsPath } = settings;
-  const constant = {
-    canonical_signing_order: CANONICAL_SIGNING_ORDER,
-    canonicalization: "RFC 8785 for every value; members in canonical_signing_order; absent fields left out; no sig",
-    algorithms: (["ed25519", "hmac-sha256"] as const).map((alg) => ({
-      alg,
-      sig_characters: SIGNATURE_CHARACTERS[alg],
-    })),
-    encoding: "base64url",
-    max_clock_skew_ms: ENVELOPE_LIMITS.maxClockSkewMs,
-    websocket: { urls: [`${wsUrl}${WEBSOCKET_PATH}`, wsUrl + alternateWsPath], limits: ANNOUNCED_LIMITS },
-    test_vectors: testVectors(),
-    self_test: { method: "POST", url: baseUrl + SURFACES.selfTest.path },
-  } as const;
+type Routes = Pick<
+  Handlers<"gateway">,
+  | "signingManifest"
+  | "agentManifest"
+  | "relayManifest"
+  | "openapi"
+  | "asyncapi"
+  | "instructions"
+  | "discoveryIndex"
+  | "simpleCapabilities"
+  | "agentReadableHealth"
+  | "securityText"
+  | "robots"
+  | "sitemap"
+>;
+
+/** The documents. What does not change while the gateway runs is made once, here. */
+export function discoveryRoutes(deps: Deps): Routes {
+  const { gatewayKey, settings } = deps;
+  const signing = signingManifest(settings);
+  const agentExtras = agentManifestExtras(settings);
+  const relay = relayManifest(settings);
+  const openapi = openApiDocument(settings);
+  const asyncapi = asyncApiDocument(settings);
+  const index = discoveryIndex(settings);
+  const capabilities = simpleCapabilities(settings);
+  const text = instructions(settings);
+  const robots = robotsText(settings);
+  const sitemap = sitemapXml(settings);
   return {
-    async signingManifest() {
-      const listed = await gatewayKey.listed();
-      const gateway_keys = listed.map(
-        ({ keyId, publicKey }) => ({ key_id: keyId, alg: "ed25519", public_key: publicKey }) as const,
-      );
-      return { ok: true, service: "agent-relay", ...constant, gateway_keys };
-    },
+    signingManifest: async () => ({ ...signing, gateway_keys: await listedKeys(gatewayKey) }),
+    agentManifest: async () => ({ ...signing, gateway_keys: await listedKeys(gatewayKey), ...agentExtras }),
+    relayManifest: () => relay,
+    openapi: () => openapi,
+    asyncapi: () => asyncapi,
+    instructions: () => text,
+    discoveryIndex: () => index,
+    simpleCapabilities: () => capabilities,
+    agentReadableHealth: async () => agentReadableHealth(await readReadiness("gateway", deps), settings.baseUrl),
+    securityText: () => securityText(settings, Date.now()),
+    robots: (ctx) => cacheable(ctx, robots),
+    sitemap: (ctx) => cacheable(ctx, sitemap),
   };
+}
+
+async function listedKeys(gatewayKey: GatewayKey) {
+  const listed = await gatewayKey.listed();
+  return listed.map(({ keyId, publicKey }) => ({ key_id: keyId, alg: "ed25519" as const, public_key: publicKey }));
+}
+
+/** For crawlers; everything else is no-store. Source: protocol, section 9. */
+function cacheable(ctx: SurfaceContext, text: string): string {
+  ctx.set("Cache-Control", "public, max-age=3600");
+  return text;
 }

@@ -1,6 +1,6 @@
 import { CANONICAL_SIGNING_ORDER } from "@agent-relay/shared/contract/envelope.ts";
 import { RelayError } from "@agent-relay/shared/contract/errors.ts";
-import { PRIVACY } from "@agent-relay/shared/contract/reports.ts";
+import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
 import { readBodyText } from "@agent-relay/shared/http/body.ts";
 import type { Handlers, SurfaceContext } from "@agent-relay/shared/http/router.ts";
 import { isRefusal, type Refusal } from "@agent-relay/shared/intake/refusal.ts";

@@ -1,4 +1,4 @@
-import type { ProofBoundaries, SessionProofRecord } from "@agent-relay/shared/contract/reports.ts";
+import type { ProofBoundaries, SessionProofRecord } from "@agent-relay/shared/contract/reports/common.ts";
 import type { SessionProof, WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
 
 /** What every report about session proofs says of them. */

@@ -1,58 +1,62 @@
-import { PRIVACY, type TrafficDaily } from "@agent-relay/shared/contract/reports.ts";
+import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
+import { RETENTION_STATUS } from "@agent-relay/shared/contract/reports/session-proof-retention.ts";
+import type { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
+import { DURABLE_WINDOW } from "@agent-relay/shared/contract/reports/window.ts";
 import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import type { Counts, WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import type { Counts } from "@agent-relay/shared/window/snapshot.ts";
+import type { ReportSettings } from "../settings.ts";
+import type { ReportSource } from "../source.ts";
+import { nextFunnelAction } from "./activation-funnel.ts";
+import { currentWindow } from "./current-window.ts";
+import { funnelStages, largestDropoff } from "./funnel-stages.ts";
+import { quickScan } from "./negotiation.ts";
+import { proofFreshness, proofGate } from "./proof-freshness.ts";
+import { journeySummary } from "./session-journeys.ts";
 import { PROOF_BOUNDARIES, recentSessionProofs } from "./session-proofs.ts";
+import { monitorsOf, totalsOf } from "./totals.ts";
+import { count } from "./wording.ts";
 
-type Totals = TrafficDaily["totals"];
+const MINUTE_MS = 60_000;
 
-/**
- * Traffic of the process window. Pure.
- * @param freshnessMs how long a session proof stays fresh.
- */
-export function trafficDaily(snapshot: WindowSnapshot, freshnessMs: number): TrafficDaily {
-  const selfTestsPassed = snapshot.traffic.get("self_test_passed") ?? 0;
-  const totals = totalsOf(snapshot, selfTestsPassed);
+/** Traffic of the process window. Pure. */
+export function trafficDaily(source: ReportSource, settings: ReportSettings): TrafficDaily {
+  const totals = totalsOf(source);
+  const { total_events, unique_sessions } = totals;
+  const headline = `${count(total_events, "event")}, ${count(unique_sessions, "anonymous visitor")} in this window.`;
   return {
     ok: true,
     service: "agent-relay",
     endpoint: SURFACES.trafficDaily.path,
     scope: "process_window",
-    window_started_at: snapshot.windowStartedAt,
-    generated_at: snapshot.now,
+    window_started_at: source.windowStartedAt,
+    generated_at: source.now,
     caveat:
       "Counts of this process window, which a deploy or the loss of Redis begins anew; at most 500 ms behind. " +
       "total_events is the sum of surface_views, onboarding_checks, traffic.self_test.passed, websocket_accepted, " +
       "published_envelopes, simple_send_accepted, simple_session_request_accepted and feedback_total: one request can " +
       "be several events. unique_sessions is an estimate, about 1 % off.",
     totals,
-    top_surfaces: topSurfaces(snapshot.surfaces),
-    durable_window: { durable_session_proof_store_configured: false, window_started_at: null, retained_proofs: 0 },
-    recent_session_proofs: recentSessionProofs(snapshot, freshnessMs),
+    top_surfaces: topSurfaces(source.surfaces),
+    funnel: funnelSummary(source, settings),
+    session_journeys: {
+      ...journeySummary(source),
+      url: settings.baseUrl + SURFACES.sessionJourneys.path,
+    },
+    session_proof_retention: retentionSummary(source, settings),
+    current_window: { ...currentWindow(source), accepted_by_minute: acceptedByMinute(source.minutes) },
+    durable_window: DURABLE_WINDOW,
+    recent_session_proofs: recentSessionProofs(source, settings.proofFreshnessMs),
     proof_boundaries: PROOF_BOUNDARIES,
-    monitors: monitorsOf(totals, selfTestsPassed),
+    monitors: monitorsOf(source),
     privacy: PRIVACY,
+    operator_quick_scan: quickScan(source, settings, headline),
   };
 }
 
-function totalsOf({ counters, traffic, feedback, visitors }: WindowSnapshot, selfTestsPassed: number): Totals {
-  const accepted = (name: string) => counters.get(name) ?? 0;
-  const counts = {
-    surface_views: traffic.get("surface_views") ?? 0,
-    onboarding_checks: traffic.get("onboarding_checks") ?? 0,
-    websocket_accepted: accepted("websocket_accepted"),
-    published_envelopes: accepted("published_envelopes"),
-    simple_send_accepted: accepted("simple_send_accepted"),
-    simple_session_request_accepted: accepted("simple_session_request_accepted"),
-    feedback_total: feedback.get("total") ?? 0,
-  };
-  return {
-    // Every counter's events. The split by target's state below is of events that are in already.
-    total_events: Object.values(counts).reduce((sum, count) => sum + count, selfTestsPassed),
-    unique_sessions: visitors,
-    ...counts,
-    simple_session_request_accepted_to_online_target: accepted("simple_session_request_accepted_to_online_target"),
-    simple_session_request_accepted_to_offline_target: accepted("simple_session_request_accepted_to_offline_target"),
-  };
+function acceptedByMinute(minutes: Counts): TrafficDaily["current_window"]["accepted_by_minute"] {
+  return [...minutes]
+    .map(([minute, count]) => ({ minute_start: Number(minute) * MINUTE_MS, count }))
+    .sort((a, b) => a.minute_start - b.minute_start);
 }
 
 /** Operation ids of the catalogue, most viewed first; so there are never more of them than surfaces. */
@@ -63,18 +67,22 @@ function topSurfaces(surfaces: Counts): TrafficDaily["top_surfaces"] {
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
 }
 
-/** Source: the contract, "Events", which knows the last of the session counters by two names. */
-function monitorsOf(totals: Totals, selfTestsPassed: number): TrafficDaily["monitors"] {
-  const toOffline = totals.simple_session_request_accepted_to_offline_target;
+function funnelSummary(source: ReportSource, { baseUrl }: ReportSettings): TrafficDaily["funnel"] {
   return {
-    "traffic.simple_send.accepted": totals.simple_send_accepted,
-    "traffic.simple_session_request.accepted": totals.simple_session_request_accepted,
-    "traffic.simple_session_request.accepted_to_online_target": totals.simple_session_request_accepted_to_online_target,
-    "traffic.simple_session_request.accepted_to_offline_target": toOffline,
-    simple_session_request_accepted_to_offline_target: toOffline,
-    published_envelopes: totals.published_envelopes,
-    websocket_accepted: totals.websocket_accepted,
-    "traffic.self_test.passed": selfTestsPassed,
-    feedback_total: totals.feedback_total,
+    stages: funnelStages(source).map(({ stage, status, count }) => ({ stage, status, count })),
+    largest_current_dropoff: largestDropoff(source),
+    next_action: nextFunnelAction(source),
+    url: baseUrl + SURFACES.activationFunnel.path,
+  };
+}
+
+function retentionSummary(source: ReportSource, settings: ReportSettings): TrafficDaily["session_proof_retention"] {
+  const { baseUrl, proofFreshnessMs } = settings;
+  return {
+    status: RETENTION_STATUS,
+    retained_process_window_proofs: source.proofs.length,
+    retained_durable_proofs: 0,
+    ...proofGate(proofFreshness(source, proofFreshnessMs), proofFreshnessMs),
+    url: baseUrl + SURFACES.sessionProofRetention.path,
   };
 }

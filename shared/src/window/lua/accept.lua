@@ -3,16 +3,16 @@
 -- reached nobody means that the pod is gone and its targets are stale.
 --
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
---       9… those that the items name by their number (guard buckets, sessions, pending sets, idempotency claims).
+--       9 minutes, 10… those that the items name by their number (guard buckets, sessions, pending sets, claims).
 --       The channel of a pod, read from the route, is the one name not passed in.
 -- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
 --       (skew and the tolerance between pods), 7 most pending sessions a target, 8 proofs kept, 9 ms a session is kept
---       after its end, 10 ms an idempotency claim is kept; then the items, each
---         how many arguments follow, kind, digest, minute of ts, guard key, agent, and by kind
+--       after its end, 10 ms an idempotency claim is kept, 11 minutes kept; then the items, each
+--         how many arguments follow, kind, minute of ts, guard key, digest, agent, and by kind
 --         register, heartbeat:  pod, connection, pending key
---         message:              origin, text, claim, session id (of a decision, or -)
---         session_request:      origin, text, claim, session id, session key, pending key, requester, ttl ms
---       origin: websocket or gateway; claim: 0, or key, body digest and envelope id, where no two items have one key.
+--         message:              origin, text, session id (of a decision, or -), claim
+--         session_request:      origin, text, session id, session key, pending key, requester, ttl ms, claim
+--       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; no two items have one key.
 -- Returns {'window'} when the window is another one or none (nothing was done), or {'ok', now, result…}, each result
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
 --   {'not_registered', epoch}                                       the agent has another, live connection
@@ -23,11 +23,11 @@
 --   {'reused'}                                                      the claim belongs to another body
 --   status: online, stale, offline or not_seen; session status: pending, approved, rejected or expired.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local clock_key, counters_key, proofs_key, last_proof_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local clock_key, counters_key, proofs_key, last_proof_key, minutes_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local window_id, channel_prefix = ARGV[1], ARGV[2]
 local stale_after, offline_after, forget_after = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local guard_margin, max_pending, proofs_kept = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local session_kept, claim_kept = tonumber(ARGV[9]), tonumber(ARGV[10])
+local session_kept, claim_kept, minutes_kept = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 
 local call = redis.call
 if call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
@@ -45,18 +45,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = digits(now)
 
 local results = { 'ok', now_text }
-local counts, forget_at, targets = {}, {}, {}
-local posts, pods, settlements = {}, {}, {}
-local cursor = 11
-
-local function take()
-  cursor = cursor + 1
-  return ARGV[cursor - 1]
-end
-
-local function take_key()
-  return KEYS[tonumber(take())]
-end
+local counts, forget_at, targets, posts, pods = {}, {}, {}, {}, {}
+local cursor = 12
 
 local function count(name)
   counts[name] = (counts[name] or 0) + 1
@@ -66,16 +56,16 @@ local function answer(result)
   results[#results + 1] = result
 end
 
--- The target's status is known after the publish: it is then put second in the result, and `finish` gets it.
+-- The target's status is known after the publish: it is then put second in the result, and `finish` gets it. Both are
+-- kept under names in the result, of which the reply takes only what is numbered.
 local function settle(target, result, finish)
+  result.target, result.finish = target, finish
   answer(result)
-  settlements[#settlements + 1] = { target = target, result = result, finish = finish }
 end
 
 -- A value that only ever rises, near the time of day in µs, which no burst outruns: epochs stay in order over windows.
 local function tick()
-  local last = tonumber(call('GET', clock_key) or '0')
-  local value = digits(math.max(last + 1, time[1] * 1000000 + time[2]))
+  local value = digits(math.max((call('GET', clock_key) or 0) + 1, time[1] * 1000000 + time[2]))
   call('SET', clock_key, value)
   return value
 end
@@ -84,10 +74,6 @@ end
 local function guardable(minute, bucket)
   forget_at[bucket] = (minute + 1) * 60000 + guard_margin
   return now < forget_at[bucket] and minute * 60000 <= now + guard_margin
-end
-
-local function first_time(bucket, digest)
-  return call('SADD', bucket, digest) == 1
 end
 
 local function owner_of(agent)
@@ -151,8 +137,8 @@ local function take_over(agent, pod, connection, former)
   return epoch
 end
 
-local function presence_item(kind, digest, bucket, agent)
-  local pod, connection, pending_key = take(), take(), take_key()
+local function presence_item(kind, bucket, digest, agent, pod, connection, pending_number)
+  local pending_key = KEYS[tonumber(pending_number)]
   local owner = owner_of(agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if call('SISMEMBER', bucket, digest) == 1 then
@@ -178,10 +164,8 @@ local function count_publication(origin, gateway_counter)
   count(origin == 'websocket' and 'websocket_accepted' or gateway_counter)
 end
 
-local function take_claim()
-  local number = tonumber(take())
-  if number == 0 then return nil end
-  return { key = KEYS[number], body = take(), envelope_id = take() }
+local function claim_of(number, body, envelope_id)
+  return number and { key = KEYS[tonumber(number)], body = body, envelope_id = envelope_id }
 end
 
 -- True when the claim answers in the envelope's place.
@@ -198,10 +182,10 @@ local function keep_claim(claim, status, session_id)
   call('PEXPIRE', claim.key, claim_kept)
 end
 
-local function message_item(digest, bucket, agent)
-  local origin, text, claim, session_id = take(), take(), take_claim(), take()
+local function message_item(bucket, digest, agent, origin, text, session_id, ...)
+  local claim = claim_of(...)
   if answered_by(claim) then return end
-  if not first_time(bucket, digest) then return settle(target_of(agent), { 'duplicate' }) end
+  if call('SADD', bucket, digest) == 0 then return settle(target_of(agent), { 'duplicate' }) end
   count_publication(origin, 'simple_send_accepted')
   local target = deliver(agent, session_id, text)
   settle(target, { 'accepted' }, claim and function(status) keep_claim(claim, status, session_id) end)
@@ -241,12 +225,13 @@ local function record_proof(session, delivery, source)
   if delivery == 'online' then call('HSET', last_proof_key, 'proof', proof) end
 end
 
-local function session_request_item(digest, bucket, agent)
-  local origin, text, claim = take(), take(), take_claim()
-  local session = { target = agent, id = take(), key = take_key(), pending_key = take_key() }
-  session.requester, session.ttl = take(), tonumber(take())
+local function session_request_item(
+  bucket, digest, agent, origin, text, id, number, pending_number, requester, ttl, ...)
+  local claim = claim_of(...)
+  local session = { target = agent, id = id, requester = requester, ttl = tonumber(ttl) }
+  session.key, session.pending_key = KEYS[tonumber(number)], KEYS[tonumber(pending_number)]
   if answered_by(claim) then return end
-  if not first_time(bucket, digest) then
+  if call('SADD', bucket, digest) == 0 then
     local result = { 'duplicate' }
     return settle(target_of(agent), result, function() result[3], result[4] = session_state(session) end)
   end
@@ -263,14 +248,13 @@ local function session_request_item(digest, bucket, agent)
 end
 
 while cursor <= #ARGV do
-  local length = tonumber(take())
-  local next_item = cursor + length
-  local kind, digest, minute, bucket, agent = take(), take(), tonumber(take()), take_key(), take()
+  local last = cursor + ARGV[cursor]
+  local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
   if not guardable(minute, bucket) then answer({ 'clock_skew' })
-  elseif kind == 'message' then message_item(digest, bucket, agent)
-  elseif kind == 'session_request' then session_request_item(digest, bucket, agent)
-  else presence_item(kind, digest, bucket, agent) end
-  cursor = next_item
+  elseif kind == 'message' then message_item(bucket, unpack(ARGV, cursor + 4, last))
+  elseif kind == 'session_request' then session_request_item(bucket, unpack(ARGV, cursor + 4, last))
+  else presence_item(kind, bucket, unpack(ARGV, cursor + 4, last)) end
+  cursor = last + 1
 end
 
 -- An agent of a pod that is gone: its route goes, unless the batch gave it a newer one.
@@ -287,13 +271,20 @@ for _, pod in ipairs(pods) do
   end
 end
 
-for _, settlement in ipairs(settlements) do
-  local status = settlement.target.status
-  settlement.result[2] = status
-  if settlement.finish then settlement.finish(status) end
+for i = 3, #results do
+  local result = results[i]
+  if result.target then result[2] = result.target.status end
+  if result.finish then result.finish(result[2]) end
 end
 
 for bucket, at in pairs(forget_at) do call('PEXPIREAT', bucket, digits(at)) end
 for name, n in pairs(counts) do call('HINCRBY', counters_key, name, n) end
+
+-- The first publication of a minute drops the minutes long gone.
+local published, minute = counts.published_envelopes, math.floor(now / 60000)
+local is_first = published and call('HINCRBY', minutes_key, minute, published) == published
+for _, kept in ipairs(is_first and call('HKEYS', minutes_key) or {}) do
+  if tonumber(kept) <= minute - minutes_kept then call('HDEL', minutes_key, kept) end
+end
 
 return results

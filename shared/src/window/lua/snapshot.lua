@@ -1,12 +1,12 @@
 -- What the reports are made from: one read of one partition. Every part is bounded, whatever the traffic was.
 --
--- KEYS  1 window, 2 counters, 3 proofs, 4 last online proof, 5 traffic, 6 surfaces, 7 feedback, 8 visitors; 5 to 8
---       only with partition 0
+-- KEYS  1 window, 2 counters, 3 minutes, 4 proofs, 5 last online proof, 6 traffic, 7 surfaces, 8 feedback, 9 visitors,
+--       10 journeys; 6 to 10 only with partition 0
 -- ARGV  none
--- Returns {now, {id, started at, deploy id}, counters, proofs, last online proof or '', traffic, surfaces, feedback,
---   visitors}; hashes as name and value in turn
-local window_key, counters_key, proofs_key, last_proof_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local traffic_key, surfaces_key, feedback_key, visitors_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+-- Returns {now, {id, started at, deploy id}, counters, minutes, proofs, last online proof or '', traffic, surfaces,
+--   feedback, visitors, journeys}; hashes as name and value in turn, but of journeys the values alone
+local window_key, counters_key, minutes_key, proofs_key, last_proof_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local traffic_key, surfaces_key, feedback_key, visitors_key, journeys_key = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 
 local time = redis.call('TIME')
 local window = redis.call('HMGET', window_key, 'id', 'started_at', 'deploy_id')
@@ -14,13 +14,16 @@ local snapshot = {
   string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)),
   { window[1] or '', window[2] or '', window[3] or '' },
   redis.call('HGETALL', counters_key),
+  redis.call('HGETALL', minutes_key),
   redis.call('LRANGE', proofs_key, 0, -1),
   redis.call('HGET', last_proof_key, 'proof') or '',
 }
 if traffic_key then
-  snapshot[6] = redis.call('HGETALL', traffic_key)
-  snapshot[7] = redis.call('HGETALL', surfaces_key)
-  snapshot[8] = redis.call('HGETALL', feedback_key)
-  snapshot[9] = redis.call('PFCOUNT', visitors_key)
+  snapshot[7] = redis.call('HGETALL', traffic_key)
+  snapshot[8] = redis.call('HGETALL', surfaces_key)
+  snapshot[9] = redis.call('HGETALL', feedback_key)
+  snapshot[10] = redis.call('PFCOUNT', visitors_key)
+  -- Who the visitors are stays here.
+  snapshot[11] = redis.call('HVALS', journeys_key)
 end
 return snapshot

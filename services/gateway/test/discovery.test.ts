@@ -1,0 +1,204 @@
+import {
+  AgentManifest,
+  AgentReadableHealth,
+  DiscoveryIndex,
+  RelayManifest,
+  SimpleCapabilities,
+} from "@agent-relay/shared/contract/documents.ts";
+import { SigningManifest } from "@agent-relay/shared/contract/responses.ts";
+import type { Surface } from "@agent-relay/shared/contract/surface.ts";
+import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { z } from "zod";
+import { until } from "../../../test/support/until.ts";
+import { securityText } from "../src/discovery/texts.ts";
+import { readGatewaySettings } from "../src/settings.ts";
+import { GatewayKit, post, type Running } from "./kit.ts";
+
+const BASE = "https://relay.example";
+const DAY_MS = 86_400_000;
+const kit = new GatewayKit();
+let gateway: Running;
+
+beforeAll(async () => {
+  await kit.start();
+  gateway = await kit.gateway({
+    RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
+    RELAY_OFFLINE_AFTER_MS: "99000",
+    RELAY_PROOF_FRESHNESS_MS: "123456",
+    RELAY_ALTERNATE_WS_PATH: "/agents/live",
+  });
+});
+afterAll(() => kit.stop());
+
+const get = (path: string) => fetch(gateway.url + path);
+const text = async (path: string) => await (await get(path)).text();
+const read = async <Schema extends z.ZodType>(path: string, schema: Schema) =>
+  schema.parse(await (await get(path)).json());
+const CATALOGUE: readonly Surface[] = Object.values(SURFACES);
+
+describe("the manifests", () => {
+  test("tell the limits that are in force, the settings' included", async () => {
+    const { limits } = await read("/.well-known/relay-manifest.json", RelayManifest);
+    expect(limits).toMatchObject({
+      public_requests_per_minute: 777,
+      offline_after_ms: 99_000,
+      proof_freshness_window_ms: 123_456,
+      gateway_requests_per_minute: 30,
+      body_max_bytes: 32_768,
+      ttl_minutes_min: 5,
+      ttl_minutes_max: 1440,
+      stability_hold_ms: 90_000,
+      retained_proofs: 25,
+    });
+    expect((await read("/v1/simple-capabilities", SimpleCapabilities)).limits).toEqual(limits);
+  });
+
+  test("draw the relay's scope", async () => {
+    const manifest = await read("/.well-known/relay-manifest.json", RelayManifest);
+    expect(manifest).toMatchObject({
+      durable_session_proof_store_configured: false,
+      reputation_scores_exposed: false,
+      verified_deal_reputation_policy: { status: "roadmap_metadata_only" },
+      privacy: { aggregate_only: true, payloads: false },
+    });
+    expect(manifest.scope_boundary.outside_the_relay).toEqual(
+      expect.arrayContaining(["task_execution", "payment", "escrow", "payout", "completion", "reputation_scoring"]),
+    );
+  });
+
+  test("link every read of the catalogue, those that need a parameter as templates", async () => {
+    const { links, link_templates } = await read("/.well-known/relay-manifest.json", RelayManifest);
+    const reads = CATALOGUE.filter(({ method }) => method === "GET");
+    expect(Object.keys(links).length + Object.keys(link_templates).length).toBe(reads.length);
+    expect(links.openapi).toBe(`${BASE}/openapi.json`);
+    expect(link_templates).toEqual({
+      checkOnline: `${BASE}/api/onboarding/check-online{?agent_id}`,
+      readSession: `${BASE}/sessions/{session_id}`,
+    });
+  });
+
+  test("name both websocket addresses", async () => {
+    const { websocket } = await read("/.well-known/signing-manifest.json", SigningManifest);
+    expect(websocket.urls).toEqual(["wss://relay.example/ws", "wss://relay.example/agents/live"]);
+    expect((await read("/API/discovery", DiscoveryIndex)).websocket.urls).toEqual(websocket.urls);
+  });
+
+  test("of agents hold the whole signing manifest and more, and claim to be no A2A card", async () => {
+    const signing = await read("/.well-known/signing-manifest.json", SigningManifest);
+    const agent = await read("/.well-known/agent.json", AgentManifest);
+    expect(agent).toMatchObject(signing);
+    expect(agent).toMatchObject({ is_a2a_agent_card: false, openapi: `${BASE}/openapi.json` });
+    expect(agent.note).toContain("no A2A agent card");
+    expect(agent.readiness).toMatchObject({ ready: `${BASE}/ready`, onlineAgents: expect.any(String) });
+    expect(agent.handoff).toMatchObject({ marketplaceHandoffStatus: expect.stringContaining(BASE) });
+  });
+
+  test("of surfaces list each one under its group", async () => {
+    const { groups } = await read("/API/discovery", DiscoveryIndex);
+    const listed = Object.entries(groups).flatMap(([group, entries]) =>
+      entries.map(({ method, path, aliases }) => ({ group, method, path, aliases })),
+    );
+    const expected = CATALOGUE.map(({ group, method, path, aliases }) => ({
+      group,
+      method,
+      path,
+      aliases: [...aliases],
+    }));
+    expect(listed).toHaveLength(expected.length);
+    expect(listed).toEqual(expect.arrayContaining(expected));
+  });
+});
+
+test("The request examples of the capabilities are accepted as they stand", async () => {
+  const { capabilities } = await read("/v1/simple-capabilities", SimpleCapabilities);
+  expect(capabilities.map(({ type }) => type)).toEqual(["message.send", "session.request"]);
+  for (const { url, request_example, request_schema, success_status } of capabilities) {
+    const path = url.slice(BASE.length);
+    const { status } = await post(gateway.url + path, request_example, { "x-api-key": kit.freshKey() });
+    expect([path, status]).toEqual([path, success_status]);
+    const openapi = (await (await get("/openapi.json")).json()) as { components: { schemas: object } };
+    expect(openapi.components.schemas).toHaveProperty(String(request_schema.split("/").at(-1)));
+  }
+});
+
+describe("security.txt", () => {
+  const fields = (document: string) =>
+    document
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => line.split(/: (.*)/, 2));
+
+  test("has the fields of RFC 9116, each once, and sends reports to the feedback endpoint", async () => {
+    const document = await text("/.well-known/security.txt");
+    expect(Object.fromEntries(fields(document))).toEqual({
+      Contact: `${BASE}/api/public/feedback`,
+      Expires: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+      "Preferred-Languages": "en",
+      Canonical: `${BASE}/.well-known/security.txt`,
+    });
+    expect(fields(document)).toHaveLength(4);
+    expect(document).toMatch(/^# .*secrets must not be submitted/im);
+  });
+
+  test("expires in the future, within a year of when it was read, whenever that is", () => {
+    const settings = readGatewaySettings(kit.environment());
+    for (const now of [Date.UTC(2026, 0, 1), Date.UTC(2028, 1, 29)]) {
+      const [, expires] = fields(securityText(settings, now)).find(([name]) => name === "Expires") ?? [];
+      const life = Date.parse(expires as string) - now;
+      expect(life).toBeGreaterThan(30 * DAY_MS);
+      expect(life).toBeLessThan(365 * DAY_MS);
+    }
+  });
+});
+
+describe("what crawlers read", () => {
+  test("allows everything, and leads to the map", async () => {
+    expect(await text("/robots.txt")).toBe(`User-agent: *\nAllow: /\n\nSitemap: ${BASE}/sitemap.xml\n`);
+  });
+
+  test("maps every read that is counted and needs no parameter", async () => {
+    const mapped = [...(await text("/sitemap.xml")).matchAll(/<loc>(.*?)<\/loc>/g)].map(([, url]) => url);
+    const expected = CATALOGUE.filter(({ path, traffic }) => traffic && !/\{|robots|sitemap|check-online/.test(path));
+    expect(mapped).toEqual(expected.map(({ path }) => BASE + path));
+  });
+
+  test("may be cached, unlike everything else", async () => {
+    for (const path of ["/robots.txt", "/sitemap.xml"]) {
+      expect((await get(path)).headers.get("cache-control")).toBe("public, max-age=3600");
+    }
+    for (const path of ["/llms.txt", "/openapi.json", "/.well-known/security.txt"]) {
+      expect((await get(path)).headers.get("cache-control")).toBe("no-store");
+    }
+  });
+});
+
+describe("the health that agents read", () => {
+  const health = () => read("/health.agent_readable", AgentReadableHealth);
+
+  test("tells the live state and what it means", async () => {
+    expect(await health()).toMatchObject({ ok: true, ready: true, online_agents: 0 });
+    await kit.online("agent://bob");
+    const state = await health();
+    expect(state).toMatchObject({ ready: true, online_agents: 1, stale_agents: 0 });
+    expect(state.meaning.not_proven).toContain("no evidence of payment");
+  });
+
+  test("stays 200 while Redis is away, and then says that it is not ready", async () => {
+    await kit.redis.pause();
+    try {
+      const response = await get("/health.agent_readable");
+      expect(response.status).toBe(200);
+      expect(AgentReadableHealth.parse(await response.json())).toMatchObject({
+        ready: false,
+        online_agents: null,
+        next_action: expect.stringContaining("Wait"),
+      });
+      expect((await get("/openapi.json")).status).toBe(200);
+      expect((await get("/.well-known/agent.json")).status).toBe(503);
+    } finally {
+      await kit.redis.resume();
+    }
+    await until("the gateway is ready again", async () => (await health()).ready);
+  });
+});

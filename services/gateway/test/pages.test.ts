@@ -1,0 +1,83 @@
+import { PAGE_SURFACES } from "@agent-relay/shared/contract/surfaces/pages.ts";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { renderPages } from "../src/pages/render.ts";
+import { GatewayKit, type Running } from "./kit.ts";
+
+const SETTINGS = {
+  baseUrl: "https://relay.example",
+  wsUrl: "wss://relay.example",
+  alternateWsPath: "/relay",
+  offlineAfterMs: 300_000,
+};
+
+describe("The pages", () => {
+  test("are filled in to the last name", () => {
+    for (const page of Object.values(renderPages(SETTINGS))) expect(page).not.toMatch(/\{\{|undefined|NaN/);
+  });
+
+  test("show the relay's own addresses, and its limits", () => {
+    const { home } = renderPages(SETTINGS);
+    expect(home).toContain("wss://relay.example/ws\nwss://relay.example/relay");
+    expect(home).toContain("curl https://relay.example/v1/messages/send");
+    expect(home).toContain("a heartbeat every 15&nbsp;s");
+  });
+
+  test("escape what the settings say", () => {
+    const { home } = renderPages({ ...SETTINGS, baseUrl: "https://relay.example/a<script>b\"'&" });
+    expect(home).not.toContain("a<script>");
+    expect(home).toContain("https://relay.example/a&#60;script&#62;b&#34;&#39;&#38;/v1/messages/send");
+  });
+
+  test("link within the site without a host, below the path of the base address", () => {
+    const { home, productDesign } = renderPages({ ...SETTINGS, baseUrl: "https://relay.example/below" });
+    for (const page of [home, productDesign]) {
+      const targets = [...page.matchAll(/ (?:href|src)="([^"]+)"/g)].map(([, target = ""]) => target);
+      const local = targets.filter((target) => !target.startsWith("#") && !target.startsWith("https://relay.example/"));
+      expect(local.length).toBeGreaterThan(8);
+      expect(local.filter((target) => !target.startsWith("/below/"))).toEqual([]);
+    }
+  });
+});
+
+describe("Over HTTP", () => {
+  const kit = new GatewayKit();
+  let gateway: Running;
+
+  beforeAll(async () => {
+    await kit.start();
+    gateway = await kit.gateway();
+  });
+  afterAll(() => kit.stop());
+
+  test("pages and their files have the type that they declare", async () => {
+    for (const { path, media } of Object.values(PAGE_SURFACES)) {
+      const { status, headers } = await fetch(gateway.url + path);
+      expect({ path, status, type: headers.get("content-type")?.split(";")[0] }).toEqual({
+        path,
+        status: 200,
+        type: media,
+      });
+    }
+  });
+
+  test("styles and the icon may be kept, pages and scripts may not", async () => {
+    const cacheOf = async (path: string) => (await fetch(gateway.url + path)).headers.get("cache-control");
+    for (const { path, media } of Object.values(PAGE_SURFACES)) {
+      const mayBeKept = media === "text/css" || media === "image/svg+xml";
+      expect([path, await cacheOf(path)]).toEqual([path, mayBeKept ? "public, max-age=86400" : "no-store"]);
+    }
+  });
+
+  test("pages may run scripts and read from their own origin only, and nothing inline; other answers may do neither", async () => {
+    const policyOf = async (path: string) => (await fetch(gateway.url + path)).headers.get("content-security-policy");
+    for (const path of ["/", "/product/design"]) {
+      const policy = await policyOf(path);
+      expect(policy).toContain("default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self';");
+      expect(policy).toContain("require-trusted-types-for 'script'");
+      expect(policy).not.toMatch(/unsafe|nonce|sha256/);
+      const html = await (await fetch(gateway.url + path)).text();
+      expect(html).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/);
+    }
+    expect(await policyOf("/health")).not.toContain("script-src");
+  });
+});

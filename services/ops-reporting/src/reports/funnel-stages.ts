@@ -1,0 +1,111 @@
+import type { Dropoff, FunnelStage, StageName } from "@agent-relay/shared/contract/reports/activation-funnel.ts";
+import type { ReportSource } from "../source.ts";
+import { checksTotal } from "./feedback-counts.ts";
+import { totalsOf } from "./totals.ts";
+import { count } from "./wording.ts";
+
+interface Counted {
+  readonly stage: StageName;
+  readonly count: number;
+  readonly evidence: string;
+}
+
+/** The five stages, in order. Pure. */
+export function funnelStages(source: ReportSource): FunnelStage[] {
+  const stages = countedStages(source);
+  return stages.map((current, index) => {
+    const previous = stages[index - 1];
+    return {
+      stage: current.stage,
+      status: statusOf(current, source),
+      count: current.count,
+      evidence: current.evidence,
+      previous_stage: previous?.stage ?? null,
+      dropoff_from_previous: previous === undefined ? null : lost(previous, current),
+      conversion_rate_from_previous: previous === undefined ? null : rate(current.count, previous.count),
+    };
+  });
+}
+
+/** What is lost between each stage and the next. Pure. */
+export function dropoffs(source: ReportSource): Dropoff[] {
+  const stages = countedStages(source);
+  return stages.slice(1).map((current, index) => {
+    const previous = stages[index] as Counted;
+    return {
+      from: previous.stage,
+      to: current.stage,
+      previous_count: previous.count,
+      current_count: current.count,
+      dropoff_count: lost(previous, current),
+      conversion_rate: rate(current.count, previous.count),
+      status: dropoffStatus(previous, current),
+    };
+  });
+}
+
+/** The earliest of those that lose most; null when nothing is lost. Pure. */
+export function largestDropoff(source: ReportSource): Dropoff | null {
+  const losses = dropoffs(source).filter(({ dropoff_count }) => dropoff_count > 0);
+  return losses.toSorted((a, b) => b.dropoff_count - a.dropoff_count)[0] ?? null;
+}
+
+/** A share between 0 and 1; null of nothing. Pure. */
+export function rate(part: number, whole: number): number | null {
+  return whole === 0 ? null : Math.min(1, part / whole);
+}
+
+/** Each stage counts what tells most about it: parties first, then what they did. */
+function countedStages(source: ReportSource): Counted[] {
+  const { presence } = source;
+  const totals = totalsOf(source);
+  const { ok: online, stale, critical_stale, offline } = presence;
+  const checks = checksTotal(source.feedback);
+  const requests = totals.simple_session_request_accepted;
+  const [toOnline, toOffline] = [
+    totals.simple_session_request_accepted_to_online_target,
+    totals.simple_session_request_accepted_to_offline_target,
+  ];
+  return [
+    {
+      stage: "discovery",
+      count: totals.unique_sessions,
+      evidence: `Anonymous visitors of HTTP surfaces, an estimate; ${count(totals.surface_views, "view")} in all.`,
+    },
+    {
+      stage: "connector_onboarding",
+      count: online + stale + critical_stale + offline,
+      evidence: `Agents seen within a day in this window: ${online} online, ${stale + critical_stale} stale, ${offline} offline.`,
+    },
+    {
+      stage: "message_delivery",
+      count: totals.published_envelopes - requests,
+      evidence: `Published envelopes less session requests of the gateway: ${totals.published_envelopes} less ${requests}.`,
+    },
+    {
+      stage: "session_negotiation",
+      count: requests,
+      evidence: `Session requests accepted by the gateway: ${toOnline} to online targets, ${toOffline} to others.`,
+    },
+    {
+      stage: "feedback",
+      count: totals.feedback_total - checks,
+      evidence: `Feedback less smoke and deploy checks: ${totals.feedback_total} less ${checks}.`,
+    },
+  ];
+}
+
+function statusOf({ stage, count }: Counted, { presence }: ReportSource): FunnelStage["status"] {
+  if (stage === "connector_onboarding" && presence.ok > 0) return "online";
+  return count > 0 ? "active" : "idle";
+}
+
+function lost(previous: Counted, current: Counted): number {
+  return Math.max(0, previous.count - current.count);
+}
+
+function dropoffStatus(previous: Counted, current: Counted): Dropoff["status"] {
+  if (previous.count === 0) return "no_traffic";
+  if (current.count === 0) return "blocked";
+  return current.count < previous.count ? "dropoff" : "no_dropoff";
+}

@@ -1,0 +1,142 @@
+import { ActivationFunnel, STAGES } from "@agent-relay/shared/contract/reports/activation-funnel.ts";
+import { describe, expect, test } from "@jest/globals";
+import { activationFunnel } from "../src/reports/activation-funnel.ts";
+import { SETTINGS, snapshotOf, WINDOWS } from "./snapshot.ts";
+
+type WindowName = keyof typeof WINDOWS;
+
+const funnel = (name: WindowName) => activationFunnel(WINDOWS[name], SETTINGS);
+
+/** A window whose stages count what is given. */
+function counting(visitors: number, agents: number, messages: number, requests: number, feedback: number) {
+  return snapshotOf({
+    visitors,
+    presence: { ok: agents, stale: 0, critical_stale: 0, offline: 0 },
+    counters: new Map([
+      ["published_envelopes", messages + requests],
+      ["simple_session_request_accepted", requests],
+    ]),
+    feedback: new Map([["total", feedback]]),
+  });
+}
+
+describe("activation-funnel", () => {
+  test.each(Object.keys(WINDOWS) as WindowName[])("has the shape of the contract in the window %s", (name) => {
+    const { stages } = ActivationFunnel.parse(funnel(name));
+    expect(stages.map(({ stage }) => stage)).toEqual(STAGES);
+  });
+
+  test("shows what comes through each stage", () => {
+    const figures = funnel("busy").stages.map((stage) => [
+      stage.status,
+      stage.count,
+      stage.previous_stage,
+      stage.dropoff_from_previous,
+      stage.conversion_rate_from_previous,
+    ]);
+    expect(figures).toEqual([
+      ["active", 100, null, null, null],
+      ["online", 60, "discovery", 40, 0.6],
+      ["active", 30, "connector_onboarding", 30, 0.5],
+      ["active", 10, "message_delivery", 20, 1 / 3],
+      ["active", 2, "session_negotiation", 8, 0.2],
+    ]);
+  });
+
+  test("says of each stage what was counted", () => {
+    expect(funnel("busy").stages.map(({ evidence }) => evidence)).toEqual([
+      "Anonymous visitors of HTTP surfaces, an estimate; 900 views in all.",
+      "Agents seen within a day in this window: 20 online, 30 stale, 10 offline.",
+      "Published envelopes less session requests of the gateway: 40 less 10.",
+      "Session requests accepted by the gateway: 6 to online targets, 4 to others.",
+      "Feedback less smoke and deploy checks: 5 less 3.",
+    ]);
+  });
+
+  test("lists the dropoff between every two stages", () => {
+    const { dropoffs } = funnel("busy");
+    expect(dropoffs[0]).toEqual({
+      from: "discovery",
+      to: "connector_onboarding",
+      previous_count: 100,
+      current_count: 60,
+      dropoff_count: 40,
+      conversion_rate: 0.6,
+      status: "dropoff",
+    });
+    expect(dropoffs.map(({ from, to }) => [from, to])).toEqual(
+      STAGES.slice(1).map((stage, index) => [STAGES[index], stage]),
+    );
+  });
+
+  test("tells no traffic, a blocked stage, a dropoff and none apart", () => {
+    const { dropoffs } = activationFunnel(counting(0, 5, 0, 3, 2), SETTINGS);
+    expect(dropoffs.map(({ status }) => status)).toEqual(["no_traffic", "blocked", "no_traffic", "dropoff"]);
+    expect(activationFunnel(counting(1, 2, 2, 2, 3), SETTINGS).dropoffs.map(({ status }) => status)).toEqual(
+      Array(4).fill("no_dropoff"),
+    );
+  });
+
+  test("has a rate between 0 and 1 wherever there is something to compare, null where there is not", () => {
+    const rates = (...counts: Parameters<typeof counting>) =>
+      activationFunnel(counting(...counts), SETTINGS).dropoffs.map(({ conversion_rate }) => conversion_rate);
+    expect(rates(0, 5, 0, 3, 9)).toEqual([null, 0, null, 1]);
+    expect(rates(4, 3, 3, 30, 0)).toEqual([0.75, 1, 1, 0]);
+  });
+
+  test.each<[string, Parameters<typeof counting>, string | null, RegExp]>([
+    [
+      "discovery",
+      [9, 1, 1, 1, 1],
+      "connector_onboarding",
+      /^discovery has 9, connector_onboarding 1\. Help connectors/,
+    ],
+    ["onboarding", [9, 9, 1, 1, 1], "message_delivery", /^connector_onboarding has 9, message_delivery 1\. Send to/],
+    [
+      "delivery",
+      [9, 9, 9, 1, 1],
+      "session_negotiation",
+      /^message_delivery has 9, session_negotiation 1\. Check a target/,
+    ],
+    ["negotiation", [9, 9, 9, 9, 1], "feedback", /^session_negotiation has 9, feedback 1\. Ask agents for feedback/],
+    ["two stages alike", [9, 6, 3, 3, 3], "connector_onboarding", /^discovery has 9, connector_onboarding 6/],
+    ["no stage, for nothing came", [0, 0, 0, 0, 0], null, /^discovery is idle\. Point agents at/],
+    ["no stage, and one is idle", [0, 1, 1, 1, 1], null, /^discovery is idle/],
+    ["no stage", [1, 1, 1, 1, 1], null, /^Nothing is lost between the stages/],
+  ])("advises by the largest dropoff when it is after %s", (_name, counts, to, advice) => {
+    const report = activationFunnel(counting(...counts), SETTINGS);
+    expect(report.largest_current_dropoff?.to ?? null).toBe(to);
+    expect(report.next_action).toMatch(advice);
+  });
+
+  test.each<[WindowName, string, string]>([
+    ["empty", "no_connector_online", "/api/public/activation-plan"],
+    ["connectorOnline", "no_session_request_accepted", "/api/public/session-request-guide"],
+    ["offlineOnly", "session_requests_only_to_offline_targets", "/api/public/session-request-guide"],
+    ["proofStale", "session_proof_stale", "/api/public/session-request-refresh-packet"],
+    ["proofFresh", "missing_durable_session_proof_store", "/api/public/marketplace-handoff-status"],
+  ])("recommends in the window %s the guide past %s", (name, bottleneck, path) => {
+    const { recommended_next_step, operator_quick_scan } = funnel(name);
+    expect(recommended_next_step).toEqual({
+      bottleneck,
+      action: operator_quick_scan.next_action,
+      method: "GET",
+      url: SETTINGS.baseUrl + path,
+    });
+  });
+
+  test.each<[WindowName, RegExp, number | null, string | null]>([
+    ["empty", /^No session was requested/, null, null],
+    ["offlineOnly", /^0 of 5 .*presence of targets/, 0, null],
+    ["busy", /^6 of 10 .*negotiated in realtime/, 0.6, "docs"],
+  ])("learns from the window %s whether targets are there", (name, summary, online_target_rate, leading) => {
+    const insight = funnel(name).product_insight;
+    expect(insight.summary).toMatch(summary);
+    expect(insight).toMatchObject({ online_target_rate, leading_feedback_category: leading });
+  });
+
+  test("calls onboarding active when agents were seen and none is online", () => {
+    expect(funnel("connectorsStale").stages[1]).toMatchObject({ status: "active", count: 7 });
+    expect(funnel("empty").stages.map(({ status }) => status)).toEqual(Array(5).fill("idle"));
+  });
+});

@@ -1,0 +1,94 @@
+import { SessionJourneys } from "@agent-relay/shared/contract/reports/session-journeys.ts";
+import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import type { Journey } from "@agent-relay/shared/window/journeys.ts";
+import { describe, expect, test } from "@jest/globals";
+import { sessionJourneys } from "../src/reports/session-journeys.ts";
+import { STARTED_AT, snapshotOf } from "./snapshot.ts";
+
+const BASE_URL = "https://relay.example";
+
+/** A journey of these actions, one a second. */
+function journeyOf(...names: string[]): Journey {
+  const actions = names.map((name, index) => ({ name, at: STARTED_AT + index * 1000 }));
+  const lastSeen = STARTED_AT + (names.length - 1) * 1000;
+  return { firstSeen: STARTED_AT, lastSeen, count: names.length, actions };
+}
+
+const reportOf = (...journeys: Journey[]) =>
+  SessionJourneys.parse(sessionJourneys(snapshotOf({ journeys, visitors: 7 }), BASE_URL));
+
+const WHOLE_PATH = ["trafficDaily", "selfTest", "sendMessage", "requestSession", "submitFeedback"];
+
+describe("session-journeys", () => {
+  test("has the shape of the contract without any journey", () => {
+    const report = reportOf();
+    expect(report).toMatchObject({
+      totals: { journeys: 0, events: 0, retained_actions: 0, completed: 0, unique_sessions: 7 },
+      bounds: { max_journeys: 200, max_actions_per_journey: 50 },
+      largest_drop_off: null,
+      journeys: [],
+    });
+    expect(report.next_action).toMatch(/^Nobody came/);
+  });
+
+  test("shows a journey: its times, its actions in order, and how much there was", () => {
+    const journey = { ...journeyOf("signingManifest", "selfTest", "checkOnline"), count: 70 };
+    expect(reportOf(journey).journeys).toEqual([
+      {
+        journey: 1,
+        first_seen: STARTED_AT,
+        first_seen_iso: new Date(STARTED_AT).toISOString(),
+        last_seen: STARTED_AT + 2000,
+        last_seen_iso: new Date(STARTED_AT + 2000).toISOString(),
+        idle_ms: 58_000,
+        event_count: 70,
+        actions: [
+          { action: "signingManifest", at: STARTED_AT },
+          { action: "selfTest", at: STARTED_AT + 1000 },
+          { action: "checkOnline", at: STARTED_AT + 2000 },
+        ],
+        actions_truncated: true,
+        drop_off: { stage: "connector_onboarding", next_stage: "message_delivery" },
+        next_best_action: `Send a first message with POST ${BASE_URL}${SURFACES.sendMessage.path}.`,
+      },
+    ]);
+  });
+
+  test.each([
+    [["trafficDaily"], "discovery", "connector_onboarding", "selfTest"],
+    [["checkOnline"], "connector_onboarding", "message_delivery", "sendMessage"],
+    [["sendMessage"], "message_delivery", "session_negotiation", "requestSession"],
+    [["requestSession", "trafficDaily"], "session_negotiation", "feedback", "submitFeedback"],
+    [["readSession"], "session_negotiation", "feedback", "submitFeedback"],
+    [["submitFeedback"], "discovery", "connector_onboarding", "selfTest"],
+    [["checkOnline", "submitFeedback"], "connector_onboarding", "message_delivery", "sendMessage"],
+    [["constructor", "surfaceOfAnOlderDeploy"], "discovery", "connector_onboarding", "selfTest"],
+  ] as const)("a journey of %j stopped after %s, before %s: next is %s", (names, stage, next_stage, next) => {
+    const [journey] = reportOf(journeyOf(...names)).journeys;
+    expect(journey?.drop_off).toEqual({ stage, next_stage });
+    expect(journey?.next_best_action).toContain(`POST ${BASE_URL}${SURFACES[next].path}`);
+  });
+
+  test("a journey that went the whole path, in whatever order, dropped off nowhere", () => {
+    for (const names of [WHOLE_PATH, WHOLE_PATH.toReversed(), ["requestSession", "submitFeedback"]]) {
+      const report = reportOf(journeyOf(...names));
+      expect(report.journeys[0]?.drop_off).toBeNull();
+      expect(report.totals.completed).toBe(1);
+      expect(report.next_action).toBe("Every journey went the whole path: nothing to mend.");
+    }
+  });
+
+  test("counts where journeys stopped, and advises on the largest, the earliest of equals", () => {
+    const journeys = [["checkOnline"], ["sendMessage"], ["trafficDaily"], ["sendMessage"], ["selfTest"], WHOLE_PATH];
+    const report = reportOf(...journeys.map((names) => journeyOf(...names)));
+    expect(report.drop_offs.map(({ count }) => count)).toEqual([1, 2, 2, 0]);
+    expect(report.largest_drop_off).toEqual({
+      stage: "connector_onboarding",
+      next_stage: "message_delivery",
+      count: 2,
+    });
+    expect(report.next_action).toMatch(/^2 of 6 journeys stopped after connector_onboarding\./);
+    expect(report.totals).toMatchObject({ journeys: 6, events: 10, retained_actions: 10, completed: 1 });
+    expect(report.journeys.map(({ journey }) => journey)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+});

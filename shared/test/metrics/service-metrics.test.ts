@@ -1,0 +1,55 @@
+import { describe, expect, test } from "@jest/globals";
+import { exposition } from "../../src/metrics/server.ts";
+import { ServiceMetrics } from "../../src/metrics/service-metrics.ts";
+
+/** Series of a text by name and labels. */
+function seriesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+}
+
+describe("The metrics of a service", () => {
+  test("show what was counted under the label values it was counted by", async () => {
+    const metrics = new ServiceMetrics("gateway");
+    const requests = metrics.counter("relay_http_requests_total");
+    requests.add("sendMessage 202");
+    requests.add("sendMessage 202");
+    requests.add("none 404");
+    expect(seriesOf(await exposition([metrics.registry]))).toEqual([
+      'relay_http_requests_total{surface="sendMessage",status="202",service="gateway"} 2',
+      'relay_http_requests_total{surface="none",status="404",service="gateway"} 1',
+    ]);
+  });
+
+  test("ask a gauge anew at each scrape", async () => {
+    const metrics = new ServiceMetrics("ws-connector");
+    let connections = 1;
+    metrics.gauge("relay_connections", () => [["", connections]]);
+    expect(seriesOf(await exposition([metrics.registry]))).toEqual(['relay_connections{service="ws-connector"} 1']);
+    connections = 0;
+    expect(seriesOf(await exposition([metrics.registry]))).toEqual(['relay_connections{service="ws-connector"} 0']);
+  });
+
+  test("give one tally to all who count under one name", () => {
+    const metrics = new ServiceMetrics("gateway");
+    expect(metrics.counter("relay_refusals_total")).toBe(metrics.counter("relay_refusals_total"));
+  });
+
+  test("of several services in one process stand in one text, each name described once", async () => {
+    const services = [new ServiceMetrics("gateway"), new ServiceMetrics("ops-reporting")];
+    for (const metrics of services) {
+      metrics.counter("relay_refusals_total").add("not_found");
+      metrics.histogram("relay_redis_call_seconds").observe({ link: "main" }, 0.002);
+    }
+    const text = await exposition(services.map(({ registry }) => registry));
+    expect(text.match(/^# TYPE .*$/gm)).toEqual([
+      "# TYPE relay_refusals_total counter",
+      "# TYPE relay_redis_call_seconds histogram",
+    ]);
+    expect(seriesOf(text).filter((line) => line.startsWith("relay_refusals_total"))).toEqual([
+      'relay_refusals_total{code="not_found",service="gateway"} 1',
+      'relay_refusals_total{code="not_found",service="ops-reporting"} 1',
+    ]);
+    const buckets = seriesOf(text).filter((line) => line.includes('le="0.0025"') && line.endsWith(" 1"));
+    expect(buckets).toHaveLength(2);
+  });
+});
