@@ -43,7 +43,7 @@ describe("economic-readiness", () => {
       ["ready", "20 agents online."],
       ["ready", "40 envelopes published."],
       ["ready", "Gateway session requests: 6 to online targets, 4 to others."],
-      ["ready", "The online-target proof is fresh for 10740000 ms more."],
+      ["ready", "The online-target proof is fresh for 2 h 59 min more."],
       ["blocked", "1 proof kept in the process window alone."],
       ["outside_the_relay", "The relay coordinates and negotiates only; it holds no record of what follows."],
     ]);

@@ -22,7 +22,7 @@ describe("the judgement on session proofs", () => {
       /^The last proof expired 1 ms ago; refresh it\. Check your target/,
     ],
     ["proofFresh", "proof_fresh", "missing_durable_session_proof_store", /for 0 ms more/],
-    ["busy", "proof_fresh", "missing_durable_session_proof_store", /for 10740000 ms more/],
+    ["busy", "proof_fresh", "missing_durable_session_proof_store", /for 2 h 59 min more/],
   ])("of the window %s is %s, held back by %s", (name, activation, bottleneck, nextAction) => {
     const negotiation = negotiationOf(WINDOWS[name], SETTINGS);
     expect(negotiation).toMatchObject({ activation, bottleneck });

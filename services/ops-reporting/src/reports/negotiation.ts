@@ -5,7 +5,7 @@ import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../source.ts";
 import { sessionCounts } from "./current-window.ts";
 import { type ProofFreshness, proofFreshness, proofGate } from "./proof-freshness.ts";
-import { count } from "./wording.ts";
+import { count, lasting } from "./wording.ts";
 
 /** How far the window has come on the way to a proof that carries a handoff, and what to do next. */
 export interface Negotiation {
@@ -28,7 +28,7 @@ export function negotiationOf(source: ReportSource, settings: Pick<ReportSetting
       activation: "proof_fresh",
       bottleneck: "missing_durable_session_proof_store",
       nextAction:
-        `The proof carries a negotiation handoff for ${freshness.msUntilRefreshDue} ms more: hand off before that and ` +
+        `The proof carries a negotiation handoff for ${lasting(freshness.msUntilRefreshDue ?? 0)} more: hand off before that and ` +
         "before a restart, which would lose it.",
       freshness,
     };
@@ -37,7 +37,7 @@ export function negotiationOf(source: ReportSource, settings: Pick<ReportSetting
     return {
       activation: "proof_stale_refresh_due",
       bottleneck: "session_proof_stale",
-      nextAction: `The last proof expired ${freshness.staleByMs} ms ago; refresh it. ${fleetAdvice(presence)}`,
+      nextAction: `The last proof expired ${lasting(freshness.staleByMs ?? 0)} ago; refresh it. ${fleetAdvice(presence)}`,
       freshness,
     };
   }
@@ -83,6 +83,6 @@ export function quickScan(source: ReportSource, settings: ReportSettings, headli
 /** The proof in one sentence. Pure. */
 export function proofHeadline({ state, msUntilRefreshDue, staleByMs }: ProofFreshness): string {
   if (state === "none") return "No session request to an online target was accepted in this window.";
-  if (state === "fresh") return `The online-target proof is fresh for ${msUntilRefreshDue} ms more.`;
-  return `The online-target proof has been stale for ${staleByMs} ms.`;
+  if (state === "fresh") return `The online-target proof is fresh for ${lasting(msUntilRefreshDue ?? 0)} more.`;
+  return `The online-target proof has been stale for ${lasting(staleByMs ?? 0)}.`;
 }
