@@ -3,7 +3,7 @@ import { CANONICAL_SIGNING_ORDER, EnvelopeId, SessionId, SignedEnvelope } from "
 import { ERRORS, type ErrorCode } from "./errors.ts";
 import { AnnouncedLimits } from "./frames.ts";
 import { TargetDelivery } from "./presence.ts";
-import { ReputationPolicy } from "./reports/common.ts";
+import { Privacy, ReputationPolicy } from "./reports/common.ts";
 import { PENDING } from "./session.ts";
 
 /** Bodies of the HTTP answers. Source: the contract, "Resources"; the protocol, sections 4, 9 and 10. */
@@ -119,14 +119,7 @@ export const SelfTestGuide = z
     canonical_signing_order: z.array(z.string()),
     request_template: z.looseObject({}),
     steps: z.array(z.string()),
-    privacy: z.strictObject({
-      aggregate_only: z.literal(true),
-      raw_ip_addresses: z.literal(false),
-      user_agents: z.literal(false),
-      payloads: z.literal(false),
-      api_keys: z.literal(false),
-      signatures: z.literal(false),
-    }),
+    privacy: Privacy,
     next_proof_step: z.string(),
   })
   .meta({ id: "SelfTestGuide" });
