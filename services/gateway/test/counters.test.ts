@@ -42,6 +42,7 @@ test("a known mix of requests gives exactly its counts", async () => {
     websocket_accepted: 1,
     published_envelopes: 6,
     simple_send_accepted: 3,
+    session_requests: 3,
     simple_session_request_accepted: 3,
     simple_session_request_accepted_to_online_target: 1,
     simple_session_request_accepted_to_offline_target: 2,

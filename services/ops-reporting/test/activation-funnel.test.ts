@@ -14,6 +14,7 @@ function counting(visitors: number, agents: number, messages: number, requests: 
     presence: { ok: agents, stale: 0, critical_stale: 0, offline: 0 },
     counters: new Map([
       ["published_envelopes", messages + requests],
+      ["session_requests", requests],
       ["simple_session_request_accepted", requests],
     ]),
     feedback: new Map([["total", feedback]]),
@@ -21,6 +22,20 @@ function counting(visitors: number, agents: number, messages: number, requests: 
 }
 
 describe("activation-funnel", () => {
+  test("counts session requests of websockets beside the gateway's", () => {
+    const counters = new Map([
+      ["published_envelopes", 5],
+      ["session_requests", 3],
+      ["simple_session_request_accepted", 1],
+    ]);
+    const stages = activationFunnel(snapshotOf({ counters }), SETTINGS).stages;
+    expect(stages.map(({ stage, count }) => [stage, count])).toContainEqual(["message_delivery", 2]);
+    expect(stages.find(({ stage }) => stage === "session_negotiation")).toMatchObject({
+      count: 3,
+      evidence: "Accepted session requests: 1 through the gateway, 2 over websockets.",
+    });
+  });
+
   test.each(Object.keys(WINDOWS) as WindowName[])("has the shape of the contract in the window %s", (name) => {
     const { stages } = ActivationFunnel.parse(funnel(name));
     expect(stages.map(({ stage }) => stage)).toEqual(STAGES);
@@ -47,8 +62,8 @@ describe("activation-funnel", () => {
     expect(funnel("busy").stages.map(({ evidence }) => evidence)).toEqual([
       "Anonymous visitors of HTTP surfaces, an estimate; 900 views in all.",
       "Agents seen within a day in this window: 20 online, 30 stale, 10 offline.",
-      "Published envelopes less session requests of the gateway: 40 less 10.",
-      "Session requests accepted by the gateway: 6 to online targets, 4 to others.",
+      "Published envelopes less session requests: 40 less 10.",
+      "Accepted session requests: 10 through the gateway, 0 over websockets.",
       "Feedback less smoke and deploy checks: 5 less 3.",
     ]);
   });

@@ -75,6 +75,7 @@ function provenAt(now: number): ReportSource {
 function sessionCounters(toOnline: number, toOffline: number): Map<string, number> {
   return new Map([
     ["published_envelopes", toOnline + toOffline],
+    ["session_requests", toOnline + toOffline],
     ["simple_session_request_accepted", toOnline + toOffline],
     ["simple_session_request_accepted_to_online_target", toOnline],
     ["simple_session_request_accepted_to_offline_target", toOffline],

@@ -47,6 +47,7 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
       // three messages, three requests, one decision
       published_envelopes: 7,
       simple_send_accepted: 1,
+      session_requests: 3,
       simple_session_request_accepted: 2,
       simple_session_request_accepted_to_online_target: 1,
       simple_session_request_accepted_to_offline_target: 1,

@@ -35,7 +35,7 @@ const NEXT_STEP: Readonly<Record<Bottleneck, Surface>> = {
 
 const INSTRUMENTATION_GAPS = [
   "Stages count events or parties of the whole window; no visitor is followed from one stage to the next.",
-  "session.request envelopes from websockets count in message_delivery, not in session_negotiation.",
+  "Answers to session requests count in message_delivery.",
   "Visitors are an estimate, about 1 % off, and agents that use the websocket alone are none.",
   "Agents unseen for a day are forgotten.",
 ];

@@ -61,11 +61,8 @@ function countedStages(source: ReportSource): Counted[] {
   const totals = totalsOf(source);
   const { ok: online, stale, critical_stale, offline } = presence;
   const checks = checksTotal(source.feedback);
-  const requests = totals.simple_session_request_accepted;
-  const [toOnline, toOffline] = [
-    totals.simple_session_request_accepted_to_online_target,
-    totals.simple_session_request_accepted_to_offline_target,
-  ];
+  const requests = source.counters.get("session_requests") ?? 0;
+  const byGateway = totals.simple_session_request_accepted;
   return [
     {
       stage: "discovery",
@@ -80,12 +77,12 @@ function countedStages(source: ReportSource): Counted[] {
     {
       stage: "message_delivery",
       count: totals.published_envelopes - requests,
-      evidence: `Published envelopes less session requests of the gateway: ${totals.published_envelopes} less ${requests}.`,
+      evidence: `Published envelopes less session requests: ${totals.published_envelopes} less ${requests}.`,
     },
     {
       stage: "session_negotiation",
       count: requests,
-      evidence: `Session requests accepted by the gateway: ${toOnline} to online targets, ${toOffline} to others.`,
+      evidence: `Accepted session requests: ${byGateway} through the gateway, ${requests - byGateway} over websockets.`,
     },
     {
       stage: "feedback",

@@ -14,6 +14,7 @@ export const LAST_FRESH_MS = STARTED_AT + FRESHNESS_MS;
 const accepted = (online: number, offline: number) => ({
   counters: new Map([
     ["websocket_accepted", 5],
+    ["session_requests", online + offline],
     ["simple_session_request_accepted", online + offline],
     ["simple_session_request_accepted_to_online_target", online],
     ["simple_session_request_accepted_to_offline_target", offline],

@@ -236,6 +236,7 @@ local function session_request_item(
     return settle(target_of(agent), result, function() result[3], result[4] = session_state(session) end)
   end
   count_publication(origin, 'simple_session_request_accepted')
+  count('session_requests')
   settle(deliver(agent, session.id, text), { 'accepted', '', 'pending', now_text }, function(status)
     local delivery = status == 'offline' and 'stale' or status
     open_session(session, delivery)
