@@ -5,16 +5,6 @@ import { SESSION_LIMITS, TEXT_LIMITS } from "./limits.ts";
 /** Field order of the canonical text. Source: the contract, "Signed relay envelope". */
 export const CANONICAL_SIGNING_ORDER = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id"] as const;
 
-/** The envelope types that the contract names. */
-export const ENVELOPE_TYPES = [
-  "agent.register",
-  "agent.heartbeat",
-  "message.send",
-  "session.request",
-  "session.approve",
-  "session.reject",
-] as const;
-
 export const ENVELOPE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 export const MESSAGE_TYPE_PATTERN = /^message\.[a-z][a-z0-9_]{0,31}$/;
 export const KEY_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;

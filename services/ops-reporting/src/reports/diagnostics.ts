@@ -1,4 +1,3 @@
-import { BLOCKER_CATEGORIES } from "@agent-relay/shared/contract/feedback-labels.ts";
 import { GATEWAY_KEY_LIMITS, WINDOW_LIMITS } from "@agent-relay/shared/contract/limits.ts";
 import { PRIVACY, SCOPE_FLAGS } from "@agent-relay/shared/contract/reports/common.ts";
 import type { Diagnostics } from "@agent-relay/shared/contract/reports/diagnostics.ts";
@@ -6,7 +5,7 @@ import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
 import type { WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../source.ts";
-import { categoryCount } from "./feedback-counts.ts";
+import { blockerCounts } from "./feedback-counts.ts";
 import { negotiationOf } from "./negotiation.ts";
 import { proofGate } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
@@ -41,7 +40,7 @@ export function diagnostics(source: ReportSource, gateways: number, settings: Re
       total: feedback.get("total") ?? 0,
       message_provided: feedback.get("message_provided") ?? 0,
       blocked: feedback.get("sentiment:blocked") ?? 0,
-      connector_session_blockers: blockers(feedback),
+      connector_session_blockers: blockerCounts(feedback),
     },
     current_bottleneck: gateways === 0 ? "no_gateway_live" : bottleneck,
     next_action: gateways === 0 ? NO_GATEWAY : nextAction,
@@ -74,9 +73,4 @@ export function publishedByMinute({
     minute_started_at: (first + index) * MINUTE_MS,
     count: minutes.get(String(first + index)) ?? 0,
   }));
-}
-
-function blockers(feedback: WindowSnapshot["feedback"]): Diagnostics["feedback"]["connector_session_blockers"] {
-  const counts = BLOCKER_CATEGORIES.map((category) => [category, categoryCount(feedback, category)]);
-  return Object.fromEntries(counts) as Diagnostics["feedback"]["connector_session_blockers"];
 }
