@@ -1,6 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { partitionKeys, windowKeys } from "@agent-relay/shared/window/keys.ts";
 import { describe, expect, test } from "@jest/globals";
+import { rowsBetween } from "../support/documents.ts";
+import { accessTo, KEY_OF_KIND, readUsersAcl } from "../support/users-acl.ts";
 
 const document = await readFile(new URL("../../docs/redis.md", import.meta.url), "utf8");
 
@@ -23,5 +25,22 @@ describe("docs/redis.md", () => {
     const named = [...document.matchAll(/`([a-z_]+\.lua)`/g)].map(([, name]) => name);
     expect(named.length).toBeGreaterThan(1);
     for (const name of named) expect(files).toContain(name);
+  });
+
+  test("tells of every user what it may write and what only read", async () => {
+    const users = (await readUsersAcl()).filter(({ name }) => name !== "default");
+    const kindsIn = (cell = "") => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, kind]) => kind).sort();
+    const told = rowsBetween(document, "users").map(([name, writes, reads]) => [name, kindsIn(writes), kindsIn(reads)]);
+    const expected = users.map(({ name, rules }) => {
+      const access = [...KEY_OF_KIND].map(([kind, key]) => ({ kind, ...accessTo(rules, key) }));
+      const kinds = (isMeant: (a: (typeof access)[number]) => boolean) =>
+        access.filter(isMeant).map(({ kind }) => kind);
+      return [
+        `\`${name}\``,
+        kinds(({ writes }) => writes).sort(),
+        kinds(({ reads, writes }) => reads && !writes).sort(),
+      ];
+    });
+    expect(told).toEqual(expected);
   });
 });

@@ -15,7 +15,7 @@ import { type AgentKey, AgentSocket, ed25519Key, type Frame, hmacKey, signed } f
 import { PodProcess } from "./pod-process.ts";
 import { RedisProxy } from "./redis-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
-import { TestRedis } from "./test-redis.ts";
+import { type RedisUser, TestRedis } from "./test-redis.ts";
 import { WindowView } from "./window-view.ts";
 
 type Environment = Record<string, string>;
@@ -31,12 +31,14 @@ export interface Pod {
 interface Keys {
   readonly agents: ReadonlyMap<string, AgentKey>;
   readonly apiKeys: ReadonlyMap<string, string>;
+  /** What each agent is handed: the content of its key file. */
+  readonly keyFiles: ReadonlyMap<string, object>;
   readonly file: object;
 }
 
 /** A private Redis, a keys file, and as many pods of each service as a test asks for. Everything ends with `stop`. */
 export class TestRelay {
-  readonly redis = new TestRedis();
+  readonly redis: TestRedis = new TestRedis();
   readonly log: string[] = [];
   readonly keys: Keys;
   readonly #pods: Pod[] = [];
@@ -77,6 +79,11 @@ export class TestRelay {
     return { REDIS_URL: this.redis.url, RELAY_KEYS_FILE: this.keysFile, PORT: "0", LOG_LEVEL: "debug" };
   }
 
+  /** Settings of one service, which reaches Redis as its own user. */
+  environmentOf(user: RedisUser, overrides: Environment = {}): Environment {
+    return { ...this.environment, REDIS_URL: this.redis.urlFor(user), ...overrides };
+  }
+
   async writeKeys(file: object): Promise<void> {
     await writeFile(this.keysFile, JSON.stringify(file), { mode: 0o600 });
   }
@@ -87,7 +94,9 @@ export class TestRelay {
 
   async startWsConnector(overrides: Environment = {}): Promise<Pod> {
     const logger = this.logger("ws-connector");
-    const connector = createWsConnector(readWsConnectorSettings({ ...this.environment, ...overrides }), { logger });
+    const connector = createWsConnector(readWsConnectorSettings(this.environmentOf("ws-connector", overrides)), {
+      logger,
+    });
     const { handler, upgrade } = connector;
     const server = new HttpServer({ handler, upgrade, host: "127.0.0.1", port: 0, logger });
     await connector.start();
@@ -98,28 +107,37 @@ export class TestRelay {
     });
   }
 
+  /**
+   * The websocket side of the relay, for tests that are not about single pods: one here, as `npm start` has it; on
+   * containers two, and connections go to them in turn.
+   */
+  async startWsConnectors(overrides: Environment = {}): Promise<Pod> {
+    return await this.startWsConnector(overrides);
+  }
+
   async startGateway(overrides: Environment = {}): Promise<Pod> {
     const logger = this.logger("gateway");
-    const settings = readGatewaySettings({ ...this.environment, ...overrides });
+    const settings = readGatewaySettings(this.environmentOf("gateway", overrides));
     return await this.#serve(createGateway(settings, { logger }), logger);
   }
 
   async startOpsReporting(overrides: Environment = {}): Promise<Pod> {
     const logger = this.logger("ops-reporting");
-    const settings = readOpsReportingSettings({ ...this.environment, ...overrides });
+    const settings = readOpsReportingSettings(this.environmentOf("ops-reporting", overrides));
     return await this.#serve(createOpsReporting(settings, { logger }), logger);
   }
 
   /** A ws-connector that is a process of its own: one that can die. */
   async startWsConnectorProcess(overrides: Environment = {}): Promise<PodProcess> {
-    const pod = await PodProcess.start("services/ws-connector/src/main.ts", { ...this.environment, ...overrides });
+    const environment = this.environmentOf("ws-connector", overrides);
+    const pod = await PodProcess.start("services/ws-connector/src/main.ts", environment);
     this.#pods.push(pod);
     return pod;
   }
 
   /** A look into Redis; ends with the relay. */
   view(partitions = 1): WindowView {
-    const view = new WindowView(this.redis.path, partitions);
+    const view = new WindowView(this.redis.adminAddress, partitions);
     this.#tools.push(view);
     return view;
   }
@@ -172,21 +190,25 @@ export class TestRelay {
 function makeKeys(names: readonly string[]): Keys {
   const agents = new Map<string, AgentKey>();
   const apiKeys = new Map<string, string>();
+  const keyFiles = new Map<string, object>();
   const file = { api_keys: [] as object[], signing_keys: [] as object[] };
   for (const name of names) {
     const terms = { id: `${name}-${randomBytes(2).toString("hex")}`, agents: [`agent://${name}`] };
+    const keyFile = { agent_id: `agent://${name}`, key_id: terms.id };
     if (name.endsWith("-hmac")) {
       const { record, secret } = makeHmacKey(terms);
       file.signing_keys.push(record);
       agents.set(name, hmacKey(terms.id, secret));
+      keyFiles.set(name, { ...keyFile, alg: record.alg, secret });
     } else {
       const { record, privateKey } = makeEd25519Key(terms);
       file.signing_keys.push(record);
       agents.set(name, ed25519Key(terms.id, privateKey));
+      keyFiles.set(name, { ...keyFile, alg: record.alg, private_key: privateKey });
     }
     const { record, apiKey } = makeApiKey({ ...terms, id: `${terms.id}-gateway` });
     file.api_keys.push(record);
     apiKeys.set(name, apiKey);
   }
-  return { agents, apiKeys, file };
+  return { agents, apiKeys, keyFiles, file };
 }

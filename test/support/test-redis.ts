@@ -2,11 +2,24 @@ import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
 
+/** Who has a user of its own in deploy/redis/users.acl. */
+export type RedisUser = "gateway" | "ws-connector" | "ops-reporting" | "window-reset";
+
 /** The embedded Redis, with the faults that can befall one. */
 export class TestRedis extends EmbeddedRedis {
   /** The socket's path, as ioredis takes it. */
   get path(): string {
     return this.url.slice("unix://".length);
+  }
+
+  /** Where someone who may do everything connects, as ioredis takes it. */
+  get adminAddress(): string {
+    return this.path;
+  }
+
+  /** `REDIS_URL` of one user; this Redis tells none from another. */
+  urlFor(_user: RedisUser): string {
+    return this.url;
   }
 
   /** Redis hangs: connections stay open and nothing is answered, until `resume`. */

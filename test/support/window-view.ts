@@ -7,8 +7,9 @@ export class WindowView {
   readonly client: Redis;
   readonly #partitions: number;
 
-  constructor(path: string, partitions = 1) {
-    this.client = new Redis({ path, replyMapping: "legacy" });
+  /** @param address a socket's path or a URL. */
+  constructor(address: string, partitions = 1) {
+    this.client = new Redis(address, { replyMapping: "legacy" });
     this.client.on("error", () => {});
     this.#partitions = partitions;
   }

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Starts the relay's Redis with the users of users.acl. Their passwords come in as REDIS_PASSWORD_<USER> and end here: Redis is
+# given their SHA-256 in the ACL file, and no process has them among its arguments. REDIS_MAXMEMORY is optional; arguments
+# go on to redis-server. Exit code 78: a password is missing.
+set -eu
+umask 077
+
+files=$(dirname "$0")
+variables=$(sed -n '/^#/!s/.*#\(REDIS_PASSWORD_[A-Z_]*\).*/\1/p' "$files/users.acl")
+
+missing=
+for variable in $variables; do
+  eval "password=\${$variable:-}"
+  [ -n "$password" ] || missing="$missing
+  $variable is required"
+  export "$variable=$(printf %s "$password" | sha256sum | cut -c 1-64)"
+done
+if [ -n "$missing" ]; then
+  echo "The settings are at fault:$missing" >&2
+  exit 78
+fi
+
+# A folder of its own, so that Redis finds no dump of another there; made anew, since a tmpfs can outlive the container.
+folder=${TMPDIR:-/tmp}/agent-relay-redis
+rm -rf "$folder"
+mkdir "$folder"
+awk '
+  /^#/ || !NF { next }
+  { for (i = 1; i <= NF; i++) if ($i ~ /^#REDIS_PASSWORD_/) $i = "#" ENVIRON[substr($i, 2)] }
+  { $1 = $1; printf "%s%s", ($1 == "user" ? "\n" : " "), $0 }
+  END { print "" }
+' "$files/users.acl" >"$folder/users.acl"
+unset password $variables
+
+exec redis-server "$files/redis.conf" --dir "$folder" --aclfile "$folder/users.acl" \
+  --maxmemory "${REDIS_MAXMEMORY:-256mb}" "$@"

@@ -1,0 +1,73 @@
+import { readFile } from "node:fs/promises";
+import { partitionKeys, windowKeys } from "@agent-relay/shared/window/keys.ts";
+
+/** deploy/redis/users.acl, read as its own comments tell. */
+
+export interface AclUser {
+  readonly name: string;
+  /** What the user may do; the call of scripts and other rules in parentheses stand in `selectors`. */
+  readonly rules: AclRules;
+  readonly selectors: readonly AclRules[];
+}
+
+export interface AclRules {
+  readonly commands: readonly string[];
+  readonly keys: readonly { readonly reads: boolean; readonly writes: boolean; readonly pattern: string }[];
+  readonly channels: readonly string[];
+}
+
+export async function readUsersAcl(): Promise<AclUser[]> {
+  const text = await readFile(new URL("../../deploy/redis/users.acl", import.meta.url), "utf8");
+  const users = text
+    .replace(/^#.*/gm, "")
+    .split(/^user /m)
+    .slice(1);
+  return users.map((user) => {
+    const [, name = "", rest = ""] = /^(\S+)(.*)$/s.exec(user) ?? [];
+    const selectors = [...rest.matchAll(/\(([^)]*)\)/g)].map(([, inner = ""]) => rulesOf(inner));
+    return { name, rules: rulesOf(rest.replace(/\([^)]*\)/g, "")), selectors };
+  });
+}
+
+function rulesOf(text: string): AclRules {
+  const words = text.split(/\s+/);
+  return {
+    commands: words.filter((word) => word.startsWith("+")).map((word) => word.slice(1)),
+    channels: words.filter((word) => word.startsWith("&")).map((word) => word.slice(1)),
+    keys: words.flatMap((word) => {
+      const [, permission, pattern] = /^(%R|%W|)~(.*)$/.exec(word) ?? [];
+      if (pattern === undefined) return [];
+      return { reads: permission !== "%W", writes: permission !== "%R", pattern };
+    }),
+  };
+}
+
+/** What rules say of one key. */
+export function accessTo(rules: AclRules, key: string): { readonly reads: boolean; readonly writes: boolean } {
+  const matching = rules.keys.filter(({ pattern }) => matches(pattern, key));
+  return { reads: matching.some(({ reads }) => reads), writes: matching.some(({ writes }) => writes) };
+}
+
+/** True when a pattern with stars fits the name. */
+export function matches(pattern: string, name: string): boolean {
+  const parts = pattern.split("*").map((part) => part.replace(/[^\w-]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`).test(name);
+}
+
+const SOME_PARTITION = 12;
+
+/** One key of each kind that keys.ts makes, by kind: `relay:{0}:seen:7` is `seen`. */
+export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
+  [
+    ...Object.entries(partitionKeys)
+      .filter(([name]) => !name.startsWith("podChannel"))
+      .map(([, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, "7")),
+    ...Object.entries(windowKeys).map(([name, key]) =>
+      typeof key === "function" ? key("digest") : name === "limits" ? `${key}:api-key:7` : key,
+    ),
+  ].map((key) => [kindOf(key), key]),
+);
+
+function kindOf(key: string): string {
+  return key.replace(/^relay:(?:\{\d+\}:)?/, "").split(":")[0] as string;
+}
