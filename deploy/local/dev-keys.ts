@@ -1,4 +1,4 @@
-import { mkdir, readFile } from "node:fs/promises";
+import { chmod, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
@@ -47,14 +47,23 @@ export function developmentAgentsFile(folder: string): string {
   return join(folder, "dev-agents.json");
 }
 
+/** The key file of one agent, for `relay --key`; made from the file above. */
+export function developmentKeyFile(folder: string, name: "alice" | "bob"): string {
+  return join(folder, `${name}.json`);
+}
+
 /**
  * The development keys of `npm start`, made the first time and the same ever after. Folder 0700, files 0600. Keys that
  * `npm run keys` has put into the same file stay.
  */
 export async function developmentKeys(folder: string): Promise<DevelopmentAgents> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await mkdir(folder, { recursive: true });
+  await chmod(folder, 0o700);
   return await withLock(join(folder, "dev-keys.lock"), PATIENCE_MS, async () => {
-    return (await existing(folder)) ?? (await make(folder));
+    const agents = (await existing(folder)) ?? (await make(folder));
+    await replaceFile(developmentKeyFile(folder, "alice"), textOf(agents.alice));
+    await replaceFile(developmentKeyFile(folder, "bob"), textOf(agents.bob));
+    return agents;
   });
 }
 
@@ -87,6 +96,10 @@ async function make(folder: string): Promise<DevelopmentAgents> {
     alice: { agent_id: ALICE, key_id: ALICE_KEY_ID, alg: "ed25519", private_key: alice.privateKey },
     bob: { agent_id: BOB, key_id: BOB_KEY_ID, alg: "hmac-sha256", secret: bob.secret },
   };
-  await replaceFile(developmentAgentsFile(folder), `${JSON.stringify(agents, null, 2)}\n`);
+  await replaceFile(developmentAgentsFile(folder), textOf(agents));
   return agents;
+}
+
+function textOf(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }

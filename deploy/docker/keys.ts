@@ -1,0 +1,36 @@
+import { chmod, chown, mkdir, readdir, rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { readKeys, replaceFile } from "../keys/store.ts";
+import { developmentKeys, developmentKeysFile } from "../local/dev-keys.ts";
+
+/**
+ * One-shot of compose, run as root: puts the keys file where the services read it.
+ * The keys come from the file that RELAY_KEYS_FILE names on the host; without one they are the development keys of
+ * `npm start`, made when there are none. Run again after a change, it puts the new keys in force within 5 s; no service
+ * restarts. Exit code 1: the file is no valid keys file, and the one in force stays.
+ */
+
+/** The host's folder of development keys. Whoever owns it owns what is made in it. */
+const FOLDER = "/local";
+/** The file that RELAY_KEYS_FILE names; no file when it is unset. */
+const GIVEN = "/given/keys.json";
+/** What the services see of the folder. */
+const SERVED = join(FOLDER, "compose");
+const SERVICES_GROUP = 1000;
+
+const { uid, gid } = await stat(FOLDER);
+const agents = (await stat(GIVEN)).isFile() ? undefined : await developmentKeys(FOLDER);
+await serve(await readKeys(agents === undefined ? GIVEN : developmentKeysFile(FOLDER)));
+for (const name of await readdir(FOLDER)) await chown(join(FOLDER, name), uid, gid);
+
+process.stdout.write(agents === undefined ? "keys: those of RELAY_KEYS_FILE\n" : "keys: development keys\n");
+
+/** The services see the whole file before or after, never between, and never one that they may not read. */
+async function serve(keys: object): Promise<void> {
+  await mkdir(SERVED, { recursive: true, mode: 0o755 });
+  const file = join(SERVED, "keys.json");
+  await replaceFile(`${file}.new`, `${JSON.stringify(keys, null, 2)}\n`);
+  await chown(`${file}.new`, uid, SERVICES_GROUP);
+  await chmod(`${file}.new`, 0o640);
+  await rename(`${file}.new`, file);
+}

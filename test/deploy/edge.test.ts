@@ -1,0 +1,76 @@
+import { readFile } from "node:fs/promises";
+import { RelayError } from "@agent-relay/shared/contract/errors.ts";
+import type { Surface } from "@agent-relay/shared/contract/surface.ts";
+import { SURFACES, serviceOf, WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
+import { problemOf } from "@agent-relay/shared/http/problem.ts";
+import { settingsReader } from "@agent-relay/shared/settings.ts";
+import { describe, expect, test } from "@jest/globals";
+
+const CONF = await readFile(new URL("../../deploy/docker/nginx.conf", import.meta.url), "utf8");
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
+const surfaces: Surface[] = Object.values(SURFACES);
+const surfacePaths = surfaces
+  .flatMap(({ path, aliases }) => [path, ...aliases])
+  .map((path) => path.replace(/\{\w+\}/g, "ses_0123456789abcdefghjkmnpqrs"));
+
+const STRAY_PATHS = [
+  ...["/api", "/api/", "/api/ops", "/api/ops/", "/api/ops/nothing", "/api/opsx", "/API/ops/traffic-daily"],
+  ...["/api/public", "/api/public/", "/api/public/nothing", "/api/publicx/feedback", "/x/api/ops/traffic-daily"],
+  ...["/api/diagnostics/", "/api/diagnosticsx", "/api/feedback", "/api/feedback/", "/api/feedback/summary/x"],
+  ...[
+    "/nothing",
+    "/ws/",
+    "/wsx",
+    "/x/ws",
+    "/relay/",
+    "/relays",
+    "/WS",
+    "/health/",
+    "/sessions/",
+    "/%2e%2e",
+    "/favicon.ico",
+  ],
+];
+
+describe("the edge", () => {
+  test.each([...new Set([...surfacePaths, ...STRAY_PATHS])])("takes %s to the service of the catalogue", (path) => {
+    const expected = METHODS.map((method) => `${method} ${serviceOf(method, path)}`);
+    expect(METHODS.map((method) => `${method} ${routeOf(method, path)}`)).toEqual(expected);
+  });
+
+  test("takes both websocket paths, whatever the method, to the connectors", () => {
+    const { alternateWsPath } = settingsReader("RELAY_ALTERNATE_WS_PATH")({});
+    for (const path of [WEBSOCKET_PATH, alternateWsPath]) {
+      expect(METHODS.map((method) => routeOf(method, path))).toEqual(METHODS.map(() => "ws-connector"));
+    }
+  });
+
+  test("says `unavailable` as the services do while it reaches none of them", () => {
+    const { status, headers, body } = problemOf(new RelayError("unavailable"));
+    const [, answer = ""] = /location @unavailable \{([\s\S]*)\n {4}\}/.exec(CONF) ?? [];
+    const [, returned, text = ""] = /return (\d+) '([^']*)';/.exec(answer) ?? [];
+    const [, type] = /default_type (\S+);/.exec(answer) ?? [];
+    const fields = [...answer.matchAll(/add_header (\S+) (\S+) always;/g)].map(([, name, value]) => [name, value]);
+    expect({ status: Number(returned), body: JSON.parse(text) }).toEqual({ status, body });
+    expect({ "Content-Type": type, ...Object.fromEntries(fields) }).toEqual(headers);
+  });
+});
+
+/** The service that nginx hands a request to: the first regular expression that fits, else the prefix `/`. */
+function routeOf(method: string, path: string): string | undefined {
+  const locations = [...CONF.matchAll(/location (~ )?(\S+) \{\n([^}]*)/g)];
+  const fitting =
+    locations.find(([, isRegex, pattern = ""]) => isRegex !== undefined && new RegExp(pattern).test(path)) ??
+    locations.find(([, isRegex, prefix]) => isRegex === undefined && prefix === "/");
+  const body = fitting?.[3] ?? "";
+  const [, variable = ""] = /proxy_pass http:\/\/\$(\w+):8080;/.exec(body) ?? [];
+  const [, service] = new RegExp(`set \\$${variable} (\\S+);`).exec(body) ?? [];
+  return service ?? mapped("request_method", variable, method);
+}
+
+/** What a `map` block makes of a value. */
+function mapped(from: string, to: string, value: string): string | undefined {
+  const [, block = ""] = new RegExp(`map \\$${from} \\$${to} \\{([^}]*)\\}`).exec(CONF) ?? [];
+  const pairs = new Map([...block.matchAll(/(\S+) (\S+);/g)].map(([, key, service]) => [key, service]));
+  return pairs.get(value) ?? pairs.get("default");
+}
