@@ -1,0 +1,100 @@
+import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
+import { describe, expect, test } from "@jest/globals";
+import { environmentOf, FROM_OUTSIDE } from "./environment.ts";
+import { mainContainer, named, OVERLAYS, ofKind, podOf, render, SERVICES } from "./manifests.ts";
+
+/** For what follows the drain: the last answers, routes and counters. */
+const MARGIN_SECONDS = 5;
+
+const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
+const production = overlays.find(({ overlay }) => overlay === "production")?.objects ?? [];
+
+describe.each(overlays)("A rollout of the $overlay overlay", ({ objects }) => {
+  const deployments = SERVICES.map((name) => {
+    const deployment = named(objects, "Deployment", name);
+    return { name, deployment, container: mainContainer(deployment), pod: podOf(deployment).spec };
+  });
+
+  test.each(deployments)("starts a pod of $name before it stops one, and waits until it is ready", ({ deployment }) => {
+    const { strategy, minReadySeconds } = deployment.spec ?? {};
+    expect(strategy).toEqual({ type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } });
+    expect(minReadySeconds).toBeGreaterThanOrEqual(10);
+  });
+
+  test.each(deployments)("restarts $name when it does not answer, never for want of Redis", ({ container }) => {
+    expect(container.startupProbe?.httpGet).toEqual({ path: SURFACES.health.path, port: "http" });
+    expect(container.livenessProbe?.httpGet).toEqual({ path: SURFACES.health.path, port: "http" });
+    expect(container.readinessProbe?.httpGet).toEqual({ path: SURFACES.ready.path, port: "http" });
+  });
+
+  test.each(deployments)("leaves $name time: the edge forgets the pod, then it drains", ({ container, pod }) => {
+    const { drainMs } = readWsConnectorSettings({
+      REDIS_URL: "redis://redis",
+      RELAY_KEYS_FILE: FROM_OUTSIDE,
+      RELAY_DRAIN_MS: environmentOf(objects, container).RELAY_DRAIN_MS,
+    });
+    const seconds = container.lifecycle?.preStop?.sleep?.seconds ?? 0;
+    expect(seconds).toBeGreaterThanOrEqual(5);
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(seconds + drainMs / 1000 + MARGIN_SECONDS);
+  });
+
+  test.each(deployments)("spreads $name over nodes and zones, each ReplicaSet by itself", ({ pod, deployment }) => {
+    const { labels } = podOf(deployment);
+    const constraints = pod.topologySpreadConstraints ?? [];
+    expect(constraints.map(({ topologyKey }) => topologyKey)).toEqual([
+      "kubernetes.io/hostname",
+      "topology.kubernetes.io/zone",
+    ]);
+    for (const { labelSelector, matchLabelKeys } of constraints) {
+      expect(labels).toMatchObject(labelSelector?.matchLabels ?? {});
+      expect(matchLabelKeys).toEqual(["app.kubernetes.io/name", "pod-template-hash"]);
+    }
+  });
+
+  test("lets one pod of a service go at a time when nodes are drained", () => {
+    const budgets = ofKind(objects, "PodDisruptionBudget");
+    expect(budgets.map(({ metadata }) => metadata?.name).sort()).toEqual([...SERVICES].sort());
+    for (const { spec } of budgets) {
+      expect(spec).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow" });
+    }
+  });
+});
+
+describe("In production", () => {
+  const [scaler] = ofKind(production, "HorizontalPodAutoscaler");
+
+  test("two pods at least answer for each service, and three connectors", () => {
+    for (const name of ["gateway", "ops-reporting"]) {
+      expect(named(production, "Deployment", name).spec?.replicas).toBeGreaterThanOrEqual(2);
+    }
+    expect(scaler?.spec?.minReplicas).toBeGreaterThanOrEqual(3);
+  });
+
+  test("the number of connectors is the autoscaler's alone, so that an apply closes no connections", () => {
+    expect(scaler?.spec?.scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "ws-connector" });
+    expect(named(production, "Deployment", "ws-connector").spec).not.toHaveProperty("replicas");
+  });
+
+  test("connectors are added by CPU and by connections, well before a pod turns clients away", () => {
+    const [cpu, connections] = scaler?.spec?.metrics ?? [];
+    expect(cpu?.resource).toMatchObject({ name: "cpu", target: { type: "Utilization" } });
+    const container = mainContainer(named(production, "Deployment", "ws-connector"));
+    expect(container.resources?.requests).toHaveProperty("cpu");
+    const { maxConnections } = readWsConnectorSettings({ ...environmentOf(production, container), PORT: "8080" });
+    expect(Number(connections?.pods?.target.averageValue)).toBeLessThanOrEqual(maxConnections / 2);
+  });
+
+  test("connectors are taken away one in five minutes, after a quarter of an hour without need", () => {
+    expect(scaler?.spec?.behavior?.scaleDown).toEqual({
+      stabilizationWindowSeconds: 900,
+      policies: [{ type: "Pods", value: 1, periodSeconds: 300 }],
+    });
+  });
+});
+
+test("On a machine of one's own there is one pod of each", () => {
+  const objects = overlays.find(({ overlay }) => overlay === "local")?.objects ?? [];
+  expect(ofKind(objects, "HorizontalPodAutoscaler")).toEqual([]);
+  for (const { spec } of ofKind(objects, "Deployment")) expect(spec?.replicas ?? 1).toBe(1);
+});
