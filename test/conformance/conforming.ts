@@ -1,7 +1,7 @@
 import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "@agent-relay/shared/contract/frames.ts";
 import { afterAll, afterEach, beforeAll, expect } from "@jest/globals";
 import { canonical, type Frame } from "../support/agent.ts";
-import { TestRelay } from "../support/relay.ts";
+import { TestRelay } from "./relay-under-test.ts";
 
 const SCHEMAS = { hello: HelloFrame, ack: AckFrame, error: ErrorFrame, deliver: DeliverFrame, notice: NoticeFrame };
 

@@ -10,7 +10,7 @@ const relay = conformingRelay("alice");
 let pod: Pod;
 
 beforeAll(async () => {
-  pod = await relay.startWsConnector();
+  pod = await relay.startWsConnectors();
 });
 
 /** An upgrade request as a client of its own making sends it. Resolves to the answer; a connection made is given up. */

@@ -9,7 +9,7 @@ let alice: AgentSocket;
 let bob: AgentSocket;
 
 beforeAll(async () => {
-  const pod = await relay.startWsConnector();
+  const pod = await relay.startWsConnectors();
   alice = await relay.online(pod, "alice");
   bob = await relay.online(pod, "bob-hmac");
 });

@@ -26,7 +26,7 @@ let pod: Pod;
 let alice: AgentSocket;
 
 beforeAll(async () => {
-  pod = await relay.startWsConnector();
+  pod = await relay.startWsConnectors();
   alice = await relay.online(pod, "alice");
 });
 

@@ -15,7 +15,7 @@ let idle: {
 };
 
 beforeAll(async () => {
-  pod = await relay.startWsConnector();
+  pod = await relay.startWsConnectors();
   idle = {
     valid: await relay.online(pod, "dave"),
     silent: await relay.connect(pod),

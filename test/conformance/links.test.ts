@@ -5,8 +5,7 @@ import type { Surface } from "@agent-relay/shared/contract/surface.ts";
 import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import type { Pod } from "../support/relay.ts";
-import { TestRelay } from "../support/relay.ts";
-import { serveWhole } from "../support/whole-relay.ts";
+import { serveWhole, TestRelay } from "./relay-under-test.ts";
 
 const relay = new TestRelay();
 let pod: Pod;
@@ -15,10 +14,8 @@ beforeAll(async () => {
   await relay.start();
   pod = await serveWhole(relay);
 });
-afterAll(async () => {
-  await pod.stop();
-  await relay.stop();
-});
+afterAll(() => pod.stop());
+afterAll(() => relay.stop());
 
 const CATALOGUE: readonly Surface[] = Object.values(SURFACES);
 const DOCUMENTS = CATALOGUE.filter(({ method, path }) => method === "GET" && !path.includes("{"));

@@ -13,7 +13,7 @@ let alice: AgentSocket;
 let bob: AgentSocket;
 
 beforeEach(async () => {
-  pod = await relay.startWsConnector();
+  pod = await relay.startWsConnectors();
   alice = await relay.online(pod, "alice");
   bob = await relay.online(pod, "bob-hmac");
 });

@@ -11,7 +11,7 @@ let alice: AgentSocket;
 let bob: AgentSocket;
 
 beforeAll(async () => {
-  pod = await relay.startWsConnector();
+  pod = await relay.startWsConnectors();
   alice = await relay.online(pod, "alice");
   bob = await relay.online(pod, "bob-hmac");
 });

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { HttpClient } from "../support/http.ts";
 import type { Pod } from "../support/relay.ts";
-import { TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import { serveWhole } from "../support/whole-relay.ts";
+import { serveWhole, TestRelay } from "./relay-under-test.ts";
 import {
   ACCEPTED_ENVELOPE,
   ACCEPTED_SESSION,
@@ -25,10 +24,8 @@ beforeAll(async () => {
   pod = await serveWhole(relay);
   await relay.online(pod, "bob");
 });
-afterAll(async () => {
-  await pod.stop();
-  await relay.stop();
-});
+afterAll(() => pod.stop());
+afterAll(() => relay.stop());
 
 const send = (path: string, body: object) =>
   http.post(pod.url + path, body, { "x-api-key": relay.keys.apiKeys.get("alice") as string });

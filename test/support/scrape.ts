@@ -17,6 +17,11 @@ export async function scrape(url: string): Promise<Scrape> {
   const response = await fetch(url);
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${url} answered ${response.status}`);
+  return seriesIn(text);
+}
+
+/** The text format, read. */
+export function seriesIn(text: string): Scrape {
   const all = text
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"))

@@ -1,0 +1,113 @@
+import { chmod } from "node:fs/promises";
+import { dirname } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { Network, type StartedNetwork, type StartedTestContainer, Wait } from "testcontainers";
+import { type Pod, TestRelay } from "../../support/relay.ts";
+import { DeployedContainer } from "./deployed-container.ts";
+import { RedisContainer } from "./redis-container.ts";
+
+const EDGE_CONF = fileURLToPath(new URL("../../../deploy/docker/nginx.conf", import.meta.url));
+const KEYS_FOLDER = "/run/agent-relay";
+const PORT = 8080;
+/** docker-compose.yml gives a service as long to end by itself. */
+const STOP_WITHIN_MS = 30_000;
+
+type Environment = Record<string, string>;
+type Service = "gateway" | "ws-connector" | "ops-reporting";
+
+/**
+ * A relay whose pods are containers of the built images, on a network of their own, each with its Redis user: all that
+ * the conformance tests use of a `TestRelay`.
+ */
+export class ContainerRelay extends TestRelay {
+  override readonly redis = new RedisContainer();
+  readonly #containers: Promise<StartedTestContainer>[] = [];
+  #network: StartedNetwork | undefined;
+
+  override async start(): Promise<this> {
+    this.#network = await new Network().start();
+    this.redis.join(this.#network);
+    await super.start();
+    // The services of the containers are other users than that of the tests.
+    await chmod(dirname(this.keysFile), 0o755);
+    await chmod(this.keysFile, 0o644);
+    return this;
+  }
+
+  override async stop(): Promise<void> {
+    const started = await Promise.allSettled(this.#containers);
+    await Promise.all(started.map((pod) => pod.status === "fulfilled" && pod.value.stop()));
+    await super.stop();
+    await this.#network?.stop();
+  }
+
+  override get environment(): Environment {
+    return { REDIS_URL: this.redis.url, RELAY_KEYS_FILE: `${KEYS_FOLDER}/keys.json`, LOG_LEVEL: "debug" };
+  }
+
+  override async startWsConnector(overrides: Environment = {}): Promise<Pod> {
+    return await this.#startService("ws-connector", overrides);
+  }
+
+  override async startWsConnectors(overrides: Environment = {}): Promise<Pod> {
+    return inTurn(await Promise.all([this.startWsConnector(overrides), this.startWsConnector(overrides)]));
+  }
+
+  override async startGateway(overrides: Environment = {}): Promise<Pod> {
+    return await this.#startService("gateway", overrides);
+  }
+
+  override async startOpsReporting(overrides: Environment = {}): Promise<Pod> {
+    return await this.#startService("ops-reporting", overrides);
+  }
+
+  /** The edge of docker-compose.yml. @param port a free one, since the services must know their address before. */
+  async startEdge(port: number): Promise<Pod> {
+    const edge = this.#container("nginx:1-alpine", "edge")
+      .withUser("101:101")
+      .withTmpFs({ "/tmp": "" })
+      .withBindMounts([{ source: EDGE_CONF, target: "/etc/nginx/nginx.conf", mode: "ro" }])
+      .withExposedPorts({ container: PORT, host: port })
+      .withWaitStrategy(Wait.forHttp("/ready", PORT));
+    return await this.#start(edge);
+  }
+
+  async #startService(service: Service, overrides: Environment): Promise<Pod> {
+    const container = this.#container(`agent-relay-test/${service}`, service)
+      .withEnvironment(this.environmentOf(service, overrides))
+      .withBindMounts([{ source: dirname(this.keysFile), target: KEYS_FOLDER, mode: "ro" }])
+      .withExposedPorts(PORT)
+      .withLogConsumer((output) => createInterface(output).on("line", (line) => this.log.push(line)))
+      .withWaitStrategy(Wait.forHttp("/ready", PORT));
+    return await this.#start(container);
+  }
+
+  #container(image: string, name: string): DeployedContainer {
+    return new DeployedContainer(image, this.#network as StartedNetwork, name);
+  }
+
+  async #start(container: DeployedContainer): Promise<Pod> {
+    const starting = container.start();
+    this.#containers.push(starting);
+    const started = await starting;
+    const port = started.getMappedPort(PORT);
+    const stop = async () => void (await started.stop({ timeout: STOP_WITHIN_MS }));
+    return { port, url: `http://127.0.0.1:${port}`, stop };
+  }
+}
+
+/** Several pods as one: each look at the address is the next pod's turn. */
+function inTurn(pods: readonly Pod[]): Pod {
+  let turns = 0;
+  const next = () => pods[turns++ % pods.length] as Pod;
+  return {
+    get port() {
+      return next().port;
+    },
+    get url() {
+      return next().url;
+    },
+    stop: async () => void (await Promise.all(pods.map((pod) => pod.stop()))),
+  };
+}
