@@ -19,9 +19,17 @@ export class PodProcess {
     this.log = log;
   }
 
-  /** Resolves when the process listens. @param main path of a main.ts, from the repository on. */
-  static async start(main: string, environment: Record<string, string>): Promise<PodProcess> {
-    const child = spawn(process.execPath, [main], {
+  /**
+   * Resolves when the process listens.
+   * @param main path of a main.ts, from the repository on.
+   * @param nodeArguments arguments of Node itself.
+   */
+  static async start(
+    main: string,
+    environment: Record<string, string>,
+    nodeArguments: readonly string[] = [],
+  ): Promise<PodProcess> {
+    const child = spawn(process.execPath, [...nodeArguments, main], {
       cwd: REPOSITORY,
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],
@@ -36,6 +44,10 @@ export class PodProcess {
       });
     });
     return new PodProcess(child, port, log);
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
   }
 
   get hasEnded(): boolean {

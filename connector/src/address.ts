@@ -1,0 +1,29 @@
+/** Where a relay is. */
+export interface RelayAddress {
+  readonly websocket: string;
+  readonly signingManifest: string;
+}
+
+const WEBSOCKET_PROTOCOLS: Readonly<Record<string, string>> = {
+  "http:": "ws:",
+  "https:": "wss:",
+  "ws:": "ws:",
+  "wss:": "wss:",
+};
+
+/**
+ * From a base address (http, https) or a websocket's (ws, wss; path /ws when it has none).
+ * @throws TypeError for any other.
+ */
+export function relayAddress(given: string | URL): RelayAddress {
+  const url = URL.parse(String(given));
+  const protocol = WEBSOCKET_PROTOCOLS[url?.protocol ?? ""];
+  if (url === null || protocol === undefined) throw new TypeError("url must be http(s):// or ws(s)://");
+  const isBase = url.protocol.startsWith("http");
+  const path = url.pathname.replace(/\/+$/, "");
+  const httpOrigin = `${protocol.replace("ws", "http")}//${url.host}`;
+  return {
+    websocket: `${protocol}//${url.host}${isBase ? `${path}/ws` : path || "/ws"}`,
+    signingManifest: `${httpOrigin}${isBase ? path : ""}/.well-known/signing-manifest.json`,
+  };
+}

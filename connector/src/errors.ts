@@ -1,0 +1,163 @@
+/**
+ * Every reason for which this package refuses, rejects or gives up, once: the relay's own codes, and those that only a
+ * client can know. Source: docs/protocol.md, "Errors" and "Close codes".
+ */
+
+/** What an error code says, and what to do about it. */
+export interface ErrorEntry {
+  /** One short sentence. */
+  readonly message: string;
+  /** What to do. */
+  readonly hint: string;
+  /** `never`: the same call cannot succeed. `fix`: mend what the hint names first. `later`: the same call may succeed later. */
+  readonly retry: "never" | "fix" | "later";
+}
+
+const entry = (retry: ErrorEntry["retry"], message: string, hint: string): ErrorEntry => ({ message, hint, retry });
+
+/** Codes of the relay's `error` frames. */
+export const RELAY_ERRORS = {
+  malformed_json: entry("fix", "The frame is not JSON.", "This package sends none such; report it."),
+  frame_too_large: entry("fix", "The signed envelope is over 32768 bytes.", "Shorten the payload."),
+  invalid_envelope: entry(
+    "fix",
+    "The envelope does not have the shape that its type asks for.",
+    "Check agent ids, type and payload against the protocol.",
+  ),
+  clock_skew: entry(
+    "fix",
+    "The clock is too far from the relay's, even after a correction.",
+    "Set this machine's clock.",
+  ),
+  unknown_key: entry(
+    "fix",
+    "The relay knows no such key, or it is not in force.",
+    "Ask the relay's operator to add the key, or use one that is in force.",
+  ),
+  bad_signature: entry("fix", "The signature does not fit the key.", "Check that the private key belongs to keyId."),
+  key_not_allowed: entry("fix", "The key may not sign for this agent.", "Use a key whose agents list holds the agent."),
+  not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
+  unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
+  not_your_session: entry(
+    "never",
+    "The session is not between this agent and that one.",
+    "Only the target decides, and `to` is the requester.",
+  ),
+  session_closed: entry("never", "The session is already decided or expired.", "Request a new session."),
+  rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when there is room again."),
+  unavailable: entry("later", "The relay cannot reach its window.", "The connector sends the same envelope again."),
+} as const satisfies Record<string, ErrorEntry>;
+
+/** Codes of the connector itself. */
+export const CONNECTOR_ERRORS = {
+  invalid_key: entry(
+    "fix",
+    "The key cannot be used.",
+    "privateKey is the 32-byte seed, secret at least 32 bytes, both base64url; browsers sign in secure contexts only.",
+  ),
+  queue_full: entry(
+    "later",
+    "Too many sends are unsettled.",
+    "Await earlier sends before the next, or raise maxPending.",
+  ),
+  timeout: entry("later", "No answer came in time.", "See outcome: when it is unknown, the target may have got it."),
+  aborted: entry("never", "The caller aborted.", "See outcome: when it is unknown, the target may have got it."),
+  outcome_unknown: entry(
+    "never",
+    "The envelope went out, no answer came, and it is too old to be sent again.",
+    "Ask the target before sending anew: it may have got it.",
+  ),
+  closed: entry("never", "The connector is closed.", "Make a new one."),
+  policy: entry(
+    "never",
+    "The relay closed the connection for what it was sent (1008).",
+    "Mend what the refusals named.",
+  ),
+  key_revoked: entry("fix", "The key was revoked or has expired (4403).", "Use a key that is in force."),
+  superseded: entry(
+    "never",
+    "Another connection registered this agent (4409).",
+    "Run one connector an agent; stop the other before you start this one again.",
+  ),
+  refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
+  forged_delivery: entry(
+    "never",
+    "A delivery's signature does not fit its key; it was dropped.",
+    "Tell the relay's operator.",
+  ),
+  unverified_delivery: entry(
+    "fix",
+    "A delivery's key is not known; it was dropped.",
+    "Add the sender's key to `trust`.",
+  ),
+  misdirected_delivery: entry(
+    "never",
+    "A delivery was for another agent; it was dropped.",
+    "Tell the relay's operator.",
+  ),
+  malformed_delivery: entry("never", "A delivery was no envelope; it was dropped.", "Tell the relay's operator."),
+  listener_failed: entry("fix", "A listener threw; see cause.", "Mend the listener."),
+} as const satisfies Record<string, ErrorEntry>;
+
+const ERRORS: Record<ErrorCode, ErrorEntry> = { ...RELAY_ERRORS, ...CONNECTOR_ERRORS };
+
+export type RelayErrorCode = keyof typeof RELAY_ERRORS;
+export type ErrorCode = RelayErrorCode | keyof typeof CONNECTOR_ERRORS;
+
+/** What an error may say beyond its code. */
+export interface ErrorDetails {
+  /** What the relay says of it, in place of the catalogue's words. */
+  readonly message?: string | undefined;
+  readonly hint?: string | undefined;
+  readonly outcome?: "refused" | "unknown" | undefined;
+  readonly retryAfterMs?: number | undefined;
+  readonly closeCode?: number | undefined;
+  readonly envelopeId?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/** Every error that this package rejects with or reports. Its texts hold no key, signature or payload. */
+export class RelayError extends Error {
+  override readonly name = "RelayError";
+  readonly code: ErrorCode;
+  /** What to do about it. */
+  readonly hint: string;
+  /** See ErrorEntry. */
+  readonly retry: ErrorEntry["retry"];
+  /** `refused`: it did not happen. `unknown`: the envelope went out, and may have been accepted and delivered. */
+  readonly outcome: "refused" | "unknown";
+  /** Milliseconds after which the relay would take it. */
+  readonly retryAfterMs: number | undefined;
+  /** Close code of the websocket, when a close is the reason. */
+  readonly closeCode: number | undefined;
+  readonly envelopeId: string | undefined;
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    super(details.message ?? ERRORS[code].message, details.cause === undefined ? {} : { cause: details.cause });
+    this.code = code;
+    this.hint = details.hint ?? ERRORS[code].hint;
+    this.retry = ERRORS[code].retry;
+    this.outcome = details.outcome ?? "refused";
+    this.retryAfterMs = details.retryAfterMs;
+    this.closeCode = details.closeCode;
+    this.envelopeId = details.envelopeId;
+  }
+}
+
+/** The closes after which a connector does not come back, by close code. */
+const FINAL_CLOSES: ReadonlyMap<number, ErrorCode> = new Map([
+  [1008, "policy"],
+  [4403, "key_revoked"],
+  [4409, "superseded"],
+]);
+
+/** The error of a close after which there is no reconnecting; undefined for every other close. */
+export function finalClose(closeCode: number | undefined): RelayError | undefined {
+  const code = closeCode === undefined ? undefined : FINAL_CLOSES.get(closeCode);
+  return code === undefined ? undefined : new RelayError(code, { closeCode });
+}
+
+/** The catalogue's code for one that the relay sent. */
+export function knownCode(code: string): ErrorCode {
+  return Object.hasOwn(RELAY_ERRORS, code) ? (code as RelayErrorCode) : "refused";
+}

@@ -1,0 +1,140 @@
+import { ANNOUNCED_DEFAULTS, RETRY_AFTER_MS } from "./limits.ts";
+import type { Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
+
+/** What the relay sends, read with care: nothing that comes in may break the connector. Source: docs/protocol.md, "Frames". */
+
+export interface HelloFrame {
+  readonly frame: "hello";
+  /** Epoch milliseconds. */
+  readonly serverTime: number | undefined;
+  readonly heartbeatIntervalMs: number;
+  readonly maxClockSkewMs: number;
+}
+
+export interface AckFrame {
+  readonly frame: "ack";
+  readonly envelopeId: string;
+  readonly duplicate: boolean;
+  readonly delivery: TargetDelivery;
+  readonly sessionId: string;
+  readonly sessionStatus: SessionStatus;
+}
+
+/** The frame `error`. */
+export interface RefusalFrame {
+  readonly frame: "error";
+  readonly code: string;
+  readonly message: string | undefined;
+  readonly hint: string | undefined;
+  readonly envelopeId: string | undefined;
+  readonly retryAfterMs: number;
+  readonly serverTime: number | undefined;
+}
+
+export interface DeliverFrame {
+  readonly frame: "deliver";
+  readonly envelope: unknown;
+  readonly sessionId: string | undefined;
+}
+
+export interface NoticeFrame {
+  readonly frame: "notice";
+  readonly notice: Notice;
+}
+
+export type Frame = HelloFrame | AckFrame | RefusalFrame | DeliverFrame | NoticeFrame;
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** The frame, or undefined for what this version does not know. Never throws. */
+export function readFrame(text: unknown): Frame | undefined {
+  const members = membersOf(parsed(text));
+  if (members.frame === "hello") return helloOf(members);
+  if (members.frame === "ack") return ackOf(members);
+  if (members.frame === "error") return refusalOf(members);
+  if (members.frame === "deliver") {
+    return { frame: "deliver", envelope: members.envelope, sessionId: textOf(members.session_id) };
+  }
+  const notice = members.frame === "notice" ? noticeOf(members) : undefined;
+  return notice && { frame: "notice", notice };
+}
+
+function helloOf({ server_time, limits }: Members): HelloFrame {
+  const { heartbeat_interval_ms, max_clock_skew_ms } = membersOf(limits);
+  return {
+    frame: "hello",
+    serverTime: numberOf(server_time),
+    heartbeatIntervalMs: positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs,
+    maxClockSkewMs: positive(max_clock_skew_ms) ?? ANNOUNCED_DEFAULTS.maxClockSkewMs,
+  };
+}
+
+function ackOf({ envelope_id, duplicate, target_delivery, session_id, session_status }: Members): AckFrame {
+  const { status, can_deliver_realtime } = membersOf(target_delivery);
+  return {
+    frame: "ack",
+    envelopeId: textOf(envelope_id) ?? "",
+    duplicate: duplicate === true,
+    delivery: {
+      status: (textOf(status) ?? "not_seen") as TargetDelivery["status"],
+      canDeliverRealtime: can_deliver_realtime === true,
+    },
+    sessionId: textOf(session_id) ?? "",
+    sessionStatus: (textOf(session_status) ?? "") as SessionStatus,
+  };
+}
+
+function refusalOf({ code, message, hint, envelope_id, retry_after_ms, server_time }: Members): RefusalFrame {
+  return {
+    frame: "error",
+    code: textOf(code) ?? "",
+    message: textOf(message),
+    hint: textOf(hint),
+    envelopeId: textOf(envelope_id),
+    retryAfterMs: positive(retry_after_ms) ?? RETRY_AFTER_MS,
+    serverTime: numberOf(server_time),
+  };
+}
+
+function noticeOf({ notice, sessions, total, reconnect_after_ms }: Members): Notice | undefined {
+  if (notice === "superseded") return { kind: "superseded" };
+  if (notice === "draining") return { kind: "draining", reconnectAfterMs: positive(reconnect_after_ms) ?? 0 };
+  if (notice !== "pending_sessions" || !Array.isArray(sessions)) return undefined;
+  return { kind: "pending_sessions", total: numberOf(total) ?? sessions.length, sessions: sessions.map(pendingOf) };
+}
+
+function pendingOf(session: unknown): PendingSession {
+  const { session_id, requester, created_at_iso, expires_at_iso } = membersOf(session);
+  return {
+    sessionId: textOf(session_id) ?? "",
+    requester: textOf(requester) ?? "",
+    createdAt: new Date(textOf(created_at_iso) ?? Number.NaN),
+    expiresAt: new Date(textOf(expires_at_iso) ?? Number.NaN),
+  };
+}
+
+function parsed(text: unknown): unknown {
+  try {
+    return JSON.parse(String(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The members of a JSON object; none of anything else. */
+export function membersOf(value: unknown): Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Members) : {};
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+function positive(value: unknown): number | undefined {
+  const number = numberOf(value);
+  return number !== undefined && number > 0 ? number : undefined;
+}

@@ -1,0 +1,43 @@
+/** What waits to be read, bounded: a websocket cannot be told to wait, so the oldest gives way. */
+export class Inbox<T> {
+  readonly #max: number;
+  readonly #items: T[] = [];
+  readonly #readers: PromiseWithResolvers<T | undefined>[] = [];
+  #end: { readonly error: Error | undefined } | undefined;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** False when the oldest item was lost to it. */
+  push(item: T): boolean {
+    if (this.#end !== undefined) return true;
+    const reader = this.#readers.shift();
+    if (reader !== undefined) {
+      reader.resolve(item);
+      return true;
+    }
+    this.#items.push(item);
+    if (this.#items.length <= this.#max) return true;
+    this.#items.shift();
+    return false;
+  }
+
+  /** The next item, when there is one. After the end: what is left, then undefined, or the error that ended it. */
+  async take(): Promise<T | undefined> {
+    if (this.#items.length > 0) return this.#items.shift();
+    if (this.#end?.error !== undefined) throw this.#end.error;
+    if (this.#end !== undefined) return undefined;
+    const reader = Promise.withResolvers<T | undefined>();
+    this.#readers.push(reader);
+    return await reader.promise;
+  }
+
+  end(error?: Error): void {
+    this.#end ??= { error };
+    for (const reader of this.#readers.splice(0)) {
+      if (error === undefined) reader.resolve(undefined);
+      else reader.reject(error);
+    }
+  }
+}

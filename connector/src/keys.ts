@@ -1,0 +1,89 @@
+import { decodeBase64url } from "./base64url.ts";
+import { RelayError } from "./errors.ts";
+import type { AgentKey, TrustedKey, WebCryptoKey } from "./types.ts";
+
+/** Keys as WebCrypto has them. All functions reject with `invalid_key`, whose texts hold no key. */
+
+const KEY_BYTES = 32;
+const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
+
+/** DER of a PKCS#8 Ed25519 private key, up to its seed. Source: RFC 8410, section 7. */
+const PKCS8_PREFIX = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+
+/** The points whose order divides 8: under such a key one signature fits any message. y, the sign of x left out. */
+const FIELD_PRIME = 2n ** 255n - 19n;
+const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
+  0n,
+  1n,
+  FIELD_PRIME - 1n,
+  0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n,
+  0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
+]);
+
+/** What a key's signatures are called by WebCrypto. */
+export const ALGORITHMS = { ed25519: "Ed25519", "hmac-sha256": "HMAC" } as const;
+
+export type Algorithm = keyof typeof ALGORITHMS;
+
+/** A key to check with. */
+export interface VerifyKey {
+  readonly alg: Algorithm;
+  readonly key: WebCryptoKey;
+}
+
+export async function importSigningKey(key: AgentKey): Promise<WebCryptoKey> {
+  if (key.alg === "ed25519") {
+    if (typeof key.privateKey !== "string") return key.privateKey;
+    const seed = bytesOf(key.privateKey);
+    if (seed.length !== KEY_BYTES) throw new RelayError("invalid_key");
+    const der = Uint8Array.from([...PKCS8_PREFIX, ...seed]);
+    return await imported((subtle) => subtle.importKey("pkcs8", der, "Ed25519", false, ["sign"]));
+  }
+  if (typeof key.secret !== "string") return key.secret;
+  const secret = secretOf(key.secret);
+  return await imported((subtle) => subtle.importKey("raw", secret, HMAC, false, ["sign"]));
+}
+
+export async function importVerifyKey(trusted: TrustedKey): Promise<VerifyKey> {
+  if (trusted.alg === "hmac-sha256") {
+    const secret = secretOf(trusted.secret);
+    return {
+      alg: trusted.alg,
+      key: await imported((subtle) => subtle.importKey("raw", secret, HMAC, false, ["verify"])),
+    };
+  }
+  const point = bytesOf(trusted.publicKey);
+  if (point.length !== KEY_BYTES || isWeak(point)) throw new RelayError("invalid_key");
+  return {
+    alg: trusted.alg,
+    key: await imported((subtle) => subtle.importKey("raw", point, "Ed25519", false, ["verify"])),
+  };
+}
+
+function bytesOf(text: unknown): Uint8Array<ArrayBuffer> {
+  const bytes = typeof text === "string" ? decodeBase64url(text) : undefined;
+  if (bytes === undefined) throw new RelayError("invalid_key");
+  return bytes;
+}
+
+function secretOf(text: unknown): Uint8Array<ArrayBuffer> {
+  const bytes = bytesOf(text);
+  if (bytes.length < KEY_BYTES) throw new RelayError("invalid_key");
+  return bytes;
+}
+
+/** Browsers have `crypto.subtle` in secure contexts only. */
+async function imported(importKey: (subtle: typeof crypto.subtle) => Promise<WebCryptoKey>): Promise<WebCryptoKey> {
+  try {
+    return await importKey(crypto.subtle);
+  } catch {
+    throw new RelayError("invalid_key");
+  }
+}
+
+/** True for small order, in any encoding: a y at or above the prime is a second spelling of a smaller one. */
+function isWeak(point: Uint8Array): boolean {
+  const hex = [...point].reverse().map((byte) => byte.toString(16).padStart(2, "0"));
+  const y = BigInt(`0x${hex.join("")}`) & (2n ** 255n - 1n);
+  return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);
+}

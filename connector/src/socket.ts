@@ -1,0 +1,70 @@
+import { type Frame, readFrame } from "./frames.ts";
+
+/** How long a close may take before nobody waits for it any more. */
+const CLOSE_WITHIN_MS = 1000;
+const NO_CODE = 1006;
+
+export interface SocketEvents {
+  readonly frame: (frame: Frame) => void;
+  /** Once, and not after `close`. */
+  readonly closed: (code: number) => void;
+}
+
+/** One websocket of the platform: frames in, texts out. */
+export class Socket {
+  readonly #url: string;
+  readonly #events: SocketEvents;
+  readonly #gone = Promise.withResolvers<void>();
+  #socket: WebSocket | undefined;
+  #closing = false;
+
+  constructor(url: string, events: SocketEvents) {
+    this.#url = url;
+    this.#events = events;
+  }
+
+  open(): void {
+    const socket = tryOpen(this.#url);
+    if (socket === undefined) {
+      this.#closed(NO_CODE);
+      return;
+    }
+    this.#socket = socket;
+    socket.addEventListener("message", ({ data }) => {
+      const frame = this.#closing ? undefined : readFrame(data);
+      if (frame !== undefined) this.#events.frame(frame);
+    });
+    socket.addEventListener("error", () => {});
+    socket.addEventListener("close", ({ code }) => this.#closed(code || NO_CODE));
+  }
+
+  send(text: string): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
+  }
+
+  /** Nothing more comes of it. Resolves when the socket is gone, or nobody at the other end answers. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#socket === undefined) return;
+    this.#socket.close();
+    const timer = setTimeout(() => this.#gone.resolve(), CLOSE_WITHIN_MS);
+    await this.#gone.promise;
+    clearTimeout(timer);
+  }
+
+  #closed(code: number): void {
+    this.#gone.resolve();
+    if (this.#closing) return;
+    this.#closing = true;
+    this.#events.closed(code);
+  }
+}
+
+/** Undefined where the platform forbids it: a page on https may not open ws. */
+function tryOpen(url: string): WebSocket | undefined {
+  try {
+    return new WebSocket(url);
+  } catch {
+    return undefined;
+  }
+}

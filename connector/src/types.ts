@@ -1,0 +1,166 @@
+import type { RelayError } from "./errors.ts";
+
+/** What users of this package see. Durations are milliseconds. Names and rules: docs/protocol.md. */
+
+/** A JSON object as it was parsed. */
+export type JsonObject = { readonly [name: string]: unknown };
+
+/** A signed envelope as it was delivered. Source: docs/protocol.md, "Envelopes". */
+export interface Envelope {
+  readonly id: string;
+  readonly type: string;
+  readonly from: string;
+  readonly to?: string;
+  readonly task_id?: string;
+  readonly payload: JsonObject;
+  /** Epoch milliseconds, by the signer's clock. */
+  readonly ts: number;
+  readonly key_id: string;
+  readonly sig: string;
+}
+
+/** A key of WebCrypto, as this platform's types call it. */
+export type WebCryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+/** What this agent signs with. The algorithm is the key's, never the envelope's. */
+export type AgentKey =
+  | {
+      readonly keyId: string;
+      readonly alg: "ed25519";
+      /** The 32-byte seed in base64url, or a key of WebCrypto with the usage `sign`. */
+      readonly privateKey: string | WebCryptoKey;
+    }
+  | {
+      readonly keyId: string;
+      readonly alg: "hmac-sha256";
+      /** At least 32 bytes in base64url, or a key of WebCrypto with the usage `sign`. */
+      readonly secret: string | WebCryptoKey;
+    };
+
+/** What another agent's signatures are checked with. Whoever holds an HMAC secret can also sign with it. */
+export type TrustedKey =
+  | { readonly keyId: string; readonly alg: "ed25519" /** 32 bytes in base64url. */; readonly publicKey: string }
+  | { readonly keyId: string; readonly alg: "hmac-sha256" /** base64url. */; readonly secret: string };
+
+export interface ConnectorOptions {
+  /** Base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). */
+  readonly url: string | URL;
+  /** `agent://name`. */
+  readonly agent: string;
+  readonly key: AgentKey;
+  /** Keys of other agents, by agent id. The relay checks every signature too; with these it need not be trusted. */
+  readonly trust?: Readonly<Record<string, readonly TrustedKey[]>> | undefined;
+  /** Drop deliveries whose key is neither in `trust` nor a gateway's. Default false: they are marked `unverified`. */
+  readonly requireVerified?: boolean | undefined;
+  /** Sends that may be unsettled at once; one more is rejected with `queue_full`. Default 1000. */
+  readonly maxPending?: number | undefined;
+  /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
+  readonly maxInbox?: number | undefined;
+}
+
+/** How long one call waits, and what may end it early. */
+export interface CallOptions {
+  /** Default 30000, counted from the call, with the time in which there was no connection. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface SendOptions extends CallOptions {
+  /** `message.send`, or a kind of your own: `message.` and 1–32 characters of a–z 0–9 _, a letter first. */
+  readonly type?: `message.${string}` | undefined;
+  /** 1–128 characters. */
+  readonly taskId?: string | undefined;
+}
+
+/** Lengths are characters. Source: docs/protocol.md, "Envelopes". */
+export interface SessionProposal {
+  /** 1–500. */
+  readonly purpose: string;
+  /** 5–1440, 60 when left out. */
+  readonly ttlMinutes?: number | undefined;
+  /** At most 1000. */
+  readonly intro?: string | undefined;
+  /** At most 1000. */
+  readonly scope?: string | undefined;
+  /** At most 200. */
+  readonly expectedFrequency?: string | undefined;
+}
+
+/** The target's presence at the moment of acceptance. */
+export interface TargetDelivery {
+  readonly status: "online" | "stale" | "not_seen";
+  /** True: it was handed to the target's connection. False: nobody got it; send it again once the target is online. */
+  readonly canDeliverRealtime: boolean;
+}
+
+/** An accepted message. Accepted is not delivered: see `delivery`. */
+export interface Accepted {
+  readonly envelopeId: string;
+  readonly delivery: TargetDelivery;
+  /** True when the relay had accepted this envelope before: it was sent again because the first answer was lost. */
+  readonly duplicate: boolean;
+}
+
+export type SessionStatus = "pending_until_session.approve_or_session.reject" | "approved" | "rejected" | "expired";
+
+/** An accepted session request or decision. */
+export interface AcceptedSession extends Accepted {
+  readonly sessionId: string;
+  readonly status: SessionStatus;
+}
+
+/** An envelope that came in for this agent. */
+export interface Delivery {
+  readonly envelope: Envelope;
+  /** Of `session.*`. */
+  readonly sessionId?: string;
+  readonly from: string;
+  readonly type: string;
+  readonly payload: JsonObject;
+  /**
+   * `agent`: signed with a key that `trust` lists for the sender. `gateway`: signed by one of the relay's gateways, on
+   * behalf of a sender that it authenticated. `unverified`: the relay vouches for it, nobody else.
+   */
+  readonly verified: "agent" | "gateway" | "unverified";
+  /** Epoch milliseconds, by this machine's clock. */
+  readonly receivedAt: number;
+}
+
+/** An undecided session that waits for this agent: ids and times, never contents. */
+export interface PendingSession {
+  readonly sessionId: string;
+  readonly requester: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** What the relay says by itself. */
+export type Notice =
+  | { readonly kind: "pending_sessions"; readonly total: number; readonly sessions: readonly PendingSession[] }
+  | { readonly kind: "superseded" }
+  | { readonly kind: "draining"; readonly reconnectAfterMs: number };
+
+export type ConnectorState =
+  | { readonly status: "idle" }
+  | { readonly status: "connecting" }
+  | { readonly status: "online" }
+  /** `unreachable`: no relay answered. `lost`: there was a connection. `closeCode` is 1006 when the websocket said none. */
+  | {
+      readonly status: "reconnecting";
+      readonly reason: "unreachable" | "lost";
+      readonly retryInMs: number;
+      readonly closeCode: number;
+    }
+  /** `error`: why it stopped for good; absent after `close()`. */
+  | { readonly status: "closed"; readonly error?: RelayError };
+
+/** What `connector.on` listens to, and what listeners are called with. */
+export interface ConnectorEvents {
+  readonly state: ConnectorState;
+  readonly delivery: Delivery;
+  readonly notice: Notice;
+  /** What no call is there to be rejected with: dropped deliveries, refused heartbeats, listeners that threw. */
+  readonly error: RelayError;
+  /** The inbox was full. `dropped`: deliveries lost so, since the start. */
+  readonly overflow: { readonly dropped: number };
+}

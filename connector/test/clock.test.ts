@@ -1,0 +1,103 @@
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
+import { watchLeaks } from "../../test/support/leaks.ts";
+import type { PodProcess } from "../../test/support/pod-process.ts";
+import { until } from "../../test/support/until.ts";
+import { Clock } from "../src/clock.ts";
+import { errorOf, record, Stage, untilState } from "./kit.ts";
+import { WireProxy } from "./wire-proxy.ts";
+
+const HOUR_MS = 3_600_000;
+const stage = new Stage("alice", "bob");
+const noLeaks = watchLeaks();
+const now = Date.now;
+let pod: PodProcess;
+let proxy: WireProxy;
+
+beforeAll(async () => {
+  await stage.start();
+  // A process of its own, so that only the connector's clock is wrong.
+  pod = await stage.relay.startWsConnectorProcess();
+  proxy = await new WireProxy(pod.url).start();
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  proxy.toAgent = (frame) => frame;
+  await stage.clear();
+});
+afterAll(async () => {
+  await stage.stop();
+  await proxy.stop();
+  await noLeaks();
+});
+
+function clockIsOff(ms: number): void {
+  jest.spyOn(Date, "now").mockImplementation(() => now() + ms);
+}
+
+/** `hello` without the relay's time: nothing is known of its clock. */
+function tellNoTime(): void {
+  proxy.toAgent = (frame) => (frame.frame === "hello" ? { ...frame, server_time: undefined } : frame);
+}
+
+const messages = () => proxy.sent.filter(({ type }) => type === "message.send");
+
+describe("A clock that is wrong", () => {
+  test.each([[HOUR_MS], [-24 * HOUR_MS]])("by %i ms does no harm: the relay's is used", async (ms) => {
+    clockIsOff(ms);
+    const alice = await stage.online("alice", proxy.url);
+    await alice.send("agent://bob", {});
+    expect(Math.abs(messages().at(-1).ts - now())).toBeLessThan(2000);
+  });
+
+  test("and not told by hello is learnt from the refusal: the register is signed anew", async () => {
+    tellNoTime();
+    clockIsOff(HOUR_MS);
+    const before = proxy.sent.length;
+    await stage.online("alice", proxy.url);
+    const registers = proxy.sent.slice(before);
+    expect(registers.map(({ type }) => type)).toEqual(["agent.register", "agent.register"]);
+    expect(Math.abs(registers[1].ts - now())).toBeLessThan(2000);
+  });
+
+  test("and goes wrong later is noticed by a refused send, which is signed anew, once", async () => {
+    const alice = await stage.online("alice", proxy.url);
+    const before = messages().length;
+    clockIsOff(HOUR_MS);
+    expect(await alice.send("agent://bob", {})).toMatchObject({ duplicate: false });
+    const [refused, taken] = messages().slice(before);
+    expect(messages().length - before).toBe(2);
+    expect(refused.id).toBe(taken.id);
+    expect(refused.ts - taken.ts).toBeGreaterThan(HOUR_MS / 2);
+  });
+
+  test("and that the relay never agrees with is an error in the end", async () => {
+    tellNoTime();
+    clockIsOff(HOUR_MS);
+    const agreeing = proxy.toAgent;
+    proxy.toAgent = (frame) => agreeing({ ...frame, server_time: undefined });
+    const alice = stage.connector("alice", proxy.url);
+    await expect(alice.start()).rejects.toMatchObject({ code: "clock_skew", retry: "fix" });
+  });
+});
+
+test("An envelope without answer that has become too old is not signed anew: its outcome is unknown", async () => {
+  const alice = await stage.online("alice", proxy.url);
+  const { states } = record(alice);
+  const before = messages().length;
+  proxy.toAgent = (frame) => (frame.type === "message.send" ? void proxy.cut() : frame);
+  const sent = errorOf(alice.send("agent://bob", {}));
+  await untilState(alice, "reconnecting");
+  const hello = { server_time: now() + 299_000 };
+  proxy.toAgent = (frame) => (frame.frame === "hello" ? { ...frame, ...hello } : frame);
+  expect(await sent).toMatchObject({ code: "outcome_unknown", outcome: "unknown" });
+  await until("it is back", () => states.at(-1) === "online");
+  expect(messages().length - before).toBe(1);
+});
+
+test("The relay's clock is taken from the middle of what passed between question and answer", () => {
+  const clock = new Clock();
+  jest.spyOn(Date, "now").mockReturnValue(1000);
+  expect(clock.now()).toBe(1000);
+  clock.measure(5000, 900);
+  expect(clock.now()).toBe(5050);
+});

@@ -1,0 +1,121 @@
+import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
+import { TestRelay } from "../../test/support/relay.ts";
+import { until } from "../../test/support/until.ts";
+import { type AgentKey, Connector, type ConnectorOptions, type Delivery, type TrustedKey } from "../src/index.ts";
+
+/** An agent with both halves of its key. */
+export interface TestAgent {
+  readonly agent: string;
+  readonly key: AgentKey;
+  readonly trusted: TrustedKey;
+  readonly record: object;
+  readonly apiKey: string;
+  readonly apiKeyRecord: object;
+}
+
+/** Ed25519, but HMAC for names that end in `-hmac`. */
+export function testAgent(name: string): TestAgent {
+  const agent = `agent://${name}`;
+  const keyId = `${name}-1`;
+  const terms = { id: keyId, agents: [agent] };
+  const { record: apiKeyRecord, apiKey } = makeApiKey({ ...terms, id: `${name}-api` });
+  const common = { agent, apiKey, apiKeyRecord };
+  if (name.endsWith("-hmac")) {
+    const { record, secret } = makeHmacKey(terms);
+    const key = { keyId, alg: "hmac-sha256", secret } as const;
+    return { ...common, record, key, trusted: key };
+  }
+  const { record, privateKey } = makeEd25519Key(terms);
+  const { public_key: publicKey = "" } = record as { public_key?: string };
+  const trusted = { keyId, alg: "ed25519", publicKey } as const;
+  return { ...common, record, key: { keyId, alg: "ed25519", privateKey }, trusted };
+}
+
+/** A relay and the agents that it knows. Its pods start after `start`; all ends with `stop`. */
+export class Stage {
+  readonly relay = new TestRelay();
+  readonly #agents: ReadonlyMap<string, TestAgent>;
+  readonly #connectors: Connector[] = [];
+
+  constructor(...names: readonly string[]) {
+    this.#agents = new Map(names.map((name) => [name, testAgent(name)]));
+  }
+
+  async start(): Promise<void> {
+    await this.relay.start();
+    await this.allow(...this.#agents.keys());
+  }
+
+  /** Writes the keys file with the keys of these agents, and no other. */
+  async allow(...names: readonly string[]): Promise<void> {
+    const agents = names.map((name) => this.agent(name));
+    await this.relay.writeKeys({
+      api_keys: agents.map(({ apiKeyRecord }) => apiKeyRecord),
+      signing_keys: agents.map(({ record }) => record),
+    });
+  }
+
+  agent(name: string): TestAgent {
+    return this.#agents.get(name) as TestAgent;
+  }
+
+  /** Not started. */
+  connector(name: string, url: string, options: Partial<ConnectorOptions> = {}): Connector {
+    const { agent, key } = this.agent(name);
+    const connector = new Connector({ url, agent, key, ...options });
+    this.#connectors.push(connector);
+    return connector;
+  }
+
+  /** Registered. */
+  async online(name: string, url: string, options: Partial<ConnectorOptions> = {}): Promise<Connector> {
+    const connector = this.connector(name, url, options);
+    await connector.start();
+    return connector;
+  }
+
+  /** Ends the connectors of one test. */
+  async clear(): Promise<void> {
+    await Promise.all(this.#connectors.splice(0).map((connector) => connector.close()));
+  }
+
+  async stop(): Promise<void> {
+    await this.clear();
+    await this.relay.stop();
+  }
+}
+
+/** What a connector's listeners were called with, by event. */
+export function record(connector: Connector) {
+  const heard = {
+    states: [] as string[],
+    deliveries: [] as Delivery[],
+    notices: [] as { kind: string }[],
+    errors: [] as { code: string; cause?: unknown }[],
+    overflows: [] as number[],
+  };
+  connector.on("state", ({ status }) => heard.states.push(status));
+  connector.on("delivery", (delivery) => heard.deliveries.push(delivery));
+  connector.on("notice", (notice) => heard.notices.push(notice));
+  connector.on("error", (error) => heard.errors.push(error));
+  connector.on("overflow", ({ dropped }) => heard.overflows.push(dropped));
+  return heard;
+}
+
+/** The next delivery. */
+export async function next(connector: Connector): Promise<Delivery> {
+  const { value } = await connector[Symbol.asyncIterator]().next();
+  return value as Delivery;
+}
+
+export async function untilState(connector: Connector, status: string, withinMs?: number): Promise<void> {
+  await until(`${connector.agent} is ${status}`, () => connector.state.status === status, withinMs);
+}
+
+/** The error that a promise rejects with. */
+export async function errorOf(promise: Promise<unknown>) {
+  return await promise.then(
+    () => undefined,
+    (error) => error,
+  );
+}

@@ -1,0 +1,212 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { watchLeaks } from "../../test/support/leaks.ts";
+import type { Pod } from "../../test/support/relay.ts";
+import { until } from "../../test/support/until.ts";
+import { next, record, Stage, untilState } from "./kit.ts";
+import { WireProxy } from "./wire-proxy.ts";
+
+const stage = new Stage("alice", "bob", "carol-hmac");
+const noLeaks = watchLeaks();
+let pod: Pod;
+
+beforeAll(async () => {
+  await stage.start();
+  pod = await stage.relay.startWsConnector();
+});
+afterEach(() => stage.clear());
+afterAll(async () => {
+  await stage.stop();
+  await noLeaks();
+});
+
+describe("Two connectors", () => {
+  test.each([
+    ["alice", "bob"],
+    ["alice", "carol-hmac"],
+    ["carol-hmac", "alice"],
+  ])("exchange messages: %s to %s, and the receiver knows who signed", async (from, to) => {
+    const sender = await stage.online(from, pod.url);
+    const { agent, trusted } = stage.agent(from);
+    const receiver = await stage.online(to, pod.url, { trust: { [agent]: [trusted] } });
+    const payload = { text: "Grüße 😂", n: [1e21, { b: null, a: true }] };
+    const answer = await sender.send(receiver.agent, payload, { type: "message.offer", taskId: "t-1" });
+    expect(answer).toEqual({
+      envelopeId: expect.any(String),
+      delivery: { status: "online", canDeliverRealtime: true },
+      duplicate: false,
+    });
+    expect(await next(receiver)).toEqual({
+      envelope: {
+        ...{ id: answer.envelopeId, type: "message.offer", from: agent, to: receiver.agent, task_id: "t-1", payload },
+        ...{ ts: expect.any(Number), key_id: trusted.keyId, sig: expect.any(String) },
+      },
+      ...{ from: agent, type: "message.offer", payload, verified: "agent", receivedAt: expect.any(Number) },
+    });
+  });
+
+  test("negotiate a session: request, approval, refusal, each with its status", async () => {
+    const alice = await stage.online("alice", pod.url);
+    const bob = await stage.online("bob", pod.url);
+    const request = await alice.requestSession(bob.agent, { purpose: "to trade", ttlMinutes: 5, scope: "apples" });
+    expect(request).toMatchObject({
+      status: "pending_until_session.approve_or_session.reject",
+      delivery: { canDeliverRealtime: true },
+    });
+    expect(await next(bob)).toMatchObject({
+      ...{ type: "session.request", sessionId: request.sessionId },
+      payload: { purpose: "to trade", ttl_minutes: 5, scope: "apples" },
+    });
+    const { sessionId } = request;
+    expect(await bob.approve(sessionId, alice.agent)).toMatchObject({ sessionId, status: "approved" });
+    expect(await next(alice)).toMatchObject({ type: "session.approve", sessionId });
+    await expect(bob.reject(sessionId, alice.agent)).rejects.toMatchObject({ code: "session_closed", retry: "never" });
+
+    const second = await alice.requestSession(bob.agent, { purpose: "again" });
+    expect(await bob.reject(second.sessionId, alice.agent, "no time")).toMatchObject({ status: "rejected" });
+    expect(await next(alice)).toMatchObject({ type: "session.reject", payload: { reason: "no time" } });
+  });
+
+  test("get sessions that were asked for in their absence as a notice", async () => {
+    const alice = await stage.online("alice", pod.url);
+    const { sessionId, delivery } = await alice.requestSession("agent://carol-hmac", { purpose: "later" });
+    expect(delivery.canDeliverRealtime).toBe(false);
+    const carol = stage.connector("carol-hmac", pod.url);
+    const heard = record(carol);
+    await carol.start();
+    await until("the notice is there", () => heard.notices.length > 0);
+    const times = { createdAt: expect.any(Date), expiresAt: expect.any(Date) };
+    expect(heard.notices).toMatchObject([
+      { kind: "pending_sessions", sessions: [{ sessionId, requester: alice.agent, ...times }] },
+    ]);
+    await carol.reject(sessionId, alice.agent);
+  });
+
+  test("get many messages in the order of the calls, without waiting for answers", async () => {
+    const alice = await stage.online("alice", pod.url);
+    const bob = await stage.online("bob", pod.url);
+    const answers = Array.from({ length: 300 }, (_, n) => alice.send(bob.agent, { n }));
+    const got: unknown[] = [];
+    for await (const { payload } of bob) if (got.push(payload.n) === 300) break;
+    expect(got).toEqual(Array.from({ length: 300 }, (_, n) => n));
+    await Promise.all(answers);
+  });
+});
+
+describe("A send", () => {
+  test("says what was meant at the time of the call, whatever becomes of the payload", async () => {
+    const alice = await stage.online("alice", pod.url);
+    const bob = await stage.online("bob", pod.url);
+    const payload = { word: "before" };
+    const sent = alice.send(bob.agent, payload);
+    payload.word = "after";
+    await sent;
+    expect((await next(bob)).payload).toEqual({ word: "before" });
+  });
+
+  test("waits for the connection when there is none yet", async () => {
+    const bob = await stage.online("bob", pod.url);
+    const alice = stage.connector("alice", pod.url);
+    const sent = alice.send(bob.agent, { early: true });
+    await alice.start();
+    expect(await sent).toMatchObject({ delivery: { status: "online" } });
+  });
+
+  test.each([
+    ["invalid_envelope", { n: Number.NaN }],
+    ["invalid_envelope", ["no", "object"]],
+    ["invalid_envelope", new Date()],
+    ["frame_too_large", { text: "x".repeat(32_700) }],
+  ])("is refused as %s before it costs anything", async (code, payload) => {
+    const proxy = await new WireProxy(pod.url).start();
+    const alice = await stage.online("alice", proxy.url);
+    await expect(alice.send("agent://bob", payload)).rejects.toMatchObject({ code, outcome: "refused" });
+    expect(proxy.sent.map(({ type }) => type)).toEqual(["agent.register"]);
+    await stage.clear();
+    await proxy.stop();
+  });
+
+  test("as large as the relay takes is taken", async () => {
+    const alice = await stage.online("alice", pod.url);
+    await alice.send("agent://bob", { text: "x".repeat(32_350) });
+  });
+
+  test("that the relay refuses is rejected with the relay's code and hint", async () => {
+    const alice = await stage.online("alice", pod.url);
+    const refused = alice.send("agent://BOB", {});
+    await expect(refused).rejects.toMatchObject({ code: "invalid_envelope", message: expect.stringMatching(/^to: /) });
+    await expect(refused).rejects.toMatchObject({ name: "RelayError", retry: "fix", outcome: "refused" });
+  });
+
+  test("over the relay's rate slows down, and all arrive", async () => {
+    const slow = await stage.relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "20" });
+    const alice = await stage.online("alice", slow.url);
+    const answers = await Promise.all(Array.from({ length: 130 }, (_, n) => alice.send("agent://bob", { n })));
+    expect(answers.every(({ duplicate }) => !duplicate)).toBe(true);
+  });
+});
+
+describe("Presence", () => {
+  test("is kept with a heartbeat in every interval that hello names", async () => {
+    const proxy = await new WireProxy(pod.url, 400).start();
+    const alice = await stage.online("alice", proxy.url);
+    const view = stage.relay.view();
+    const before = (await view.lastSeen("alice")) as number;
+    await until("three heartbeats came in", () => proxy.sent.length > 3);
+    expect(proxy.sent.slice(0, 4).map(({ type }) => type)).toEqual([
+      "agent.register",
+      ...Array(3).fill("agent.heartbeat"),
+    ]);
+    await until("presence is refreshed", async () => ((await view.lastSeen("alice")) as number) > before);
+    const gaps = proxy.sent.slice(2, 4).map(({ ts }, n) => ts - proxy.sent[n + 1].ts);
+    for (const gap of gaps) expect(gap).toBeLessThanOrEqual(600);
+    expect(alice.state.status).toBe("online");
+    await stage.clear();
+    await proxy.stop();
+  });
+
+  test("ends with close: the agent is stale at once, and so is every promise settled", async () => {
+    const alice = await stage.online("alice", pod.url);
+    const bob = stage.connector("bob", pod.url);
+    const { states } = record(bob);
+    await bob.start();
+    const reading = (async () => {
+      for await (const _ of bob);
+      return "ended";
+    })();
+    await bob.close();
+    expect(await reading).toBe("ended");
+    expect(states).toEqual(["connecting", "online", "closed"]);
+    await expect(bob.send("agent://alice", {})).rejects.toMatchObject({ code: "closed" });
+    await expect(bob.start()).resolves.toBeUndefined();
+    await until("bob is stale", async () => (await alice.send("agent://bob", {})).delivery.status === "stale");
+  });
+
+  test("of a disposed connector ends too", async () => {
+    {
+      await using alice = stage.connector("alice", pod.url);
+      await alice.start();
+    }
+    await until("alice is gone", async () => !(await stage.relay.view().isConnected("alice")));
+  });
+});
+
+test("A listener that throws or rejects hurts nobody, and is reported", async () => {
+  const alice = await stage.online("alice", pod.url);
+  const bob = await stage.online("bob", pod.url);
+  const heard = record(bob);
+  bob.on("delivery", () => {
+    throw new Error("mine");
+  });
+  bob.on("delivery", () => Promise.reject(new Error("mine too")));
+  bob.on("error", () => {
+    throw new Error("and mine");
+  });
+  const off = bob.on("delivery", () => heard.overflows.push(1));
+  off();
+  await alice.send(bob.agent, { n: 1 });
+  await until("both are reported", () => heard.errors.length === 2);
+  expect(heard.errors).toMatchObject([{ code: "listener_failed" }, { code: "listener_failed" }]);
+  expect(heard.deliveries).toHaveLength(1);
+  expect(heard.overflows).toEqual([]);
+  await untilState(bob, "online");
+});

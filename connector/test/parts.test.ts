@@ -1,0 +1,145 @@
+import { createPublicKey, verify } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { testVectors } from "@agent-relay/shared/signing/test-vectors.ts";
+import { describe, expect, test } from "@jest/globals";
+import { rowsBetween } from "../../test/support/documents.ts";
+import { relayAddress } from "../src/address.ts";
+import { backoffMs, spreadMs } from "../src/backoff.ts";
+import { decodeBase64url, encodeBase64url } from "../src/base64url.ts";
+import { signedPart } from "../src/canonical.ts";
+import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS } from "../src/errors.ts";
+import { GatewayKeys } from "../src/gateway-keys.ts";
+import { Inbox } from "../src/inbox.ts";
+import { importSigningKey } from "../src/keys.ts";
+import type { AgentKey, Envelope, TrustedKey } from "../src/types.ts";
+import { Verifier } from "../src/verifier.ts";
+import { testAgent } from "./kit.ts";
+
+const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
+const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
+
+describe("Signing", () => {
+  test.each(testVectors())(
+    "agrees with the relay's test vector of $alg",
+    async ({ alg, key, envelope, canonical, sig }) => {
+      const signed = { ...envelope, sig } as Envelope;
+      expect(signedPart(signed)).toBe(canonical);
+      const keyId = envelope.key_id;
+      const [agentKey, trusted] = (
+        alg === "ed25519"
+          ? [
+              { keyId, alg, privateKey: key.private_key },
+              { keyId, alg, publicKey: key.public_key },
+            ]
+          : [
+              { keyId, alg, secret: key.secret },
+              { keyId, alg, secret: key.secret },
+            ]
+      ) as [AgentKey, TrustedKey];
+      const name = alg === "ed25519" ? "Ed25519" : "HMAC";
+      const bytes = await crypto.subtle.sign(
+        name,
+        await importSigningKey(agentKey),
+        new TextEncoder().encode(canonical),
+      );
+      expect(encodeBase64url(new Uint8Array(bytes))).toBe(sig);
+
+      const verifier = new Verifier({ [signed.from]: [trusted] }, new GatewayKeys("http://127.0.0.1:1/"));
+      await verifier.start();
+      expect(await verifier.check(signed)).toBe("agent");
+      expect(await verifier.check({ ...signed, payload: { n: "\ud800" } })).toBe("forged");
+    },
+  );
+
+  test("with an Ed25519 seed makes what node:crypto verifies", async () => {
+    const { key, trusted } = testAgent("alice");
+    const text = new TextEncoder().encode("any text");
+    const sig = await crypto.subtle.sign("Ed25519", await importSigningKey(key), text);
+    const jwk = { kty: "OKP", crv: "Ed25519", x: (trusted as { publicKey: string }).publicKey };
+    expect(verify(null, text, createPublicKey({ key: jwk, format: "jwk" }), Buffer.from(sig))).toBe(true);
+  });
+});
+
+describe("base64url", () => {
+  test.each([[""], ["AA"], ["AAA"], ["_-8"], ["AAAA"]])("%j is read and written back", (text) => {
+    expect(encodeBase64url(decodeBase64url(text) as Uint8Array)).toBe(text);
+  });
+
+  test.each([["A"], ["AB"], ["AAA="], ["+/8"], ["AA A"], ["AA\n"]])("%j is no base64url", (text) => {
+    expect(decodeBase64url(text)).toBeUndefined();
+  });
+});
+
+describe("The address", () => {
+  test.each([
+    ["http://127.0.0.1:8080", "ws://127.0.0.1:8080/ws", "http://127.0.0.1:8080"],
+    ["https://relay.example/", "wss://relay.example/ws", "https://relay.example"],
+    ["https://relay.example/base/", "wss://relay.example/base/ws", "https://relay.example/base"],
+    ["ws://relay.example", "ws://relay.example/ws", "http://relay.example"],
+    ["wss://relay.example/relay", "wss://relay.example/relay", "https://relay.example"],
+  ])("%s leads to %s", (given, websocket, base) => {
+    const signingManifest = `${base}/.well-known/signing-manifest.json`;
+    expect(relayAddress(given)).toEqual({ websocket, signingManifest });
+    expect(relayAddress(new URL(given))).toEqual({ websocket, signingManifest });
+  });
+});
+
+describe("Waits between attempts", () => {
+  test("are random, up to a bound that doubles until five seconds", () => {
+    expect([0, 1, 2, 3, 4, 5, 20].map((attempt) => backoffMs(attempt, 1))).toEqual([
+      250, 500, 1000, 2000, 4000, 5000, 5000,
+    ]);
+    expect(backoffMs(3, 0)).toBe(0);
+    expect(backoffMs(2, 0.5)).toBe(500);
+  });
+
+  test("that the relay asked for are kept, and at most half as long again", () => {
+    expect([spreadMs(1000, 0), spreadMs(1000, 1)]).toEqual([1000, 1500]);
+  });
+});
+
+describe("The inbox", () => {
+  test("gives what is left after the end, then ends; readers that wait end at once", async () => {
+    const inbox = new Inbox<number>(2);
+    const waits = inbox.take();
+    inbox.push(1);
+    inbox.push(2);
+    expect(await waits).toBe(1);
+    inbox.end();
+    inbox.push(3);
+    expect([await inbox.take(), await inbox.take()]).toEqual([2, undefined]);
+  });
+
+  test("throws what ended it, after what is left", async () => {
+    const inbox = new Inbox<number>(2);
+    inbox.push(1);
+    inbox.end(new Error("why"));
+    expect(await inbox.take()).toBe(1);
+    await expect(inbox.take()).rejects.toThrow("why");
+  });
+});
+
+describe("The catalogue of errors", () => {
+  test("has every code that the relay sends over the websocket", () => {
+    const sent = rowsBetween(protocol, "errors").filter(([, , websocket]) => websocket === "yes");
+    expect(Object.keys(RELAY_ERRORS).sort()).toEqual(sent.map(([code = ""]) => code.slice(1, -1)).sort());
+  });
+
+  test("ends for good after the closes that the protocol names, and no other", () => {
+    for (const [code, , reconnect] of rowsBetween(protocol, "close codes")) {
+      expect([code, finalClose(Number(code)) === undefined ? "yes" : "no"]).toEqual([code, reconnect]);
+    }
+    expect(finalClose(1006)).toBeUndefined();
+  });
+
+  test("stands in the README as it is", () => {
+    const entries = Object.entries(CONNECTOR_ERRORS);
+    const expected = entries.map(([code, { retry, message, hint }]) => [`\`${code}\``, retry, message, hint]);
+    expect(rowsBetween(readme, "connector errors")).toEqual(expected);
+  });
+
+  test("has each code once", () => {
+    const codes = [...Object.keys(RELAY_ERRORS), ...Object.keys(CONNECTOR_ERRORS)];
+    expect(new Set(codes).size).toBe(codes.length);
+  });
+});

@@ -1,0 +1,193 @@
+import { afterAll, afterEach, beforeAll, expect, jest, test } from "@jest/globals";
+import { watchLeaks } from "../../test/support/leaks.ts";
+import type { Pod } from "../../test/support/relay.ts";
+import { until } from "../../test/support/until.ts";
+import type { Connector, Delivery } from "../src/index.ts";
+import { record, Stage, untilState } from "./kit.ts";
+import { WireProxy } from "./wire-proxy.ts";
+
+const BACK_WITHIN_MS = 10_000;
+const stage = new Stage("alice", "bob-hmac");
+const noLeaks = watchLeaks();
+const proxies: WireProxy[] = [];
+let pod: Pod;
+let bob: Connector;
+let delivered: Delivery[];
+
+beforeAll(async () => {
+  await stage.start();
+  pod = await stage.relay.startWsConnector();
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await stage.clear();
+  for (const proxy of proxies.splice(0)) await proxy.stop();
+});
+afterAll(async () => {
+  await stage.stop();
+  await noLeaks();
+});
+
+async function proxyTo(url: string, heartbeatIntervalMs?: number): Promise<WireProxy> {
+  const proxy = await new WireProxy(url, heartbeatIntervalMs).start();
+  proxies.push(proxy);
+  return proxy;
+}
+
+async function bobListens(url = pod.url): Promise<void> {
+  bob = await stage.online("bob-hmac", url);
+  delivered = record(bob).deliveries;
+}
+
+/** The clock jumps, as it does when a machine wakes up. */
+function sleepFor(ms: number): void {
+  const { now } = Date;
+  jest.spyOn(Date, "now").mockImplementation(() => now() + ms);
+}
+
+function numbers(): unknown[] {
+  return delivered.map(({ payload }) => payload.n);
+}
+
+test("when a pod is killed in full flow, every send settles, each envelope is delivered once, in order", async () => {
+  await bobListens();
+  const victim = await stage.relay.startWsConnectorProcess();
+  const proxy = await proxyTo(victim.url);
+  const alice = await stage.online("alice", proxy.url);
+  const { states } = record(alice);
+  const answers: Promise<{ duplicate: boolean }>[] = [];
+  const send = () => answers.push(alice.send(bob.agent, { n: answers.length }));
+  for (let n = 0; n < 400; n += 1) send();
+  await until("it flows", () => delivered.length > 50);
+  const killed = victim.end("SIGKILL");
+  proxy.lead(pod.url);
+  await killed;
+  for (let n = 0; n < 50; n += 1) send();
+  await Promise.all(answers);
+  await until("all are delivered", () => delivered.length >= answers.length);
+  expect(numbers()).toEqual(answers.map((_, n) => n));
+  expect(states).toEqual(["reconnecting", "online"]);
+});
+
+test("an answer lost on the way makes a duplicate, not a second delivery", async () => {
+  await bobListens();
+  const proxy = await proxyTo(pod.url);
+  const alice = await stage.online("alice", proxy.url);
+  proxy.toAgent = (frame) => (frame.type === "message.send" ? void proxy.cut() : frame);
+  const sent = alice.send(bob.agent, { n: 0 });
+  await until("the connection is lost", () => alice.state.status === "reconnecting");
+  proxy.toAgent = (frame) => frame;
+  expect(await sent).toMatchObject({ duplicate: true, delivery: { status: "online" } });
+  const copies = proxy.sent.filter(({ type }) => type === "message.send");
+  expect(copies).toHaveLength(2);
+  expect(copies[0]).toEqual(copies[1]);
+  expect(numbers()).toEqual([0]);
+});
+
+test("every agent of a killed pod is back within ten seconds", async () => {
+  const victim = await stage.relay.startWsConnectorProcess();
+  const proxy = await proxyTo(victim.url);
+  const both = [await stage.online("alice", proxy.url), await stage.online("bob-hmac", proxy.url)];
+  await victim.end("SIGKILL");
+  for (const connector of both) await untilState(connector, "reconnecting");
+  proxy.lead(pod.url);
+  for (const connector of both) await untilState(connector, "online", BACK_WITHIN_MS);
+  expect(await (both[0] as Connector).send("agent://bob-hmac", {})).toMatchObject({ delivery: { status: "online" } });
+}, 30_000);
+
+test("while no relay answers it keeps trying, and says so", async () => {
+  const gone = await proxyTo(pod.url);
+  const { url } = gone;
+  await gone.stop();
+  const alice = stage.connector("alice", url);
+  const heard: unknown[] = [];
+  alice.on("state", (state) => heard.push(state));
+  const started = alice.start();
+  await until("it tried three times", () => heard.length > 3);
+  const again = { status: "reconnecting", reason: "unreachable", closeCode: 1006, retryInMs: expect.any(Number) };
+  expect(heard.slice(0, 4)).toEqual([{ status: "connecting" }, again, again, again]);
+  await alice.close();
+  await expect(started).rejects.toMatchObject({ code: "closed" });
+});
+
+test("a platform that opens no websocket is like a relay that does not answer", async () => {
+  const opening = jest.spyOn(globalThis, "WebSocket").mockImplementation(() => {
+    throw new DOMException("forbidden", "SecurityError");
+  });
+  const alice = stage.connector("alice", pod.url);
+  void alice.start();
+  await until("it tried again", () => opening.mock.calls.length > 1);
+  expect(alice.state).toMatchObject({ status: "reconnecting", reason: "unreachable" });
+  opening.mockRestore();
+  await untilState(alice, "online");
+});
+
+test("a start that is aborted ends the connector, and says why", async () => {
+  const proxy = await proxyTo(pod.url);
+  proxy.isSilent = true;
+  const alice = stage.connector("alice", proxy.url);
+  await expect(alice.start({ signal: AbortSignal.timeout(50) })).rejects.toMatchObject({
+    code: "aborted",
+    cause: { name: "TimeoutError" },
+  });
+  expect(alice.state.status).toBe("closed");
+});
+
+test("a pod that drains is left for another before it closes: nothing sent meanwhile is missed", async () => {
+  const leaving = await stage.relay.startWsConnectorProcess();
+  const proxy = await proxyTo(leaving.url);
+  await bobListens(proxy.url);
+  const { notices, states } = record(bob);
+  const alice = await stage.online("alice", pod.url);
+  // The relay's own drain of two connections leaves no time between notice and close; a busy one's does.
+  const goodbye = { frame: "notice", notice: "draining", reconnect_after_ms: 20 };
+  proxy.toAgent = (frame) => (frame.type === "agent.heartbeat" ? goodbye : frame);
+  sleepFor(10_000);
+  await until("bob is told to leave", () => notices.length > 0);
+  jest.restoreAllMocks();
+  proxy.toAgent = (frame) => frame;
+  proxy.lead(pod.url);
+  const answers = [];
+  for (let n = 0; proxy.connections < 2 || n < 100; n += 1) answers.push(await alice.send(bob.agent, { n }));
+  const promised = answers.filter(({ delivery }) => delivery.canDeliverRealtime);
+  await until("all that was promised is delivered", () => delivered.length >= promised.length);
+  expect(promised).toHaveLength(answers.length);
+  expect(new Set(numbers()).size).toBe(answers.length);
+  expect(states).toEqual([]);
+  expect(bob.state.status).toBe("online");
+});
+
+test("a pod that ends at once after its notice is followed by another one", async () => {
+  const leaving = await stage.relay.startWsConnectorProcess();
+  const proxy = await proxyTo(leaving.url);
+  await bobListens(proxy.url);
+  const states: unknown[] = [];
+  bob.on("state", (state) => states.push(state));
+  const ended = leaving.end("SIGTERM");
+  proxy.lead(pod.url);
+  expect(await ended).toBe(0);
+  await until("bob is back", () => states.length === 2);
+  expect(states).toMatchObject([{ status: "reconnecting", reason: "lost", closeCode: 1001 }, { status: "online" }]);
+});
+
+test("a network that goes silent is noticed by the missing answer, and left", async () => {
+  await bobListens();
+  const proxy = await proxyTo(pod.url, 500);
+  const alice = await stage.online("alice", proxy.url);
+  proxy.isSilent = true;
+  const sent = alice.send(bob.agent, { n: 0 });
+  await untilState(alice, "reconnecting");
+  expect(alice.state).toMatchObject({ reason: "lost", closeCode: 1006 });
+  proxy.isSilent = false;
+  proxy.cut();
+  expect(await sent).toMatchObject({ duplicate: false });
+  await until("it is delivered", () => delivered.length > 0);
+  expect(proxy.sent.filter(({ type }) => type === "message.send")).toHaveLength(2);
+}, 20_000);
+
+test("after a sleep of the machine the connection is tried at once, long before its next heartbeat", async () => {
+  const proxy = await proxyTo(pod.url);
+  await stage.online("alice", proxy.url);
+  sleepFor(600_000);
+  await until("a heartbeat goes out", () => proxy.sent.at(-1)?.type === "agent.heartbeat", 3000);
+});

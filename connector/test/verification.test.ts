@@ -1,0 +1,225 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { Frame } from "../../test/support/agent.ts";
+import { HttpClient } from "../../test/support/http.ts";
+import { watchLeaks } from "../../test/support/leaks.ts";
+import type { Pod } from "../../test/support/relay.ts";
+import { until } from "../../test/support/until.ts";
+import { serveWhole } from "../../test/support/whole-relay.ts";
+import type { Connector, ConnectorOptions } from "../src/index.ts";
+import { next, record, Stage, testAgent } from "./kit.ts";
+import { WireProxy } from "./wire-proxy.ts";
+
+const stage = new Stage("alice", "alice.two-hmac", "bob");
+const noLeaks = watchLeaks();
+let pod: Pod;
+let proxy: WireProxy;
+let alice: Connector;
+let bob: Connector;
+let heard: ReturnType<typeof record>;
+
+beforeAll(async () => {
+  await stage.start();
+  pod = await serveWhole(stage.relay);
+  proxy = await new WireProxy(pod.url).start();
+});
+beforeEach(async () => {
+  alice = await stage.online("alice", pod.url);
+});
+afterEach(async () => {
+  proxy.toAgent = (frame) => frame;
+  await stage.clear();
+});
+afterAll(async () => {
+  await stage.clear();
+  await proxy.stop();
+  await pod.stop();
+  await stage.stop();
+  await noLeaks();
+});
+
+async function bobTrusts(options: Partial<ConnectorOptions>, url = proxy.url): Promise<void> {
+  bob = await stage.online("bob", url, options);
+  heard = record(bob);
+}
+
+/** The relay, or whoever stands before it, changes what it delivers. */
+function deliver(change: (envelope: Frame) => object): void {
+  proxy.toAgent = (frame) =>
+    frame.frame === "deliver" ? { ...frame, envelope: { ...frame.envelope, ...change(frame.envelope) } } : frame;
+}
+
+async function expectDropped(code: string): Promise<void> {
+  await alice.send("agent://bob", { n: 1 });
+  await until("it is dropped", () => heard.errors.length > 0);
+  expect(heard.errors).toMatchObject([{ code, envelopeId: expect.any(String) }]);
+  expect(heard.deliveries).toEqual([]);
+}
+
+const trustAlice = () => ({ "agent://alice": [stage.agent("alice").trusted] });
+
+describe("A delivery from an agent whose key is given", () => {
+  test.each([
+    ["payload", () => ({ payload: { n: 2 } })],
+    ["type", () => ({ type: "message.other" })],
+    ["task", () => ({ task_id: "other" })],
+    ["time", ({ ts }: Frame) => ({ ts: ts + 1 })],
+    ["id", () => ({ id: "other" })],
+    ["signature", ({ sig }: Frame) => ({ sig: `${sig.slice(1)}A` })],
+    ["signature's alphabet", ({ sig }: Frame) => ({ sig: `${sig}=` })],
+    ["signature's algorithm", () => ({ sig: "A".repeat(43) })],
+  ])("is dropped and reported when its %s was changed on the way", async (_, change) => {
+    await bobTrusts({ trust: trustAlice() });
+    deliver(change);
+    await expectDropped("forged_delivery");
+  });
+
+  test("signed with a secret is checked too", async () => {
+    const { agent, trusted } = stage.agent("alice.two-hmac");
+    const two = await stage.online("alice.two-hmac", pod.url);
+    await bobTrusts({ trust: { [agent]: [trusted] } });
+    await two.send("agent://bob", {});
+    expect((await next(bob)).verified).toBe("agent");
+    deliver(() => ({ payload: { forged: true } }));
+    await two.send("agent://bob", {});
+    await until("it is dropped", () => heard.errors.length > 0);
+  });
+
+  test("has no member that was not signed", async () => {
+    await bobTrusts({ trust: trustAlice() });
+    deliver(() => ({ admin: true }));
+    await alice.send("agent://bob", {});
+    const { envelope, verified } = await next(bob);
+    expect(verified).toBe("agent");
+    expect(envelope).not.toHaveProperty("admin");
+  });
+
+  test("counts for that agent only", async () => {
+    const trusted = stage.agent("alice").trusted;
+    await bobTrusts({ trust: { "agent://mallory": [trusted] } });
+    await alice.send("agent://bob", {});
+    expect((await next(bob)).verified).toBe("unverified");
+  });
+});
+
+describe("A delivery under a key that is not known", () => {
+  test("is marked", async () => {
+    await bobTrusts({ trust: { "agent://alice": [testAgent("alice-older").trusted] } });
+    await alice.send("agent://bob", {});
+    expect(await next(bob)).toMatchObject({ verified: "unverified", from: "agent://alice" });
+  });
+
+  test("is dropped where only verified ones are wanted", async () => {
+    await bobTrusts({ requireVerified: true });
+    await expectDropped("unverified_delivery");
+  });
+});
+
+describe("A delivery that a gateway made", () => {
+  const http = new HttpClient();
+  const send = async () => {
+    const body = { from: "agent://alice", to: "agent://bob", message: "hi" };
+    const answer = await http.post(`${pod.url}/v1/messages/send`, body, { "x-api-key": stage.agent("alice").apiKey });
+    expect(answer).toMatchObject({ status: 202, body: { target_delivery: { can_deliver_realtime: true } } });
+  };
+
+  test("is verified by the key in the relay's signing manifest", async () => {
+    await bobTrusts({ requireVerified: true }, pod.url);
+    await send();
+    expect(await next(bob)).toMatchObject({ verified: "gateway", payload: { message: "hi" }, from: "agent://alice" });
+  });
+
+  test("and then changed is dropped", async () => {
+    await bobTrusts({}, pod.url);
+    await send();
+    const { envelope } = await next(bob);
+    await bob.close();
+    proxy.manifest = () => fetch(`${pod.url}/.well-known/signing-manifest.json`).then((answer) => answer.text());
+    await bobTrusts({});
+    deliver(() => ({ ...envelope, payload: { message: "changed" } }));
+    await alice.send("agent://bob", {});
+    await until("it is dropped", () => heard.errors.length > 0);
+    expect(heard.errors).toMatchObject([{ code: "forged_delivery" }]);
+  });
+
+  test("under a key that no manifest lists is unverified, and asks for the manifest but once in a while", async () => {
+    let asked = 0;
+    proxy.manifest = async () => {
+      asked += 1;
+      return "no JSON";
+    };
+    await bobTrusts({});
+    deliver(() => ({ key_id: "gateway-unheard-of" }));
+    for (let n = 0; n < 3; n += 1) await alice.send("agent://bob", {});
+    await until("they are delivered", () => heard.deliveries.length === 3);
+    expect(heard.deliveries.map(({ verified }) => verified)).toEqual(Array(3).fill("unverified"));
+    expect(asked).toBe(1);
+  });
+});
+
+describe("A relay that errs", () => {
+  test("and delivers another's envelope is not believed", async () => {
+    await bobTrusts({});
+    deliver(() => ({ to: "agent://carol" }));
+    await expectDropped("misdirected_delivery");
+  });
+
+  test("and delivers twice is heard once; another id under the same key counts anew", async () => {
+    await bobTrusts({ trust: trustAlice() });
+    const frames: Frame[] = [];
+    proxy.toAgent = (frame) => (frame.frame === "deliver" ? frames[frames.push(frame) && 0] : frame);
+    await alice.send("agent://bob", { n: 1 });
+    await alice.send("agent://bob", { n: 2 });
+    await until("the first went out twice", () => frames.length === 2);
+    proxy.toAgent = (frame) => frame;
+    await alice.send("agent://bob", { n: 3 });
+    await until("the last is delivered", () => heard.deliveries.at(-1)?.payload.n === 3);
+    expect(heard.deliveries.map(({ payload }) => payload.n)).toEqual([1, 3]);
+  });
+
+  test.each([
+    ["an envelope without members", { frame: "deliver", envelope: {} }],
+    ["an envelope that is none", { frame: "deliver", envelope: [1] }],
+    ["a payload that is no object", { frame: "deliver", envelope: { payload: [] } }],
+  ])("and delivers %s is told apart", async (_, frame) => {
+    await bobTrusts({});
+    proxy.toAgent = (real) => (real.frame === "deliver" ? frame : real);
+    await alice.send("agent://bob", {});
+    await until("it is reported", () => heard.errors.length > 0);
+    expect(heard.errors).toMatchObject([{ code: "malformed_delivery" }]);
+  });
+
+  test.each([
+    ["no object", 7],
+    ["no kind that is known", { frame: "later" }],
+    ["a notice of no kind that is known", { frame: "notice", notice: "later" }],
+    ["a notice without its sessions", { frame: "notice", notice: "pending_sessions" }],
+    ["an ack of nothing", { frame: "ack" }],
+  ])("and sends a frame that is %s breaks nothing", async (_, frame) => {
+    await bobTrusts({});
+    proxy.toAgent = (real) => (real.envelope?.payload.n === 1 ? frame : real);
+    await alice.send("agent://bob", { n: 1 });
+    await alice.send("agent://bob", { n: 2 });
+    expect((await next(bob)).payload).toEqual({ n: 2 });
+    expect(heard.errors).toEqual([]);
+  });
+});
+
+describe("A reader that does not keep up", () => {
+  test("loses the oldest, and is told how many", async () => {
+    await bobTrusts({ maxInbox: 3 });
+    const iterator = bob[Symbol.asyncIterator]();
+    const first = iterator.next();
+    for (let n = 0; n < 6; n += 1) await alice.send("agent://bob", { n });
+    await until("all came in", () => heard.deliveries.length === 6);
+    expect(heard.overflows).toEqual([1, 2]);
+    const read = [await first, await iterator.next(), await iterator.next(), await iterator.next()];
+    expect(read.map(({ value }) => value?.payload.n)).toEqual([0, 3, 4, 5]);
+  });
+
+  test("but listens instead loses nothing", async () => {
+    await bobTrusts({ maxInbox: 2 });
+    for (let n = 0; n < 5; n += 1) await alice.send("agent://bob", { n });
+    await until("all came in", () => heard.deliveries.length === 5);
+    expect(heard.overflows).toEqual([]);
+  });
+});

@@ -1,0 +1,143 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import type { Browser, Page } from "playwright-core";
+import { next, record, Stage } from "../../connector/test/kit.ts";
+import { openBrowser } from "../support/browser.ts";
+import { HttpClient } from "../support/http.ts";
+import type { Pod } from "../support/relay.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/until.ts";
+import { serveWhole } from "../support/whole-relay.ts";
+
+const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+const PAGE = `<!doctype html><title>agent</title><link rel="icon" href="data:,">
+<script type="importmap">{ "imports": { "canonicalize": "/canonicalize.js" } }</script>`;
+
+const stage = new Stage("browser", "hmac-browser-hmac", "node");
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let files: Server;
+let browser: Browser;
+let page: Page;
+let pod: Pod;
+let faults: string[];
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  await compile(folder.path);
+  files = createServer(async (req, res) => {
+    const [type, body] = await fileAt(req.url ?? "/");
+    res.setHeader("content-type", type).end(body);
+  }).listen(0, "127.0.0.1");
+  await once(files, "listening");
+  await stage.start();
+  pod = await serveWhole(stage.relay);
+  browser = await openBrowser();
+}, 60_000);
+beforeEach(async () => {
+  faults = [];
+  page = await browser.newPage();
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => faults.push(message.text()));
+  await page.goto(`http://127.0.0.1:${(files.address() as AddressInfo).port}/`);
+  await page.evaluate("import('/sdk/index.js').then((sdk) => void (globalThis.sdk = sdk))");
+});
+afterEach(async () => {
+  await page.close();
+  await stage.clear();
+});
+afterAll(async () => {
+  await browser.close();
+  await pod.stop();
+  await stage.stop();
+  files.closeAllConnections();
+  files.close();
+  await folder[Symbol.asyncDispose]();
+});
+
+/** The SDK alone, with a browser's types alone. */
+async function compile(outDir: string): Promise<void> {
+  const rootDir = join(REPOSITORY, "connector/src");
+  const compilerOptions = { rootDir, outDir, types: [], lib: ["es2024", "dom"] };
+  const build = { extends: join(REPOSITORY, "connector/tsconfig.build.json"), compilerOptions };
+  const config = join(outDir, "tsconfig.json");
+  await writeFile(config, JSON.stringify({ ...build, include: [], files: [join(rootDir, "index.ts")] }));
+  const tsc = join(REPOSITORY, "node_modules/typescript/bin/tsc");
+  await promisify(execFile)(process.execPath, [tsc, "-p", config], { env: {} });
+}
+
+async function fileAt(url: string): Promise<[string, string]> {
+  if (url === "/") return ["text/html", PAGE];
+  const canonicalize = join(REPOSITORY, "node_modules/canonicalize/lib/canonicalize.js");
+  const path = url === "/canonicalize.js" ? canonicalize : join(folder.path, normalize(url).replace("/sdk/", ""));
+  return ["text/javascript", await readFile(path, "utf8")];
+}
+
+/** Runs in the page, where `sdk` is the package and `given` what the test gives. */
+async function inPage<T>(program: string, given: object = {}): Promise<T> {
+  return await page.evaluate<T>(`(async (given) => { ${program} })(${JSON.stringify(given)})`);
+}
+
+const ONLINE = `
+  globalThis.connector = new sdk.Connector(given);
+  globalThis.states = [];
+  connector.on("state", ({ status }) => states.push(status));
+  await connector.start();`;
+const NEXT = "const { value } = await connector[Symbol.asyncIterator]().next(); return value;";
+
+function optionsOf(name: string, peer: string): object {
+  const { agent, key } = stage.agent(name);
+  const trusted = stage.agent(peer);
+  return { url: pod.url, agent, key, trust: { [trusted.agent]: [trusted.trusted] } };
+}
+
+test.each(["browser", "hmac-browser-hmac"])(
+  "a browser registers %s, signs with its own WebCrypto, and exchanges messages with a connector in Node",
+  async (name) => {
+    const { agent, trusted } = stage.agent(name);
+    const node = await stage.online("node", pod.url, { trust: { [agent]: [trusted] } });
+    await inPage(ONLINE, optionsOf(name, "node"));
+    const sent = await inPage(`return await connector.send("agent://node", { text: "Grüße 😂" });`);
+    expect(sent).toMatchObject({ delivery: { status: "online" }, duplicate: false });
+    expect(await next(node)).toMatchObject({ from: agent, verified: "agent", payload: { text: "Grüße 😂" } });
+    expect(await node.send(agent, { n: [1e21, null] })).toMatchObject({ delivery: { canDeliverRealtime: true } });
+    expect(await inPage(NEXT)).toMatchObject({ from: "agent://node", verified: "agent", payload: { n: [1e21, null] } });
+    await inPage("await connector.close();");
+    expect(await inPage("return states;")).toEqual(["connecting", "online", "closed"]);
+    expect(faults).toEqual([]);
+  },
+);
+
+test("a browser verifies what a gateway made, by the signing manifest of another origin", async () => {
+  await inPage(ONLINE, { ...optionsOf("browser", "node"), requireVerified: true });
+  const body = { from: "agent://node", to: "agent://browser", message: "hi" };
+  await new HttpClient().post(`${pod.url}/v1/messages/send`, body, { "x-api-key": stage.agent("node").apiKey });
+  expect(await inPage(NEXT)).toMatchObject({ verified: "gateway", payload: { message: "hi" } });
+  expect(faults).toEqual([]);
+});
+
+test("a key that no script can read signs as well", async () => {
+  const { agent, key } = stage.agent("browser");
+  const { privateKey } = key as { privateKey: string };
+  const seed = [...Buffer.from(privateKey, "base64url")];
+  const given = { options: optionsOf("browser", "node"), seed, keyId: key.keyId };
+  const node = await stage.online("node", pod.url);
+  const { deliveries } = record(node);
+  await inPage(
+    `const der = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20, ...given.seed];
+    const privateKey = await crypto.subtle.importKey("pkcs8", Uint8Array.from(der), "Ed25519", false, ["sign"]);
+    const key = { keyId: given.keyId, alg: "ed25519", privateKey };
+    const connector = new sdk.Connector({ ...given.options, key });
+    await connector.start();
+    await connector.send("agent://node", {});
+    await connector.close();`,
+    given,
+  );
+  await until("it is delivered", () => deliveries.some(({ from }) => from === agent));
+});
