@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { parseArgs } from "node:util";
 import type { KeysFile, SigningAlgorithm } from "@agent-relay/shared/contract/keys-file.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
+import { readRecord } from "./record.ts";
 import { editKeys, readKeys } from "./store.ts";
 import { USAGE } from "./usage.ts";
 
@@ -22,6 +23,7 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   if (values.help === true || command === undefined) return USAGE;
 
   const keysFile = values.file ?? file;
+  if (command === "add") return await addRecord(keysFile, rest);
   if (command === "revoke") return await revoke(keysFile, rest);
   if (rest.length > 0) throw new UsageFault(`${command} takes no further words.`);
   if (command === "list") return describe(await readKeys(keysFile), Date.now());
@@ -90,6 +92,19 @@ function newEd25519(terms: KeyTerms) {
 function newHmac(terms: KeyTerms) {
   const { record, secret } = makeHmacKey(terms);
   return { record, secrets: `secret (base64url): ${secret}\n` };
+}
+
+/** Puts a key in force that its agent made, from a file, or from standard input when none is named. */
+async function addRecord(file: string, files: string[]): Promise<string> {
+  const [recordFile] = files;
+  if (files.length > 1) throw new UsageFault("add takes one file.");
+  const record = await readRecord(recordFile);
+  await editKeys(file, (keys) => {
+    refuseTaken(keys, record.key_id);
+    return { ...keys, signing_keys: [...keys.signing_keys, record] };
+  });
+  const until = record.expires_at ?? "revoked";
+  return `${record.key_id} may sign for ${record.agents.join(", ")}, until ${until}. A running relay takes it within 5 seconds.\n`;
 }
 
 async function addApiKey(file: string, terms: KeyTerms): Promise<string> {

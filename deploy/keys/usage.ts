@@ -2,6 +2,8 @@ export const USAGE = `Keys of the relay: who may sign for which agent, and who m
 
   npm run keys -- new --agent agent://alice          a signing key for websocket connectors
   npm run keys -- new-api-key --agent agent://alice  an API key for the gateway's x-api-key header
+  npm run keys -- add [record.json]                  puts a key in force that its agent made: the record that relay keygen
+                                                     printed, from a file or standard input
   npm run keys -- list                               every key, without its secrets
   npm run keys -- revoke <id>                        takes a key away
 

@@ -6,11 +6,12 @@ export interface Started {
   readonly websocketUrl: string;
   /** The development API key of agent://alice; undefined when the keys come from RELAY_KEYS_FILE. */
   readonly apiKey: string | undefined;
-  /** The command that listens as agent://bob. */
-  readonly listenCommand: string;
 }
 
-const MESSAGE = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bob."}';
+/** What `relay` takes for the relay when it is not told where that is. */
+const DEFAULT_URL = "http://127.0.0.1:8080";
+const PAYLOAD = '{"message":"Hello, Bob."}';
+const REQUEST = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bob."}';
 
 /** The text printed once everything is served: addresses, and a first message that works when pasted. */
 export function banner(started: Started): string {
@@ -31,13 +32,18 @@ const HOW_TO_GET_KEYS = `Keys come from RELAY_KEYS_FILE. A new one:
   npm run keys -- new-api-key --agent agent://<name>
 `;
 
-function firstMessage(started: Started, apiKey: string): string {
+function firstMessage({ baseUrl }: Started, apiKey: string): string {
+  const url = baseUrl === DEFAULT_URL ? "" : ` --url ${baseUrl}`;
   return `Listen as agent://bob, in another terminal:
 
-  ${started.listenCommand}
+  npx relay listen --key .local/bob.json${url}
 
-Send him a message as agent://alice, with her development API key ${apiKey}:
+Send him a message as agent://alice, in a third:
 
-  curl -sS ${started.baseUrl}/v1/messages/send -H 'content-type: application/json' -H 'x-api-key: ${apiKey}' -d '${MESSAGE}'
+  npx relay send --key .local/alice.json${url} agent://bob '${PAYLOAD}'
+
+Or over HTTP, with her development API key ${apiKey}:
+
+  curl -sS ${baseUrl}/v1/messages/send -H 'content-type: application/json' -H 'x-api-key: ${apiKey}' -d '${REQUEST}'
 `;
 }

@@ -18,7 +18,7 @@ await runService(process, () => {
     RELAY_KEYS_FILE: env.RELAY_KEYS_FILE || developmentKeysFile(DEVELOPMENT_FOLDER),
   };
   const { service, logger } = createRelay(given, (served) => {
-    process.stdout.write(banner({ ...served, apiKey: agents?.api_key, listenCommand: "npm run listen" }));
+    process.stdout.write(banner({ ...served, apiKey: agents?.api_key }));
   });
   // Redis goes last: what the services write at their stop is written.
   const stop = async () => {

@@ -5,7 +5,12 @@ import { KeysFile } from "@agent-relay/shared/contract/keys-file.ts";
 import { KeyRing } from "@agent-relay/shared/signing/key-ring.ts";
 import { describe, expect, test } from "@jest/globals";
 import { runKeysCommand } from "../../deploy/keys/commands.ts";
-import { developmentAgentsFile, developmentKeys, developmentKeysFile } from "../../deploy/local/dev-keys.ts";
+import {
+  developmentAgentsFile,
+  developmentKeyFile,
+  developmentKeys,
+  developmentKeysFile,
+} from "../../deploy/local/dev-keys.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("development keys", () => {
@@ -53,10 +58,19 @@ describe("development keys", () => {
     await using folder = await temporaryFolder();
     const own = join(folder.path, ".local");
     await developmentKeys(own);
-    const modes = [own, developmentKeysFile(own), developmentAgentsFile(own)].map(
-      async (path) => (await stat(path)).mode,
-    );
-    expect((await Promise.all(modes)).map((mode) => mode & 0o777)).toEqual([0o700, 0o600, 0o600]);
+    const files = [developmentKeysFile(own), developmentAgentsFile(own), developmentKeyFile(own, "alice")];
+    const modes = [own, ...files].map(async (path) => (await stat(path)).mode);
+    expect((await Promise.all(modes)).map((mode) => mode & 0o777)).toEqual([0o700, 0o600, 0o600, 0o600]);
+  });
+
+  test("stand in a key file for each agent too, also where they were made before there were such files", async () => {
+    await using folder = await temporaryFolder();
+    const agents = await developmentKeys(folder.path);
+    await rm(developmentKeyFile(folder.path, "alice"));
+    await developmentKeys(folder.path);
+    for (const name of ["alice", "bob"] as const) {
+      expect(JSON.parse(await readFile(developmentKeyFile(folder.path, name), "utf8"))).toEqual(agents[name]);
+    }
   });
 
   test("leave other keys of the same file alone when they are made anew", async () => {

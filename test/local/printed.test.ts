@@ -9,12 +9,20 @@ describe("what npm start prints", () => {
     baseUrl: "http://127.0.0.1:8080",
     websocketUrl: "ws://127.0.0.1:8080/ws",
     apiKey: "rk_example",
-    listenCommand: "listen --as bob",
   };
 
-  test("names both addresses, the API key and how to listen", () => {
+  test("names both addresses and the API key", () => {
     const text = banner(started);
     for (const part of Object.values(started)) expect(text).toContain(part);
+  });
+
+  test("says how to listen and send, and where the relay is when that is not where relay looks first", () => {
+    const text = banner(started);
+    expect(text).toContain("npx relay listen --key .local/bob.json\n");
+    expect(text).toContain("npx relay send --key .local/alice.json agent://bob '{");
+    expect(text).not.toContain("--url");
+    const elsewhere = banner({ ...started, baseUrl: "http://127.0.0.1:9000" });
+    expect(elsewhere.match(/npx relay .* --url http:\/\/127\.0\.0\.1:9000/g)).toHaveLength(2);
   });
 
   test("holds a line that, pasted into a shell, sends alice's message to bob", () => {

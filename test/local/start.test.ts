@@ -42,19 +42,31 @@ function lives(pid: number): boolean {
   }
 }
 
-test("npm start serves, the printed curl line is answered 202, and the message arrives at npm run listen", async () => {
+/** A line of what was printed, as it would be pasted. */
+function lineOf(printed: string, program: string): string {
+  return new RegExp(`^ {2}(${program} .*)$`, "m").exec(printed)?.[1] as string;
+}
+
+test("npm start serves, and prints the lines with which a message is exchanged", async () => {
   const port = await freePort();
   const env = { PORT: String(port), HOST: "127.0.0.1", REDIS_URL: "", RELAY_KEYS_FILE: "" };
   const relay = run("npm start", env);
   await until("npm start says that the relay is up", () => relay.printed().includes("Agent Relay is up."), 15_000);
-  const listener = run("npm run listen", { AGENT_URL: `ws://127.0.0.1:${port}/ws` });
+  const listener = run(lineOf(relay.printed(), "npx relay listen"), {});
   await until("bob is online", () => listener.printed().includes("agent://bob is online"), 10_000);
 
-  const curl = /^ {2}(curl .*)$/m.exec(relay.printed())?.[1] as string;
+  const curl = lineOf(relay.printed(), "curl");
   const answer = await promisify(execFile)("sh", ["-c", `${curl} -w '%{http_code}'`]);
   expect(answer.stdout).toMatch(/"can_deliver_realtime":true.*202$/);
-  await until("the message is printed", () => listener.printed().includes('agent://alice: {"message":"Hello, Bob."}'));
+  await until("the message is printed", () => listener.printed().includes('{"message":"Hello, Bob."}'));
 
+  const send = await promisify(execFile)("sh", ["-c", lineOf(relay.printed(), "npx relay send")], { cwd: ROOT });
+  expect(send.stdout).toContain("handed to agent://bob");
+  await until("the other message is printed", () => listener.printed().split('{"message":"Hello, Bob."}').length === 3);
+
+  const example = run("npm run listen", { AGENT_URL: `ws://127.0.0.1:${port}/ws` });
+  await until("the example has taken bob over", () => example.printed().includes("agent://bob is online"), 10_000);
+  await example.interrupt();
   await listener.interrupt();
   const redis = (await guardianOf(relay.group)) as number;
   expect(lives(redis)).toBe(true);

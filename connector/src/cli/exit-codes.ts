@@ -1,0 +1,53 @@
+/** How a command ended, for scripts. Source of the README's table. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  refused: 3,
+  unreachable: 4,
+  timeout: 5,
+  superseded: 6,
+  key: 7,
+  interrupted: 130,
+} as const;
+
+/** The same in words. */
+export const EXIT_CODES = `Exit codes
+  0    done; listen: stopped by a signal, by the end of its input or by its reader
+  1    something failed that no other code names
+  2    the command line, or what it was given to send, was not understood
+  3    the relay refused it, or the session was rejected or has expired
+  4    no relay answers, or it cannot do its work for the moment
+  5    in time no answer came, or not the target; what went out may have been accepted
+  6    the agent is online elsewhere, or another connection took it over
+  7    the key cannot be used, is not known, may not act for the agent, or was revoked
+  130  interrupted
+`;
+
+const CODES: Readonly<Record<string, number>> = {
+  invalid_key: EXIT.key,
+  unknown_key: EXIT.key,
+  bad_signature: EXIT.key,
+  key_not_allowed: EXIT.key,
+  key_revoked: EXIT.key,
+  invalid_api_key: EXIT.key,
+  api_key_not_allowed_for_sender: EXIT.key,
+  unreachable: EXIT.unreachable,
+  unavailable: EXIT.unreachable,
+  rate_limited: EXIT.unreachable,
+  over_capacity: EXIT.unreachable,
+  internal_error: EXIT.unreachable,
+  closed: EXIT.unreachable,
+  timeout: EXIT.timeout,
+  outcome_unknown: EXIT.timeout,
+  superseded: EXIT.superseded,
+  online_elsewhere: EXIT.superseded,
+  usage: EXIT.usage,
+  failed: EXIT.failed,
+  aborted: EXIT.interrupted,
+};
+
+/** @param code an error code of the relay, of the SDK, or of the command line itself. */
+export function exitCodeOf(code: string): number {
+  return CODES[code] ?? EXIT.refused;
+}

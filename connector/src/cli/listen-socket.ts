@@ -1,0 +1,79 @@
+import { open, readFile, stat } from "node:fs/promises";
+import { membersOf, textOf } from "../frames.ts";
+import { importSigningKey } from "../keys.ts";
+import type { AgentKey } from "../types.ts";
+import { Failure } from "./failure.ts";
+
+/** A key as its agent keeps it, and as `relay keygen` writes it: one JSON object, mode 0600. */
+export type KeyRecord = { readonly agent_id: string; readonly key_id: string } & (
+  | { readonly alg: "ed25519" /** base64url, the 32-byte seed. */; readonly private_key: string }
+  | { readonly alg: "hmac-sha256" /** base64url, at least 32 bytes. */; readonly secret: string }
+);
+
+/** Source: docs/protocol.md, "Agents". The name is its first group. */
+export const AGENT_ID = /^agent:\/\/([a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?)$/;
+
+/** Who an agent is, and what it signs with. */
+export interface Signatory {
+  readonly agent: string;
+  readonly key: AgentKey;
+}
+
+/** @throws {Failure} `invalid_key`, with what is wrong with the file. */
+export async function readKeyFile(file: string): Promise<Signatory> {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw invalid(`The key file cannot be read (${error.code}).`);
+  });
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text.
+    throw invalid("The key file is not JSON.");
+  }
+  return await signatoryOf(record, "The key file");
+}
+
+/** @param origin what the record was read from, at the beginning of a sentence. @throws {Failure} `invalid_key`. */
+export async function signatoryOf(record: unknown, origin: string): Promise<Signatory> {
+  const { agent_id, key_id, alg, private_key, secret } = membersOf(record);
+  const [agent, keyId] = [textOf(agent_id), textOf(key_id)];
+  if (agent === undefined || !AGENT_ID.test(agent)) throw invalid(`${origin} names no agent, such as agent://alice.`);
+  if (keyId === undefined) throw invalid(`${origin} names no key id.`);
+  const key = keyOf(keyId, alg, textOf(private_key), textOf(secret));
+  if (key === undefined) {
+    throw invalid(`${origin} has neither alg "ed25519" with a private_key nor alg "hmac-sha256" with a secret.`);
+  }
+  await importSigningKey(key);
+  return { agent, key };
+}
+
+function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string): AgentKey | undefined {
+  if (alg === "ed25519" && privateKey !== undefined) return { keyId, alg, privateKey };
+  if (alg === "hmac-sha256" && secret !== undefined) return { keyId, alg, secret };
+  return undefined;
+}
+
+/** What to do about a file that others than its owner may read; undefined for a private one. */
+export async function exposureOf(file: string): Promise<string | undefined> {
+  const isOpen = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
+  return isOpen ? `The key file can be read by others than its owner. Run: chmod 600 ${file}` : undefined;
+}
+
+/** Writes a file that only its owner may read. @throws {Failure} when there is one: no key is ever overwritten. */
+export async function writePrivateFile(file: string, value: object): Promise<void> {
+  const handle = await open(file, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+    const taken = error.code === "EEXIST";
+    const hint = taken ? "Choose another name with --out, or move the old file away." : "Choose another --out.";
+    throw new Failure("failed", `${file} ${taken ? "exists already" : `cannot be written (${error.code})`}.`, hint);
+  });
+  try {
+    await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+  } finally {
+    await handle.close();
+  }
+}
+
+function invalid(message: string): Failure {
+  return new Failure("invalid_key", message, "relay keygen --help shows what a key file looks like.");
+}

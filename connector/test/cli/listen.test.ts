@@ -1,0 +1,242 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { watchLeaks } from "../../../test/support/leaks.ts";
+import { until } from "../../../test/support/until.ts";
+import { next } from "../kit.ts";
+import { CommandLine, jsonLines } from "./kit.ts";
+
+const line = new CommandLine("alice", "bob-hmac");
+const BOB = "agent://bob-hmac";
+const noLeaks = watchLeaks();
+
+beforeAll(() => line.start());
+afterEach(() => line.clear());
+afterAll(async () => {
+  await line.stop();
+  await noLeaks();
+});
+
+const alice = () => line.stage.online("alice", line.url);
+const text = async (file: string) => await readFile(join(line.folder, file), "utf8").catch(() => "");
+
+describe("relay listen", () => {
+  test("prints each delivery as one line of JSON, and all else on stderr, without a colour", async () => {
+    const listener = await line.listen("bob-hmac");
+    const sender = await alice();
+    await sender.send(BOB, { n: 1 });
+    await listener.prints(1);
+    expect(listener.lines).toEqual([
+      {
+        event: "delivery",
+        envelope: expect.objectContaining({
+          from: "agent://alice",
+          to: BOB,
+          payload: { n: 1 },
+          sig: expect.any(String),
+        }),
+        verified: "unverified",
+        received_at_iso: expect.stringMatching(/^\d{4}-.*Z$/),
+      },
+    ]);
+    expect(listener.stderr).toBe(`${BOB} is online at ${line.url.replace("http", "ws")}/ws\n`);
+  });
+
+  test("speaks JSON on stderr too when it is asked to", async () => {
+    const listener = await line.listen("bob-hmac", "--json");
+    expect(jsonLines(listener.stderr)).toMatchObject([{ event: "online", agent_id: BOB }]);
+  });
+
+  test("stops with exit code 0 at SIGINT and SIGTERM", async () => {
+    const both = [await line.listen("bob-hmac"), await line.listen("alice", "--stdin")] as const;
+    expect(await both[0].end("SIGINT")).toBe(0);
+    expect(await both[1].end("SIGTERM")).toBe(0);
+  });
+
+  test("ends quietly when nobody reads it any more", async () => {
+    const listener = await line.listen("bob-hmac");
+    listener.child.stdout?.destroy();
+    const sender = await alice();
+    await until("it has ended", async () => {
+      await sender.send(BOB, {});
+      return listener.child.exitCode !== null;
+    });
+    expect(await listener.end()).toBe(0);
+    expect(listener.stderr.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("comes back after the relay was gone, and says so once", async () => {
+    const listener = await line.listen("bob-hmac");
+    await line.shut();
+    const witness = line.begin(["listen", "--json", "--key", line.keyFile("alice")]);
+    await witness.says('"reconnecting"', 4);
+    await line.serve();
+    await listener.says("is online", 2);
+    await witness.says('"online"');
+    await (await alice()).send(BOB, { after: "restart" });
+    await listener.prints(1);
+    expect(listener.stderr.split("trying again")).toHaveLength(2);
+  }, 30_000);
+
+  test("hears again after Redis came back empty, on the connection that it had", async () => {
+    const listener = await line.listen("bob-hmac", "--stdin");
+    const sender = await alice();
+    await line.stage.relay.redis.restart();
+    await until(
+      "a message is delivered",
+      async () => (await sender.send(BOB, { n: 1 })).delivery.canDeliverRealtime,
+      40_000,
+    );
+    await listener.prints(1);
+    expect(listener.stderr).not.toContain("trying again");
+  }, 60_000);
+
+  test("waits for a relay that is not there yet", async () => {
+    await line.shut();
+    const listener = line.begin(["listen", "--key", line.keyFile("bob-hmac")]);
+    await listener.says("No relay answers");
+    await line.serve();
+    await listener.says("is online");
+  }, 30_000);
+
+  test("ends with 6 when another connection takes its agent over, and with 7 when its key is refused", async () => {
+    const listener = await line.listen("bob-hmac");
+    await line.stage.online("bob-hmac", line.url);
+    expect(await listener.end()).toBe(6);
+    expect(listener.stderr).toContain("Another connection registered this agent");
+
+    const key = JSON.parse(await text("bob-hmac.json"));
+    const env = { RELAY_AGENT: "agent://alice", RELAY_KEY_ID: key.key_id, RELAY_SECRET: key.secret };
+    const { code, stderr } = await line.run(["listen"], { env });
+    expect(code).toBe(7);
+    expect(stderr).toContain("may not sign");
+    expect(stderr).not.toContain(key.secret);
+  });
+});
+
+describe("relay listen --exec", () => {
+  const HOSTILE = "$(touch pwned) `touch pwned` \"; touch pwned; ' && touch pwned \n touch pwned \u009b31m";
+
+  test("gives each delivery to a program, in order, and nothing of it to the shell", async () => {
+    const program = 'cat >> got; echo "$RELAY_FROM $RELAY_TYPE $RELAY_VERIFIED $RELAY_AGENT" >> said; echo loud';
+    const listener = await line.listen("bob-hmac", "--exec", program);
+    const sender = await alice();
+    for (const n of [1, 2, 3]) await sender.send(BOB, { n, message: HOSTILE });
+    await until("three programs ran", async () => (await text("said")).split("\n").length === 4);
+    const got = jsonLines(await text("got"));
+    expect(got.map(({ payload }) => payload)).toEqual([1, 2, 3].map((n) => ({ n, message: HOSTILE })));
+    expect(await text("said")).toBe(`agent://alice message.send unverified ${BOB}\n`.repeat(3));
+    await expect(stat(join(line.folder, "pwned"))).rejects.toThrow("ENOENT");
+    await listener.says("loud", 3);
+    expect(listener.lines.map(({ envelope }) => envelope)).toEqual(got);
+    expect(listener.stdout).not.toContain("\u009b");
+  });
+
+  test("says which program failed, and goes on", async () => {
+    const listener = await line.listen("bob-hmac", "--exec", "exit 3");
+    const sender = await alice();
+    await sender.send(BOB, {});
+    await sender.send(BOB, {});
+    await listener.says("ended with 3", 2);
+  });
+
+  test("keeps the secrets of its own environment from the program", async () => {
+    const { key_id, secret } = JSON.parse(await text("bob-hmac.json"));
+    const env = { RELAY_AGENT: BOB, RELAY_KEY_ID: key_id, RELAY_SECRET: secret, RELAY_API_KEY: "rk_none" };
+    const listener = line.begin(["listen", "--exec", "env > environment"], env);
+    await listener.says("is online");
+    await (await alice()).send(BOB, {});
+    await until("the program ran", async () => (await text("environment")).includes("RELAY_FROM"));
+    expect(await text("environment")).not.toMatch(/RELAY_SECRET|RELAY_API_KEY/);
+    expect(await text("environment")).not.toContain(secret);
+  });
+
+  test("ends the program, and what it started, when it is stopped", async () => {
+    const listener = await line.listen("bob-hmac", "--exec", "sh -c 'echo $$ > pid; sleep 600; true'; true");
+    await (await alice()).send(BOB, {});
+    await until("the program runs", async () => (await text("pid")) !== "");
+    expect(await listener.end("SIGTERM")).toBe(0);
+    const pid = Number(await text("pid"));
+    await until("the program is gone", () => !lives(pid));
+  });
+
+  test("sends back with --reply what the program prints, an object as it is and a text as a message", async () => {
+    await line.listen(
+      "bob-hmac",
+      "--reply",
+      "--exec",
+      'read x; case "$x" in *object*) echo "{\\"a\\":1}";; *) echo hi;; esac',
+    );
+    const sender = await alice();
+    await sender.send(BOB, { want: "object" }, { taskId: "task-1" });
+    const reply = await next(sender);
+    expect(reply).toMatchObject({ type: "message.reply", payload: { a: 1 }, envelope: { task_id: "task-1" } });
+    await sender.send(BOB, { want: "text" });
+    expect((await next(sender)).payload).toEqual({ message: "hi" });
+  });
+
+  test("never replies to a reply, so that two who both reply come to an end", async () => {
+    await line.listen("bob-hmac", "--reply", "--exec", "echo hi; echo x >> calls");
+    const sender = await alice();
+    await sender.send(BOB, {}, { type: "message.reply" });
+    await sender.send(BOB, {});
+    expect((await next(sender)).payload).toEqual({ message: "hi" });
+    expect(await text("calls")).toBe("x\nx\n");
+  });
+});
+
+describe("relay listen --stdin", () => {
+  test("is an agent for a program in any language: orders in, answers and deliveries out", async () => {
+    const listener = await line.listen("bob-hmac", "--stdin");
+    const peer = await alice();
+    const say = (order: object) => listener.child.stdin?.write(`${JSON.stringify(order)}\n`);
+    say({ to: "agent://alice", payload: { n: 1 }, ref: "first" });
+    await listener.prints(1);
+    expect(listener.lines).toMatchObject([
+      { event: "accepted", ref: "first", target_delivery: { status: "online", can_deliver_realtime: true } },
+    ]);
+    expect((await next(peer)).payload).toEqual({ n: 1 });
+
+    const { sessionId } = await peer.requestSession(BOB, { purpose: "talk" });
+    await listener.prints(2);
+    expect(listener.lines[1]).toMatchObject({ event: "delivery", session_id: sessionId });
+    say({ to: "agent://alice", approve: sessionId });
+    await listener.prints(3);
+    expect(listener.lines[2]).toMatchObject({ event: "accepted", ref: 2, session_status: "approved" });
+
+    listener.child.stdin?.write("no json\n");
+    say({ to: "agent://alice", payload: {}, approve: "both" });
+    say({ to: "agent://ALICE", payload: {} });
+    await listener.prints(6);
+    expect(
+      listener.lines
+        .slice(3)
+        .map(({ event, ref, code }) => [event, ref, code])
+        .sort(),
+    ).toEqual([
+      ["refused", 3, "usage"],
+      ["refused", 4, "usage"],
+      ["refused", 5, "invalid_envelope"],
+    ]);
+    listener.child.stdin?.end();
+    expect(await listener.end()).toBe(0);
+  });
+
+  test("ends with its input only when every order is answered", async () => {
+    const orders = Array.from({ length: 300 }, (_, n) => `${JSON.stringify({ to: BOB, payload: { n } })}\n`).join("");
+    const { code, stdout } = await line.run(["listen", "--stdin", "--key", line.keyFile("bob-hmac")], {
+      stdin: orders,
+    });
+    const answers = jsonLines(stdout).filter(({ event }) => event === "accepted");
+    expect(answers.map(({ ref }) => ref)).toEqual(Array.from({ length: 300 }, (_, n) => n + 1));
+    expect(code).toBe(0);
+  });
+});
+
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
