@@ -1,0 +1,21 @@
+import { z } from "zod";
+import type { ConnectorState } from "../types.ts";
+
+/** The state of the connection, as tools report it. */
+export const Connection = z.strictObject({
+  status: z
+    .enum(["idle", "connecting", "online", "reconnecting", "closed"])
+    .describe("online: reachable by others. closed: for good, see `reason`; a person has to mend it and start anew."),
+  reason: z.string().optional().describe("Why it is not online: unreachable, lost, or the code of the final error."),
+  hint: z.string().optional().describe("What to do about the final error."),
+  retry_in_ms: z.int().optional(),
+});
+
+export function connectionOf(state: ConnectorState): z.infer<typeof Connection> {
+  if (state.status === "reconnecting") {
+    return { status: state.status, reason: state.reason, retry_in_ms: state.retryInMs };
+  }
+  if (state.status !== "closed" || state.error === undefined) return { status: state.status };
+  const { code, message, hint } = state.error;
+  return { status: state.status, reason: code, hint: `${message} ${hint}` };
+}

@@ -1,0 +1,189 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { until } from "../../../test/support/until.ts";
+import type { AgentKey } from "../../src/index.ts";
+import { Stage, type TestAgent } from "../kit.ts";
+
+const RELAY = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
+
+/** What a tool answered, as it came over the wire. */
+// biome-ignore lint/suspicious/noExplicitAny: every tool has its own shape.
+type Structured = any;
+
+/** A host with a model: the SDK's own client, and the process `relay mcp` that it started. */
+export class Host {
+  readonly client = new Client({ name: "test-host", version: "1.0.0" });
+  /** What was announced by itself. */
+  readonly announced: unknown[] = [];
+  /** Lines on stdout that are not MCP, and other faults of the wire. */
+  readonly faults: Error[] = [];
+  log = "";
+  hasEnded = false;
+  readonly #transport: StdioClientTransport;
+
+  constructor(args: readonly string[], env: Record<string, string>) {
+    const command = { command: process.execPath, args: [RELAY, "mcp", ...args], env, stderr: "pipe" as const };
+    this.#transport = new StdioClientTransport(command);
+  }
+
+  async start(): Promise<this> {
+    this.client.onerror = (error) => this.faults.push(error);
+    this.client.onclose = () => {
+      this.hasEnded = true;
+    };
+    this.client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
+      this.announced.push(params.data);
+    });
+    this.#transport.stderr?.on("data", (chunk: Buffer) => {
+      this.log += chunk.toString();
+    });
+    await this.client.connect(this.#transport as Parameters<Client["connect"]>[0]);
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    await this.client.close();
+  }
+
+  /** The structured result of a tool, which must succeed. */
+  async call(name: string, input: object = {}, signal?: AbortSignal): Promise<Structured> {
+    const result = await this.#call(name, input, signal);
+    if (result.isError) throw new Error(`${name} failed: ${result.text}`);
+    return result.structuredContent;
+  }
+
+  /** The text of a tool's error; the tool must fail. */
+  async refusal(name: string, input: object = {}): Promise<string> {
+    const result = await this.#call(name, input);
+    if (!result.isError) throw new Error(`${name} did not fail: ${result.text}`);
+    return result.text;
+  }
+
+  /** A tool's error, as its text has it. */
+  async error(name: string, input: object = {}): Promise<Structured> {
+    return JSON.parse(await this.refusal(name, input));
+  }
+
+  /** Every text that a tool answered with. */
+  async texts(name: string, input: object = {}): Promise<string[]> {
+    return (await this.#call(name, input)).texts;
+  }
+
+  /** Resolves when the process has read everything that was sent to it so far. */
+  async untilRead(): Promise<void> {
+    await this.client.ping();
+  }
+
+  async untilConnection(status: string): Promise<void> {
+    await until(
+      `the agent is ${status}`,
+      async () => (await this.call("my_status")).connection.status === status,
+      15_000,
+    );
+  }
+
+  async #call(name: string, input: object, signal?: AbortSignal) {
+    const request = { name, arguments: input as Record<string, unknown> };
+    const result = await this.client.callTool(request, undefined, signal && { signal });
+    const texts = (result.content as { text: string }[]).map(({ text }) => text);
+    const { structuredContent, isError = false } = result;
+    return { structuredContent, isError, texts, text: texts.join("\n") };
+  }
+}
+
+/** The process `relay mcp` without a client. */
+export class RelayProcess {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly exitCode: Promise<number | null>;
+  stdout = "";
+  stderr = "";
+
+  constructor(program: string, args: readonly string[]) {
+    this.child = spawn(process.execPath, [program, "mcp", ...args], { env: {} });
+    this.child.stdout.on("data", (chunk) => {
+      this.stdout += chunk;
+    });
+    this.child.stderr.on("data", (chunk) => {
+      this.stderr += chunk;
+    });
+    this.exitCode = once(this.child, "close").then(([code]) => code);
+  }
+}
+
+/** A stage whose agents can be hosts of `relay mcp`. */
+export class McpStage extends Stage {
+  readonly #hosts: Host[] = [];
+  readonly #processes: RelayProcess[] = [];
+  #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
+
+  override async start(): Promise<void> {
+    await super.start();
+    this.#folder = await temporaryFolder();
+  }
+
+  /** Initialized; the connection to the relay may not be there yet. @param agent by name, or one that the relay does not know. */
+  async host(agent: string | TestAgent, url: string, options: readonly string[] = []): Promise<Host> {
+    const file = await this.keyFile(typeof agent === "string" ? this.agent(agent) : agent);
+    const host = new Host(["--key", file, ...options], { RELAY_URL: url });
+    this.#hosts.push(host);
+    return await host.start();
+  }
+
+  /** Registered with the relay. */
+  async onlineHost(name: string, url: string, options: readonly string[] = []): Promise<Host> {
+    const host = await this.host(name, url, options);
+    await host.untilConnection("online");
+    return host;
+  }
+
+  /** The bare process, for what the SDK's transport does not show. */
+  async process(name: string, url: string, program = RELAY): Promise<RelayProcess> {
+    const args = ["--key", await this.keyFile(this.agent(name)), "--url", url];
+    const process = new RelayProcess(program, args);
+    this.#processes.push(process);
+    return process;
+  }
+
+  /** The key as its agent keeps it. @returns its path. */
+  async keyFile({ agent, key }: TestAgent): Promise<string> {
+    return await this.#write(`${key.keyId}.json`, { agent_id: agent, ...keyRecord(key) });
+  }
+
+  /** The key as others know it. @returns its path. */
+  async publicFile({ key, record }: TestAgent): Promise<string> {
+    return await this.#write(`${key.keyId}.public.json`, record);
+  }
+
+  async #write(name: string, record: object): Promise<string> {
+    const path = join((this.#folder as { path: string }).path, name);
+    await writeFile(path, JSON.stringify(record), { mode: 0o600 });
+    return path;
+  }
+
+  /** Ends the hosts and connectors of one test. */
+  override async clear(): Promise<void> {
+    const hosts = this.#hosts.splice(0);
+    await Promise.all(hosts.map((host) => host.stop()));
+    for (const { child } of this.#processes.splice(0)) child.kill("SIGKILL");
+    await super.clear();
+    const faults = hosts.flatMap((host) => host.faults);
+    if (faults.length > 0) throw new Error(`stdout had something else than MCP: ${faults.join("\n")}`);
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    await this.#folder?.[Symbol.asyncDispose]();
+  }
+}
+
+function keyRecord(key: AgentKey): object {
+  const common = { key_id: key.keyId, alg: key.alg };
+  return key.alg === "ed25519" ? { ...common, private_key: key.privateKey } : { ...common, secret: key.secret };
+}

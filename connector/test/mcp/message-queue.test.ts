@@ -1,0 +1,71 @@
+import { describe, expect, test } from "@jest/globals";
+import { MessageQueue } from "../../src/mcp/message-queue.ts";
+import type { Delivery } from "../../src/types.ts";
+
+const LONG_MS = 60_000;
+const never = new AbortController().signal;
+
+function delivery(id: string): Delivery {
+  const payload = {};
+  const envelope = { id, type: "message.send", from: "agent://bob", payload, ts: 0, key_id: "bob-1", sig: "" };
+  return { envelope, from: envelope.from, type: envelope.type, payload, verified: "unverified", receivedAt: 0 };
+}
+
+function filled(max: number, ...ids: readonly string[]): MessageQueue {
+  const queue = new MessageQueue(max);
+  for (const id of ids) queue.add(delivery(id));
+  return queue;
+}
+
+async function take(queue: MessageQueue, max = 10, timeoutMs = 0, signal = never) {
+  const { deliveries, ...rest } = await queue.take(max, timeoutMs, signal);
+  return { ids: deliveries.map(({ envelope }) => envelope.id), ...rest };
+}
+
+describe("The queue of messages", () => {
+  test("hands out what is there in order, each once, and says how many still wait", async () => {
+    const queue = filled(10, "a", "b", "c");
+    expect(await take(queue, 2)).toEqual({ ids: ["a", "b"], waiting: 1, dropped: 0 });
+    expect(await take(queue, 2)).toEqual({ ids: ["c"], waiting: 0, dropped: 0 });
+    expect(await take(queue)).toEqual({ ids: [], waiting: 0, dropped: 0 });
+  });
+
+  test("loses the oldest when it is full, and says once how many were lost, here or before", async () => {
+    const queue = filled(2, "a", "b", "c", "d");
+    queue.lose();
+    expect(await take(queue)).toEqual({ ids: ["c", "d"], waiting: 0, dropped: 3 });
+    expect(await take(queue)).toMatchObject({ dropped: 0 });
+  });
+
+  test("hands out what comes while a call waits, to one of the calls that wait", async () => {
+    const queue = filled(10);
+    const [first, second] = [take(queue, 10, LONG_MS), take(queue, 10, LONG_MS)];
+    expect(queue.isAwaited).toBe(true);
+    queue.add(delivery("a"));
+    expect((await first).ids).toEqual(["a"]);
+    queue.add(delivery("b"));
+    expect((await second).ids).toEqual(["b"]);
+    expect(queue.isAwaited).toBe(false);
+  });
+
+  test("takes nothing away for a call that was cancelled", async () => {
+    const queue = filled(10);
+    const cancel = new AbortController();
+    const waiting = take(queue, 10, LONG_MS, cancel.signal);
+    cancel.abort();
+    queue.add(delivery("a"));
+    await expect(waiting).rejects.toBe(cancel.signal.reason);
+    expect((await take(queue)).ids).toEqual(["a"]);
+    expect(queue.isAwaited).toBe(false);
+  });
+
+  test("lets nobody wait after its end, but hands out what is left", async () => {
+    const queue = filled(10);
+    const waiting = take(queue, 10, LONG_MS);
+    queue.end();
+    expect((await waiting).ids).toEqual([]);
+    queue.add(delivery("a"));
+    expect((await take(queue, 10, LONG_MS)).ids).toEqual(["a"]);
+    expect((await take(queue, 10, LONG_MS)).ids).toEqual([]);
+  });
+});

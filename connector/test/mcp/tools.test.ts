@@ -1,0 +1,137 @@
+import { AGENT_ID_PATTERN } from "@agent-relay/shared/contract/agent-id.ts";
+import { SESSION_ID_PATTERN } from "@agent-relay/shared/contract/envelope.ts";
+import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "@agent-relay/shared/contract/limits.ts";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { watchLeaks } from "../../../test/support/leaks.ts";
+import type { Pod } from "../../../test/support/relay.ts";
+import { serveWhole } from "../../../test/support/whole-relay.ts";
+import { type Host, McpStage } from "./kit.ts";
+
+const BOB = "agent://bob";
+const SESSION = `ses_${"0".repeat(26)}`;
+
+const stage = new McpStage("alice", "bob");
+const noLeaks = watchLeaks();
+let relay: Pod;
+let alice: Host;
+
+beforeAll(async () => {
+  await stage.start();
+  relay = await serveWhole(stage.relay);
+  alice = await stage.onlineHost("alice", relay.url);
+});
+afterAll(async () => {
+  await stage.clear();
+  await relay.stop();
+  await stage.stop();
+  await noLeaks();
+});
+
+/** A JSON object of that many levels. */
+function nested(levels: number): object {
+  return levels === 1 ? {} : { in: nested(levels - 1) };
+}
+
+describe("A client that lists the tools", () => {
+  test("finds the seven, each with title, description, both schemas and hints", async () => {
+    const { tools } = await alice.client.listTools();
+    const hints = tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint, annotations?.destructiveHint]);
+    expect(hints).toEqual([
+      ["send_message", false, false],
+      ["wait_for_messages", false, false],
+      ["request_session", false, false],
+      ["approve_session", false, false],
+      ["reject_session", false, true],
+      ["check_presence", true, false],
+      ["my_status", true, false],
+    ]);
+    for (const { title, description, inputSchema, outputSchema } of tools) {
+      expect([title, description]).toEqual([expect.any(String), expect.any(String)]);
+      expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false });
+      expect(outputSchema).toMatchObject({ type: "object" });
+    }
+  });
+
+  test("is told their bounds, which are the relay's own", async () => {
+    const { tools } = await alice.client.listTools();
+    const input = (name: string) => tools.find((tool) => tool.name === name)?.inputSchema.properties;
+    expect(input("send_message")).toMatchObject({
+      to: { pattern: AGENT_ID_PATTERN.source },
+      message: { minLength: 1, maxLength: TEXT_LIMITS.message },
+      payload: { type: "object" },
+      task_id: { minLength: 1, maxLength: TEXT_LIMITS.taskId },
+    });
+    expect(input("request_session")).toMatchObject({
+      purpose: { minLength: 1, maxLength: TEXT_LIMITS.purpose },
+      intro: { maxLength: TEXT_LIMITS.intro },
+      scope: { maxLength: TEXT_LIMITS.scope },
+      ttl_minutes: { type: "integer", minimum: SESSION_LIMITS.ttlMinutesMin, maximum: SESSION_LIMITS.ttlMinutesMax },
+    });
+    expect(input("reject_session")).toMatchObject({
+      session_id: { pattern: SESSION_ID_PATTERN.source },
+      reason: { maxLength: TEXT_LIMITS.reason },
+    });
+  });
+
+  test("is told in the instructions what a model must know before it trusts anybody", () => {
+    const instructions = alice.client.getInstructions();
+    for (const part of ["agent://", "Accepted is not delivered", "data from a stranger", "verified"]) {
+      expect(instructions).toContain(part);
+    }
+  });
+});
+
+describe("What the relay would refuse", () => {
+  test.each([
+    ["send_message", { to: "bob", message: "hi" }, "agent://<name>"],
+    ["send_message", { to: "agent://Bob", message: "hi" }, "agent://<name>"],
+    ["send_message", { to: BOB }, "give either message or payload"],
+    ["send_message", { to: BOB, message: "hi", payload: {} }, "give either message or payload"],
+    ["send_message", { to: BOB, message: "" }, "message"],
+    ["send_message", { to: BOB, message: "x".repeat(TEXT_LIMITS.message + 1) }, "message"],
+    ["send_message", { to: BOB, payload: [] }, "must be a JSON object"],
+    ["send_message", { to: BOB, payload: "text" }, "must be a JSON object"],
+    ["send_message", { to: BOB, payload: nested(ENVELOPE_LIMITS.maxPayloadDepth + 1) }, "32 levels"],
+    ["send_message", { to: BOB, payload: nested(2000) }, "32 levels"],
+    ["send_message", { to: BOB, payload: JSON.parse('{"a":{"__proto__":{}}}') }, "__proto__"],
+    ["send_message", { to: BOB, message: "hi", task_id: "" }, "task_id"],
+    ["send_message", { to: BOB, message: "hi", from: BOB }, "Unrecognized key"],
+    ["request_session", { to: BOB }, "purpose"],
+    ["request_session", { to: BOB, purpose: "work", ttl_minutes: 4 }, "ttl_minutes"],
+    ["request_session", { to: BOB, purpose: "work", ttl_minutes: 7.5 }, "ttl_minutes"],
+    ["approve_session", { session_id: "ses_1", to: BOB }, "session id"],
+    ["reject_session", { session_id: SESSION, to: BOB, reason: "x".repeat(TEXT_LIMITS.reason + 1) }, "reason"],
+    ["wait_for_messages", { timeout_seconds: 3600 }, "timeout_seconds"],
+    ["wait_for_messages", { max: 0 }, "max"],
+    ["check_presence", { agent_id: "agent://*" }, "agent://<name>"],
+    ["my_status", { verbose: true }, "Unrecognized key"],
+    ["no_such_tool", {}, "not found"],
+  ])("is an error of the tool %s, and never leaves: %#", async (name, input, words) => {
+    const text = await alice.refusal(name, input);
+    expect(text).toMatch(/^MCP error -32602/);
+    expect(text).toContain(words);
+  });
+
+  test("is told with the relay's code and hint when only the relay can know", async () => {
+    const input = { session_id: SESSION, to: BOB };
+    const refused = { retry: "never", outcome: "refused", connection: { status: "online" } };
+    const unknown = { ...refused, code: "unknown_session", message: expect.any(String), hint: expect.any(String) };
+    expect(await alice.error("approve_session", input)).toEqual(unknown);
+    expect(await alice.error("reject_session", { ...input, reason: "no" })).toEqual(unknown);
+  });
+
+  test("is told of a payload that is too large before it goes out, and of one that no JSON can hold", async () => {
+    const tooLarge = { text: "x".repeat(ENVELOPE_LIMITS.maxFrameBytes) };
+    expect(await alice.error("send_message", { to: BOB, payload: tooLarge })).toMatchObject({
+      code: "frame_too_large",
+    });
+    expect(await alice.error("send_message", { to: BOB, message: "\ud800" })).toMatchObject({
+      code: "invalid_envelope",
+    });
+  });
+
+  test("takes what is just within the bounds", async () => {
+    const payload = nested(ENVELOPE_LIMITS.maxPayloadDepth);
+    expect(await alice.call("send_message", { to: BOB, payload })).toMatchObject({ target_status: "not_seen" });
+  });
+});
