@@ -1,6 +1,6 @@
 import { onPath } from "./programs.mjs";
 
-export const BROWSER_PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
+const BROWSER_PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
 
 /**
  * Path of the first Chromium on the PATH.

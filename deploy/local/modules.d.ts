@@ -4,6 +4,14 @@ declare module "*/browser-program.mjs" {
   export function browserProgram(path?: string): string;
 }
 
+declare module "*/docker-engine.mjs" {
+  export function dockerEngine(path?: string): void;
+}
+
+declare module "*/kubectl-program.mjs" {
+  export function kubectlProgram(path?: string): string;
+}
+
 declare module "*/lock-file.mjs" {
   export function withLock<T>(path: string, patienceMs: number, work: () => T | Promise<T>): Promise<T>;
 }
@@ -13,7 +21,15 @@ declare module "*/packages.mjs" {
   export function isInstalled(lock: Packages, installed: Packages | undefined): boolean;
 }
 
+declare module "*/python-program.mjs" {
+  export function pythonProgram(path?: string): string;
+}
+
 declare module "*/redis-program.mjs" {
   export function redisProgram(path?: string): string;
   export function majorVersion(banner: string): number;
+}
+
+declare module "*/programs.mjs" {
+  export function onPath(name: string, path?: string): string | undefined;
 }

@@ -1,28 +1,35 @@
 // Makes sure that what an npm script needs is there: the packages, the pinned Node, for `start` and the tests a Redis
-// server, and for `test:browser` a Chromium. Says what it does, and nothing when nothing is missing. Runs on Node 20,
-// before anything is installed.
+// server, for `test` a Python that can run `examples/python`, for `test:browser` a Chromium, and for `test:containers` a
+// Docker engine and kubectl, which it does not install. Says what it does, and nothing when nothing is missing. Runs on Node 20, before
+// anything is installed.
 //
-//   node deploy/local/prepare.mjs [start | test | test:browser]
+//   node deploy/local/prepare.mjs [start | test | test:browser | test:containers]
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { BROWSER_PROGRAMS, browserProgram } from "./browser-program.mjs";
+import { browserProgram } from "./browser-program.mjs";
+import { dockerEngine } from "./docker-engine.mjs";
+import { kubectlProgram } from "./kubectl-program.mjs";
 import { withLock } from "./lock-file.mjs";
 import { installPackages, packagesReady } from "./packages.mjs";
 import { onPath } from "./programs.mjs";
-import { REDIS_PROGRAMS, redisProgram } from "./redis-program.mjs";
+import { PYTHON_PACKAGES, pythonProgram } from "./python-program.mjs";
+import { redisProgram } from "./redis-program.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Packages over a slow line. */
 const PATIENCE_MS = 15 * 60_000;
 
 const task = process.argv[2];
-/** What the task needs of the machine: one of some programs, Debian's package with it, and a check that says what is wrong. */
+/** What the task needs of the machine: a check that says what is wrong, and Debian's packages that put it right. */
 const needs = [
-  ...(needsRedis() ? [{ programs: REDIS_PROGRAMS, debian: "redis-server", check: redisProgram }] : []),
-  ...(task === "test:browser" ? [{ programs: BROWSER_PROGRAMS, debian: "chromium", check: browserProgram }] : []),
+  ...(needsRedis() ? [{ check: redisProgram, debian: ["redis-server"] }] : []),
+  ...(task === "test" ? [{ check: pythonProgram, debian: PYTHON_PACKAGES }] : []),
+  ...(task === "test:browser" ? [{ check: browserProgram, debian: ["chromium"] }] : []),
+  ...(task === "test:containers" ? [{ check: dockerEngine, debian: [] }] : []),
+  ...(task === "test:containers" ? [{ check: kubectlProgram, debian: [] }] : []),
 ];
 
 try {
@@ -48,7 +55,16 @@ async function install() {
 /** Debian's packages to install. Only root on a machine with apt can; anyone else is told what to run. */
 function missing() {
   if (process.getuid?.() !== 0 || onPath("apt-get") === undefined) return [];
-  return needs.filter(({ programs }) => !programs.some((name) => onPath(name))).map(({ debian }) => debian);
+  return needs.filter(({ check }) => fails(check)).flatMap(({ debian }) => debian);
+}
+
+function fails(check) {
+  try {
+    check();
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 function installPrograms(names) {

@@ -9,11 +9,22 @@ import { delimiter, join } from "node:path";
  * @returns {string | undefined}
  */
 export function onPath(name, path = process.env.PATH ?? "") {
+  return allOnPath(name, path)[0];
+}
+
+/**
+ * Paths of every program of this name on the PATH, in its order.
+ *
+ * @param {string} name
+ * @param {string} path
+ * @returns {string[]}
+ */
+export function allOnPath(name, path) {
   return path
     .split(delimiter)
     .filter((folder) => folder !== "")
     .map((folder) => join(folder, name))
-    .find(isExecutable);
+    .filter(isExecutable);
 }
 
 /** @param {string} file */

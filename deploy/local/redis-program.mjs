@@ -3,7 +3,7 @@ import { onPath } from "./programs.mjs";
 
 /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
 const OLDEST_MAJOR = 7;
-export const REDIS_PROGRAMS = ["redis-server", "valkey-server"];
+const REDIS_PROGRAMS = ["redis-server", "valkey-server"];
 
 /**
  * Path of the first Redis or Valkey server on the PATH that is new enough.

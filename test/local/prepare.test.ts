@@ -5,8 +5,11 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { browserProgram } from "../../deploy/local/browser-program.mjs";
+import { dockerEngine } from "../../deploy/local/docker-engine.mjs";
+import { kubectlProgram } from "../../deploy/local/kubectl-program.mjs";
 import { withLock } from "../../deploy/local/lock-file.mjs";
 import { isInstalled } from "../../deploy/local/packages.mjs";
+import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { majorVersion, redisProgram } from "../../deploy/local/redis-program.mjs";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -82,6 +85,49 @@ describe("finding a browser", () => {
   });
 });
 
+describe("finding a Python", () => {
+  test("takes the first that has the packages, wherever on the PATH it stands", async () => {
+    await using bare = await temporaryFolder();
+    await using complete = await temporaryFolder();
+    await program(bare.path, "python3", "exit 1");
+    const python = await program(complete.path, "python3", '[ "$1" = -c ]');
+    expect(pythonProgram(`${bare.path}:${complete.path}`)).toBe(python);
+  });
+
+  test("says what to run when there is none", async () => {
+    await using folder = await temporaryFolder();
+    await program(folder.path, "python3", "exit 1");
+    expect(() => pythonProgram(folder.path)).toThrow("Run: python3 -m pip install websockets cryptography");
+    await program(folder.path, "apt-get", "");
+    expect(() => pythonProgram(folder.path)).toThrow(
+      "Run: sudo apt-get install -y --no-install-recommends python3-websockets python3-cryptography",
+    );
+  });
+});
+
+describe("finding a Docker engine", () => {
+  test("says what is missing when there is no docker, and when its engine does not answer", async () => {
+    await using folder = await temporaryFolder();
+    expect(() => dockerEngine(folder.path)).toThrow("No docker on the PATH. Install Docker Engine");
+    await program(folder.path, "docker", "echo Client: 28; echo first >&2; echo 'Is the daemon running?' >&2; exit 1");
+    expect(() => dockerEngine(folder.path)).toThrow("No Docker engine answers. Start one that this user may use.");
+    expect(() => dockerEngine(folder.path)).toThrow(/ Docker said: Is the daemon running\?$/);
+  });
+
+  test("is content with one that answers", async () => {
+    await using folder = await temporaryFolder();
+    await program(folder.path, "docker", '[ "$*" = version ]');
+    expect(() => dockerEngine(folder.path)).not.toThrow();
+  });
+});
+
+test("kubectl is the one on the PATH, and it is said when there is none", async () => {
+  await using folder = await temporaryFolder();
+  expect(() => kubectlProgram(folder.path)).toThrow("No kubectl on the PATH. Install it");
+  await program(folder.path, "kubectl", "");
+  expect(kubectlProgram(folder.path)).toBe(join(folder.path, "kubectl"));
+});
+
 describe("the lock file", () => {
   test("lets one in at a time, and is gone afterwards", async () => {
     await using folder = await temporaryFolder();
@@ -124,9 +170,14 @@ describe("the lock file", () => {
 });
 
 async function server(folder: string, name: string, banner: string): Promise<string> {
-  const program = join(folder, name);
-  await writeFile(program, `#!/bin/sh\necho "${banner}"\n`, { mode: 0o755 });
-  return program;
+  return await program(folder, name, `echo "${banner}"`);
+}
+
+/** @param script what it does when it is run. */
+async function program(folder: string, name: string, script: string): Promise<string> {
+  const file = join(folder, name);
+  await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return file;
 }
 
 async function pidOfTheDead(): Promise<number | undefined> {

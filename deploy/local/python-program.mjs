@@ -1,0 +1,23 @@
+import { spawnSync } from "node:child_process";
+import { allOnPath, onPath } from "./programs.mjs";
+
+/** What `examples/python` imports, as Debian packages it. */
+export const PYTHON_PACKAGES = ["python3-websockets", "python3-cryptography"];
+const PROBE = "import sys, websockets, cryptography; sys.exit(sys.version_info < (3, 11))";
+
+/**
+ * Path of the first python3 on the PATH that can run `examples/python`. There may be several, and Debian's packages are
+ * for Debian's own only.
+ *
+ * @param {string} [path] the PATH to search
+ * @returns {string}
+ * @throws {Error} one line that says what is wrong and what to run
+ */
+export function pythonProgram(path = process.env.PATH ?? "") {
+  const found = allOnPath("python3", path).find((program) => spawnSync(program, ["-c", PROBE]).status === 0);
+  if (found !== undefined) return found;
+  const howTo = onPath("apt-get", path)
+    ? `Run: sudo apt-get install -y --no-install-recommends ${PYTHON_PACKAGES.join(" ")}`
+    : "Run: python3 -m pip install websockets cryptography";
+  throw new Error(`No python3 on the PATH is 3.11 or newer and has the packages websockets and cryptography. ${howTo}`);
+}

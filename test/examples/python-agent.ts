@@ -1,0 +1,52 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { pythonProgram } from "../../deploy/local/python-program.mjs";
+import { until } from "../support/until.ts";
+
+export const PYTHON_EXAMPLE = fileURLToPath(new URL("../../examples/python/agent.py", import.meta.url));
+
+/** `examples/python/agent.py` as a process. */
+export class PythonAgent {
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<unknown>;
+  #printed = "";
+
+  /** @throws {Error} what to install, where there is no Python that can run it. */
+  constructor(args: readonly string[], env: Record<string, string> = {}) {
+    this.#child = spawn(pythonProgram(), [PYTHON_EXAMPLE, ...args], { env: { PYTHONUTF8: "1", ...env } });
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.on("data", (chunk) => (this.#printed += String(chunk)));
+    }
+    this.#closed = once(this.#child, "close");
+  }
+
+  /** Both streams. */
+  get printed(): string {
+    return this.#printed;
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** Resolves when the text has been printed so many times. */
+  async says(text: string, times = 1): Promise<void> {
+    await until(`the agent says ${text}`, () => this.#printed.split(text).length > times || this.hasEnded, 10_000);
+    if (this.#printed.split(text).length <= times) throw new Error(`It ended without: ${text}\n${this.#printed}`);
+  }
+
+  /** Resolves with the exit code once the agent has ended by itself. */
+  async end(): Promise<number | null> {
+    await until("the agent ends by itself", () => this.hasEnded, 10_000);
+    await this.#closed;
+    return this.#child.exitCode;
+  }
+
+  /** Sends a signal; resolves with the exit code, or null when the signal itself ended the process. */
+  async stop(signal: "SIGINT" | "SIGKILL" = "SIGKILL"): Promise<number | null> {
+    if (!this.hasEnded) this.#child.kill(signal);
+    await this.#closed;
+    return this.#child.exitCode;
+  }
+}
