@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { CLOSE_CODES, ERRORS } from "@agent-relay/shared/contract/errors.ts";
 import type { Surface } from "@agent-relay/shared/contract/surface.ts";
@@ -12,7 +13,11 @@ import { canonical } from "../support/agent.ts";
 import { codeBlock } from "../support/documents.ts";
 import { type Pod, TestRelay } from "../support/relay.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/until.ts";
 import { serveWhole } from "../support/whole-relay.ts";
+
+/** The command as the package has it, by the Node that runs the tests. */
+const RELAY = `${process.execPath} ${fileURLToPath(new URL("../../connector/bin/relay.mjs", import.meta.url))}`;
 
 const relay = new TestRelay("bob");
 const terms = { id: "carol-1", agents: ["agent://carol"] };
@@ -65,6 +70,35 @@ test("The worked program of llms.txt leads from a key to an approved session, as
     "closed with 1005",
     "",
   ]);
+});
+
+test("Its short way makes a key, passes the check and sends", async () => {
+  await using folder = await temporaryFolder();
+  const commands = codeBlock(text, "sh connector").replaceAll(
+    "npx --yes --package=@agent-relay/connector relay",
+    RELAY,
+  );
+  const [settings, keygen, check, , send] = commands.split("\n") as [string, string, string, string, string];
+  const run = async (command: string) => {
+    const options = { cwd: folder.path, env: { PATH: process.env.PATH } };
+    return (await promisify(execFile)("sh", ["-ec", `${settings}\n${command}`], options)).stdout;
+  };
+  const record = JSON.parse(await run(keygen));
+  const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
+  await relay.writeKeys({
+    api_keys: [...api_keys, apiKey.record],
+    signing_keys: [...signing_keys, signingKey.record, record],
+  });
+  await until(
+    "the relay knows the key",
+    async () =>
+      await run(check).then(
+        () => true,
+        () => false,
+      ),
+    10_000,
+  );
+  expect(await run(send)).toContain("agent://other");
 });
 
 test("Its variables are those that it tells to set", () => {

@@ -27,6 +27,7 @@ export function instructions(settings: DiscoverySettings): string {
     `> ${DESCRIPTION}`,
     `Base address: ${baseUrl}\nWebsocket: ${websocketUrls(settings).join(" or ")}`,
     SCOPE_BOUNDARY.proof_boundary,
+    `## The short way\n\n${shortWay(baseUrl)}`,
     `## Worked path\n\n${workedPath(baseUrl)}`,
     `The whole path as one program:\n\n${run(baseUrl)}\n\n${block("js agent.mjs", WORKED_AGENT)}`,
     `## Test vectors\n\nThese keys are published on purpose and sign nothing else.\n\n${testVectors().map(vectorBlock).join("\n\n")}`,
@@ -39,6 +40,22 @@ export function instructions(settings: DiscoverySettings): string {
     `## Every surface\n\n${surfaces(baseUrl)}`,
   ];
   return `${parts.join("\n\n")}\n`;
+}
+
+function shortWay(baseUrl: string): string {
+  const relay = "npx --yes --package=@agent-relay/connector relay";
+  const commands = [
+    `export RELAY_URL=${baseUrl} RELAY_KEY_FILE=you.json`,
+    `${relay} keygen --agent agent://you --out you.json   # hand the record that it prints to the operator`,
+    `${relay} check                                       # key, clock and connection, with what to do about a fault`,
+    `${relay} listen                                      # stays online; one line of JSON for each delivery`,
+    `${relay} send agent://other '{"message":"hi"}'`,
+  ];
+  return [
+    "With Node 22 or later, the package @agent-relay/connector signs, registers, stays online, comes back and verifies for you. From a shell:",
+    block("sh connector", commands.join("\n")),
+    "`relay mcp` offers the same to a model as MCP tools; from TypeScript or JavaScript, `new Connector({ url, agent, key })` does. Without it, this is all there is to it:",
+  ].join("\n\n");
 }
 
 function workedPath(baseUrl: string): string {

@@ -1,0 +1,117 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { developmentKeys, developmentKeysFile } from "../../deploy/local/dev-keys.ts";
+import { pythonProgram } from "../../deploy/local/python-program.mjs";
+import { codeBlock } from "../support/documents.ts";
+import { freePort } from "../support/free-port.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/until.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const CONNECTOR = join(ROOT, "connector/src/index.ts");
+const ADDRESS = "http://127.0.0.1:8080";
+
+/** The repository as its reader has it, with keys of its own; the relay of `npm start`, on a port of its own. */
+let clone: Awaited<ReturnType<typeof temporaryFolder>>;
+let readme: string;
+let environment: NodeJS.ProcessEnv;
+const running: Running[] = [];
+
+beforeAll(async () => {
+  readme = await readFile(join(ROOT, "README.md"), "utf8");
+  clone = await temporaryFolder();
+  for (const name of await readdir(ROOT)) {
+    if (name !== ".local" && name !== ".git") await symlink(join(ROOT, name), join(clone.path, name));
+  }
+  const keys = join(clone.path, ".local");
+  await mkdir(keys);
+  await developmentKeys(keys);
+  const port = String(await freePort());
+  environment = { ...process.env, PORT: port, RELAY_URL: `http://127.0.0.1:${port}`, REDIS_URL: "" };
+  environment.RELAY_KEYS_FILE = developmentKeysFile(keys);
+  const relay = run("npm start");
+  await until("npm start serves", () => relay.printed().includes("Agent Relay is up."), 15_000);
+}, 20_000);
+
+afterAll(async () => {
+  for (const { interrupt } of running.reverse()) await interrupt();
+  await clone[Symbol.asyncDispose]();
+});
+
+interface Running {
+  readonly printed: () => string;
+  /** Ctrl-C: the terminal signals the whole group. */
+  readonly interrupt: () => Promise<void>;
+}
+
+/** Commands of the README that go on, in a process group of their own. */
+function run(commands: string): Running {
+  const child = spawn("sh", ["-ec", commands], { cwd: clone.path, env: environment, detached: true });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (printed += String(chunk)));
+  const ended = once(child, "close");
+  const started = {
+    printed: () => printed,
+    interrupt: async () => {
+      if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), "SIGINT");
+      await ended;
+    },
+  };
+  running.push(started);
+  return started;
+}
+
+/** What commands of the README print that come to an end. */
+async function printedBy(commands: string): Promise<string> {
+  const { stdout } = await promisify(execFile)("sh", ["-ec", commands], { cwd: clone.path, env: environment });
+  return stdout;
+}
+
+test("The first message goes from relay send to relay listen", async () => {
+  const listener = run(codeBlock(readme, "sh listen"));
+  await until("bob is online", () => /online/.test(listener.printed()), 15_000);
+  expect(await printedBy(codeBlock(readme, "sh send"))).toContain("handed to agent://bob");
+  await until("bob has it", () => listener.printed().includes("Hello, Bob."));
+  await listener.interrupt();
+}, 30_000);
+
+test("A new agent gets a key, passes the check and answers from a shell", async () => {
+  const agent = run(codeBlock(readme, "sh shell-agent"));
+  await until("carol is online", () => /online/.test(agent.printed()), 30_000);
+  const bob = run(codeBlock(readme, "sh listen"));
+  await until("bob is online", () => /online/.test(bob.printed()), 15_000);
+  await printedBy(codeBlock(readme, "sh send").replaceAll("agent://bob", "agent://carol").replaceAll("alice", "bob"));
+  await until("bob is greeted", () => bob.printed().includes("Hello, agent://bob."), 10_000);
+  await bob.interrupt();
+  await agent.interrupt();
+}, 60_000);
+
+test("The agent in Python replies, and the one in TypeScript hears that it has the message", async () => {
+  const python = run(codeBlock(readme, "sh python-agent").replace("python3", pythonProgram()));
+  await until("bob is online", () => /online/.test(python.printed()), 15_000);
+  const program = codeBlock(readme, "ts typescript-agent")
+    .replace('"@agent-relay/connector"', JSON.stringify(CONNECTOR))
+    .replace(ADDRESS, environment.RELAY_URL as string);
+  await writeFile(join(clone.path, "alice.ts"), program);
+  expect(await printedBy("npx node alice.ts")).toBe("bob has it\n");
+  await python.interrupt();
+}, 30_000);
+
+test("The curl line of the Docker section is answered 202", async () => {
+  const commands = codeBlock(readme, "sh first-message").replace(ADDRESS, environment.RELAY_URL as string);
+  expect(JSON.parse(await printedBy(commands))).toMatchObject({ ok: true, accepted: true });
+});
+
+test("The key commands make, list and revoke keys", async () => {
+  const [id] =
+    /"key_id": "(carol-[^"]*)"/.exec(await readFile(environment.RELAY_KEYS_FILE as string, "utf8"))?.slice(1) ?? [];
+  const commands = codeBlock(readme, "sh key-commands").replace("<id>", id as string);
+  const printed = await printedBy(commands);
+  expect(printed).toContain("agent://alice");
+  expect(printed).toContain(`Revoked ${id}.`);
+}, 30_000);
