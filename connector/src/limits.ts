@@ -31,8 +31,8 @@ export const MAX_IN_FLIGHT = 64;
 /** An envelope this near to the end of its time is not sent again: it would arrive too late. */
 export const RESEND_MARGIN_MS = 5000;
 
-/** Deliveries that are remembered, so that a repeat is noticed. */
-export const MAX_SEEN = 10_000;
+/** Deliveries that are remembered, so that a repeat is noticed: far more than a connection can have under way. */
+export const MAX_SEEN = 1000;
 
 /** The signing manifest: how long one fetch may take, and how often an unknown gateway key asks for it again. */
 export const MANIFEST = { timeoutMs: 3000, againAfterMs: 5000 } as const;
