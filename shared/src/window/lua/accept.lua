@@ -97,20 +97,26 @@ local function target_of(agent)
   return target
 end
 
-local function post_to(pod, line)
+-- Lua hashes every string that it makes, all of it: a text is put into a message once, when its pieces are joined.
+local function post_to(pod, head, session_id, text)
   if not posts[pod] then
-    posts[pod] = { lines = {}, targets = {} }
+    posts[pod] = { pieces = {}, targets = {} }
     pods[#pods + 1] = pod
   end
-  local lines = posts[pod].lines
-  lines[#lines + 1] = line
+  local pieces = posts[pod].pieces
+  if #pieces > 0 then pieces[#pieces + 1] = '\n' end
+  pieces[#pieces + 1] = head
+  if not text then return end
+  local n = #pieces
+  pieces[n + 1], pieces[n + 2], pieces[n + 3] = session_id, ' ', text
 end
 
 local function deliver(agent, session_id, text)
   local target = target_of(agent)
   local owner = target.owner
   if owner then
-    post_to(owner.pod, words('deliver', owner.connection, owner.epoch, agent, session_id, text))
+    owner.head = owner.head or words('deliver', owner.connection, owner.epoch, agent, '')
+    post_to(owner.pod, owner.head, session_id, text)
     posts[owner.pod].targets[target] = true
   end
   return target
@@ -267,7 +273,7 @@ local function release(target)
 end
 
 for _, pod in ipairs(pods) do
-  if call('SPUBLISH', channel_prefix .. pod, table.concat(posts[pod].lines, '\n')) == 0 then
+  if call('SPUBLISH', channel_prefix .. pod, table.concat(posts[pod].pieces)) == 0 then
     for target in pairs(posts[pod].targets) do release(target) end
   end
 end

@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+
+/** What the kernel says of processes, from /proc: Linux only. Source: proc(5). */
+
+/** Ticks a second in which /proc counts: USER_HZ, 100 on every architecture that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** CPU time of a process so far, all threads, user and system, in µs. */
+export function cpuMicros(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  // The name, in parentheses, may hold anything; utime and stime are the 12th and 13th after it.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / TICKS_PER_SECOND;
+}
+
+/** Memory of a process that is in RAM, bytes. */
+export function residentBytes(pid: number): number {
+  const [, kilobytes = "0"] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "latin1")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+/** Files and sockets that this process, and so its children, may have open. Node raises it to the hard limit. */
+export function maxOpenFiles(): number {
+  const [, soft = "0"] = /^Max open files\s+(\S+)/m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];
+  return soft === "unlimited" ? Number.POSITIVE_INFINITY : Number(soft);
+}
+
+/** Process ids by what the process does: `sending pod`, `redis`, … */
+export type Pids = Readonly<Record<string, number>>;
+
+/** The processes' CPU time at one instant. */
+export interface Instant {
+  /** Monotonic ms. */
+  readonly at: number;
+  readonly cpu: Readonly<Record<string, number>>;
+}
+
+export function instant(pids: Pids): Instant {
+  const cpu = Object.fromEntries(Object.entries(pids).map(([role, pid]) => [role, cpuMicros(pid)]));
+  return { at: performance.now(), cpu };
+}
+
+/** Between two instants. */
+export interface Span {
+  readonly seconds: number;
+  /** µs of CPU by role. */
+  readonly cpu: Readonly<Record<string, number>>;
+}
+
+export function spanOf(from: Instant, to: Instant): Span {
+  const cpu = Object.entries(to.cpu).map(([role, micros]) => [role, micros - (from.cpu[role] ?? 0)]);
+  return { seconds: (to.at - from.at) / 1000, cpu: Object.fromEntries(cpu) };
+}
+
+/** µs of CPU of all roles. */
+export function totalCpu({ cpu }: Pick<Span, "cpu">): number {
+  return Object.values(cpu).reduce((sum, micros) => sum + micros, 0);
+}

@@ -1,0 +1,57 @@
+import { type AgentRelayDialect, agentRelay } from "./agent-relay.ts";
+import { type Beat, Crowd } from "./crowd.ts";
+import type { Dialect, Speech } from "./dialect.ts";
+import { type Posts, post } from "./http.ts";
+import { Pairs, type Press } from "./pairs.ts";
+import { BARE, NATS, SOCKET_IO } from "./peers.ts";
+
+/** The load generator: a process of its own, which does one order after the other. */
+
+/** What it can be told to do; the names are those of the functions. */
+export type Order =
+  | { readonly order: "speak"; readonly speech: Speech }
+  | { readonly order: "pair"; readonly ports: readonly [number, number]; readonly count: number }
+  | ({ readonly order: "press" } & Press)
+  | { readonly order: "pace"; readonly perSecond: number; readonly forMs: number }
+  | {
+      readonly order: "gather";
+      readonly ports: readonly number[];
+      readonly connections: number;
+      readonly agentsEach: number;
+    }
+  | ({ readonly order: "beat" } & Beat)
+  | ({ readonly order: "post" } & Posts);
+
+const pairs = new Pairs();
+const crowd = new Crowd();
+let dialect: Dialect = BARE;
+
+process.on("message", async (order: Order) => {
+  process.send?.({ done: await carryOut(order) });
+});
+process.on("disconnect", () => process.exit(0));
+
+async function carryOut(order: Order): Promise<unknown> {
+  switch (order.order) {
+    case "speak":
+      dialect = dialectOf(order.speech);
+      return undefined;
+    case "pair":
+      return await pairs.connect(dialect, order.ports, order.count);
+    case "press":
+      return await pairs.press(order);
+    case "pace":
+      return await pairs.pace(order);
+    case "gather":
+      return await crowd.add(dialect, order.ports, order);
+    case "beat":
+      return await crowd.beat(dialect as AgentRelayDialect, order);
+    case "post":
+      return await post(order);
+  }
+}
+
+function dialectOf(speech: Speech): Dialect {
+  if (speech.dialect === "agent-relay") return agentRelay(speech);
+  return { bare: BARE, "socket.io": SOCKET_IO, nats: NATS }[speech.dialect];
+}

@@ -1,0 +1,74 @@
+import { parseArgs } from "node:util";
+import type { Plan } from "./plan.ts";
+import { reportOf, reportText, writeDocument, writeJson } from "./report.ts";
+import type { Section } from "./section.ts";
+import { growthSections, heartbeatSections } from "./suites/agents.ts";
+import { ed25519Sections } from "./suites/ed25519.ts";
+import { gatewaySections } from "./suites/gateway.ts";
+import { memorySections } from "./suites/memory.ts";
+import { relaySections } from "./suites/relay-sections.ts";
+import { installed } from "./systems/all.ts";
+import type { SystemName } from "./systems/system.ts";
+
+/** `npm run bench`: what the relay costs, beside its peers. Source: docs/performance.md. */
+
+const SUITES: Readonly<Record<string, (plan: Plan) => Promise<Section[]>>> = {
+  relay: relaySections,
+  gateway: gatewaySections,
+  memory: memorySections,
+  heartbeats: heartbeatSections,
+  growth: growthSections,
+  ed25519: ed25519Sections,
+};
+const USAGE = `npm run bench -- [options]
+  --quick              one short round: is all in order, and roughly where do we stand
+  --rounds <n>         rounds of each figure, of which the median counts (3)
+  --only <suites>      of ${Object.keys(SUITES).join(", ")}
+  --systems <names>    of agent-relay, bare, socket.io, nats
+  --windows <n,n>      in flight per sender (1,8,32)
+  --cpu-prof <folder>  CPU profiles of our own servers, one a process, of the last that ran
+  --write              put the tables into docs/performance.md
+`;
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    rounds: { type: "string" },
+    only: { type: "string", default: Object.keys(SUITES).join() },
+    systems: { type: "string", default: "agent-relay,bare,socket.io,nats" },
+    windows: { type: "string", default: "1,8,32" },
+    "cpu-prof": { type: "string" },
+    write: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+const chosen = values.only.split(",");
+
+if (values.help || chosen.some((name) => !(name in SUITES))) {
+  process.stdout.write(USAGE);
+} else {
+  const plan = planOf(values);
+  const sections: Section[] = [];
+  for (const name of chosen) sections.push(...((await SUITES[name]?.(plan)) ?? []));
+  const report = reportOf(plan, sections);
+  process.stdout.write(`${reportText(report)}\n`);
+  plan.say(`All figures: ${(await writeJson(report)).pathname}`);
+  if (values.write) await writeDocument(report);
+}
+
+function planOf({ quick, rounds, systems, windows, "cpu-prof": profiles }: typeof values): Plan {
+  return {
+    rounds: rounds === undefined ? (quick ? 1 : 3) : Number(rounds),
+    warmUpMs: quick ? 500 : 1000,
+    measureMs: quick ? 800 : 3000,
+    windows: windows.split(",").map(Number),
+    systems: installed(systems.split(",") as SystemName[]),
+    memoryConnections: quick ? 3000 : 10_000,
+    ours: (role) => (profiles === undefined ? [] : profileArguments(profiles, role)),
+    say: (text) => process.stderr.write(`${text}\n`),
+  };
+}
+
+function profileArguments(folder: string, role: string): string[] {
+  return ["--cpu-prof", `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${role.replace(" ", "-")}.cpuprofile`];
+}

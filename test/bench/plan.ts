@@ -1,0 +1,27 @@
+import type { NodeArguments, SystemName } from "./systems/system.ts";
+
+/** What one run measures, and for how long. */
+export interface Plan {
+  /** Each figure is the median of so many rounds, in which the systems take turns. */
+  readonly rounds: number;
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+  /** Messages in flight per sender. */
+  readonly windows: readonly number[];
+  /** Those that this machine has. */
+  readonly systems: readonly SystemName[];
+  readonly memoryConnections: number;
+  /** For our own servers. */
+  readonly ours: NodeArguments;
+  /** Tells of progress. */
+  readonly say: (text: string) => void;
+}
+
+/** Senders, and as many targets. */
+export const PAIRS = 50;
+
+/** The systems in another order each round: none is always the one after the same other. */
+export function inTurn<T>(list: readonly T[], round: number): T[] {
+  const from = round % list.length;
+  return [...list.slice(from), ...list.slice(0, from)];
+}

@@ -1,0 +1,71 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { totalCpu } from "../accounting.ts";
+import type { Pressed } from "../load/pairs.ts";
+import type { Plan } from "../plan.ts";
+import { type Section, shown } from "../section.ts";
+import { median } from "../statistics.ts";
+import { startAgentRelay } from "../systems/agent-relay.ts";
+import { warmPairs } from "./warm-pairs.ts";
+
+const WINDOW = 32;
+
+interface RawVerify {
+  readonly perSecond: number;
+  readonly cpuMicros: number;
+}
+
+export async function ed25519Sections(plan: Plan): Promise<Section[]> {
+  const measured: { raw: RawVerify; relay: Pressed }[] = [];
+  for (let round = 0; round < plan.rounds; round += 1) {
+    const both = { raw: await measureRaw(plan), relay: await measureSigned(plan) };
+    measured.push(both);
+    plan.say(
+      `ed25519, round ${round + 1}: ${shown(both.raw.perSecond)} raw, ${shown(perSecond(both.relay))} relayed/s`,
+    );
+  }
+  const over = (figure: (both: (typeof measured)[number]) => number) => median(measured.map(figure));
+  return [
+    {
+      title: "Ed25519",
+      about:
+        `Envelopes that agents signed with Ed25519, delivered as above at window ${WINDOW}, and the bare verification of ` +
+        "as many bytes on Node's thread pool, with the machine to itself.",
+      head: ["", "a second", "µs of CPU"],
+      rows: [
+        ["verified only", shown(over(({ raw }) => raw.perSecond)), shown(over(({ raw }) => raw.cpuMicros))],
+        [
+          "delivered",
+          shown(over(({ relay }) => perSecond(relay))),
+          shown(over(({ relay }) => totalCpu(relay) / relay.delivered)),
+        ],
+      ],
+      aims: [
+        {
+          name: "Ed25519 envelopes a second to raw verifications",
+          value: over(({ raw, relay }) => perSecond(relay) / raw.perSecond),
+          least: 0.8,
+        },
+      ],
+      data: measured,
+    },
+  ];
+}
+
+function perSecond({ delivered, seconds }: Pressed): number {
+  return delivered / seconds;
+}
+
+async function measureRaw({ measureMs }: Plan): Promise<RawVerify> {
+  const program = fileURLToPath(new URL("../peers/raw-verify.ts", import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [program, String(measureMs)]);
+  return JSON.parse(stdout);
+}
+
+async function measureSigned(plan: Plan): Promise<Pressed> {
+  const { warmUpMs, measureMs, ours } = plan;
+  await using under = await startAgentRelay(ours, "ed25519");
+  await using generator = await warmPairs(under, plan, WINDOW);
+  return await generator.press({ window: WINDOW, warmUpMs, measureMs, pids: under.pids });
+}

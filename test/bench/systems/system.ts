@@ -1,0 +1,28 @@
+import type { Pids } from "../accounting.ts";
+import type { Speech } from "../load/dialect.ts";
+
+/** A system under test: two server processes and whatever they need, until it is disposed of. */
+export interface SystemUnderTest extends AsyncDisposable {
+  readonly speech: Speech;
+  /** Of the two servers: what the senders and what the targets connect to. */
+  readonly ports: readonly [number, number];
+  /** Of every process whose CPU counts. */
+  readonly pids: Pids;
+}
+
+export const SENDING = "sending pod";
+export const RECEIVING = "receiving pod";
+export const REDIS = "redis";
+
+export type SystemName = "agent-relay" | "bare" | "socket.io" | "nats";
+
+/** Titles, in the order of the tables. */
+export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
+  "agent-relay": "Agent Relay",
+  bare: "bare ws + ioredis",
+  "socket.io": "Socket.IO",
+  nats: "NATS",
+};
+
+/** Arguments of Node for each of the two servers. */
+export type NodeArguments = (role: string) => readonly string[];
