@@ -64,10 +64,10 @@ test("npm start serves, and prints the lines with which a message is exchanged",
   expect(send.stdout).toContain("handed to agent://bob");
   await until("the other message is printed", () => listener.printed().split('{"message":"Hello, Bob."}').length === 3);
 
-  const example = run("npm run listen", { AGENT_URL: `ws://127.0.0.1:${port}/ws` });
-  await until("the example has taken bob over", () => example.printed().includes("agent://bob is online"), 10_000);
-  await example.interrupt();
   await listener.interrupt();
+  const example = run("npm run listen", { AGENT_URL: `ws://127.0.0.1:${port}/ws` });
+  await until("the example is bob", () => example.printed().includes("agent://bob is online"), 10_000);
+  await example.interrupt();
   const redis = (await guardianOf(relay.group)) as number;
   expect(lives(redis)).toBe(true);
   expect(await relay.interrupt()).toBe(0);

@@ -42,6 +42,7 @@ describe("relay keygen", () => {
     const before = await line.run(["check", "--key", "carol.json"]);
     expect(before).toMatchObject({ code: 7, stdout: expect.stringMatching(/fault signature .*key/) });
     expect(await keys(["add"], made.stdout)).toEqual({ code: 0, said: "" });
+    expect(await line.run(["check", "--key", "carol.json"])).toMatchObject({ code: 0 });
     const check = ["check", "--key", "carol.json", "--register"];
     await until("the key is in force", async () => (await line.run(check)).code === 0, 15_000);
     await line.listen("carol");
