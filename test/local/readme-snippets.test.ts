@@ -10,6 +10,7 @@ import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { codeBlock } from "../support/documents.ts";
 import { freePort } from "../support/free-port.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { TestRedis } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -115,3 +116,30 @@ test("The key commands make, list and revoke keys", async () => {
   expect(printed).toContain("agent://alice");
   expect(printed).toContain(`Revoked ${id}.`);
 }, 30_000);
+
+test("Each service starts alone, and a window is reset at a deploy", async () => {
+  const redis = new TestRedis();
+  await redis.start();
+  const commands = codeBlock(readme, "sh services-apart")
+    .replaceAll("redis://…", redis.url)
+    .replaceAll("=keys.json", `=${environment.RELAY_KEYS_FILE}`);
+  const [gateway, connector, reports, reset] = commands.trim().split("\n") as [string, string, string, string];
+  try {
+    for (const command of [gateway, connector, reports]) {
+      const port = await freePort();
+      const service = run(command.replace(/PORT=\d+/, `PORT=${port}`));
+      await until("it is ready", async () => await isReady(port), 15_000);
+      await service.interrupt();
+    }
+    expect(await printedBy(reset)).toContain("window opened: ");
+  } finally {
+    await redis.stop();
+  }
+}, 60_000);
+
+async function isReady(port: number): Promise<boolean> {
+  return await fetch(`http://127.0.0.1:${port}/ready`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
