@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { makeHmacKey } from "../../../deploy/keys/make.ts";
-import { hmacKey } from "../../support/agent.ts";
+import { AgentSocket, hmacKey } from "../../support/agent.ts";
 import { Exchange } from "../../support/exchange.ts";
 import { HttpClient } from "../../support/http.ts";
 import { ReturningAgent } from "../../support/returning-agent.ts";
@@ -19,6 +19,7 @@ const keys = await temporaryFolder();
 const keysFile = join(keys.path, "keys.json");
 const stack = new ComposeStack({ RELAY_KEYS_FILE: keysFile });
 const http = new HttpClient();
+const probes: AgentSocket[] = [];
 let agents: ReturningAgent[] = [];
 let exchange: Exchange | undefined;
 
@@ -44,6 +45,17 @@ test("more connectors keep the window, and new connections spread over all of th
   expect(await traffic()).toEqual(before);
   expect(first.absences).toEqual([]);
   await first.stop();
+
+  await until(
+    "the edge knows all connectors",
+    async () => {
+      probes.push(await AgentSocket.open(stack.websocketUrl));
+      return Math.min(...(await connectionCounts())) > 0;
+    },
+    30_000,
+  );
+  await Promise.all(probes.map((probe) => probe.close()));
+  await until("the probes are gone", async () => Math.max(...(await connectionCounts())) === 0);
 
   agents = Array.from({ length: AGENTS }, (_, n) => new ReturningAgent(optionsOf(n)));
   await Promise.all(agents.map((agent) => agent.start()));
