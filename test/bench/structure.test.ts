@@ -67,7 +67,7 @@ function published(): Seen[] {
 }
 
 function deliveriesIn(publishes: readonly Seen[]): number {
-  return publishes.reduce((sum, { args }) => sum + (args[1]?.split(/\\n|\n/).length ?? 0), 0);
+  return publishes.reduce((sum, { args }) => sum + (args[1]?.match(/deliver /g)?.length ?? 0), 0);
 }
 
 /** The channels that each call published to. */

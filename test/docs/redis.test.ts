@@ -21,8 +21,8 @@ describe("docs/redis.md", () => {
   });
 
   test("names only Lua functions that exist", async () => {
-    const files = await readdir(new URL("../../shared/src/window/lua", import.meta.url));
-    const named = [...document.matchAll(/`([a-z_]+\.lua)`/g)].map(([, name]) => name);
+    const files = await readdir(new URL("../../shared/src/window/lua", import.meta.url), { recursive: true });
+    const named = [...document.matchAll(/`([a-z_/]+\.lua)`/g)].map(([, name]) => name);
     expect(named.length).toBeGreaterThan(1);
     for (const name of named) expect(files).toContain(name);
   });

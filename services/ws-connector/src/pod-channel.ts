@@ -5,7 +5,7 @@ import type { Logger } from "@agent-relay/shared/logging.ts";
 import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
 import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 
-/** What comes in over the pod's channel, one line each. Source: accept.lua. */
+/** What comes in over the pod's channel, one line each. Source: the script accept. */
 export interface PodChannelEvents {
   readonly deliver: (connection: string, epoch: number, agent: string, sessionId: string, text: string) => void;
   readonly superseded: (connection: string, epoch: number, agent: string) => void;

@@ -47,7 +47,7 @@ export function importSecret(text: string): KeyObject {
  */
 export function verify(key: VerifyKey, text: string, sig: string, done: (valid: boolean) => void): void {
   if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) done(false);
-  else if (key.alg === "hmac-sha256") done(sameText(hmac(key.secret, text), sig));
+  else if (key.alg === "hmac-sha256") done(sameSignature(hmac(key.secret, text), sig));
   else verifyEd25519(key.publicKey, text, sig, done);
 }
 
@@ -67,9 +67,11 @@ function hmac(secret: KeyObject, text: string): string {
   return createHmac("sha256", secret).update(text).digest("base64url");
 }
 
-/** Constant time; comparing the encoded texts leaves a signature one spelling only. */
-function sameText(expected: string, given: string): boolean {
-  const a = Buffer.from(expected);
-  const b = Buffer.from(given);
-  return a.length === b.length && timingSafeEqual(a, b);
+const EXPECTED = Buffer.alloc(SIGNATURE_CHARACTERS["hmac-sha256"]);
+const GIVEN = Buffer.alloc(SIGNATURE_CHARACTERS["hmac-sha256"]);
+
+/** Constant time; comparing the encoded texts, of one length, leaves a signature one spelling only. */
+function sameSignature(expected: string, given: string): boolean {
+  EXPECTED.write(expected);
+  return GIVEN.write(given) === GIVEN.length && timingSafeEqual(EXPECTED, GIVEN);
 }

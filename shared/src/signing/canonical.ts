@@ -11,7 +11,7 @@ export function canonicalText(envelope: UnsignedEnvelope): string {
   for (const name of CANONICAL_SIGNING_ORDER) {
     const value = envelope[name];
     if (value === undefined) continue;
-    text += `${text === "" ? "{" : ","}"${name}":${canonicalize(value)}`;
+    text += `${text === "" ? "{" : ","}"${name}":${canonicalJson(value)}`;
   }
   return `${text}}`;
 }
@@ -23,5 +23,22 @@ export function signedText(canonical: string, sig: string): string {
 
 /** Any JSON value by RFC 8785: one text for one value, whatever the order of its members. Throws as canonicalText does. */
 export function canonicalJson(value: unknown): string {
-  return canonicalize(value) as string;
+  return isInOrder(value) ? JSON.stringify(value) : (canonicalize(value) as string);
+}
+
+/**
+ * True for a value that JSON.stringify writes as RFC 8785 asks: its strings and numbers are the same as there, its members
+ * come in the order that the object has. What RFC 8785 cannot express is left to throw.
+ */
+function isInOrder(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return value === null || typeof value === "boolean";
+  if (Array.isArray(value)) return value.every(isInOrder);
+  let last = "";
+  for (const name of Object.keys(value)) {
+    if (name < last || !name.isWellFormed() || !isInOrder((value as Record<string, unknown>)[name])) return false;
+    last = name;
+  }
+  return true;
 }

@@ -5,13 +5,13 @@ import type { Acceptance, PlacedItem, WaitingSession } from "./acceptance.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
 import type { Reply } from "./redis-link.ts";
 
-/** Batches of one partition as the arguments of accept.lua, and its replies as outcomes. Pure. */
+/** Batches of one partition as the arguments of the script accept, and its replies as outcomes. Pure. */
 
 const MINUTE_MS = 60_000;
 const NO_SESSION = "-";
 const DEFAULT_TTL_MS = SESSION_LIMITS.ttlMinutesDefault * MINUTE_MS;
 
-/** KEYS and ARGV of one call of accept.lua. */
+/** KEYS and ARGV of one call of the script accept. */
 export interface AcceptCall {
   readonly keys: string[];
   readonly args: (string | number)[];
@@ -60,14 +60,52 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     numbers.set(key, keys.length);
     return keys.length;
   };
-  for (const item of items) {
-    const { envelope, kind } = item;
-    const minute = Math.floor(envelope.ts / MINUTE_MS);
-    const guard = numberOf(partitionKeys.seen(p, minute));
-    const details = detailsOf(item, context, numberOf);
-    args.push(details.length + 5, handlingOf(kind), minute, guard, item.digest.guard, addresseeOf(item), ...details);
+  const add = (kind: string, item: PlacedItem, details: readonly (string | number)[]) => {
+    const minute = minuteOf(item);
+    args.push(details.length + 3, kind, minute, numberOf(partitionKeys.seen(p, minute)), ...details);
+  };
+  for (const run of runs(items)) {
+    const first = run[0] as PlacedItem;
+    if (isPlain(first)) add("messages", first, [first.origin, ...run.flatMap(plainDetails)]);
+    else
+      add(handlingOf(first.kind), first, [
+        first.digest.guard,
+        addresseeOf(first),
+        ...detailsOf(first, context, numberOf),
+      ]);
   }
   return { keys, args };
+}
+
+/** A message that only its target's status answers: of no session, without a claim. */
+function isPlain({ kind, claim }: PlacedItem): boolean {
+  return kind === "message" && claim === undefined;
+}
+
+function minuteOf({ envelope }: PlacedItem): number {
+  return Math.floor(envelope.ts / MINUTE_MS);
+}
+
+/** Plain messages that follow each other and share what is said once for all of them; all others alone. */
+function runs(items: readonly PlacedItem[]): PlacedItem[][] {
+  const found: PlacedItem[][] = [];
+  let last: PlacedItem | undefined;
+  for (const item of items) {
+    const goesOn =
+      last !== undefined &&
+      isPlain(last) &&
+      isPlain(item) &&
+      last.origin === item.origin &&
+      minuteOf(last) === minuteOf(item);
+    if (goesOn) found.at(-1)?.push(item);
+    else found.push([item]);
+    last = item;
+  }
+  return found;
+}
+
+function plainDetails({ digest, envelope, text }: PlacedItem): string[] {
+  return [digest.guard, envelope.to as string, text];
 }
 
 /** The agent whose partition an item belongs to: the target, or the sender of an `agent.*` envelope. */
@@ -104,8 +142,38 @@ function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string |
   return [numberOf(windowKeys.idempotency(item.claim.digest)), item.claim.bodyDigest, item.envelope.id];
 }
 
+/** What a letter of the script accept says. */
+const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryStatus]> = new Map([
+  ["O", ["accepted", "online"]],
+  ["S", ["accepted", "stale"]],
+  ["F", ["accepted", "stale"]],
+  ["N", ["accepted", "not_seen"]],
+  ["o", ["duplicate", "online"]],
+  ["s", ["duplicate", "stale"]],
+  ["f", ["duplicate", "stale"]],
+  ["n", ["duplicate", "not_seen"]],
+]);
+
+/** The outcome of each item of a batch, in order. @param reply `{'ok', now, letters, result…}`. */
+export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[]): Acceptance[] {
+  const [, nowText, letters, ...results] = reply as [string, string, string, ...Reply[][]];
+  const now = Number(nowText);
+  let plain = 0;
+  let other = 0;
+  return items.map((item) =>
+    isPlain(item) ? decodeLetter(letters.charAt(plain++), now) : decodeResult(item, results[other++] as Reply[], now),
+  );
+}
+
+function decodeLetter(letter: string, now: number): Acceptance {
+  const said = LETTERS.get(letter);
+  if (said === undefined) return { outcome: "clock_skew" };
+  const [outcome, delivery] = said;
+  return { outcome, about: "delivery", delivery, sessionId: null, sessionStatus: null, acceptedAt: now };
+}
+
 /** @param now epoch ms, as the script says. */
-export function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
+function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
   const [outcome, ...rest] = reply as [string, ...string[]];
   if (outcome === "clock_skew" || outcome === "reused") return { outcome };
   if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };

@@ -2,7 +2,7 @@ import type { Envelope } from "../contract/envelope.ts";
 import { REDIS_LIMITS } from "../contract/limits.ts";
 import type { Logger } from "../logging.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem } from "./acceptance.ts";
-import { addresseeOf, decodeResult, encodeBatch } from "./acceptance-codec.ts";
+import { addresseeOf, decodeReply, encodeBatch } from "./acceptance-codec.ts";
 import { digestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
 import { partitionOf } from "./partitions.ts";
 import type { ProcessWindow } from "./process-window.ts";
@@ -104,12 +104,10 @@ export class Acceptor {
   }
 
   async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
-    let results: readonly Reply[][];
-    let now: number;
+    let outcomes: readonly Acceptance[];
     try {
       const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
-      now = Number(reply[1]);
-      results = reply.slice(2) as Reply[][];
+      outcomes = decodeReply(batch, reply);
     } catch {
       // What waits behind a call that had no answer would be late: it is refused at once, and can be sent again.
       for (const item of [...batch, ...lane.waiting.splice(0)]) this.#finish(item, { outcome: "unavailable" });
@@ -117,7 +115,7 @@ export class Acceptor {
     }
     this.#observer?.called(batch.length);
     batch.forEach((item, index) => {
-      this.#finish(item, decodeResult(item, results[index] as Reply[], now));
+      this.#finish(item, outcomes[index] as Acceptance);
     });
   }
 

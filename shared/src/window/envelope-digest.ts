@@ -6,7 +6,7 @@ import { SESSION_ID_PATTERN } from "../contract/envelope.ts";
  * this digest, so that a repeat meets its guard entry and names the same session. Source: protocol, sections 5 and 8.
  */
 
-const GUARD_BYTES = 12;
+const GUARD_CHARACTERS = 16;
 const SESSION_BYTES = 15;
 const CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -14,7 +14,8 @@ const CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz";
 export interface EnvelopeDigest {
   /** 16 characters, for the replay guard: 96 bits, so that no signer finds another's entry. */
   readonly guard: string;
-  readonly bytes: Buffer;
+  /** All of it, base64url. */
+  readonly text: string;
 }
 
 /** SHA-256 over key_id, id and ts; none of the three can hold the separator. */
@@ -23,14 +24,14 @@ export function digestOf(envelope: {
   readonly id: string;
   readonly ts: number;
 }): EnvelopeDigest {
-  const bytes = hash("sha256", `${envelope.key_id}\n${envelope.id}\n${envelope.ts}`, "buffer");
-  return { guard: bytes.toString("base64url", 0, GUARD_BYTES), bytes };
+  const text = hash("sha256", `${envelope.key_id}\n${envelope.id}\n${envelope.ts}`, "base64url");
+  return { guard: text.slice(0, GUARD_CHARACTERS), text };
 }
 
 /** `ses_` and 26 characters of Crockford base32: 2 of the partition, 24 of the envelope's digest. */
 export function sessionIdOf(digest: EnvelopeDigest, partition: number): string {
   const prefix = `${CROCKFORD[partition >> 5]}${CROCKFORD[partition & 31]}`;
-  return `ses_${prefix}${crockford(digest.bytes.subarray(0, SESSION_BYTES))}`;
+  return `ses_${prefix}${crockford(Buffer.from(digest.text, "base64url").subarray(0, SESSION_BYTES))}`;
 }
 
 /** The partition that a session id names, or undefined when it is no session id of these partitions. */

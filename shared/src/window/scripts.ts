@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
 
-/** The Lua functions, one file each; every header states KEYS, ARGV and what is returned. */
+/** The Lua functions, one file each, or one folder; every header states KEYS, ARGV and what is returned. */
 export const SCRIPT_NAMES = [
   "accept",
   "add_feedback",
@@ -23,10 +23,22 @@ export const SCRIPT_NAMES = [
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
+/** The parts of a script that is too long for one file, in the order in which they are joined. */
+const PARTS: Partial<Record<ScriptName, readonly string[]>> = {
+  accept: ["accept/batch", "accept/presence", "accept/publications", "accept/settlement"],
+};
+
+/** The files of a script, from `lua/` on. */
+export function filesOf(name: ScriptName): string[] {
+  return (PARTS[name] ?? [name]).map((part) => `${part}.lua`);
+}
+
 /** Text and SHA-1 of each script. */
 export const SCRIPTS = Object.fromEntries(
   SCRIPT_NAMES.map((name) => {
-    const lua = readFileSync(new URL(`lua/${name}.lua`, import.meta.url), "utf8");
+    const lua = filesOf(name)
+      .map((file) => readFileSync(new URL(`lua/${file}`, import.meta.url), "utf8"))
+      .join("\n");
     return [name, { lua, sha: hash("sha1", lua) }];
   }),
 ) as Readonly<Record<ScriptName, { readonly lua: string; readonly sha: string }>>;

@@ -7,7 +7,7 @@ import { Bench, type Pod } from "./kit.ts";
 const bench = new Bench();
 let pod: Pod;
 
-const routeOf = (agent: string) => bench.client.hget(partitionKeys.route(0), agent);
+const routeOf = async (agent: string) => (await bench.routes())[agent];
 
 beforeEach(async () => {
   await bench.open();

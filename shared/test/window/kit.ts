@@ -79,11 +79,17 @@ export class Bench {
     return ear;
   }
 
-  /** Gives an agent a route and a last-seen time. */
+  /** Gives an agent a route (pod, connection, epoch) and a last-seen time. */
   async seed(agent: string, route: string, lastSeen: number, partition = 0): Promise<void> {
-    await this.client.hset(partitionKeys.route(partition), agent, route);
+    await this.client.hset(partitionKeys.route(partition), agent, `${route} ${lastSeen}`);
     await this.client.zadd(partitionKeys.presence(partition), lastSeen, agent);
     await this.client.zadd(partitionKeys.online(partition), lastSeen, agent);
+  }
+
+  /** Agents and their routes: pod, connection, epoch. */
+  async routes(partition = 0): Promise<Record<string, string>> {
+    const routes = Object.entries(await this.client.hgetall(partitionKeys.route(partition)));
+    return Object.fromEntries(routes.map(([agent, route]) => [agent, route.split(" ").slice(0, 3).join(" ")]));
   }
 
   /** How often Redis carried out each command since the last `CONFIG RESETSTAT`. */
@@ -117,7 +123,7 @@ export class Pod {
     });
   }
 
-  /** All in one call of accept.lua, if they lie in one partition. */
+  /** All in one call of the script accept, if they lie in one partition. */
   acceptAll(...envelopes: readonly Envelope[]): Promise<Acceptance[]> {
     return Promise.all(envelopes.map((envelope) => this.accept(envelope)));
   }

@@ -54,7 +54,9 @@ describe("presence in Redis", () => {
     new PresenceBoard({ link, partitions, offlineAfterMs: offlineAfter });
   const seed = async (agent: string, age: number, connected: boolean) => {
     await bench.seed(agent, "pod-a c1 7", link.at - age);
-    if (!connected) await bench.client.zrem(partitionKeys.online(0), agent);
+    if (connected) return;
+    await bench.client.zrem(partitionKeys.online(0), agent);
+    await bench.client.hdel(partitionKeys.route(0), agent);
   };
 
   beforeEach(async () => {

@@ -11,7 +11,7 @@ let pod: Pod;
 let releaser: RouteReleaser;
 
 const route = (agent: string, connection: string, epoch: number | null) => ({ agent, connection, epoch });
-const routes = (p = 0) => bench.client.hgetall(partitionKeys.route(p));
+const routes = (p = 0) => bench.routes(p);
 const online = (p = 0) => bench.client.zrange(partitionKeys.online(p), "0", "-1");
 
 beforeEach(async () => {

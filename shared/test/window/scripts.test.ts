@@ -8,7 +8,7 @@ import { PresenceBoard } from "../../src/window/presence.ts";
 import { ProcessWindow } from "../../src/window/process-window.ts";
 import { resetWindow } from "../../src/window/reset.ts";
 import { RouteReleaser } from "../../src/window/routes.ts";
-import { SCRIPT_NAMES, SCRIPTS } from "../../src/window/scripts.ts";
+import { filesOf, SCRIPT_NAMES, SCRIPTS } from "../../src/window/scripts.ts";
 import { readSession } from "../../src/window/sessions.ts";
 import { readSnapshot } from "../../src/window/snapshot.ts";
 import { decisionOf, requestOf } from "./envelopes.ts";
@@ -25,11 +25,15 @@ function indexes(body: string, table: "KEYS" | "ARGV"): number[] {
 
 const oneTo = (n: number) => Array.from({ length: n }, (_, index) => index + 1);
 
-test("every Lua file is a script by its name, and every script has its file", () => {
-  const files = readdirSync(LUA_FOLDER);
-  expect(files.sort()).toEqual(SCRIPT_NAMES.map((name) => `${name}.lua`).sort());
+const linesOf = (lua: string) => lua.trimEnd().split("\n").length;
+
+test("every Lua file belongs to one script, and every script has its files, none longer than a file may be", () => {
+  const files = readdirSync(LUA_FOLDER, { recursive: true }).filter((file) => String(file).endsWith(".lua"));
+  expect(files.sort()).toEqual(SCRIPT_NAMES.flatMap(filesOf).sort());
   for (const name of SCRIPT_NAMES) {
-    expect(SCRIPTS[name].lua).toBe(readFileSync(new URL(`${name}.lua`, LUA_FOLDER), "utf8"));
+    const parts = filesOf(name).map((file) => readFileSync(new URL(file, LUA_FOLDER), "utf8"));
+    expect(SCRIPTS[name].lua).toBe(parts.join("\n"));
+    for (const part of parts) expect(linesOf(part)).toBeLessThanOrEqual(160);
   }
 });
 
@@ -56,10 +60,6 @@ describe.each(SCRIPT_NAMES)("the script %s", (name) => {
   test("asks for nothing that grows with the number of keys", () => {
     const found = [...body.matchAll(/call\('(KEYS|SCAN|RANDOMKEY|DBSIZE|FLUSH\w+)'/g)].map(([, command]) => command);
     expect(found).toEqual(name === "reset_window" ? ["SCAN"] : []);
-  });
-
-  test("is no longer than a file may be", () => {
-    expect(lua.trimEnd().split("\n").length).toBeLessThanOrEqual(300);
   });
 });
 
