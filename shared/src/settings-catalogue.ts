@@ -109,6 +109,18 @@ export const SETTINGS = {
     default: "50000",
     description: "Websocket connections of one pod; more are answered 503.",
   },
+  RELAY_CONNECTIONS_PER_ADDRESS: {
+    schema: integer(0, 1_000_000),
+    default: "1000",
+    description:
+      "Websocket connections of one client address on one pod, at most half of them unregistered; twice as many may be opened a minute; 0 = no limit.",
+  },
+  RELAY_UNREGISTERED_CONNECTIONS: {
+    schema: integer(0, 1_000_000),
+    default: "5000",
+    description:
+      "Websocket connections of one pod that have not registered yet; beyond that the oldest gives way; 0 = no limit.",
+  },
   RELAY_ENVELOPES_PER_SECOND: {
     schema: integer(0, 1_000_000),
     default: "200",

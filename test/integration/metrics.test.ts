@@ -11,7 +11,7 @@ type Name = "gateway" | "ws-connector" | "ops-reporting";
 
 /** Every label there may be: closed sets all of them. Those after `service` are of prom-client's process metrics. */
 const LABELS = [
-  ...["code", "le", "link", "outcome", "status", "surface", "type", "service"],
+  ...["code", "le", "limit", "link", "outcome", "status", "surface", "type", "service"],
   ...["kind", "space", "version", "major", "minor", "patch"],
 ];
 const relay = new TestRelay("alice", "bob-hmac");

@@ -25,8 +25,8 @@ export async function drain(
   const dismissals: Promise<void>[] = [];
   const span = Math.min(drainMs, leaving.length * PACE_MS);
   for (const [index, connection] of leaving.entries()) {
-    const due = startedAt + (index * span) / leaving.length;
-    if (due > performance.now()) await delay(due - performance.now());
+    const waitMs = startedAt + (index * span) / leaving.length - performance.now();
+    if (waitMs > 0) await delay(waitMs);
     dismissals.push(dismiss(connection));
   }
   await Promise.all(dismissals);

@@ -32,14 +32,15 @@ export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance):
   } satisfies AckFrame);
 }
 
-export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance): string {
-  const { delivery: status, sessionId, sessionStatus } = acceptance;
-  const decided = envelope.type === "session.approve" ? "approved" : "rejected";
-  return JSON.stringify({
-    ...ackHead(envelope, acceptance.outcome),
-    target_delivery: { status, can_deliver_realtime: status === "online" },
-    ...(sessionId === null ? {} : { session_id: sessionId, session_status: sessionStatus ?? decided }),
-  } satisfies AckFrame);
+/** One for each message, so it is put together from texts that their patterns keep free of anything to escape. */
+export function deliveryAck({ id, type }: Envelope, acceptance: DeliveryAcceptance): string {
+  const { outcome, delivery, sessionId, sessionStatus } = acceptance;
+  const repeat = outcome === "duplicate" ? ',"duplicate":true' : "";
+  const target = `{"status":"${delivery}","can_deliver_realtime":${delivery === "online"}}`;
+  const decided = type === "session.approve" ? "approved" : "rejected";
+  const session =
+    sessionId === null ? "" : `,"session_id":"${sessionId}","session_status":"${sessionStatus ?? decided}"`;
+  return `{"frame":"ack","envelope_id":"${id}","type":"${type}","accepted":true${repeat},"target_delivery":${target}${session}}`;
 }
 
 function ackHead(envelope: Envelope, outcome: "accepted" | "duplicate") {

@@ -29,6 +29,12 @@ export interface IntakeDependencies {
   readonly refusals: Tally;
 }
 
+/** Takes in one text frame. Most connections are silent most of the time, and have no intake then. */
+export function takeIn(connection: Connection, text: string, dependencies: IntakeDependencies): void {
+  connection.intake ??= new Intake(connection, dependencies);
+  connection.intake.receive(text);
+}
+
 /**
  * Intake of one connection: rate → decode … authority (the shared steps) → ownership → acceptance → ack.
  * What finishes after its connection closed is discarded. Source: protocol, section 6.
@@ -51,23 +57,17 @@ export class Intake {
     this.#acceptor = acceptor;
     this.#registrar = registrar;
     this.#refusals = refusals;
-    this.#lane = new Lane((result) => this.#take(result));
+    this.#lane = new Lane(
+      (result) => this.#take(result),
+      () => this.#regulate(),
+    );
   }
 
   /** Takes in one text frame. */
   receive(text: string): void {
     const retryAfterMs = this.#connection.takeToken();
-    if (retryAfterMs > 0) {
-      this.#limit(text, retryAfterMs);
-      return;
-    }
-    this.#lane.push(inspect(text, this.#keys.ring, Date.now()));
-    this.#regulate();
-  }
-
-  /** Goes on with what waited for an answer. */
-  #proceed(): void {
-    this.#lane.drain();
+    if (retryAfterMs > 0) this.#limit(text, retryAfterMs);
+    else this.#lane.push(inspect(text, this.#keys.ring, Date.now()));
     this.#regulate();
   }
 
@@ -97,7 +97,7 @@ export class Intake {
     agents.begin(envelope.from);
     this.#accept(verified, (acceptance) => {
       this.#registrar.settle(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
-      this.#proceed();
+      this.#lane.drain();
     });
     return true;
   }
@@ -130,7 +130,7 @@ export class Intake {
     this.#decision = decision;
     void this.#acceptor.decide(verified.envelope).then((outcome) => {
       decision.outcome = outcome;
-      this.#proceed();
+      this.#lane.drain();
     });
     return false;
   }
@@ -185,7 +185,9 @@ export class Intake {
   }
 
   #regulate(): void {
-    const isFull = this.#lane.length + this.#accepting > MAX_UNDER_WAY;
+    const underWay = this.#lane.length + this.#accepting;
+    if (underWay === 0) this.#connection.intake = undefined;
+    const isFull = underWay > MAX_UNDER_WAY;
     if (isFull === this.#paused) return;
     this.#paused = isFull;
     if (isFull) this.#connection.pause();

@@ -12,11 +12,16 @@ interface Slot {
 export class Lane {
   readonly #slots: Slot[] = [];
   readonly #take: (result: Refusal | VerifiedEnvelope) => boolean;
+  readonly #moved: () => void;
   #draining = false;
 
-  /** @param take handles the head of the lane; false keeps it there until the next `drain`. */
-  constructor(take: (result: Refusal | VerifiedEnvelope) => boolean) {
+  /**
+   * @param take handles the head of the lane; false keeps it there until the next `drain`.
+   * @param moved told whenever the lane has been drained as far as it goes.
+   */
+  constructor(take: (result: Refusal | VerifiedEnvelope) => boolean, moved: () => void) {
     this.#take = take;
+    this.#moved = moved;
   }
 
   get length(): number {
@@ -44,5 +49,6 @@ export class Lane {
       head = this.#slots[0]?.result;
     }
     this.#draining = false;
+    this.#moved();
   }
 }

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "@agent-relay/shared/contract/errors.ts";
 import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
+import type { LimitName } from "@agent-relay/shared/metrics/catalogue.ts";
 import { observeAcceptor, observeAnswers, observeLinks } from "@agent-relay/shared/metrics/observe.ts";
 import { ServiceMetrics, type Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
 import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
@@ -14,6 +15,7 @@ export interface PodMetrics {
   readonly opened: () => void;
   readonly closed: (code: number) => void;
   readonly upgradeRefused: (code: ErrorCode) => void;
+  readonly struck: (limit: LimitName) => void;
   /** Error frames, by code. */
   readonly refusals: Tally;
   /** Deliveries, by `sent` or `connection_gone`. */
@@ -53,12 +55,14 @@ export function createPodMetrics({ connections, link, channel, acceptor, probes 
   const opened = metrics.counter("relay_connections_opened_total");
   const closed = metrics.counter("relay_connections_closed_total");
   const refused = metrics.counter("relay_connections_refused_total");
+  const limits = metrics.counter("relay_limits_total");
   return {
     registry: metrics.registry,
     opened: () => opened.add(),
     // A client may close with any of 4000 codes.
     closed: (code) => closed.add(KNOWN_CLOSE_CODES.has(code) ? String(code) : "other"),
     upgradeRefused: (code) => refused.add(code),
+    struck: (limit) => limits.add(limit),
     refusals: metrics.counter("relay_refusals_total"),
     delivered: metrics.counter("relay_deliver_frames_total"),
   };

@@ -1,9 +1,18 @@
 import type { Route } from "@agent-relay/shared/window/routes.ts";
 
-interface Owned {
-  readonly epoch: number;
+/** How one agent stands to the connection. */
+interface Standing {
+  readonly agent: string;
+  /** The epoch under which the connection owns the agent, or null when it does not. */
+  epoch: number | null;
   /** The key that the last register or heartbeat was signed with. */
-  readonly keyId: string;
+  keyId: string;
+  /** The key of one that had no answer: Redis may have given the agent to this connection all the same. */
+  doubtedKeyId: string | undefined;
+  /** Registers and heartbeats that have no answer yet. */
+  underWay: number;
+  /** Epoch of a takeover that came meanwhile. */
+  takeover: number | undefined;
 }
 
 /**
@@ -12,11 +21,9 @@ interface Owned {
  */
 export class Ownership {
   readonly #connection: string;
-  readonly #owned = new Map<string, Owned>();
-  /** Agents whose register had no answer, with the key: Redis may have given them to this connection all the same. */
-  readonly #doubted = new Map<string, string>();
-  readonly #underWay = new Map<string, number>();
-  readonly #takeovers = new Map<string, number>();
+  /** Nearly every connection carries one agent: that one needs no map. */
+  #first: Standing | undefined;
+  #others: Map<string, Standing> | undefined;
 
   constructor(connection: string) {
     this.#connection = connection;
@@ -24,26 +31,27 @@ export class Ownership {
 
   /** True when the connection has no agent and is about to get none. */
   get isEmpty(): boolean {
-    return this.#owned.size === 0 && this.#underWay.size === 0;
+    return this.#all().every(({ epoch, underWay }) => epoch === null && underWay === 0);
   }
 
   owns(agent: string): boolean {
-    return this.#owned.has(agent);
+    return (this.#find(agent)?.epoch ?? null) !== null;
   }
 
   /** True while a register or heartbeat of the agent has no answer. */
   isUnderWay(agent: string): boolean {
-    return this.#underWay.has(agent);
+    return (this.#find(agent)?.underWay ?? 0) > 0;
   }
 
   /** How many agents this connection has or may have. */
   countWith(agent: string): number {
-    return new Set([...this.#owned.keys(), ...this.#underWay.keys(), ...this.#doubted.keys(), agent]).size;
+    const count = (this.#first === undefined ? 0 : 1) + (this.#others?.size ?? 0);
+    return this.#find(agent) === undefined ? count + 1 : count;
   }
 
   /** A register or heartbeat was sent to acceptance. */
   begin(agent: string): void {
-    this.#underWay.set(agent, (this.#underWay.get(agent) ?? 0) + 1);
+    this.#ensure(agent).underWay += 1;
   }
 
   /**
@@ -52,59 +60,101 @@ export class Ownership {
    * @returns the epoch of a takeover that came meanwhile and is newer, or null.
    */
   end(agent: string, epoch: number | null, keyId: string): number | null {
-    const left = (this.#underWay.get(agent) ?? 1) - 1;
-    if (left > 0) this.#underWay.set(agent, left);
-    else this.#underWay.delete(agent);
+    const standing = this.#ensure(agent);
+    standing.underWay = Math.max(0, standing.underWay - 1);
     if (epoch !== null) {
-      this.#owned.set(agent, { epoch, keyId });
-      this.#doubted.delete(agent);
+      standing.epoch = epoch;
+      standing.keyId = keyId;
+      standing.doubtedKeyId = undefined;
     }
-    const takeover = this.#takeovers.get(agent);
-    if (left > 0 || takeover === undefined) return null;
-    this.#takeovers.delete(agent);
+    if (standing.underWay > 0) return null;
+    const takeover = standing.takeover ?? 0;
+    standing.takeover = undefined;
     return this.lose(agent, takeover);
   }
 
   /** Another connection took the agent over. @returns the epoch when that is news, or null. */
   lose(agent: string, epoch: number): number | null {
-    if (this.#underWay.has(agent)) {
-      this.#takeovers.set(agent, Math.max(epoch, this.#takeovers.get(agent) ?? 0));
+    const standing = this.#find(agent);
+    if (standing === undefined) return null;
+    if (standing.underWay > 0) {
+      standing.takeover = Math.max(epoch, standing.takeover ?? 0);
       return null;
     }
-    const owned = this.#owned.get(agent);
-    if (owned === undefined || owned.epoch >= epoch) return null;
-    this.#owned.delete(agent);
-    return epoch;
+    const isNews = standing.epoch !== null && standing.epoch < epoch;
+    if (isNews) standing.epoch = null;
+    this.#tidy(standing);
+    return isNews ? epoch : null;
   }
 
   /** A register or heartbeat had no answer: nobody knows whether it made this connection the owner. */
   doubt(agent: string, keyId: string): void {
-    this.#doubted.set(agent, keyId);
+    this.#ensure(agent).doubtedKeyId = keyId;
   }
 
   /** True while a register of the agent that had no answer may have made this connection the owner. */
   isDoubted(agent: string): boolean {
-    return this.#doubted.has(agent);
+    return this.#find(agent)?.doubtedKeyId !== undefined;
   }
 
   /** The routes that lead, or may lead, to this connection, of the agents that `isMeant` picks. */
   routes(isMeant: (keyId: string, agent: string) => boolean = () => true): Route[] {
     const connection = this.#connection;
-    const owned = [...this.#owned].filter(([agent, { keyId }]) => isMeant(keyId, agent));
-    const doubted = [...this.#doubted].filter(([agent, keyId]) => isMeant(keyId, agent));
-    return [
-      ...owned.map(([agent, { epoch }]) => ({ agent, connection, epoch })),
-      ...doubted.map(([agent]) => ({ agent, connection, epoch: null })),
-    ];
+    return this.#all().flatMap(({ agent, epoch, keyId, doubtedKeyId }) => {
+      const owned = epoch !== null && isMeant(keyId, agent) ? [{ agent, connection, epoch }] : [];
+      const isDoubted = doubtedKeyId !== undefined && isMeant(doubtedKeyId, agent);
+      return isDoubted ? [...owned, { agent, connection, epoch: null }] : owned;
+    });
   }
 
   /** Gives up every agent that `isAllowed` refuses. @returns their routes, to be released. */
   dropUnless(isAllowed: (keyId: string, agent: string) => boolean): Route[] {
     const routes = this.routes((keyId, agent) => !isAllowed(keyId, agent));
-    for (const { agent } of routes) {
-      this.#owned.delete(agent);
-      this.#doubted.delete(agent);
-    }
+    for (const { agent } of routes) this.#drop(agent);
     return routes;
+  }
+
+  #drop(agent: string): void {
+    const standing = this.#find(agent);
+    if (standing === undefined) return;
+    standing.epoch = null;
+    standing.doubtedKeyId = undefined;
+    this.#tidy(standing);
+  }
+
+  #all(): Standing[] {
+    const first = this.#first === undefined ? [] : [this.#first];
+    return this.#others === undefined ? first : [...first, ...this.#others.values()];
+  }
+
+  #find(agent: string): Standing | undefined {
+    return this.#first?.agent === agent ? this.#first : this.#others?.get(agent);
+  }
+
+  #ensure(agent: string): Standing {
+    const found = this.#find(agent);
+    if (found !== undefined) return found;
+    const standing: Standing = {
+      agent,
+      epoch: null,
+      keyId: "",
+      doubtedKeyId: undefined,
+      underWay: 0,
+      takeover: undefined,
+    };
+    if (this.#first === undefined) {
+      this.#first = standing;
+    } else {
+      this.#others ??= new Map();
+      this.#others.set(agent, standing);
+    }
+    return standing;
+  }
+
+  /** Forgets an agent that the connection neither has nor may have. */
+  #tidy(standing: Standing): void {
+    if (standing.epoch !== null || standing.doubtedKeyId !== undefined || standing.underWay > 0) return;
+    if (standing === this.#first) this.#first = undefined;
+    else this.#others?.delete(standing.agent);
   }
 }

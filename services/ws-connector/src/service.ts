@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
+import { CLOSE_CODES, RelayError } from "@agent-relay/shared/contract/errors.ts";
 import { CONNECTION_LIMITS, KEYS_FILE_POLL_MS, REDIS_LIMITS } from "@agent-relay/shared/contract/limits.ts";
 import type { HttpService } from "@agent-relay/shared/http/serving.ts";
 import type { Logger } from "@agent-relay/shared/logging.ts";
@@ -11,15 +11,17 @@ import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
 import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 import { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
 import type { WebSocket } from "ws";
+import { Admission } from "./admission.ts";
 import { createProbes } from "./app.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionTerms } from "./connection.ts";
 import { deliverTo } from "./deliveries.ts";
 import { drain } from "./drain.ts";
-import { Intake } from "./intake.ts";
+import { takeIn } from "./intake.ts";
 import { createPodMetrics } from "./metrics.ts";
 import { PodChannel } from "./pod-channel.ts";
 import { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
+import { TokenBuckets } from "./token-bucket.ts";
 import { createUpgrade } from "./upgrade.ts";
 
 /** One pod of the ws-connector: `handler` answers its probes, `upgrade` takes websockets. */
@@ -50,24 +52,43 @@ export function createWsConnector(
     trustedProxyHops: settings.trustedProxyHops,
   });
   const metrics = createPodMetrics({ connections, link, channel, acceptor, probes });
-  const { refusals, delivered } = metrics;
+  const { refusals, delivered, struck } = metrics;
+  const admission = new Admission(settings, struck);
 
   deliverTo(connections, { channel, releaser, registrar, delivered });
 
-  function opened(socket: WebSocket, stream: Duplex): void {
-    const { envelopesPerSecond, outboxBytes } = settings;
-    const connection = new Connection({ id: randomId("con"), socket, stream, envelopesPerSecond, outboxBytes });
-    const intake = new Intake(connection, { keys, acceptor, registrar, refusals });
-    connections.set(connection.id, connection);
-    metrics.opened();
-    connection.open({
-      text: (text) => intake.receive(text),
-      closing: () => registrar.releaseAll(connection),
-      closed: (code) => {
+  const { envelopesPerSecond, outboxBytes } = settings;
+  const intakeDependencies = { keys, acceptor, registrar, refusals };
+  const terms: ConnectionTerms = {
+    allowance: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds),
+    outboxBytes,
+    events: {
+      text: (connection, text) => takeIn(connection, text, intakeDependencies),
+      proven: (connection) => admission.settled(connection),
+      struck,
+      closing: (connection) => {
+        admission.settled(connection);
+        registrar.releaseAll(connection);
+      },
+      closed: (connection, code) => {
+        admission.closed(connection);
         connections.delete(connection.id);
         metrics.closed(code);
       },
-    });
+    },
+  };
+
+  function opened(socket: WebSocket, stream: Duplex, address: string): void {
+    const caller = admission.callerOf(address);
+    const connection = new Connection(terms, { id: randomId("con"), socket, stream, caller });
+    admission.opened(connection);
+    connections.set(connection.id, connection);
+    metrics.opened();
+    connection.open();
+  }
+
+  function refusalOf(address: string): RelayError | null {
+    return takesConnections ? admission.refusalOf(address, performance.now()) : new RelayError("over_capacity");
   }
 
   function auditKeys(): void {
@@ -104,6 +125,7 @@ export function createWsConnector(
     timers.push(
       setInterval(auditExpiry, KEYS_FILE_POLL_MS),
       setInterval(pingAll, CONNECTION_LIMITS.pingIntervalMs),
+      setInterval(() => admission.forget(performance.now()), CONNECTION_LIMITS.opensWindowMs),
       setInterval(() => void board.prune().catch(() => {}), REDIS_LIMITS.pruneIntervalMs),
     );
     takesConnections = true;
@@ -125,7 +147,8 @@ export function createWsConnector(
     upgrade: createUpgrade({
       alternatePath: settings.alternateWsPath,
       allowedOrigins: settings.allowedOrigins,
-      hasRoom: () => takesConnections && connections.size < settings.maxConnections,
+      trustedProxyHops: settings.trustedProxyHops,
+      refusalOf,
       opened,
       refused: metrics.upgradeRefused,
       logger,

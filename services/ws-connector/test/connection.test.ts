@@ -1,15 +1,19 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
-import { Connection } from "../src/connection.ts";
+import { Connection, type ConnectionEvents, type ConnectionTerms } from "../src/connection.ts";
+import { TokenBuckets } from "../src/token-bucket.ts";
 
 let server: WebSocketServer;
 let client: WebSocket;
 let socket: WebSocket;
 let connection: Connection;
+let terms: ConnectionTerms;
 let told: string[];
+const caller = { open: 1, unregistered: 1, opened: 1 };
 
 /** A connection over a real socket; the client answers pings only when it is told to. */
 beforeEach(async () => {
@@ -19,13 +23,17 @@ beforeEach(async () => {
   client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong: false });
   const [accepted, req] = await connected;
   socket = accepted;
-  connection = new Connection({ id: "con_1", socket, stream: req.socket, envelopesPerSecond: 2, outboxBytes: 65_536 });
   told = [];
-  connection.open({
-    text: (text) => told.push(text),
+  const events: ConnectionEvents = {
+    text: (_, text) => told.push(text),
+    proven: () => told.push("proven"),
+    struck: (limit) => told.push(limit),
     closing: () => told.push("closing"),
     closed: () => told.push("closed"),
-  });
+  };
+  terms = { allowance: new TokenBuckets(2, 10), outboxBytes: 65_536, events };
+  connection = new Connection(terms, { id: "con_1", socket, stream: req.socket, caller });
+  connection.open();
   await once(client, "message");
 });
 
@@ -85,7 +93,20 @@ test("The end is told once, before the socket is gone, and nothing is sent or he
   expect(told).toEqual(["closing", "closed"]);
 });
 
+test("Connections share their listeners", () => {
+  const other = Object.assign(new EventEmitter(), { OPEN: 1 }) as unknown as WebSocket;
+  const another = new Connection(terms, { id: "con_2", socket: other, stream: new Duplex(), caller });
+  another.open();
+  for (const event of ["message", "ping", "pong", "error", "close"]) {
+    expect(other.listenerCount(event)).toBe(1);
+    expect(socket.listeners(event)).toContain(other.listeners(event)[0]);
+  }
+  other.emit("close", 1006);
+});
+
 test("Pings and envelopes of a client draw on one allowance", async () => {
+  // A connection without a valid envelope would be closed with the same code later.
+  connection.noteValid();
   const burst = Array.from({ length: 9 }, () => connection.takeToken());
   expect(burst).toEqual(Array(9).fill(0));
   client.ping();

@@ -19,11 +19,12 @@ const forged = (id: string) => inspect(JSON.stringify({ ...signed({ id }, HMAC),
 function lane() {
   const taken: string[] = [];
   const waits = new Set<string>();
-  const made = new Lane((result) => {
+  const take = (result: Result) => {
     if (waits.has(idOf(result))) return false;
     taken.push(idOf(result));
     return true;
-  });
+  };
+  const made = new Lane(take, () => {});
   return { lane: made, taken, waits };
 }
 
@@ -61,12 +62,13 @@ describe("a lane", () => {
 
   test("hands each on once, even when its taker drains it", () => {
     const taken: string[] = [];
-    const it: Lane = new Lane((result) => {
+    const take = (result: Result) => {
       it.drain();
       taken.push(idOf(result));
       it.drain();
       return true;
-    });
+    };
+    const it: Lane = new Lane(take, () => {});
     for (const candidate of [hmac("a"), hmac("b")]) it.push(candidate);
     expect(taken).toEqual(["a", "b"]);
   });

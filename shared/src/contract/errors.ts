@@ -199,6 +199,7 @@ export const CLOSE_CODES = {
   binaryFrame: { code: 1003, reason: "text frames only", reconnect: true },
   policy: { code: 1008, reason: "policy", reconnect: false },
   slowConsumer: { code: 1013, reason: "slow consumer", reconnect: true },
+  gaveWay: { code: 1013, reason: "too many unregistered connections", reconnect: true },
   keyRevoked: { code: 4403, reason: "key revoked or expired", reconnect: false },
   superseded: { code: 4409, reason: "superseded", reconnect: false },
 } as const;

@@ -34,6 +34,13 @@ export const CONNECTION_LIMITS = {
   heartbeatMaxMs: 30_000,
   registerWithinMs: 10_000,
   maxAgentsPerConnection: 100,
+  /** Of the connections that one address may have, how many may be without a valid envelope. */
+  unregisteredShare: 0.5,
+  /** How many times that number one address may open in a minute: enough for all to come back twice. */
+  opensPerMinuteFactor: 2,
+  opensWindowMs: MINUTE_MS,
+  /** What a client waits that was turned away for want of room. */
+  capacityRetryAfterMs: 5000,
   /** Refusals in a row after which the connection is closed. */
   maxRefusalsInARow: 20,
   pingIntervalMs: 15_000,

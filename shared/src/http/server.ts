@@ -12,7 +12,7 @@ export interface HttpServerOptions {
   readonly handler: http.RequestListener;
   readonly host: string;
   readonly port: number;
-  /** Takes websocket upgrades; without it they are answered as plain requests. */
+  /** Takes websocket upgrades, and the sockets with them; without it they are answered as plain requests. */
   readonly upgrade?: (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
   readonly logger: Logger;
 }
@@ -30,6 +30,8 @@ const CONNECTION_BOUNDS = {
 } as const;
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
+/** A client that does not read its answer is cut off when not a byte has moved for so long. */
+const UNREAD_TIMEOUT_MS = 10_000;
 /** Every answer is due within a second; what is still open after this is cut off. */
 const STOP_GRACE_MS = 1500;
 
@@ -37,21 +39,29 @@ const STOP_GRACE_MS = 1500;
 export class HttpServer implements Service {
   readonly #options: HttpServerOptions;
   readonly #server: http.Server;
-  /** Open sockets, each with its newest answer. */
+  /** Open sockets but those handed over, each with its newest answer. */
   readonly #sockets = new Map<Socket, http.ServerResponse | null>();
+  /** Listener for the close of any socket; its `this` is the socket. */
+  readonly #forget: (this: Socket) => void;
   #stopped: Promise<void> | null = null;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    const sockets = this.#sockets;
+    this.#forget = function () {
+      sockets.delete(this);
+    };
     this.#server = http.createServer({
       ...CONNECTION_BOUNDS,
       shouldUpgradeCallback: (req) => options.upgrade !== undefined && isWebsocket(req),
     });
     this.#server.maxHeadersCount = MAX_HEADERS;
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
+    this.#server.timeout = UNREAD_TIMEOUT_MS;
     this.#server.on("connection", (socket) => this.#track(socket));
     this.#server.on("request", (req, res) => this.#answer(req, res));
-    this.#server.on("upgrade", (req, socket, head) => this.#upgrade(req, socket, head));
+    this.#server.on("upgrade", (req, socket, head) => this.#upgrade(req, socket as Socket, head));
+    this.#server.on("connect", (_, socket) => refuseSocket(socket as Socket, new RelayError("not_found")));
     this.#server.on("clientError", (error, socket) => this.#refuse(error, socket as Socket));
   }
 
@@ -94,8 +104,15 @@ export class HttpServer implements Service {
   #track(socket: Socket): void {
     this.#sockets.set(socket, null);
     // Node takes its own listener away at an upgrade: without this one a reset would end the process.
-    socket.on("error", () => {});
-    socket.once("close", () => this.#sockets.delete(socket));
+    socket.on("error", ignore);
+    socket.on("close", this.#forget);
+  }
+
+  /** The socket is somebody else's now. A pod has tens of thousands of those: none holds what it has no use for. */
+  #untrack(socket: Socket): void {
+    this.#sockets.delete(socket);
+    socket.off("close", this.#forget);
+    if (socket.listenerCount("error") > 1) socket.off("error", ignore);
   }
 
   #answer(req: http.IncomingMessage, res: http.ServerResponse): void {
@@ -109,14 +126,15 @@ export class HttpServer implements Service {
     this.#options.handler(req, res);
   }
 
-  #upgrade(req: http.IncomingMessage, socket: Duplex, head: Buffer): void {
+  #upgrade(req: http.IncomingMessage, socket: Socket, head: Buffer): void {
     const target = originForm(req.url ?? "");
     if (target === null) {
-      refuseSocket(socket as Socket, new RelayError("not_found"));
+      refuseSocket(socket, new RelayError("not_found"));
       return;
     }
     req.url = target;
     this.#options.upgrade?.(req, socket, head);
+    this.#untrack(socket);
   }
 
   /** What is no HTTP gets one last answer, unless another answer is on its way or has been given to this very request. */
@@ -133,6 +151,8 @@ export class HttpServer implements Service {
     );
   }
 }
+
+function ignore(): void {}
 
 function isWebsocket(req: http.IncomingMessage): boolean {
   return req.headers.upgrade?.toLowerCase() === "websocket";

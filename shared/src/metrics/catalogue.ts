@@ -19,6 +19,25 @@ const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, REDIS_LIMITS.acceptanceBatch];
 /** Seconds, up to the timeout of a command. */
 const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, REDIS_LIMITS.commandTimeoutMs / 1000];
 
+/** The limits against abuse, as `relay_limits_total` names them; docs/security.md says of each what it bounds. */
+export const LIMITS = [
+  "pod_connections",
+  "pod_unregistered",
+  "address_connections",
+  "address_unregistered",
+  "address_opens",
+  "register_within",
+  "envelopes",
+  "refusals_in_a_row",
+  "api_key_requests",
+  "failed_keys",
+  "feedback",
+  "self_test",
+  "check_online",
+  "session_lookups",
+] as const;
+export type LimitName = (typeof LIMITS)[number];
+
 /** Every metric of the relay, once; those of the process itself are prom-client's defaults. */
 export const METRICS = {
   relay_connections: gauge("Open websocket connections of this pod."),
@@ -33,6 +52,7 @@ export const METRICS = {
     "outcome",
   ),
   relay_refusals_total: counter("Error frames and problem documents sent, by error code.", "code"),
+  relay_limits_total: counter("Requests, connections and envelopes that a limit against abuse struck.", "limit"),
   relay_deliveries_total: counter(
     "Accepted messages and session envelopes, by the target's delivery status.",
     "status",

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 /** API keys: `rk_`, 30 random base62 characters, CRC-32 of those 30 in 6 base62 characters. Source: protocol, section 4. */
@@ -19,7 +19,7 @@ export function apiKeyOf(random: string): string {
 
 /** Hex SHA-256 of the whole key text: the only form that is kept. */
 export function hashApiKey(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text);
 }
 
 function checksum(random: string): string {

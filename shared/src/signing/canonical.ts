@@ -7,13 +7,14 @@ import { CANONICAL_SIGNING_ORDER, type UnsignedEnvelope } from "../contract/enve
  * Source: protocol, section 3.
  */
 export function canonicalText(envelope: UnsignedEnvelope): string {
-  let text = "";
+  const signed: Record<string, unknown> = {};
   for (const name of CANONICAL_SIGNING_ORDER) {
     const value = envelope[name];
-    if (value === undefined) continue;
-    text += `${text === "" ? "{" : ","}"${name}":${canonicalJson(value)}`;
+    if (value !== undefined) signed[name] = value;
   }
-  return `${text}}`;
+  const values = Object.values(signed);
+  if (values.every(isInOrder)) return JSON.stringify(signed);
+  return `{${Object.keys(signed).map((name, index) => `"${name}":${canonicalJson(values[index])}`)}}`;
 }
 
 /** What is forwarded: the canonical text with `sig` as its last member. `sig` is base64url. */

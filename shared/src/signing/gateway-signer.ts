@@ -1,9 +1,8 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { UnsignedEnvelope } from "../contract/envelope.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
-import { sign } from "./algorithms.ts";
-import { canonicalText, signedText } from "./canonical.ts";
+import { type SigningKey, sign } from "./algorithms.ts";
+import { signedText } from "./canonical.ts";
 import { publicKeyText } from "./ed25519.ts";
 
 const KEY_ID_DIGEST_CHARACTERS = 22;
@@ -14,21 +13,18 @@ export class GatewaySigner {
   readonly keyId: string;
   /** 32 bytes in base64url. */
   readonly publicKey: string;
-  readonly #privateKey: KeyObject;
+  readonly #key: SigningKey;
 
   constructor(privateKey: KeyObject) {
-    this.#privateKey = privateKey;
+    this.#key = { alg: "ed25519", privateKey };
     this.publicKey = publicKeyText(privateKey);
     const digest = createHash("sha256").update(this.publicKey).digest("base64url");
     this.keyId = GATEWAY_KEY_PREFIX + digest.slice(0, KEY_ID_DIGEST_CHARACTERS);
   }
 
-  /** The envelope under this gateway's key, and `text`, its canonical text with `sig`: what is forwarded. */
-  sign(unkeyed: Omit<UnsignedEnvelope, "key_id">): { envelope: UnsignedEnvelope; text: string } {
-    const envelope: UnsignedEnvelope = { ...unkeyed, key_id: this.keyId };
-    const canonical = canonicalText(envelope);
-    const sig = sign({ alg: "ed25519", privateKey: this.#privateKey }, canonical);
-    return { envelope, text: signedText(canonical, sig) };
+  /** @param canonical text of an envelope whose `key_id` is this key's. Returns it with `sig`: what is forwarded. */
+  sign(canonical: string): string {
+    return signedText(canonical, sign(this.#key, canonical));
   }
 }
 

@@ -34,8 +34,8 @@ export interface AcceptanceItem {
 export interface PlacedItem extends AcceptanceItem {
   readonly partition: number;
   readonly digest: EnvelopeDigest;
-  /** The session that a `session.*` envelope opens or decides. */
-  readonly sessionId: string;
+  /** The session that a `session.*` envelope opens or decides; one that opens is named by the window it is sent to. */
+  sessionId: string;
 }
 
 /** A session that waits for the agent that just came online. */

@@ -5,7 +5,7 @@ import type { Acceptance, AcceptanceItem, PlacedItem } from "./acceptance.ts";
 import { addresseeOf, decodeReply, encodeBatch } from "./acceptance-codec.ts";
 import { digestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
 import { partitionOf } from "./partitions.ts";
-import type { ProcessWindow } from "./process-window.ts";
+import type { ProcessWindow, WindowIdentity } from "./process-window.ts";
 import type { RedisLink, Reply } from "./redis-link.ts";
 import { decideSession } from "./sessions.ts";
 
@@ -86,7 +86,7 @@ export class Acceptor {
   #place(item: AcceptanceItem): PlacedItem {
     const partition = partitionOf(addresseeOf(item), this.#partitions);
     const digest = digestOf(item.envelope);
-    return { ...item, partition, digest, sessionId: sessionOf(item, digest, partition) };
+    return { ...item, partition, digest, sessionId: decidedSession(item) };
   }
 
   async #run(lane: Lane): Promise<void> {
@@ -106,7 +106,7 @@ export class Acceptor {
   async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
     let outcomes: readonly Acceptance[];
     try {
-      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
+      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window, batch));
       outcomes = decodeReply(batch, reply);
     } catch {
       // What waits behind a call that had no answer would be late: it is refused at once, and can be sent again.
@@ -119,8 +119,11 @@ export class Acceptor {
     });
   }
 
-  async #call(partition: number, windowId: string, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
-    const context = { partition, windowId, pod: this.#pod, offlineAfterMs: this.#offlineAfterMs };
+  async #call(partition: number, window: WindowIdentity, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
+    for (const item of batch) {
+      if (item.kind === "session_request") item.sessionId = sessionIdOf(item.digest, partition, window.salt);
+    }
+    const context = { partition, windowId: window.id, pod: this.#pod, offlineAfterMs: this.#offlineAfterMs };
     const { keys, args } = encodeBatch(batch, context);
     const reply = (await this.#link.run("accept", keys, args)) as Reply[];
     return reply[0] === "window" ? null : reply;
@@ -157,7 +160,6 @@ function nextBatch(waiting: PlacedItem[]): PlacedItem[] {
   return waiting.splice(0, size);
 }
 
-function sessionOf(item: AcceptanceItem, digest: ReturnType<typeof digestOf>, partition: number): string {
-  if (item.kind === "session_request") return sessionIdOf(digest, partition);
+function decidedSession(item: AcceptanceItem): string {
   return item.kind === "session_decision" ? (item.envelope.payload.session_id as string) : "";
 }

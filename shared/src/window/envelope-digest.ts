@@ -28,10 +28,14 @@ export function digestOf(envelope: {
   return { guard: text.slice(0, GUARD_CHARACTERS), text };
 }
 
-/** `ses_` and 26 characters of Crockford base32: 2 of the partition, 24 of the envelope's digest. */
-export function sessionIdOf(digest: EnvelopeDigest, partition: number): string {
+/**
+ * `ses_` and 26 characters of Crockford base32: 2 of the partition, 24 of the envelope's digest under the window's salt,
+ * so that a repeat names the same session, and nobody outside finds an id by guessing the envelope.
+ */
+export function sessionIdOf(digest: EnvelopeDigest, partition: number, salt: string): string {
   const prefix = `${CROCKFORD[partition >> 5]}${CROCKFORD[partition & 31]}`;
-  return `ses_${prefix}${crockford(Buffer.from(digest.text, "base64url").subarray(0, SESSION_BYTES))}`;
+  const bytes = hash("sha256", `${salt}\n${digest.text}`, "buffer").subarray(0, SESSION_BYTES);
+  return `ses_${prefix}${crockford(bytes)}`;
 }
 
 /** The partition that a session id names, or undefined when it is no session id of these partitions. */

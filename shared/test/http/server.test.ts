@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import type http from "node:http";
 import net from "node:net";
+import type { Duplex } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger } from "../../src/logging.ts";
@@ -99,6 +101,18 @@ describe("the http server", () => {
       exchange(server.port, `GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
     expect(await upgrade("WebSocket")).toMatch(/^HTTP\/1\.1 101 /);
     expect(await upgrade("h2c")).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  test("leaves nothing of its own on a socket whose new owner listens for errors", async () => {
+    const taken = Promise.withResolvers<Duplex>();
+    const onError = () => {};
+    const server = await start({ upgrade: (_, socket) => taken.resolve(socket.on("error", onError)) });
+    const client = connect(server);
+    client.write("GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    const socket = await taken.promise;
+    await setImmediate();
+    expect([socket.listeners("error"), socket.listeners("close")]).toEqual([[onError], []]);
+    socket.destroy();
   });
 
   test("survives a reset on a socket that it handed over", async () => {

@@ -142,11 +142,7 @@ describe("a batch", () => {
     const atA = await earA.messages();
     const atB = await earB.messages();
     expect([atA.length, atB.length]).toEqual([1, 1]);
-    const gist = (lines: string) =>
-      lines
-        .trimStart()
-        .split("\n")
-        .map((line) => line.replace(/ \d+ /, " "));
+    const gist = (lines: string) => lines.split("\n").map((line) => line.replace(/ \d+ /, " "));
     expect(gist(atA[0] as string)).toEqual([
       `deliver c1 agent://bob - ${textOf(first)}`,
       `deliver c1 agent://bob ${session.sessionId} ${textOf(approval)}`,

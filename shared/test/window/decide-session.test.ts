@@ -103,10 +103,11 @@ describe("a session", () => {
     expect(await bench.client.exists(partitionKeys.pending(0, "agent://bob"))).toBe(0);
   });
 
-  test("of a window that was reset is unknown, and its decision opens nothing", async () => {
+  test("of a window that was reset is unknown; its decision opens nothing, and is made in the new window", async () => {
     await bench.client.flushall();
     expect(await pod.decide(decision("approve"))).toEqual({ outcome: "unknown_session" });
     expect(await statusOf()).toBeUndefined();
+    expect(await bench.client.hget(partitionKeys.window(0), "id")).toBe(pod.window.current.id);
   });
 
   test("is not found under an id that is none", async () => {

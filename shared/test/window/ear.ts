@@ -29,7 +29,7 @@ export class Ear {
   }
 
   async lines(): Promise<string[]> {
-    return (await this.messages()).flatMap((message) => message.trimStart().split("\n"));
+    return (await this.messages()).flatMap((message) => message.split("\n"));
   }
 
   /** The pod dies: nobody listens any more. */

@@ -50,13 +50,19 @@ describe("the digest of an envelope", () => {
   test("names one session id for each envelope, which carries the partition", () => {
     const digest = digestOf(ENVELOPE);
     for (const partition of [0, 1, 31, 32, 1023]) {
-      const id = sessionIdOf(digest, partition);
+      const id = sessionIdOf(digest, partition, "salt");
       expect(id).toMatch(SESSION_ID_PATTERN);
       expect(partitionOfSession(id, 1024)).toBe(partition);
       expect(partitionOfSession(id, partition)).toBeUndefined();
     }
-    expect(sessionIdOf(digestOf(ENVELOPE), 5)).toBe(sessionIdOf(digest, 5));
-    expect(sessionIdOf(digestOf({ ...ENVELOPE, id: "env-2" }), 5)).not.toBe(sessionIdOf(digest, 5));
+    const id = sessionIdOf(digest, 5, "salt");
+    expect(sessionIdOf(digestOf(ENVELOPE), 5, "salt")).toBe(id);
+    expect(sessionIdOf(digestOf({ ...ENVELOPE, id: "env-2" }), 5, "salt")).not.toBe(id);
+  });
+
+  test("names a session that nobody finds by guessing the envelope: the window's salt is in it", () => {
+    const digest = digestOf(ENVELOPE);
+    expect(sessionIdOf(digest, 5, "salt")).not.toBe(sessionIdOf(digest, 5, "another salt"));
   });
 
   test.each(["", "ses_", "ses_00", `ses_0l${"0".repeat(24)}`, `SES_00${"0".repeat(24)}`, `ses_00${"0".repeat(24)}\n`])(

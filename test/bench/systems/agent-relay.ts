@@ -6,8 +6,13 @@ import type { Speech } from "../load/dialect.ts";
 import { type NodeArguments, RECEIVING, REDIS, SENDING, type SystemUnderTest } from "./system.ts";
 
 const AGENTS = ["agent://load.*"];
-/** What a benchmark must lift: the load of one connection. */
-const SETTINGS = { LOG_LEVEL: "info", RELAY_ENVELOPES_PER_SECOND: "0" };
+/** What a benchmark must lift: the load of one connection, and that all come from one address. */
+const SETTINGS = {
+  LOG_LEVEL: "info",
+  RELAY_ENVELOPES_PER_SECOND: "0",
+  RELAY_CONNECTIONS_PER_ADDRESS: "0",
+  RELAY_UNREGISTERED_CONNECTIONS: "0",
+};
 
 /** Two connectors of ours over one Redis; one key for all agents. */
 export async function startAgentRelay(

@@ -47,7 +47,7 @@ function channel(address: string, description: string): object {
     servers: [{ $ref: "#/servers/relay" }],
     messages: mapEntries(MESSAGES, (name) => ({ $ref: `#/components/messages/${name}` })),
     bindings: { ws: { method: "GET", bindingVersion: "0.1.0" } },
-    "x-upgrade-refusals": codesOf(["not_found", "origin_not_allowed", "over_capacity"]),
+    "x-upgrade-refusals": codesOf(["not_found", "origin_not_allowed", "over_capacity", "rate_limited"]),
     "x-error-codes": codesOf(ERROR_FRAME_CODES),
     "x-close-codes": Object.values(CLOSE_CODES),
   };

@@ -17,7 +17,7 @@ interface Deps {
 export function feedbackRoutes({ link, window, limits }: Deps): Pick<Handlers<"gateway">, "submitFeedback"> {
   return {
     async submitFeedback(ctx) {
-      await admitAddress(ctx, limits);
+      await admitAddress(ctx, limits, "feedback");
       await addFeedback(link, window, await readBody(ctx, FeedbackRequest));
       return { ok: true, stored: "aggregate_only", raw_message_stored: false };
     },

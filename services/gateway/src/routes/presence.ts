@@ -18,7 +18,7 @@ export function presenceRoutes({
 }): Routes {
   return {
     async checkOnline(ctx) {
-      await admitAddress(ctx, limits);
+      await admitAddress(ctx, limits, "check_online");
       const { agent_id } = ctx.state.query;
       const { status, severity, staleMs, lastSeen } = await board.read(agent_id);
       return {

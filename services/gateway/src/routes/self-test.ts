@@ -70,7 +70,7 @@ export function selfTestRoutes({
 /** Redis holds nothing of a self-test but its limit: without Redis an agent can still find out whether it signs well. */
 async function admitUnlessDown(ctx: SurfaceContext, limits: RateLimits): Promise<void> {
   try {
-    await admitAddress(ctx, limits);
+    await admitAddress(ctx, limits, "self_test");
   } catch (error) {
     if (!(error instanceof RelayError) || error.code !== "unavailable") throw error;
   }

@@ -18,7 +18,7 @@ interface Deps {
 export function sessionRoutes({ link, limits, settings }: Deps): Pick<Handlers<"gateway">, "readSession"> {
   return {
     async readSession(ctx) {
-      await admitAddress(ctx, limits);
+      await admitAddress(ctx, limits, "session_lookups");
       const session = await readSession(link, ctx.params.session_id ?? "", settings.partitions);
       if (session === null) throw new RelayError("unknown_session");
       return {

@@ -101,13 +101,16 @@ local function post_of(pod)
   return posts[pod]
 end
 
+-- Stands before each line of a post; the first one is cut off again.
+local LINE_END = '\n'
+
 -- Lua hashes every string that it makes, all of it: a text is put into a message once, when its pieces are joined.
 local function deliver(agent, mark, text)
   local target = target_of(agent)
   local owner = target.owner
   if not owner then return target end
   if not owner.post then
-    owner.post, owner.head = post_of(owner.pod), words('\ndeliver', owner.connection, owner.epoch, agent, '')
+    owner.post, owner.head = post_of(owner.pod), words(LINE_END .. 'deliver', owner.connection, owner.epoch, agent, '')
     table.insert(owner.post.targets, target)
   end
   local pieces = owner.post.pieces

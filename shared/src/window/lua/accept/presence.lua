@@ -7,7 +7,7 @@ local function make_take_presence()
   end
 
   local function supersede(owner, epoch, agent)
-    table.insert(post_of(owner.pod).pieces, words('\nsuperseded', owner.connection, epoch, agent))
+    table.insert(post_of(owner.pod).pieces, words(LINE_END .. 'superseded', owner.connection, epoch, agent))
   end
 
   return function(kind, bucket, digest, agent, pod, connection, pending_number)

@@ -27,7 +27,9 @@ local function release(target)
 end
 
 for _, post in ipairs(posts) do
-  if call('SPUBLISH', channel_prefix .. post.pod, table.concat(post.pieces)) == 0 then
+  local pieces = post.pieces
+  pieces[1] = string.sub(pieces[1], #LINE_END + 1)
+  if call('SPUBLISH', channel_prefix .. post.pod, table.concat(pieces)) == 0 then
     for _, target in ipairs(post.targets) do release(target) end
   end
 end

@@ -1,0 +1,68 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { WebSocket, WebSocketServer } from "ws";
+import { until } from "../../../test/support/until.ts";
+import { Outbox } from "../src/outbox.ts";
+
+let server: WebSocketServer;
+let client: WebSocket;
+let socket: WebSocket;
+let stream: Duplex;
+let received: string[];
+
+beforeEach(async () => {
+  server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+  await once(server, "listening");
+  const connected = once(server, "connection");
+  client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  received = [];
+  client.on("message", (data, isBinary) => received.push(isBinary ? "binary" : data.toString()));
+  const [accepted, req] = await connected;
+  socket = accepted;
+  stream = req.socket;
+  await until("the client is open", () => client.readyState === client.OPEN);
+});
+
+afterEach(async () => {
+  client.terminate();
+  await once(socket, "close");
+  server.close();
+});
+
+test("Texts of every length, in every script, arrive as they were sent and in their order", async () => {
+  const lengths = [0, 1, 125, 126, 127, 65_535, 65_536, 70_000];
+  const texts = [...lengths.map((length) => "x".repeat(length)), "ä".repeat(63), "€".repeat(21_846), "🦊".repeat(32)];
+  const outbox = new Outbox(socket, stream);
+  for (const text of texts) outbox.send(text);
+  await until("all have arrived", () => received.length === texts.length);
+  expect(received).toEqual(texts);
+});
+
+test("What one tick brings leaves in one write", async () => {
+  const write = jest.spyOn(stream, "write");
+  const outbox = new Outbox(socket, stream);
+  for (let n = 0; n < 50; n += 1) outbox.send(`text ${n}`);
+  await until("all have arrived", () => received.length === 50);
+  expect(write).toHaveBeenCalledTimes(1);
+});
+
+test("What waited when the connection is closed arrives before the close, and nothing after it", async () => {
+  const closed = once(client, "close");
+  const outbox = new Outbox(socket, stream);
+  outbox.send("the last word");
+  outbox.flush();
+  socket.close(4409, "superseded");
+  outbox.send("too late");
+  const [code] = await closed;
+  expect({ code, received }).toEqual({ code: 4409, received: ["the last word"] });
+});
+
+test("A tick whose socket began to close meanwhile writes nothing behind the close", async () => {
+  const closed = once(client, "close");
+  new Outbox(socket, stream).send("overtaken");
+  socket.close(1001);
+  const [code] = await closed;
+  expect({ code, received }).toEqual({ code: 1001, received: [] });
+});

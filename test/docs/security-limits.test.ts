@@ -1,0 +1,19 @@
+import { readFile } from "node:fs/promises";
+import { ERRORS } from "@agent-relay/shared/contract/errors.ts";
+import { LIMITS } from "@agent-relay/shared/metrics/catalogue.ts";
+import { SETTINGS } from "@agent-relay/shared/settings-catalogue.ts";
+import { expect, test } from "@jest/globals";
+import { rowsBetween } from "../support/documents.ts";
+
+const rows = rowsBetween(await readFile(new URL("../../docs/security.md", import.meta.url), "utf8"), "limits");
+const wordsIn = (text: string) => [...text.matchAll(/`([A-Za-z_]+)`/g)].map(([, word]) => word);
+
+test("docs/security.md lists every limit that is counted, what bounds it, and an answer with a code or a time", () => {
+  expect(rows.map(([name]) => name)).toEqual(LIMITS.map((name) => `\`${name}\``));
+  for (const [, bounds = "", answer = ""] of rows) {
+    for (const [setting] of bounds.matchAll(/RELAY_\w+/g)) expect(Object.keys(SETTINGS)).toContain(setting);
+    expect(answer).toMatch(/Retry-After|retry_after_ms|clos(e|ed with) 1\d\d\d/);
+    const codes = wordsIn(answer).filter((word) => word !== "retry_after_ms");
+    for (const code of codes) expect(Object.keys(ERRORS)).toContain(code);
+  }
+});

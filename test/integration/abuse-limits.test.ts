@@ -1,0 +1,266 @@
+import { createGateway } from "@agent-relay/gateway/service.ts";
+import { readGatewaySettings } from "@agent-relay/gateway/settings.ts";
+import { type HttpService, overHttp } from "@agent-relay/shared/http/serving.ts";
+import type { LimitName } from "@agent-relay/shared/metrics/catalogue.ts";
+import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
+import { createWsConnector } from "@agent-relay/ws-connector/service.ts";
+import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
+import { AgentSocket } from "../support/agent.ts";
+import { freePort } from "../support/free-port.ts";
+import { knock } from "../support/knock.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { everythingIn } from "../support/redis-dump.ts";
+import { TestRelay } from "../support/relay.ts";
+import { scrape } from "../support/scrape.ts";
+import { Secrets } from "../support/secrets.ts";
+import { until } from "../support/until.ts";
+
+/** A service behind a trusted proxy, which says where its clients are. */
+interface Served {
+  readonly url: string;
+  stop(): Promise<void>;
+  /** How often a limit struck. */
+  struck(limit: LimitName): Promise<number>;
+  metrics(): Promise<string>;
+}
+
+const AGENTS = ["alice", "bob", "carol", "dave"] as const;
+const CLIENT = "203.0.113.7";
+const OTHER_CLIENT = "203.0.113.8";
+const CROWD = Array.from({ length: 30 }, (_, n) => `198.51.100.${n + 1}`);
+const NEIGHBOURS = ["2001:db8:0:7::1", "2001:db8:0:7:a:b:c:d"] as const;
+const relay = new TestRelay(...AGENTS);
+const noLeaks = watchLeaks();
+const services: Served[] = [];
+const sockets: AgentSocket[] = [];
+let silent: { readonly pod: Served; readonly socket: AgentSocket };
+
+beforeAll(async () => {
+  await relay.start();
+  const pod = await startPod();
+  silent = { pod, socket: await connect(pod, CLIENT) };
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+afterAll(async () => {
+  for (const { socket } of sockets) socket.terminate();
+  await Promise.all(services.map((served) => served.stop()));
+  await relay.stop();
+  await noLeaks();
+});
+
+async function serve(
+  create: (settings: Record<string, string>) => HttpService,
+  overrides: Record<string, string>,
+): Promise<Served> {
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const logger = relay.logger("abuse");
+  const service = create({ RELAY_TRUSTED_PROXY_HOPS: "1", ...overrides });
+  const server = overHttp(service, { host: "127.0.0.1", port, metricsPort, logger });
+  await server.start();
+  const read = () => scrape(`http://127.0.0.1:${metricsPort}/metrics`);
+  const served = {
+    url: `http://127.0.0.1:${port}`,
+    stop: () => server.stop(),
+    struck: async (limit: LimitName) => (await read()).value("relay_limits_total", { limit }) ?? 0,
+    metrics: async () => (await read()).text,
+  };
+  services.push(served);
+  return served;
+}
+
+function startPod(overrides: Record<string, string> = {}): Promise<Served> {
+  const create = (settings: Record<string, string>) =>
+    createWsConnector(readWsConnectorSettings(relay.environmentOf("ws-connector", settings)), {
+      logger: relay.logger("ws-connector"),
+    });
+  return serve(create, overrides);
+}
+
+function startGateway(overrides: Record<string, string> = {}): Promise<Served> {
+  const create = (settings: Record<string, string>) =>
+    createGateway(readGatewaySettings(relay.environmentOf("gateway", settings)), { logger: relay.logger("gateway") });
+  return serve(create, overrides);
+}
+
+const from = (address: string) => ({ "X-Forwarded-For": `192.0.2.1, ${address}` });
+
+async function connect(pod: Served, address: string): Promise<AgentSocket> {
+  const socket = await AgentSocket.open(`${pod.url.replace("http", "ws")}/ws`, from(address));
+  sockets.push(socket);
+  return socket;
+}
+
+async function register(socket: AgentSocket, name: string): Promise<AgentSocket> {
+  expect(await socket.ask(relay.envelope(name, "agent.register"))).toMatchObject({ accepted: true });
+  return socket;
+}
+
+/** What an upgrade is answered; one that is granted is given up at once. */
+async function answerTo(pod: Served, address: string): Promise<string> {
+  const { status, headers, problem } = await knock(pod, "/ws", from(address));
+  return status === 101 ? "welcome" : `${status} ${problem.code} ${headers["retry-after"]}`;
+}
+
+const untilWelcome = (pod: Served, address: string) =>
+  until("the upgrade is granted again", async () => (await answerTo(pod, address)) === "welcome");
+
+describe("Connections", () => {
+  test("of a full pod are refused with 503 and Retry-After, and counted, until one ends", async () => {
+    const pod = await startPod({ RELAY_MAX_CONNECTIONS: "1" });
+    const only = await connect(pod, CLIENT);
+    expect(await answerTo(pod, OTHER_CLIENT)).toBe("503 over_capacity 5");
+    expect(await pod.struck("pod_connections")).toBe(1);
+    await only.close();
+    await untilWelcome(pod, OTHER_CLIENT);
+  });
+
+  test("over those of one address are refused with 429 and Retry-After, and no other address's", async () => {
+    const pod = await startPod({ RELAY_CONNECTIONS_PER_ADDRESS: "4" });
+    const open: AgentSocket[] = [];
+    for (const name of AGENTS) open.push(await register(await connect(pod, CLIENT), name));
+    expect(await answerTo(pod, CLIENT)).toBe("429 rate_limited 5");
+    expect(await pod.struck("address_connections")).toBe(1);
+    expect(await answerTo(pod, OTHER_CLIENT)).toBe("welcome");
+    await open[0]?.close();
+    await untilWelcome(pod, CLIENT);
+  });
+
+  test("of one address that have not registered are refused beyond half as many, until one of them registers", async () => {
+    const pod = await startPod({ RELAY_CONNECTIONS_PER_ADDRESS: "4" });
+    const newcomer = await connect(pod, CLIENT);
+    await connect(pod, CLIENT);
+    expect(await answerTo(pod, CLIENT)).toBe("429 rate_limited 5");
+    expect(await pod.struck("address_unregistered")).toBe(1);
+    await register(newcomer, "alice");
+    await untilWelcome(pod, CLIENT);
+  });
+
+  test("that one address opens and closes are refused beyond twice as many, until the minute is over", async () => {
+    const pod = await startPod({ RELAY_CONNECTIONS_PER_ADDRESS: "2" });
+    for (let n = 0; n < 4; n += 1) await untilWelcome(pod, CLIENT);
+    await until("the last of them has ended", async () => (await answerTo(pod, CLIENT)) !== "429 rate_limited 5");
+    const refusal = await answerTo(pod, CLIENT);
+    expect(refusal).toMatch(/^429 rate_limited [2-6]\d$/);
+    expect(await pod.struck("address_opens")).toBeGreaterThan(0);
+    expect(await answerTo(pod, OTHER_CLIENT)).toBe("welcome");
+
+    const { now } = performance;
+    jest.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 60_000);
+    expect(await answerTo(pod, CLIENT)).toBe("welcome");
+  });
+
+  test("from one IPv6 network count as those of one address", async () => {
+    const pod = await startPod({ RELAY_CONNECTIONS_PER_ADDRESS: "1" });
+    await register(await connect(pod, NEIGHBOURS[0]), "alice");
+    expect(await answerTo(pod, NEIGHBOURS[1])).toBe("429 rate_limited 5");
+    expect(await answerTo(pod, "2001:db8:0:8::1")).toBe("welcome");
+  });
+
+  test("that stay silent give way with 1013 when there are many, and agents come in all the same", async () => {
+    const pod = await startPod({ RELAY_UNREGISTERED_CONNECTIONS: "5" });
+    const bob = await register(await connect(pod, OTHER_CLIENT), "bob");
+    const flood = await Promise.all(CROWD.map((address) => connect(pod, address)));
+    const alice = await register(await connect(pod, CLIENT), "alice");
+    const dismissed = () => flood.filter(({ closed }) => closed?.code === 1013);
+    await until("all but four have given way", () => dismissed().length === CROWD.length - 4);
+    expect(await pod.struck("pod_unregistered")).toBe(CROWD.length - 4);
+    expect([alice.closed, bob.closed]).toEqual([undefined, undefined]);
+    expect(flood.slice(-4).map(({ closed }) => closed)).toEqual(Array(4).fill(undefined));
+  });
+
+  test("have no limit of their own for an address, nor for newcomers, where the settings say 0", async () => {
+    const pod = await startPod({ RELAY_CONNECTIONS_PER_ADDRESS: "0", RELAY_UNREGISTERED_CONNECTIONS: "0" });
+    const open = await Promise.all(CROWD.map(() => connect(pod, CLIENT)));
+    await register(await connect(pod, CLIENT), "alice");
+    expect(open.filter(({ closed }) => closed !== undefined)).toEqual([]);
+  });
+});
+
+describe("What one connection sends", () => {
+  test("is rate_limited beyond its allowance, and each time counted", async () => {
+    const pod = await startPod({ RELAY_ENVELOPES_PER_SECOND: "1" });
+    const socket = await connect(pod, CLIENT);
+    for (let n = 0; n < 20; n += 1) socket.send(relay.envelope("carol", "agent.register"));
+    await until("all are answered", () => socket.frames.length === 21);
+    const limited = socket.frames.filter(({ code }) => code === "rate_limited");
+    expect(limited.length).toBeGreaterThan(10);
+    for (const { retry_after_ms } of limited) expect(retry_after_ms).toBeGreaterThan(0);
+    expect(await pod.struck("envelopes")).toBe(limited.length);
+    const again = relay.envelope("carol", "agent.register");
+    await until("one more is accepted", async () => (await socket.ask(again)).frame === "ack");
+  });
+
+  test("ends it with 1008 after twenty refusals in a row, counted once", async () => {
+    const pod = await startPod();
+    const socket = await connect(pod, CLIENT);
+    for (let n = 0; n < 25; n += 1) socket.send("no envelope");
+    expect(await socket.untilClosed()).toBe(1008);
+    expect(await pod.struck("refusals_in_a_row")).toBe(1);
+    await register(await connect(pod, CLIENT), "carol");
+  });
+
+  test("ends it with 1008, counted, when it is nothing for ten seconds", async () => {
+    expect(await silent.socket.untilClosed(15_000)).toBe(1008);
+    expect(await silent.pod.struck("register_within")).toBe(1);
+  }, 20_000);
+});
+
+describe("Requests to the gateway", () => {
+  const message = { from: "agent://alice", to: "agent://bob", message: "hello" };
+  let gateway: Served;
+
+  beforeAll(async () => {
+    gateway = await startGateway({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" });
+  });
+
+  const post = (path: string, body: object, headers: Record<string, string>) =>
+    fetch(gateway.url + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+  const read = (path: string, address: string) => fetch(gateway.url + path, { headers: from(address) });
+  const send = (apiKey: string) => post("/v1/messages/send", message, { ...from(CLIENT), "x-api-key": apiKey });
+
+  /** The minute that Redis counts goes by. */
+  async function aMinuteLater(): Promise<void> {
+    const { client } = relay.view();
+    for (const key of await client.keys("relay:limit:*")) await client.del(key);
+  }
+
+  test.each<[LimitName, number, (n: number) => Promise<Response>]>([
+    ["api_key_requests", 30, () => send(relay.keys.apiKeys.get("alice") as string)],
+    ["failed_keys", 60, () => send(generateApiKey())],
+    ["feedback", 5, () => post("/api/public/feedback", {}, from(CLIENT))],
+    ["self_test", 5, () => post("/api/self-test", {}, from(CLIENT))],
+    ["check_online", 5, (n) => read(`/api/onboarding/check-online?agent_id=agent://guess-${n}`, CLIENT)],
+    ["session_lookups", 5, (n) => read(`/sessions/ses_${String(n).padStart(26, "0")}`, CLIENT)],
+    ["check_online", 5, (n) => read("/api/onboarding/check-online?agent_id=agent://bob", NEIGHBOURS[n % 2] as string)],
+  ])(
+    "that %s bounds are refused after %d with 429 and Retry-After, counted, for a minute",
+    async (limit, most, ask) => {
+      const before = await gateway.struck(limit);
+      for (let n = 0; n < most; n += 1) expect((await ask(n)).status).not.toBe(429);
+      const refused = await ask(most);
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await refused.json()).toMatchObject({ code: "rate_limited", retry_after_ms: expect.any(Number) });
+      expect((await gateway.struck(limit)) - before).toBe(1);
+      await aMinuteLater();
+      expect((await ask(most)).status).not.toBe(429);
+    },
+  );
+});
+
+test("No client address is in Redis, in a log line or in a metric after all that, nor a hash that could be guessed", async () => {
+  const addresses = [CLIENT, OTHER_CLIENT, ...CROWD, ...NEIGHBOURS, "2001:db8:0:7", "192.0.2.1"];
+  const secrets = new Secrets(Object.fromEntries(addresses.map((address) => [address, address])));
+  const kept = await everythingIn(relay.view().client);
+  expect(kept).toContain("relay:limit:address");
+  const metrics = await Promise.all(services.map((served) => served.metrics()));
+  expect(relay.log.length).toBeGreaterThan(5);
+  for (const text of [kept, relay.log.join("\n"), metrics.join("\n")]) expect(secrets.in(text)).toEqual([]);
+});
