@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Redis } from "ioredis";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { everythingIn } from "../support/redis-dump.ts";
 import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import type { WindowView } from "../support/window-view.ts";
@@ -145,21 +145,4 @@ async function sendBroken(): Promise<void> {
 
 function secretMessage(): Frame {
   return relay.envelope("alice-hmac", "message.send", { to: "agent://bob", payload: { message: MARKS.payload } });
-}
-
-/** Every key and every value of the database, whatever its type. */
-async function everythingIn(client: Redis): Promise<string> {
-  const found: unknown[] = [];
-  for (const key of await client.keys("*")) found.push(key, await readValue(client, key));
-  return JSON.stringify(found);
-}
-
-async function readValue(client: Redis, key: string): Promise<unknown> {
-  const type = await client.type(key);
-  if (type === "hash") return await client.hgetall(key);
-  if (type === "set") return await client.smembers(key);
-  if (type === "zset") return await client.zrange(key, "0", "-1", "WITHSCORES");
-  if (type === "list") return await client.lrange(key, 0, -1);
-  if (type === "string") return (await client.getBuffer(key))?.toString("latin1");
-  throw new Error(`No reader for a ${type}.`);
 }

@@ -76,8 +76,9 @@ export class AgentSocket {
   readonly texts: string[] = [];
   closed: { readonly code: number } | undefined;
 
-  constructor(url: string) {
-    this.socket = new WebSocket(url);
+  /** @param headers go out with the upgrade. */
+  constructor(url: string, headers: Record<string, string> = {}) {
+    this.socket = new WebSocket(url, { headers });
     this.socket.on("message", (data: Buffer) => {
       this.texts.push(data.toString());
       this.frames.push(JSON.parse(data.toString()));
@@ -89,8 +90,8 @@ export class AgentSocket {
   }
 
   /** Connects and waits for hello. */
-  static async open(url: string): Promise<AgentSocket> {
-    const agent = new AgentSocket(url);
+  static async open(url: string, headers: Record<string, string> = {}): Promise<AgentSocket> {
+    const agent = new AgentSocket(url, headers);
     await agent.next("hello", (frame) => frame.frame === "hello");
     return agent;
   }

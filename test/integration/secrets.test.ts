@@ -1,0 +1,282 @@
+import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import type { ServiceName, Surface } from "@agent-relay/shared/contract/surface.ts";
+import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import type { Redis } from "ioredis";
+import { makeEd25519Key } from "../../deploy/keys/make.ts";
+import { AgentSocket, type Frame } from "../support/agent.ts";
+import { GuardedRelay } from "../support/guarded-redis.ts";
+import { HttpClient } from "../support/http.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { everythingIn } from "../support/redis-dump.ts";
+import { Secrets } from "../support/secrets.ts";
+import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
+import { until } from "../support/until.ts";
+
+/** The three services as processes over Redis as it is deployed: everything is sent once, with a mark of its own in each place. */
+
+/** In letters that no normalising of labels changes. */
+const mark = (name: string) => `mark${name}${randomBytes(6).toString("hex")}`;
+/** What an envelope says: it passes through Redis on its way to the target, and stays nowhere. */
+const SAID = {
+  type: `message.mark_${randomBytes(6).toString("hex")}`,
+  payload: mark("payload"),
+  message: mark("message"),
+  task_id: mark("task"),
+  purpose: mark("purpose"),
+  intro: mark("intro"),
+  scope: mark("scope"),
+  expected_frequency: mark("frequency"),
+  reason: mark("reason"),
+};
+/** What no other process than the one that was told ever learns. */
+const TOLD = {
+  label: mark("label"),
+  capability: mark("capability"),
+  feedback: mark("feedback"),
+  feedbackCategory: mark("category"),
+  feedbackSurface: mark("surface"),
+  userAgent: mark("agent"),
+  address: "203.0.113.77",
+  idempotencyKey: mark("idempotency"),
+  wrongApiKey: `rk_${mark("key")}`,
+  query: mark("query"),
+  unknownField: mark("field"),
+  keysFileSecret: mark("secret"),
+};
+const CLIENT = { "user-agent": TOLD.userAgent, "x-forwarded-for": TOLD.address };
+
+const relay = new GuardedRelay("alice-hmac", "bob-hmac");
+const noLeaks = watchLeaks();
+const http = new HttpClient(CLIENT);
+const gatewayKey = makeEd25519Key({ id: "unused", agents: [] });
+const services = new ServiceProcesses();
+const scans: string[] = [];
+const passed: string[] = [];
+const signatures: Record<string, string> = {};
+let redis: Redis;
+let monitor: Redis;
+let alice: AgentSocket;
+let bob: AgentSocket;
+let sessionId: string;
+
+beforeAll(async () => {
+  await relay.start();
+  const keyFile = `${relay.keysFile}.pem`;
+  await writeFile(keyFile, gatewayKey.privateKeyPem, { mode: 0o600 });
+  await services.start(relay, {
+    LOG_LEVEL: "trace",
+    RELAY_BASE_URL: "https://relay.example",
+    RELAY_TRUSTED_PROXY_HOPS: "1",
+    RELAY_GATEWAY_KEY_FILE: keyFile,
+  });
+  redis = relay.view().client;
+  monitor = await redis.monitor();
+  monitor.on("monitor", (_time: string, args: readonly string[]) => passed.push(args.join(" ")));
+  [alice, bob] = await Promise.all([connect(), connect()]);
+  await whileScanning(async () => {
+    await sendOverWebsocket();
+    await sendThroughGateway();
+    await sendBroken();
+  });
+  await sendIntoFaults();
+  scans.push(await everythingIn(redis));
+}, 60_000);
+afterAll(async () => {
+  monitor?.disconnect();
+  for (const socket of [alice, bob]) socket?.socket.terminate();
+  await services.stop();
+  await relay.stop();
+  await noLeaks();
+});
+
+test("what was said reached the other side, so that there was something to hide", () => {
+  const delivered = JSON.stringify([...alice.deliveries, ...bob.deliveries]);
+  expect(new Secrets(SAID).in(delivered)).toEqual(Object.keys(SAID));
+});
+
+test("Redis holds no secret in any key or value, whatever its type, while traffic runs and after it", () => {
+  expect(scans.length).toBeGreaterThan(2);
+  expect(scans.at(-1)).toContain("submitFeedback@");
+  for (const scan of scans) expect(everySecret().in(scan)).toEqual([]);
+});
+
+test("Redis has none in its slow log, its list of clients, its figures or its own log", async () => {
+  const commands = [
+    ["SLOWLOG", "GET", "128"],
+    ["ACL", "LOG"],
+    ["CLIENT", "LIST"],
+    ["INFO", "everything"],
+  ] as const;
+  const said = await Promise.all(commands.map(([name, ...args]) => redis.call(name, ...args)));
+  expect(await redis.call("SLOWLOG", "LEN")).toBe(0);
+  expect(everySecret().in(JSON.stringify(said) + relay.redis.output)).toEqual([]);
+});
+
+test("nothing but envelopes passes through Redis: no key, address, user agent, label or feedback, not even on the way", () => {
+  const text = passed.join("\n");
+  expect(new Secrets(SAID).in(text)).toEqual(Object.keys(SAID));
+  expect(new Secrets({ ...TOLD, ...keySecrets() }).in(text)).toEqual([]);
+});
+
+test("no report, page or document shows a secret", async () => {
+  for (const service of SERVICES) {
+    for (const path of readsOf(service)) {
+      const response = await fetch(services.urlOf(service) + path, { headers: CLIENT });
+      const text = JSON.stringify([...response.headers]) + (await response.text());
+      expect({ path, status: response.status, found: everySecret().in(text) }).toEqual({
+        path,
+        status: 200,
+        found: [],
+      });
+    }
+  }
+});
+
+test("no metric shows a secret", async () => {
+  for (const name of SERVICES) {
+    const text = await (await fetch(services.metricsOf(name), { headers: CLIENT })).text();
+    expect(text).toContain("relay_");
+    expect(everySecret().in(text)).toEqual([]);
+  }
+});
+
+test("no service logs a secret at the most talkative level, from its start through faults to its end", async () => {
+  for (const name of SERVICES) {
+    expect(await services.end(name)).toBe(0);
+    const log = services.logOf(name);
+    expect({ name, found: everySecret().in(log) }).toEqual({ name, found: [] });
+    expect(log).toContain("redis did not carry out");
+  }
+});
+
+async function sendOverWebsocket(): Promise<void> {
+  const payload = { label: TOLD.label, capabilities: [TOLD.capability] };
+  for (const [name, socket] of [
+    ["alice-hmac", alice],
+    ["bob-hmac", bob],
+  ] as const) {
+    expect(await socket.ask(signed(name, "agent.register", { payload }))).toMatchObject({ accepted: true });
+  }
+  const toBob = { to: "agent://bob-hmac", task_id: SAID.task_id };
+  await alice.ask(signed("alice-hmac", SAID.type, { ...toBob, payload: { [SAID.payload]: SAID.payload } }));
+  const { purpose, intro, scope, expected_frequency } = SAID;
+  const terms = { ...toBob, payload: { purpose, intro, scope, expected_frequency } };
+  sessionId = (await alice.ask(signed("alice-hmac", "session.request", terms))).session_id;
+  const rejection = { to: "agent://alice-hmac", payload: { session_id: sessionId, reason: SAID.reason } };
+  expect(await bob.ask(signed("bob-hmac", "session.reject", rejection))).toMatchObject({ session_status: "rejected" });
+  await alice.ask(signed("alice-hmac", "session.request", { ...terms, to: "agent://absent" }));
+}
+
+async function sendThroughGateway(): Promise<void> {
+  const gateway = services.urlOf("gateway");
+  const headers = { "x-api-key": apiKey(), "idempotency-key": TOLD.idempotencyKey };
+  const { purpose, intro, scope } = SAID;
+  const body = { from: "agent://alice-hmac", to: "agent://bob-hmac" };
+  const feedback = { message: TOLD.feedback, category: TOLD.feedbackCategory, surface: TOLD.feedbackSurface };
+  const answers = await Promise.all([
+    http.post(`${gateway}/v1/messages/send`, { ...body, message: SAID.message }, headers),
+    http.post(`${gateway}/v1/sessions/request`, { ...body, purpose, intro, scope }, headers),
+    http.post(`${gateway}/api/public/feedback`, feedback),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
+  await bob.delivered(answers[0]?.body.envelope_id);
+  const { envelope } = await bob.delivered(answers[1]?.body.envelope_id);
+  signatures.gateway = envelope.sig;
+}
+
+/** What is refused is where values like to end up in a log. */
+async function sendBroken(): Promise<void> {
+  const gateway = services.urlOf("gateway");
+  const body = { from: "agent://alice-hmac", to: "agent://bob-hmac", message: SAID.message };
+  await alice.ask({ ...signed("alice-hmac", "message.send", { to: "agent://bob-hmac" }), [TOLD.unknownField]: 1 });
+  await alice.ask({ ...signed("alice-hmac", "message.send", { to: "agent://bob-hmac" }), payload: SAID });
+  await alice.answerTo(`{"payload": "${SAID.payload}`);
+  const answers = await Promise.all([
+    http.post(`${gateway}/v1/messages/send`, body, { "x-api-key": TOLD.wrongApiKey }),
+    http.post(`${gateway}/v1/messages/send`, { ...body, [TOLD.unknownField]: 1 }, { "x-api-key": apiKey() }),
+    http.post(`${gateway}/v1/messages/send`, `{"message": "${SAID.message}`, { "x-api-key": apiKey() }),
+    http.get(`${gateway}/sessions/${TOLD.query}`),
+    ...SERVICES.map((name) => http.get(`${services.urlOf(name)}/${TOLD.query}?${TOLD.query}=${TOLD.query}`)),
+  ]);
+  expect(answers.every(({ status }) => status >= 400 && status < 500)).toBe(true);
+}
+
+/** A keys file that does not validate, one that is no JSON, and a Redis that hangs. */
+async function sendIntoFaults(): Promise<void> {
+  const secret = TOLD.keysFileSecret;
+  const logged = (text: string) =>
+    until(text, () => services.logOf("gateway").includes(text) && services.logOf("ws-connector").includes(text));
+  await relay.writeKeys({ signing_keys: [{ key_id: secret, alg: "hmac-sha256", secret, agents: [secret] }] });
+  await logged("keys file refused");
+  await writeFile(relay.keysFile, `{"signing_keys": [{"secret": "${secret}`);
+  await logged("not JSON");
+  await relay.writeKeys(relay.keys.file);
+
+  await relay.redis.pause();
+  const body = { from: "agent://alice-hmac", to: "agent://bob-hmac", message: SAID.message };
+  const message = signed("alice-hmac", "message.send", { to: "agent://bob-hmac", payload: { lost: SAID.payload } });
+  const [answer, ...answers] = await Promise.all([
+    alice.ask(message),
+    http.post(`${services.urlOf("gateway")}/v1/messages/send`, body, { "x-api-key": apiKey() }),
+    http.post(`${services.urlOf("gateway")}/api/public/feedback`, { message: TOLD.feedback }),
+    http.get(`${services.urlOf("gateway")}/api/onboarding/online-agents`),
+    http.get(`${services.urlOf("ops-reporting")}/api/ops/traffic-daily`),
+  ]);
+  expect(answer).toMatchObject({ code: "unavailable" });
+  expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
+  await relay.redis.resume();
+  for (const name of SERVICES) {
+    await until(`${name} is ready`, async () => (await http.get(`${services.urlOf(name)}/ready`)).status === 200);
+  }
+}
+
+/** Looks through Redis again and again while `work` goes on. */
+async function whileScanning(work: () => Promise<void>): Promise<void> {
+  let isDone = false;
+  const finished = work().finally(() => {
+    isDone = true;
+  });
+  while (!isDone) scans.push(await everythingIn(redis));
+  await finished;
+}
+
+function everySecret(): Secrets {
+  return new Secrets({ ...SAID, ...TOLD, ...keySecrets(), ...signatures });
+}
+
+/** Keys, and what opens Redis. */
+function keySecrets(): Record<string, string> {
+  const { signing_keys } = relay.keys.file as { signing_keys: { key_id: string; secret: string }[] };
+  return {
+    ...Object.fromEntries(relay.keys.apiKeys),
+    ...Object.fromEntries(signing_keys.map(({ key_id, secret }) => [key_id, secret])),
+    ...Object.fromEntries(relay.redis.passwords.map((password, index) => [`redis password ${index}`, password])),
+    gatewayKey: gatewayKey.privateKey,
+    gatewayKeyPem: gatewayKey.privateKeyPem.split("\n")[1] as string,
+  };
+}
+
+function signed(name: string, type: string, fields: Frame): Frame {
+  const envelope = relay.envelope(name, type, fields);
+  signatures[envelope.id] = envelope.sig;
+  return envelope;
+}
+
+/** Every read of a service, as a client asks for it. */
+function readsOf(service: ServiceName): string[] {
+  const reads = Object.values<Surface>(SURFACES).filter(
+    (surface) => surface.method === "GET" && (surface.service === service || surface.service === "each"),
+  );
+  const query = (surface: Surface) => (surface.path.includes("check-online") ? "?agent_id=agent://bob-hmac" : "");
+  return reads.map((surface) => surface.path.replace("{session_id}", sessionId) + query(surface));
+}
+
+async function connect(): Promise<AgentSocket> {
+  return await AgentSocket.open(`${services.urlOf("ws-connector").replace("http", "ws")}/ws?${TOLD.query}=1`, CLIENT);
+}
+
+function apiKey(): string {
+  return relay.keys.apiKeys.get("alice-hmac") as string;
+}

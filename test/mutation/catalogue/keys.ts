@@ -1,0 +1,69 @@
+import type { Mutation } from "../mutation.ts";
+
+/** Signatures and the keys file. */
+export const KEY_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "small-order Ed25519 keys refused",
+    file: "shared/src/signing/ed25519.ts",
+    find: "if (isWeakPoint(bytes))",
+    replace: "if (false)",
+    tests: ["shared/test/signing/algorithms.test.ts"],
+  },
+  {
+    name: "one spelling of an Ed25519 signature",
+    file: "shared/src/signing/base64url.ts",
+    find: 'bytes.toString("base64url") === text ?',
+    replace: "bytes.length > 0 ?",
+    tests: ["shared/test/signing/algorithms.test.ts", "test/conformance/refusals.test.ts"],
+  },
+  {
+    name: "alphabet of signatures",
+    file: "shared/src/contract/envelope.ts",
+    find: "/^(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86})$/",
+    replace: "/^./",
+    tests: ["test/conformance/invalid-envelope.test.ts"],
+  },
+  {
+    name: "the key decides on the algorithm",
+    file: "shared/src/signing/algorithms.ts",
+    find: "if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) done(false);",
+    replace: `const secret = key.secret ?? Buffer.from(key.publicKey.export({ format: "jwk" }).x, "base64url");
+  if (sig.length === 43) done(hmac(secret, text) === sig);`,
+    tests: ["test/conformance/refusals.test.ts"],
+  },
+  {
+    name: "secrets of 32 bytes at least",
+    file: "shared/src/signing/algorithms.ts",
+    find: "bytes.length < SECRET_MIN_BYTES",
+    replace: "false",
+    tests: ["shared/test/signing/algorithms.test.ts"],
+  },
+  {
+    name: "term of a key",
+    file: "shared/src/signing/key-ring.ts",
+    find: "return term.from <= now && now < term.until;",
+    replace: "return true;",
+    tests: ["shared/test/signing/key-ring.test.ts"],
+  },
+  {
+    name: "a namespace ends at its dot",
+    file: "shared/src/signing/key-ring.ts",
+    find: "agent.slice(0, -1));",
+    replace: "agent.slice(0, -2));",
+    tests: ["shared/test/signing/key-ring.test.ts"],
+  },
+  {
+    name: "no key of the file is named as a gateway's",
+    file: "shared/src/contract/keys-file.ts",
+    find: "!id.startsWith(GATEWAY_KEY_PREFIX)",
+    replace: "true",
+    tests: ["shared/test/signing/key-store.test.ts"],
+  },
+  {
+    name: "a broken keys file changes nothing",
+    file: "shared/src/signing/key-store.ts",
+    find: "if (parsed.success) return KeyRing.from(parsed.data);",
+    replace: "return KeyRing.from(parsed.data ?? { api_keys: [], signing_keys: [] });",
+    tests: ["shared/test/signing/key-store.test.ts"],
+  },
+];

@@ -1,0 +1,133 @@
+import type { Mutation } from "../mutation.ts";
+
+const ACCEPT = "shared/src/window/lua/accept";
+
+/** What the Lua functions keep. */
+export const WINDOW_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "replay guard of messages",
+    file: `${ACCEPT}/batch.lua`,
+    find: "call('SADD', bucket, digest) == 1",
+    replace: "call('SADD', bucket, digest) >= 0",
+    tests: ["shared/test/window/accept-replay.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "replay guard of decisions",
+    file: `${ACCEPT}/publications.lua`,
+    find: "if call('SADD', bucket, digest) == 0 then return",
+    replace: "if call('SADD', bucket, digest) < 0 then return",
+    tests: ["test/conformance/replay.test.ts"],
+  },
+  {
+    name: "replay guard of session requests",
+    file: `${ACCEPT}/publications.lua`,
+    find: "if call('SADD', bucket, digest) == 0 then\n",
+    replace: "if call('SADD', bucket, digest) < 0 then\n",
+    tests: ["shared/test/window/accept-sessions.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "replay guard of agent.*",
+    file: `${ACCEPT}/presence.lua`,
+    find: "if call('SISMEMBER', bucket, digest) == 1 then",
+    replace: "if false then",
+    tests: ["shared/test/window/accept-presence.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "no envelope that the guard could forget",
+    file: `${ACCEPT}/batch.lua`,
+    find: "return now < forget_at[bucket] and",
+    replace: "return true or",
+    tests: ["shared/test/window/accept-replay.test.ts"],
+  },
+  {
+    name: "the guard outlives a reset",
+    file: "shared/src/window/keys.ts",
+    find: "}:seen:%d+$",
+    replace: "}:never:%d+$",
+    tests: ["shared/test/window/reset.test.ts"],
+  },
+  {
+    name: "a reset touches no other's database",
+    file: "shared/src/window/lua/reset_window.lua",
+    find: "if foreign > 0 then",
+    replace: "if false then",
+    tests: ["shared/test/window/reset.test.ts"],
+  },
+  {
+    name: "window id at acceptance",
+    file: `${ACCEPT}/batch.lua`,
+    find: "~= window_id then",
+    replace: "== '' then",
+    tests: ["shared/test/window/process-window.test.ts"],
+  },
+  {
+    name: "window id at a session decision",
+    file: "shared/src/window/lua/decide_session.lua",
+    find: "~= window_id then",
+    replace: "== '' then",
+    tests: ["shared/test/window/decide-session.test.ts"],
+  },
+  {
+    name: "window id of counters",
+    file: "shared/src/window/lua/flush_counters.lua",
+    find: "~= window_id then",
+    replace: "== '' then",
+    tests: ["shared/test/window/counters.test.ts"],
+  },
+  {
+    name: "a heartbeat takes no agent from a live connection",
+    file: `${ACCEPT}/presence.lua`,
+    find: "if kind == 'heartbeat' and owner and not owns then",
+    replace: "if false then",
+    tests: ["shared/test/window/accept-presence.test.ts"],
+  },
+  {
+    name: "connection fencing: a release compares pod, connection and epoch",
+    file: "shared/src/window/lua/release.lua",
+    find: "if held and string.sub(held .. ' ', 1, #route + 1) == route .. ' ' then",
+    replace: "if held then",
+    tests: ["shared/test/window/routes.test.ts"],
+  },
+  {
+    name: "connection fencing by connection id",
+    file: "shared/src/window/routes.ts",
+    find: "[this.#pod, connection, ",
+    replace: "[this.#pod, ...(epoch === null ? [] : [connection]), ",
+    tests: ["shared/test/window/routes.test.ts"],
+  },
+  {
+    name: "publish to nobody means stale",
+    file: `${ACCEPT}/settlement.lua`,
+    find: "pieces)) == 0 then",
+    replace: "pieces)) < 0 then",
+    tests: ["shared/test/window/accept-delivery.test.ts"],
+  },
+  {
+    name: "a dead pod costs no agent its newer route",
+    file: `${ACCEPT}/settlement.lua`,
+    find: "if not owner or owner.identity ~= target.owner.identity then",
+    replace: "if not owner then",
+    tests: ["shared/test/window/accept-delivery.test.ts"],
+  },
+  {
+    name: "a session is decided by its target, for its requester",
+    file: "shared/src/window/lua/decide_session.lua",
+    find: "if session[2] ~= target or session[3] ~= requester then",
+    replace: "if false then",
+    tests: ["shared/test/window/decide-session.test.ts"],
+  },
+  {
+    name: "pending sessions of a target",
+    file: `${ACCEPT}/publications.lua`,
+    find: "if #live >= max_pending then",
+    replace: "if false then",
+    tests: ["shared/test/window/accept-sessions.test.ts"],
+  },
+  {
+    name: "body of an idempotency claim",
+    file: `${ACCEPT}/publications.lua`,
+    find: "first[1] == claim.body and",
+    replace: "true and",
+    tests: ["shared/test/window/claims.test.ts"],
+  },
+];

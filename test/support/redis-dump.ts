@@ -1,0 +1,20 @@
+import type { Redis } from "ioredis";
+
+/** Every key and every value of the database, whatever its type, as one text. */
+export async function everythingIn(client: Redis): Promise<string> {
+  const found: unknown[] = [];
+  for (const key of await client.keys("*")) found.push(key, await valueAt(client, key));
+  return JSON.stringify(found);
+}
+
+async function valueAt(client: Redis, key: string): Promise<unknown> {
+  const type = await client.type(key);
+  if (type === "hash") return await client.hgetall(key);
+  if (type === "set") return await client.smembers(key);
+  if (type === "zset") return await client.zrange(key, "0", "-1", "WITHSCORES");
+  if (type === "list") return await client.lrange(key, 0, -1);
+  if (type === "string") return (await client.getBuffer(key))?.toString("latin1");
+  // It was deleted, or ran out, since its name was read.
+  if (type === "none") return null;
+  throw new Error(`No reader for a ${type}.`);
+}
