@@ -179,9 +179,19 @@ function deriveBaseUrl(read: ReadSource): string | undefined {
 
 function isRedisUrl(value: string): boolean {
   const url = URL.parse(value);
-  if (url === null) return false;
+  if (url === null || url.search !== "" || url.hash !== "") return false;
   if (url.protocol === "unix:") return url.hostname === "" && url.pathname.length > 1;
-  return (url.protocol === "redis:" || url.protocol === "rediss:") && url.hostname !== "";
+  const isRedis = (url.protocol === "redis:" || url.protocol === "rediss:") && url.hostname !== "";
+  return isRedis && /^\/?[0-9]{0,4}$/.test(url.pathname) && isDecodable(url.username) && isDecodable(url.password);
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isPlainUrl(value: string, protocols: readonly string[]): boolean {

@@ -73,6 +73,7 @@ describe("settings", () => {
     ["PORT", "-1", "65536", "08", "1e3", " 80", "0x50", "80.0", "٨٠", "99999999999999999999"],
     ["HOST", "a b", "http://x"],
     ["REDIS_URL", "localhost:6379", "http://x", "redis://", "unix://", "unix://relative.sock"],
+    ["REDIS_URL", "redis://x/one", "redis://x/0?db=1", "redis://x#0", "redis://:%zz@x", "redis://%ff:p@x"],
     ["RELAY_BASE_URL", "relay.example", "ftp://x", "http://x/", "http://x?y", "http://x#y", "http://u:p@x"],
     ["RELAY_WS_URL", "http://x", "ws://x/"],
     [

@@ -30,8 +30,8 @@ const CONNECTION_BOUNDS = {
 } as const;
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
-/** A client that does not read its answer is cut off when not a byte has moved for so long. */
-const UNREAD_TIMEOUT_MS = 10_000;
+/** A client that does not read its answer is cut off when no byte of it has moved for so long, twice in a row. */
+const UNREAD_TIMEOUT_MS = 5000;
 /** Every answer is due within a second; what is still open after this is cut off. */
 const STOP_GRACE_MS = 1500;
 
