@@ -7,7 +7,8 @@ import type { SurfaceContext } from "@agent-relay/shared/http/router.ts";
 import type { ApiKeyEntry } from "@agent-relay/shared/signing/key-ring.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
 import type { z } from "zod";
-import { RATE_WINDOW_SECONDS, type RateLimits, type Usage } from "./rate-limits.ts";
+import { RATE_WINDOW_SECONDS, type Usage } from "./limit.ts";
+import type { PublicLimit, RateLimits } from "./rate-limits.ts";
 
 /** A request that has a valid key, is within its rate and has the right shape. */
 export interface Admitted<Body> {
@@ -51,8 +52,8 @@ export async function admit<Schema extends z.ZodType>(
  * The gate of public surfaces: so many requests a minute of one address.
  * @throws RelayError `rate_limited` or `unavailable`.
  */
-export async function admitAddress(ctx: SurfaceContext, limits: RateLimits): Promise<void> {
-  const usage = await limits.useAddress(ctx.state.surfaceId, ctx.ip);
+export async function admitAddress(ctx: SurfaceContext, limits: RateLimits, limit: PublicLimit): Promise<void> {
+  const usage = await limits.useAddress(limit, ctx.ip);
   if (!usage.allowed) throw rateLimited(usage);
 }
 

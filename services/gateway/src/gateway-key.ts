@@ -1,4 +1,3 @@
-import type { UnsignedEnvelope } from "@agent-relay/shared/contract/envelope.ts";
 import { GATEWAY_KEY_LIMITS } from "@agent-relay/shared/contract/limits.ts";
 import { createGatewaySigner, type GatewaySigner } from "@agent-relay/shared/signing/gateway-signer.ts";
 import {
@@ -48,9 +47,9 @@ export class GatewayKey {
     return this.#loaded.keyId;
   }
 
-  /** `text` is what is forwarded: the canonical text with the signature. */
-  sign(envelope: UnsignedEnvelope): { readonly text: string } {
-    return this.#loaded.sign(envelope);
+  /** What is forwarded of an envelope under this key: its canonical text with the signature. */
+  sign(canonical: string): string {
+    return this.#loaded.sign(canonical);
   }
 
   /**

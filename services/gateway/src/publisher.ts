@@ -1,13 +1,13 @@
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { JsonObject, UnsignedEnvelope } from "@agent-relay/shared/contract/envelope.ts";
 import { RelayError } from "@agent-relay/shared/contract/errors.ts";
 import { ENVELOPE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
 import { canonicalJson, canonicalText } from "@agent-relay/shared/signing/canonical.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "@agent-relay/shared/window/acceptance.ts";
 import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
-import { crockford } from "@agent-relay/shared/window/envelope-digest.ts";
 import { unavailable } from "@agent-relay/shared/window/redis-link.ts";
 import type { Admitted } from "./admission.ts";
+import { newEnvelopeId } from "./envelope-id.ts";
 import type { GatewayKey } from "./gateway-key.ts";
 
 /** What an endpoint makes of its request. */
@@ -45,24 +45,24 @@ export class Publisher {
   ): Promise<Published> {
     const { from, to } = request.body;
     const envelope = makeEnvelope(this.#gatewayKey.keyId, from, to, content);
-    if (Buffer.byteLength(canonicalText(envelope)) > ENVELOPE_LIMITS.maxFrameBytes) {
-      throw new RelayError("frame_too_large");
-    }
+    const canonical = canonicalText(envelope);
+    if (Buffer.byteLength(canonical) > ENVELOPE_LIMITS.maxFrameBytes) throw new RelayError("frame_too_large");
     if (!request.apiKey.mayAct(from)) throw new RelayError("api_key_not_allowed_for_sender");
 
+    const unsigned = { envelope, canonical, kind: content.kind };
     const claim = claimOf(request);
-    if (claim === undefined) return await this.#accept(envelope, content, {});
+    if (claim === undefined) return await this.#accept(unsigned, {});
     if (this.#inProgress.has(claim.digest)) throw new RelayError("idempotency_in_progress");
     this.#inProgress.add(claim.digest);
     try {
-      return await this.#accept(envelope, content, { claim });
+      return await this.#accept(unsigned, { claim });
     } finally {
       this.#inProgress.delete(claim.digest);
     }
   }
 
-  async #accept(envelope: UnsignedEnvelope, { kind }: Content, claimed: { claim?: Claim }): Promise<Published> {
-    const { text } = this.#gatewayKey.sign(envelope);
+  async #accept({ envelope, canonical, kind }: Unsigned, claimed: { claim?: Claim }): Promise<Published> {
+    const text = this.#gatewayKey.sign(canonical);
     const acceptance = await new Promise<Acceptance>((done) => {
       this.#acceptor.accept({ envelope, kind, text, origin: "gateway", connection: "", ...claimed, done });
     });
@@ -70,10 +70,13 @@ export class Publisher {
   }
 }
 
+interface Unsigned extends Pick<Content, "kind"> {
+  readonly envelope: UnsignedEnvelope;
+  readonly canonical: string;
+}
+
 function makeEnvelope(keyId: string, from: string, to: string, { type, payload }: Content): UnsignedEnvelope {
-  // 20 random bytes are 32 characters; 26 of them are 130 bits.
-  const id = `env_${crockford(randomBytes(20)).slice(0, 26)}`;
-  return { id, type, from, to, payload, ts: Date.now(), key_id: keyId };
+  return { id: newEnvelopeId(), type, from, to, payload, ts: Date.now(), key_id: keyId };
 }
 
 /** Both digests are keyed by the API key, so that nobody who reads Redis can guess what was sent. */

@@ -26,6 +26,8 @@ export function createGateway(settings: GatewaySettings, { logger }: { readonly 
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
   const acceptor = new Acceptor({ link, window, partitions, pod: "gateway", offlineAfterMs, logger });
+  const metrics = new ServiceMetrics("gateway");
+  const struck = metrics.counter("relay_limits_total");
   const app = createGatewayApp({
     settings,
     logger,
@@ -35,10 +37,14 @@ export function createGateway(settings: GatewaySettings, { logger }: { readonly 
     keys,
     gatewayKey,
     publisher: new Publisher({ gatewayKey, acceptor }),
-    limits: new RateLimits({ link, window, publicRequestsPerMinute: settings.publicRequestsPerMinute }),
+    limits: new RateLimits({
+      link,
+      window,
+      publicRequestsPerMinute: settings.publicRequestsPerMinute,
+      struck: (limit) => struck.add(limit),
+    }),
     board: new PresenceBoard({ link, partitions, offlineAfterMs }),
   });
-  const metrics = new ServiceMetrics("gateway");
   observeLinks(metrics, [link]);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, app);

@@ -19,13 +19,16 @@ export function createApp(options: { readonly logger: Logger; readonly trustedPr
   const { logger, trustedProxyHops } = options;
   const app = new Koa({ env: "production", proxy: trustedProxyHops > 0, maxIpsCount: trustedProxyHops });
   app.on("error", (err) => logger.debug({ err }, "answer could not be sent"));
-  return app.use(answerRefusals(logger)).use(securityHeaders).use(readsFromAnyOrigin);
+  return app.use(answerRefusals(logger)).use(readsFromAnyOrigin);
 }
 
-/** No answer is kept by a cache unless its handler says so, and every refusal is a problem document. */
+/**
+ * No answer is kept by a cache unless its handler says so, every one has the security headers, and every refusal is a
+ * problem document.
+ */
 function answerRefusals(logger: Logger): Koa.Middleware {
   return async (ctx, next) => {
-    ctx.set("Cache-Control", "no-store");
+    for (const [name, value] of HEADERS) ctx.res.setHeader(name, value);
     let code: ErrorCode | null = null;
     try {
       await next();
@@ -43,7 +46,7 @@ function answerRefusals(logger: Logger): Koa.Middleware {
   };
 }
 
-const securityHeaders = helmet({
+const helmetHeaders = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
     directives: {
@@ -57,18 +60,34 @@ const securityHeaders = helmet({
   },
 });
 
+/** Helmet sets the same headers whatever the request: it is asked once. */
+const HEADERS: readonly (readonly [string, string])[] = [["Cache-Control", "no-store"], ...askHelmet()];
+
+function askHelmet(): [string, string][] {
+  const headers = new Map<string, string>();
+  const res = { setHeader: headers.set.bind(headers), removeHeader: headers.delete.bind(headers) };
+  void helmetHeaders({ req: {}, res } as unknown as Koa.Context, async () => {});
+  return [...headers];
+}
+
 /**
  * Reads are open to any origin. Writes are not: a POST, or its preflight, gets no CORS header, so no page can use a
  * visitor's network position or make a browser send an API key.
  */
-const readsFromAnyOrigin = cors({
-  origin: (ctx) => (isRead(ctx) ? "*" : ""),
+const forReads = cors({
+  origin: "*",
   allowMethods: ["GET", "HEAD"],
   allowHeaders: ["Accept", "Content-Type"],
   exposeHeaders: EXPOSED_HEADERS,
   maxAge: 86_400,
   keepHeadersOnError: false,
 });
+
+const readsFromAnyOrigin: Koa.Middleware = (ctx, next) => {
+  if (isRead(ctx)) return forReads(ctx, next);
+  ctx.set("Vary", "Origin");
+  return next();
+};
 
 function isRead(ctx: Koa.Context): boolean {
   const method = ctx.method === "OPTIONS" ? ctx.get("Access-Control-Request-Method") : ctx.method;

@@ -14,13 +14,15 @@ export interface JsonBody {
   readonly value: unknown;
 }
 
+const JSON_TYPE = "application/json";
+
 /**
  * koa-body reads the body as one character a byte and parses nothing: its own JSON reading replaces invalid UTF-8, takes
  * an empty body for `{}` and hangs the raw body on its errors.
  */
 const readBytes = koaBody({
   text: true,
-  textTypes: ["application/json"],
+  textTypes: [JSON_TYPE],
   textLimit: HTTP_LIMITS.maxBodyBytes,
   encoding: "binary",
   json: false,
@@ -66,10 +68,10 @@ function refusedBody({ code, detail }: Refusal): RelayError {
 /** Content encodings are refused before a byte is read: no bomb is ever unpacked. */
 function checkMediaType(ctx: Koa.Context): void {
   const encoding = ctx.get("Content-Encoding");
+  if (encoding === "" && ctx.get("Content-Type") === JSON_TYPE) return;
   const type = mediaTypeOf(ctx.get("Content-Type"));
   const charset = type?.params.get("charset")?.toLowerCase() ?? "utf-8";
-  const isGood =
-    type?.essence === "application/json" && charset === "utf-8" && (encoding === "" || encoding === "identity");
+  const isGood = type?.essence === JSON_TYPE && charset === "utf-8" && (encoding === "" || encoding === "identity");
   if (!isGood) throw new RelayError("unsupported_media_type");
 }
 

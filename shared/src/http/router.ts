@@ -50,13 +50,21 @@ export function mountSurfaces<S extends ServiceName>(
   const ids = surfacesOf(service);
   checkHandlers(service, ids, Object.keys(handlers));
   const router = new Router({ strict: true, sensitive: true });
+  /** Most surfaces need no pattern: these are found without trying one route after the other. */
+  const plain = new Map<string, Koa.Middleware>();
   for (const id of ids) {
     const surface: Surface = SURFACES[id];
     const answer = answerSurface(id, surface, handlers[id as keyof Handlers<S>] as Handler<never>, onAnswer);
-    for (const path of pathsOf(surface)) router.register(path.replace(/\{(\w+)\}/g, ":$1"), [surface.method], answer);
+    for (const path of pathsOf(surface)) {
+      router.register(path.replace(/\{(\w+)\}/g, ":$1"), [surface.method], answer as unknown as RouterMiddleware);
+      if (!path.includes("{")) plain.set(`${surface.method} ${path}`, answer);
+    }
   }
   const routes = router.routes() as unknown as Koa.Middleware;
-  return (ctx) => routes(ctx, async () => refuseUnrouted(ctx));
+  return (ctx, next) => {
+    const answer = plain.get(`${ctx.method} ${ctx.path}`);
+    return answer === undefined ? routes(ctx, async () => refuseUnrouted(ctx)) : answer(ctx, next);
+  };
 }
 
 /** Ids of the surfaces that a service answers. */
@@ -74,14 +82,16 @@ function checkHandlers(service: ServiceName, expected: readonly string[], given:
   );
 }
 
-function answerSurface(id: SurfaceId, surface: Surface, handler: Handler<never>, onAnswer: OnAnswer): RouterMiddleware {
+function answerSurface(id: SurfaceId, surface: Surface, handler: Handler<never>, onAnswer: OnAnswer): Koa.Middleware {
   return async (context) => {
     const ctx = context as unknown as SurfaceContext;
     const query = surface.query === null ? undefined : parseShape(surface.query, { ...ctx.query });
     Object.assign(ctx.state, { surfaceId: id, surface, query });
     ctx.status = surface.status;
-    ctx.body = await handler(ctx as SurfaceContext<never>);
+    const body = await handler(ctx as SurfaceContext<never>);
+    // First the type: Koa would guess one from the body.
     ctx.type = surface.media;
+    ctx.body = body;
     onAnswer(id, surface, ctx);
   };
 }
