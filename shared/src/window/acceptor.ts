@@ -1,4 +1,5 @@
 import type { Envelope } from "../contract/envelope.ts";
+import { RelayError } from "../contract/errors.ts";
 import { REDIS_LIMITS } from "../contract/limits.ts";
 import type { Logger } from "../logging.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem } from "./acceptance.ts";
@@ -108,7 +109,8 @@ export class Acceptor {
     try {
       const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window, batch));
       outcomes = decodeReply(batch, reply);
-    } catch {
+    } catch (err) {
+      if (!(err instanceof RelayError)) this.#logger.error({ err }, "an acceptance failed");
       // What waits behind a call that had no answer would be late: it is refused at once, and can be sent again.
       for (const item of [...batch, ...lane.waiting.splice(0)]) this.#finish(item, { outcome: "unavailable" });
       return;

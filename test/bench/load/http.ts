@@ -28,21 +28,24 @@ export async function post(posts: Posts): Promise<Span & { readonly accepted: nu
     sent += 1;
     socket.write(requestText(posts, apiKey));
   };
-  const sockets = await Promise.all(Array.from({ length: posts.connections }, () => openTo(posts.port)));
-  for (const socket of sockets) {
-    readAnswers(socket, () => {
+  /** A server takes so many requests on one connection, and says when it was the last. */
+  const drive = async () => {
+    const socket = await openTo(posts.port);
+    readAnswers(socket, (isLast) => {
       accepted += 1;
-      if (running) next(socket);
+      if (isLast || !running) socket.destroy();
+      if (isLast && running) void drive();
+      else if (running) next(socket);
     });
     next(socket);
-  }
+  };
+  await Promise.all(Array.from({ length: posts.connections }, drive));
   await delay(posts.warmUpMs);
   const before = { ...instant(posts.pids), accepted };
   await delay(posts.measureMs);
   const span = { ...spanOf(before, instant(posts.pids)), accepted: accepted - before.accepted };
   running = false;
   while (accepted < sent) await delay(1);
-  for (const socket of sockets) socket.destroy();
   return span;
 }
 
@@ -59,7 +62,7 @@ async function openTo(port: number): Promise<Socket> {
   return socket;
 }
 
-function readAnswers(socket: Socket, answered: () => void): void {
+function readAnswers(socket: Socket, answered: (isLast: boolean) => void): void {
   let data = "";
   socket.on("data", (chunk: Buffer) => {
     data += chunk.toString("latin1");
@@ -69,7 +72,8 @@ function readAnswers(socket: Socket, answered: () => void): void {
     if (Number.isNaN(length)) throw new Error(`An answer without length: ${data}`);
     if (data.length < bodyAt + length) return;
     if (!data.startsWith("HTTP/1.1 202")) throw new Error(`Not accepted: ${data}`);
+    const isLast = /connection: close/i.test(data.slice(0, bodyAt));
     data = "";
-    answered();
+    answered(isLast);
   });
 }
