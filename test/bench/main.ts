@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
+import { writeDocument, writeJson } from "./document.ts";
 import type { Plan } from "./plan.ts";
-import { reportOf, reportText, writeDocument, writeJson } from "./report.ts";
+import { reportData, reportOf, reportText } from "./report.ts";
 import type { Section } from "./section.ts";
 import { growthSections, heartbeatSections } from "./suites/agents.ts";
 import { ed25519Sections } from "./suites/ed25519.ts";
@@ -51,9 +52,10 @@ if (values.help || chosen.some((name) => !(name in SUITES))) {
   const sections: Section[] = [];
   for (const name of chosen) sections.push(...((await SUITES[name]?.(plan)) ?? []));
   const report = reportOf(plan, sections);
-  process.stdout.write(`${reportText(report)}\n`);
-  plan.say(`All figures: ${(await writeJson(report)).pathname}`);
-  if (values.write) await writeDocument(report);
+  const text = reportText(report);
+  process.stdout.write(`${text}\n`);
+  plan.say(`All figures: ${(await writeJson("bench.json", reportData(report))).pathname}`);
+  if (values.write) await writeDocument("performance.md", "benchmark", text);
 }
 
 function planOf({ quick, rounds, systems, windows, "cpu-prof": profiles }: typeof values): Plan {

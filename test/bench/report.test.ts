@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { insertedInto } from "./report.ts";
+import { insertedInto } from "./document.ts";
 import { aimsTable, isMet, shown } from "./section.ts";
 import { median, percentile } from "./statistics.ts";
 
@@ -8,17 +8,19 @@ describe("The benchmark's report", () => {
   test("has its place in docs/performance.md, and leaves the rest of it alone", async () => {
     const document = await readFile(new URL("../../docs/performance.md", import.meta.url), "utf8");
     const [before, after] = document.split(/<!-- benchmark[\s\S]*<!-- \/benchmark -->/u);
-    const written = insertedInto(document, "the tables");
+    const written = insertedInto(document, "benchmark", "the tables");
     expect(written).toContain("\nthe tables\n");
     expect(written.startsWith(before as string) && written.endsWith(after as string)).toBe(true);
-    expect(insertedInto(written, "other tables")).not.toContain("\nthe tables\n");
+    expect(insertedInto(written, "benchmark", "other tables")).not.toContain("\nthe tables\n");
   });
 
   test("says of each aim whether it is met", () => {
     expect(isMet({ name: "cost", value: 1.1, most: 1.1 })).toBe(true);
     expect(isMet({ name: "cost", value: 1.11, most: 1.1 })).toBe(false);
     expect(isMet({ name: "rate", value: 0.79, least: 0.8 })).toBe(false);
-    expect(aimsTable([{ name: "rate", value: 0.79, least: 0.8 }])).toContain("| at least 0.8 | 0.79 | **not met** |");
+    expect(aimsTable("", [{ name: "rate", value: 0.79, least: 0.8 }])).toContain(
+      "| at least 0.8 | 0.79 | **not met** |",
+    );
   });
 
   test("takes the middle of an odd number of rounds, and the mean of the two middle ones of an even number", () => {

@@ -64,6 +64,15 @@ export class PodProcess {
     return this.#child.exitCode;
   }
 
+  /** The process hangs: its sockets stay open and nothing is done, until `thaw`. */
+  freeze(): void {
+    this.#child.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#child.kill("SIGCONT");
+  }
+
   async stop(): Promise<void> {
     await this.end("SIGKILL");
   }

@@ -1,64 +1,39 @@
-import { connect, createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { type Link, TcpProxy } from "./tcp-proxy.ts";
 
-/** The names under which a ws-connector's two links present themselves to Redis. */
-export type LinkName = "ws-connector" | "ws-connector-channel";
+/** The names under which services' links present themselves to Redis. */
+export type LinkName = "ws-connector" | "ws-connector-channel" | "gateway" | "ops-reporting";
 
-interface Pair {
-  name: string;
-  /** Kept back on its way from Redis. */
-  readonly held: Buffer[];
-  readonly client: Socket;
-  readonly redis: Socket;
-}
+/** How much of what was said is remembered. */
+const REMEMBERED = 262_144;
+/** How the answer of a script begins that carried out what it was asked. */
+const CARRIED_OUT = "$2\r\nok\r\n";
 
-/** Stands between a pod and Redis, and keeps back what Redis says on one of its links, until `letGo`. */
-export class RedisProxy {
-  readonly #upstream: string;
-  readonly #pairs = new Set<Pair>();
-  readonly #holding = new Set<LinkName>();
+/** Stands between one service and Redis, and knows its links by name. */
+export class RedisProxy extends TcpProxy {
   /** What Redis said, by link. */
   readonly #said = new Map<string, string>();
   #asked = "";
-  #server: Server | undefined;
-  #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
+  #toLose: { readonly request: string; link?: Link; readonly done: () => void } | undefined;
 
-  /** @param upstream path of the socket of Redis. */
-  constructor(upstream: string) {
-    this.#upstream = upstream;
+  /** @param redisUrl `unix://<path>` or `redis://<host>:<port>`. */
+  constructor(redisUrl: string) {
+    const { protocol, pathname, hostname, port } = new URL(redisUrl);
+    super(protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) });
+  }
+
+  /** `REDIS_URL` of the service behind the proxy. @param redisUrl the one it would have without; its user stays. */
+  urlFor(redisUrl: string): string {
+    return redisUrl.startsWith("unix:") ? `redis://${this.host}` : redisUrl.replace(/[^@/]+:\d+$/, this.host);
   }
 
   get url(): string {
-    return `unix://${this.#path}`;
+    return `redis://${this.host}`;
   }
 
-  get #path(): string {
-    return join((this.#folder as { path: string }).path, "proxy.sock");
-  }
-
-  async start(): Promise<this> {
-    this.#folder = await temporaryFolder();
-    const server = createServer((client) => this.#join(client));
-    this.#server = server;
-    await new Promise<void>((resolve) => server.listen(this.#path, resolve));
-    return this;
-  }
-
-  async stop(): Promise<void> {
-    for (const { client } of this.#pairs) client.destroy();
-    await new Promise((resolve) => this.#server?.close(resolve));
-    await this.#folder?.[Symbol.asyncDispose]();
-  }
-
+  /** Keeps back what Redis says on a link, until `letGo`. */
   holdReplies(name: LinkName): void {
-    this.#holding.add(name);
+    this.hold(name);
     this.#said.delete(name);
-  }
-
-  letGo(name: LinkName): void {
-    this.#holding.delete(name);
-    for (const { held, client } of this.#pairsOf(name)) for (const chunk of held.splice(0)) client.write(chunk);
   }
 
   /** True when Redis has said `text` on that link since it was held. */
@@ -66,37 +41,37 @@ export class RedisProxy {
     return this.#said.get(name)?.includes(text) ?? false;
   }
 
-  #pairsOf(name: LinkName): Pair[] {
-    return [...this.#pairs].filter((pair) => pair.name === name);
-  }
-
-  /** True when the pod has asked for something that holds `text`, whatever the link. */
+  /** True when the service has asked for something that holds `text`, whatever the link. */
   hasAsked(text: string): boolean {
     return this.#asked.includes(text);
   }
 
-  #join(client: Socket): void {
-    const pair: Pair = { name: "", held: [], client, redis: connect(this.#upstream) };
-    this.#pairs.add(pair);
-    client.on("data", (chunk) => {
-      pair.name ||= /setname\r\n\$\d+\r\n(\S+)\r\n/i.exec(chunk.toString("latin1"))?.[1] ?? "";
-      this.#asked += chunk.toString("latin1");
-      pair.redis.write(chunk);
+  /**
+   * Lets the next request that holds `text` through, and cuts its link when Redis has carried it out, before the answer
+   * comes back. Resolves when that has happened.
+   */
+  async loseReplyTo(text: string): Promise<void> {
+    await new Promise<void>((done) => {
+      this.#toLose = { request: text, done };
     });
-    pair.redis.on("data", (chunk: Buffer) => {
-      this.#said.set(pair.name, (this.#said.get(pair.name) ?? "") + chunk.toString("latin1"));
-      if (this.#holding.has(pair.name as LinkName)) pair.held.push(chunk);
-      else client.write(chunk);
-    });
-    for (const [one, other] of [
-      [client, pair.redis],
-      [pair.redis, client],
-    ] as const) {
-      one.on("error", () => {});
-      one.on("close", () => {
-        other.destroy();
-        this.#pairs.delete(pair);
-      });
-    }
+  }
+
+  protected override asked(link: Link, chunk: Buffer): void {
+    const text = chunk.toString("latin1");
+    link.name ||= /setname\r\n\$\d+\r\n(\S+)\r\n/i.exec(text)?.[1] ?? "";
+    this.#asked = (this.#asked + text).slice(-REMEMBERED);
+    if (this.#toLose !== undefined && text.includes(this.#toLose.request)) this.#toLose.link ??= link;
+  }
+
+  protected override said(link: Link, chunk: Buffer): void {
+    const text = chunk.toString("latin1");
+    this.#said.set(link.name, ((this.#said.get(link.name) ?? "") + text).slice(-REMEMBERED));
+    if (this.#toLose?.link !== link || !text.includes(CARRIED_OUT)) return;
+    const { done } = this.#toLose;
+    this.#toLose = undefined;
+    link.isDead = true;
+    link.client.destroy();
+    link.upstream.destroy();
+    done();
   }
 }

@@ -144,7 +144,7 @@ export class TestRelay {
 
   /** A proxy in front of Redis, for the pod that is given its `url`; ends with the relay. */
   async proxy(): Promise<RedisProxy> {
-    const proxy = await new RedisProxy(this.redis.path).start();
+    const proxy = await new RedisProxy(this.redis.url).start();
     this.#tools.push(proxy);
     return proxy;
   }

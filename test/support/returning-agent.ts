@@ -1,5 +1,6 @@
 import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
 import { type AgentKey, AgentSocket, type Fields, type Frame, signed } from "./agent.ts";
+import type { Ledger } from "./ledger.ts";
 import { until } from "./until.ts";
 
 const FIRST_BACKOFF_MS = 100;
@@ -7,48 +8,78 @@ const LONGEST_BACKOFF_MS = 2000;
 const FINAL_CODES: readonly number[] = Object.values(CLOSE_CODES)
   .filter(({ reconnect }) => !reconnect)
   .map(({ code }) => code);
+/** Refusals after which the very same envelope is sent again. */
+const TRY_AGAIN: readonly string[] = ["unavailable", "rate_limited"];
 
 export interface ReturningAgentOptions {
-  readonly url: string;
+  /** Asked anew for each connection when it is a function. */
+  readonly url: string | (() => string);
   readonly id: string;
   readonly key: AgentKey;
   readonly heartbeatMs: number;
   /** Told of every frame. */
   readonly received?: (frame: Frame) => void;
+  /** Written by the agent: all that it sends, with answers, and all that it receives. */
+  readonly ledger?: Ledger;
 }
 
-/** An agent that means to stay online: it registers, sends heartbeats, and comes back when its connection ends. */
+/**
+ * An agent that means to stay online: it registers, sends heartbeats, comes back when its connection ends, and sends an
+ * envelope again, the very same, that was answered `unavailable` or not at all.
+ */
 export class ReturningAgent {
   readonly id: string;
   /** Ms from the end of each connection to the register that was acknowledged on a later one. */
   readonly absences: number[] = [];
+  /** Code of every close. */
+  readonly closes: number[] = [];
   readonly #options: ReturningAgentOptions;
+  /** Sent, and neither acknowledged nor refused for good. */
+  readonly #unsettled = new Map<string, Frame>();
   #socket: AgentSocket | undefined;
   #runs = false;
   #online = false;
+  #registrations = 0;
   #failures = 0;
   #awaySince: number | undefined;
   #toldToWaitMs: number | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
   #next: NodeJS.Timeout | undefined;
+  #endAbsence: (() => void) | undefined;
 
   constructor(options: ReturningAgentOptions) {
     this.id = options.id;
     this.#options = options;
   }
 
-  /** Resolves when the agent is registered. */
+  /**
+   * Resolves when the agent was registered. May be called again after the agent stopped or was superseded, and while it
+   * is online: the new connection then takes it over from the old one, which the relay closes.
+   */
   async start(): Promise<this> {
+    const before = this.#registrations;
     this.#runs = true;
+    this.#online = false;
+    clearInterval(this.#heartbeat);
+    clearTimeout(this.#next);
     this.#connect();
-    await until(`${this.id} is registered`, () => this.isOnline, 10_000);
+    await until(`${this.id} is registered`, () => this.#registrations > before, 10_000);
     return this;
   }
 
+  /** Leaves: what is under way to the agent may be lost. */
   async stop(): Promise<void> {
     this.#runs = false;
+    this.#endAbsence ??= this.#options.ledger?.gap(this.id);
     clearTimeout(this.#next);
     await this.#socket?.close();
+  }
+
+  /** Ends its connection without a goodbye, and does not come back. */
+  abandon(): void {
+    this.#runs = false;
+    clearTimeout(this.#next);
+    this.#socket?.socket.terminate();
   }
 
   /** Registered on the present connection. */
@@ -56,41 +87,85 @@ export class ReturningAgent {
     return this.#online;
   }
 
+  /** How many envelopes have no final answer. */
+  get unsettled(): number {
+    return this.#unsettled.size;
+  }
+
   /** Sends a signed envelope. Only while online. */
   send(type: string, fields: Fields = {}): Frame {
     const envelope = signed(this.#options.key, { type, from: this.id, ...fields });
-    this.#socket?.send(envelope);
+    if (!type.startsWith("agent.")) this.#unsettled.set(envelope.id, envelope);
+    this.sendAgain(envelope);
     return envelope;
   }
 
-  #connect(): void {
-    const socket = new AgentSocket(this.#options.url);
-    this.#socket = socket;
-    socket.socket.on("message", (data: Buffer) => this.#receive(JSON.parse(data.toString())));
-    socket.socket.on("close", (code: number) => this.#closed(code));
+  /** Sends what was made before: a repeat, or what another made. */
+  sendAgain(envelope: Frame): void {
+    if (this.#socket?.closed !== undefined) return;
+    this.#options.ledger?.sent(envelope, this.connection);
+    this.#socket?.send(envelope);
   }
 
-  #receive(frame: Frame): void {
+  /** Where the present connection goes. */
+  get url(): string {
+    return this.#socket?.socket.url ?? "";
+  }
+
+  /** The relay's name for the present connection. */
+  get connection(): string {
+    return this.#socket?.connectionId ?? "";
+  }
+
+  #connect(): void {
+    const { url } = this.#options;
+    const socket = new AgentSocket(typeof url === "string" ? url : url());
+    this.#socket = socket;
+    socket.socket.on("message", (data: Buffer) => this.#receive(socket, JSON.parse(data.toString())));
+    socket.socket.on("close", (code: number) => this.#closed(socket, code));
+  }
+
+  #receive(socket: AgentSocket, frame: Frame): void {
+    this.#options.ledger?.received(frame, socket.connectionId);
+    if (socket !== this.#socket) return;
     if (frame.frame === "hello") this.send("agent.register");
     if (frame.frame === "ack" && frame.type === "agent.register") this.#registered();
     if (frame.frame === "error" && !this.#online) this.#registerAgain(frame);
     if (frame.notice === "draining") this.#toldToWaitMs = frame.reconnect_after_ms;
+    this.#settle(frame);
     this.#options.received?.(frame);
   }
 
   #registered(): void {
     this.#online = true;
+    this.#registrations += 1;
     this.#failures = 0;
+    this.#endAbsence?.();
+    this.#endAbsence = undefined;
     this.#heartbeat = setInterval(() => this.send("agent.heartbeat"), this.#options.heartbeatMs);
     if (this.#awaySince !== undefined) this.absences.push(performance.now() - this.#awaySince);
     this.#awaySince = undefined;
+    for (const envelope of this.#unsettled.values()) this.sendAgain(envelope);
   }
 
   #registerAgain({ retry_after_ms }: Frame): void {
     this.#next = setTimeout(() => this.send("agent.register"), retry_after_ms ?? FIRST_BACKOFF_MS);
   }
 
-  #closed(code: number): void {
+  #settle({ frame, envelope_id, code, retry_after_ms }: Frame): void {
+    const envelope = this.#unsettled.get(envelope_id);
+    if (envelope === undefined) return;
+    if (frame === "ack" || !TRY_AGAIN.includes(code)) {
+      this.#unsettled.delete(envelope_id);
+      return;
+    }
+    const socket = this.#socket;
+    setTimeout(() => socket === this.#socket && this.sendAgain(envelope), retry_after_ms);
+  }
+
+  #closed(socket: AgentSocket, code: number): void {
+    this.closes.push(code);
+    if (socket !== this.#socket) return;
     clearInterval(this.#heartbeat);
     clearTimeout(this.#next);
     if (this.#online) this.#awaySince = performance.now();

@@ -1,0 +1,43 @@
+import { median } from "../../bench/statistics.ts";
+import type { Outcome } from "./outcome.ts";
+
+const HEAD = [
+  "fault",
+  "times injected",
+  "sent",
+  "acked",
+  "delivered",
+  "refused",
+  "violations",
+  "recovery median, ms",
+  "max, ms",
+];
+const ABOUT =
+  "Envelopes are counted once, refusals each time. Recovery: from the end of the fault until every agent that it touched " +
+  "has sent and received again, both acknowledged and delivered; for the gateway, until callers are served again.";
+
+/** A line for each fault; one that has no outcome says so. */
+export function tableOf(faults: readonly string[], outcomes: readonly Outcome[]): string {
+  const lines = faults.map((fault) => lineOf(fault, outcomes));
+  const all = [HEAD, ...lines];
+  const widths = HEAD.map((_, column) => Math.max(...all.map((line) => line[column]?.length ?? 0)));
+  const text = all.map((line) =>
+    line.map((cell, n) => (n === 0 ? cell.padEnd(widths[n] ?? 0) : cell.padStart(widths[n] ?? 0))).join("  "),
+  );
+  return [...text, "", ABOUT, ""].join("\n");
+}
+
+/** Faults without an outcome: the table is not complete. */
+export function missingIn(faults: readonly string[], outcomes: readonly Outcome[]): string[] {
+  return faults.filter((name) => !outcomes.some(({ fault }) => fault === name));
+}
+
+function lineOf(name: string, outcomes: readonly Outcome[]): string[] {
+  const outcome = outcomes.find(({ fault }) => fault === name);
+  if (outcome === undefined) return [name, "did not come through"];
+  const { times, sent, acked, delivered, refused, violations, recoveries } = outcome;
+  const counts = [times, sent, acked, delivered, refused, violations.length].map(String);
+  const spans =
+    recoveries.length === 0 ? ["–", "–"] : [median(recoveries), Math.max(...recoveries)].map((ms) => ms.toFixed(0));
+  return [name, ...counts, ...spans];
+}

@@ -1,0 +1,29 @@
+import { expect, test } from "@jest/globals";
+import type { Outcome } from "./support/outcome.ts";
+import { missingIn, tableOf } from "./support/table.ts";
+
+const outcome: Outcome = {
+  fault: "Redis silent",
+  times: 3,
+  sent: 100,
+  acked: 99,
+  delivered: 98,
+  refused: 40,
+  violations: [{ kind: "delivered twice", id: "e" }],
+  recoveries: [5, 300, 20.4],
+};
+
+test("the table has a line for every fault, with the median and the longest recovery", () => {
+  const [head, line] = tableOf(["Redis silent"], [outcome]).split("\n");
+  expect(head).toMatch(
+    /^fault +times injected +sent +acked +delivered +refused +violations +recovery median, ms +max, ms$/,
+  );
+  expect(line).toMatch(/^Redis silent +3 +100 +99 +98 +40 +1 +20 +300$/);
+  expect(tableOf(["Redis silent"], [{ ...outcome, recoveries: [] }])).toMatch(/ 1 +– +–\n/);
+});
+
+test("a fault that did not run is missing, and the table says so in its line", () => {
+  expect(tableOf(["Redis silent", "Redis slow"], [outcome])).toMatch(/\nRedis slow +did not come through\n/);
+  expect(missingIn(["Redis silent", "Redis slow"], [outcome])).toEqual(["Redis slow"]);
+  expect(missingIn(["Redis silent"], [outcome])).toEqual([]);
+});

@@ -1,0 +1,50 @@
+/** What a soak puts on the relay, and what it holds it to. */
+
+export interface Plan {
+  readonly minutes: number;
+  readonly agents: number;
+  /** Tells of progress. */
+  readonly say: (text: string) => void;
+}
+
+/** Envelopes and requests a second, over all agents. */
+export const RATES = {
+  messages: 250,
+  sessionRequests: 4,
+  gatewayMessages: 4,
+  gatewaySessionRequests: 1,
+  sessionLookUps: 2,
+  presenceLookUps: 4,
+  feedback: 2,
+  reports: 3,
+} as const;
+
+/** How long an agent stays on one connection, on average, before it leaves of its own will. */
+export const STAY_MS = 400_000;
+/** How long it is away. */
+export const AWAY_MS = 2000;
+/** Comebacks in which the new connection takes the agent over from the old one, rather than after its close. */
+export const TAKEOVER_SHARE = 0.3;
+
+export const ROLL_EVERY_MS = 45_000;
+export const SAMPLE_EVERY_MS = 10_000;
+
+/**
+ * What the last third of the run may hold in relation to the second: the median of both. A pod's own traffic comes and
+ * goes by a few percent with the agents that are on it; what grows by more is kept for good.
+ */
+export const LEVEL = 1.1;
+/** Resident memory also holds what the allocator has not given back, which depends on the order of events. */
+export const RESIDENT_LEVEL = 1.15;
+/**
+ * Bytes that docs/redis.md says a guard entry and a session take, and a tenth more: a hash table that has just doubled
+ * has room for twice what is in it.
+ */
+export const GUARD_BYTES = 88;
+export const SESSION_BYTES = 396;
+/** A minute's bucket goes when no `ts` of that minute can pass on any pod: two skews of five minutes less what is past. */
+export const GUARD_LIFE_MS = 7 * 60_000;
+/** Of the planned rate: what a machine must get through for the run to have meant something. */
+export const LEAST_RATE = 0.8;
+/** Share of calls that may be answered 503: a machine that does other things, too, may keep a process waiting now and then. */
+export const UNAVAILABLE_SHARE = 0.02;

@@ -1,0 +1,91 @@
+import { type Attempt, type Entry, type Gap, type LedgerContent, promiseOf } from "./ledger.ts";
+
+/** A promise of the relay that was broken. */
+export interface Violation {
+  readonly kind:
+    | "delivered twice"
+    | "accepted twice"
+    | "promised and lost"
+    | "out of order"
+    | "delivered though refused"
+    | "delivered to another"
+    | "never sent";
+  /** Of the envelope. */
+  readonly id: string;
+}
+
+/** How long after its ack an envelope may still be on its way, and be lost with what dies then. */
+const ON_ITS_WAY_MS = 500;
+/** Answers that leave open whether the envelope was accepted. */
+const OPEN_CODES: readonly string[] = ["unavailable"];
+
+/**
+ * Every way in which the relay broke its word, given what lived: nothing is delivered twice, or twice taken for new, but
+ * over a loss of the guard; nothing that was acked as deliverable is lost while both ends and the bus lived; what one
+ * connection sent to one target arrives in order; nothing is delivered that was refused or that nobody sent.
+ */
+export function violations(content: LedgerContent): Violation[] {
+  const { entries, gaps, guardLosses, strangers } = content;
+  const name = (kind: Violation["kind"], broken: (entry: Entry) => boolean): Violation[] =>
+    entries.filter(broken).map(({ id }) => ({ kind, id }));
+  return [
+    ...name("delivered twice", (entry) => entry.deliveries.length > 1 + lossesDuring(entry, guardLosses)),
+    ...name("accepted twice", (entry) => timesAccepted(entry) > 1 + lossesDuring(entry, guardLosses)),
+    ...name("promised and lost", (entry) => isLost(entry, gaps)),
+    ...name("delivered though refused", (entry) => entry.deliveries.length > 0 && candidates(entry).length === 0),
+    ...name("delivered to another", ({ to, deliveries }) => deliveries.some(({ agent }) => agent !== to)),
+    ...outOfOrder(entries).map((id) => ({ kind: "out of order" as const, id })),
+    ...strangers.map((id) => ({ kind: "never sent" as const, id })),
+  ];
+}
+
+/** Each loss of the guard between the first sending and the last may cost one repeat. */
+function lossesDuring({ attempts }: Entry, guardLosses: readonly number[]): number {
+  const [first, last] = [attempts[0], attempts.at(-1)];
+  if (first === undefined || last === undefined) return 0;
+  return guardLosses.filter((at) => first.at <= at && at <= (last.answer?.at ?? Number.POSITIVE_INFINITY)).length;
+}
+
+function timesAccepted({ attempts }: Entry): number {
+  return attempts.filter(({ answer }) => answer?.accepted && !answer.duplicate).length;
+}
+
+function isLost(entry: Entry, gaps: readonly Gap[]): boolean {
+  const promise = promiseOf(entry);
+  if (promise === undefined || entry.deliveries.length > 0) return false;
+  const concerns = ({ agent }: Gap) => agent === undefined || agent === entry.to;
+  return !gaps.some((gap) => concerns(gap) && gap.from < promise.answer.at + ON_ITS_WAY_MS && gap.to > promise.at);
+}
+
+/** The sendings that can have brought about a delivery: the accepted one if it is known, else those left open. */
+function candidates({ attempts }: Entry): Attempt[] {
+  const accepted = attempts.filter(({ answer }) => answer?.accepted && !answer.duplicate);
+  if (accepted.length > 0) return accepted;
+  return attempts.filter(
+    ({ answer }) => answer === undefined || (!answer.accepted && OPEN_CODES.includes(answer.code)),
+  );
+}
+
+/**
+ * Ids of envelopes that arrived behind a later one of the same connection. A delivery is laid to the earliest sending
+ * that explains it. One that may stem from either of two connections tells nothing, and so does a change of the
+ * target's connection: order is promised between two connections.
+ */
+function outOfOrder(entries: readonly Entry[]): string[] {
+  const arrivals = entries.flatMap((entry) => {
+    const sendings = candidates(entry);
+    const connections = new Set(sendings.map(({ connection }) => connection));
+    const [delivery] = entry.deliveries;
+    return delivery === undefined || connections.size !== 1 ? [] : [{ id: entry.id, sendings, delivery, to: entry.to }];
+  });
+  arrivals.sort((a, b) => a.delivery.order - b.delivery.order);
+  const latest = new Map<string, number>();
+  return arrivals.flatMap(({ id, sendings, delivery, to }) => {
+    const pair = [sendings[0]?.connection, to, delivery.connection].join(" ");
+    const last = latest.get(pair) ?? Number.NEGATIVE_INFINITY;
+    const sending = sendings.find(({ order }) => order > last);
+    if (sending === undefined) return [id];
+    latest.set(pair, sending.order);
+    return [];
+  });
+}
