@@ -44,7 +44,7 @@ const withVersion = (value: string) => withLine("Sec-WebSocket-Version", `Sec-We
 const withMore = (line: string) => HANDSHAKE.replace("\r\n\r\n", `\r\n${line}\r\n\r\n`);
 
 const KEYS = ["", "AAAA", `${"A".repeat(22)}=`, "A".repeat(24), `${"A".repeat(21)}!==`, `${"A".repeat(43)}=`, MARK];
-const VERSIONS = ["", "0", "7", "12", "14", "-13", "99999999999999999999", "NaN", "13, 8", MARK];
+const VERSIONS = ["", "0", "7", "8", "12", "0xd", "13.0", "14", "-13", "99999999999999999999", "NaN", "13, 8", MARK];
 
 const REFUSED: Record<string, readonly string[]> = {
   "no key": [withLine("Sec-WebSocket-Key", null)],
@@ -72,6 +72,11 @@ describe.each(Object.entries(REFUSED))("a handshake with %s", (_what, handshakes
     }
     await expectServed();
   });
+});
+
+test("a handshake in another version is told which one there is", async () => {
+  const [answer] = await answersTo(pod.port, withVersion("8"));
+  expect(answer?.head).toMatch(/^sec-websocket-version: 13$/im);
 });
 
 test("a handshake for any other path is answered 404, however the path is spelled", async () => {

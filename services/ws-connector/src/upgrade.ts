@@ -20,6 +20,9 @@ const SERVER_OPTIONS = {
   closeTimeout: 1000,
 };
 
+/** The one version that there is; ws would take an older draft, too. Source: RFC 6455, section 4.4. */
+const WEBSOCKET_VERSION = "13";
+
 export interface UpgradeOptions {
   readonly alternatePath: string;
   /** `any`, or the origins that browsers may connect from. Clients without an Origin header are no browsers. */
@@ -35,16 +38,19 @@ export interface UpgradeOptions {
 /** Takes HTTP upgrades: path, origin and limits are checked before the handshake. */
 export function createUpgrade(options: UpgradeOptions): (req: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const server = new WebSocketServer(SERVER_OPTIONS);
-  const refuse = (socket: Duplex, error: RelayError) => {
+  const refuse = (socket: Duplex, error: RelayError, fields = {}) => {
     options.refused(error.code);
     socket.on("error", () => {});
-    socket.end(rawProblem(error), () => socket.destroy());
+    socket.end(rawProblem(error, fields), () => socket.destroy());
   };
-  server.on("wsClientError", (_error, socket) => refuse(socket, new RelayError("invalid_request")));
+  const refuseHandshake = (socket: Duplex) =>
+    refuse(socket, new RelayError("invalid_request"), { "Sec-WebSocket-Version": WEBSOCKET_VERSION });
+  server.on("wsClientError", (_error, socket) => refuseHandshake(socket));
   return (req, socket, head) => {
     const address = clientAddress(req, options.trustedProxyHops);
     const refusal = faultOf(req, options) ?? options.refusalOf(address);
     if (refusal !== null) refuse(socket, refusal);
+    else if (req.headers["sec-websocket-version"] !== WEBSOCKET_VERSION) refuseHandshake(socket);
     else server.handleUpgrade(req, socket, head, (websocket) => options.opened(websocket, socket, address));
   };
 }

@@ -52,11 +52,14 @@ export function refusalOf(error: unknown): RelayError {
   return error instanceof RelayError ? error : new RelayError("internal_error");
 }
 
-/** A refusal as the bytes of a whole HTTP/1.1 answer that ends its connection, for sockets that no parser serves. */
-export function rawProblem(error: RelayError): string {
+/**
+ * A refusal as the bytes of a whole HTTP/1.1 answer that ends its connection, for sockets that no parser serves.
+ * @param more header fields beside those of every refusal.
+ */
+export function rawProblem(error: RelayError, more: Readonly<Record<string, string>> = {}): string {
   const { status, headers, body } = problemOf(error);
   const text = JSON.stringify(body);
-  const fields = { ...headers, "Content-Length": Buffer.byteLength(text), Connection: "close" };
+  const fields = { ...headers, ...more, "Content-Length": Buffer.byteLength(text), Connection: "close" };
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...head, "", text].join("\r\n");
 }
