@@ -42,9 +42,14 @@ export const RESIDENT_LEVEL = 1.15;
  */
 export const GUARD_BYTES = 88;
 export const SESSION_BYTES = 396;
+/**
+ * What a key with a time to live takes in Redis' own tables beyond what MEMORY USAGE counts: its entry among those that
+ * expire, and a place in two tables that may just have doubled.
+ */
+export const EXPIRY_BYTES = 64;
 /** A minute's bucket goes when no `ts` of that minute can pass on any pod: two skews of five minutes less what is past. */
 export const GUARD_LIFE_MS = 7 * 60_000;
 /** Of the planned rate: what a machine must get through for the run to have meant something. */
 export const LEAST_RATE = 0.8;
 /** Share of calls that may be answered 503: a machine that does other things, too, may keep a process waiting now and then. */
-export const UNAVAILABLE_SHARE = 0.02;
+export const UNAVAILABLE_SHARE = 0.01;

@@ -2,6 +2,7 @@ import { type Aim, type Section, shown, times } from "../bench/section.ts";
 import { median } from "../bench/statistics.ts";
 import { ROLES, type Role } from "./fleet.ts";
 import {
+  EXPIRY_BYTES,
   GUARD_BYTES,
   GUARD_LIFE_MS,
   LEAST_RATE,
@@ -12,7 +13,7 @@ import {
   SESSION_BYTES,
   UNAVAILABLE_SHARE,
 } from "./plan.ts";
-import { GROWING } from "./redis-memory.ts";
+import { type Family, GROWING } from "./redis-memory.ts";
 import type { Sample } from "./samples.ts";
 
 /** What the run came to, beside its samples. */
@@ -122,8 +123,9 @@ function redisAims(samples: readonly Sample[]): Aim[] {
   const last = samples.at(-1)?.redis;
   const each = (family: string, count: number) => (last?.families[family]?.bytes ?? 0) / Math.max(1, count);
   const grows = (family: string) => (GROWING as readonly string[]).includes(family);
+  const taken = ({ keys, bytes }: Family) => bytes + EXPIRY_BYTES * keys;
   const lasting: Figure = ({ redis }) =>
-    redis.used - GROWING.reduce((sum, family) => sum + (redis.families[family]?.bytes ?? 0), 0);
+    redis.used - GROWING.reduce((sum, family) => sum + taken(redis.families[family] ?? { keys: 0, bytes: 0 }), 0);
   const lastingKeys: Figure = ({ redis }) =>
     Object.entries(redis.families).reduce((sum, [family, { keys }]) => sum + (grows(family) ? 0 : keys), 0);
   return [
