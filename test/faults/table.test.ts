@@ -7,6 +7,7 @@ const outcome: Outcome = {
   times: 3,
   sent: 100,
   acked: 99,
+  promised: 97,
   delivered: 98,
   refused: 40,
   violations: [{ kind: "delivered twice", id: "e" }],
@@ -16,9 +17,9 @@ const outcome: Outcome = {
 test("the table has a line for every fault, with the median and the longest recovery", () => {
   const [head, line] = tableOf(["Redis silent"], [outcome]).split("\n");
   expect(head).toMatch(
-    /^fault +times injected +sent +acked +delivered +refused +violations +recovery median, ms +max, ms$/,
+    /^fault +times injected +sent +acked +promised +delivered +refused +violations +recovery median, ms +max, ms$/,
   );
-  expect(line).toMatch(/^Redis silent +3 +100 +99 +98 +40 +1 +20 +300$/);
+  expect(line).toMatch(/^Redis silent +3 +100 +99 +97 +98 +40 +1 +20 +300$/);
   expect(tableOf(["Redis silent"], [{ ...outcome, recoveries: [] }])).toMatch(/ 1 +– +–\n/);
 });
 

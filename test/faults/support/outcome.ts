@@ -7,6 +7,8 @@ export interface Outcome {
   readonly times: number;
   readonly sent: number;
   readonly acked: number;
+  /** Acked as deliverable in realtime. */
+  readonly promised: number;
   readonly delivered: number;
   readonly refused: number;
   readonly violations: readonly Violation[];

@@ -6,6 +6,7 @@ const HEAD = [
   "times injected",
   "sent",
   "acked",
+  "promised",
   "delivered",
   "refused",
   "violations",
@@ -13,7 +14,7 @@ const HEAD = [
   "max, ms",
 ];
 const ABOUT =
-  "Envelopes are counted once, refusals each time. Recovery: from the end of the fault until every agent that it touched " +
+  "Envelopes are counted once, refusals each time; promised are those that were acked as deliverable in realtime. Recovery: from the end of the fault until every agent that it touched " +
   "has sent and received again, both acknowledged and delivered; for the gateway, until callers are served again.";
 
 /** A line for each fault; one that has no outcome says so. */
@@ -35,8 +36,8 @@ export function missingIn(faults: readonly string[], outcomes: readonly Outcome[
 function lineOf(name: string, outcomes: readonly Outcome[]): string[] {
   const outcome = outcomes.find(({ fault }) => fault === name);
   if (outcome === undefined) return [name, "did not come through"];
-  const { times, sent, acked, delivered, refused, violations, recoveries } = outcome;
-  const counts = [times, sent, acked, delivered, refused, violations.length].map(String);
+  const { times, sent, acked, promised, delivered, refused, violations, recoveries } = outcome;
+  const counts = [times, sent, acked, promised, delivered, refused, violations.length].map(String);
   const spans =
     recoveries.length === 0 ? ["–", "–"] : [median(recoveries), Math.max(...recoveries)].map((ms) => ms.toFixed(0));
   return [name, ...counts, ...spans];
