@@ -67,12 +67,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
     if (isPlain(first)) add("messages", first, [first.origin, ...run.flatMap(plainDetails)]);
-    else
-      add(handlingOf(first.kind), first, [
-        first.digest.guard,
-        addresseeOf(first),
-        ...detailsOf(first, context, numberOf),
-      ]);
+    else add(handlingOf(first.kind), first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
   }
   return { keys, args };
 }
@@ -105,7 +100,7 @@ function runs(items: readonly PlacedItem[]): PlacedItem[][] {
 }
 
 function plainDetails({ digest, envelope, text }: PlacedItem): string[] {
-  return [digest.guard, envelope.to as string, text];
+  return [digest, envelope.to as string, text];
 }
 
 /** The agent whose partition an item belongs to: the target, or the sender of an `agent.*` envelope. */

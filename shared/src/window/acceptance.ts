@@ -2,7 +2,6 @@ import type { UnsignedEnvelope } from "../contract/envelope.ts";
 import type { DeliveryStatus, PresenceStatus } from "../contract/presence.ts";
 import type { SessionStatus } from "../contract/session.ts";
 import type { VerifiedEnvelope } from "../intake/steps.ts";
-import type { EnvelopeDigest } from "./envelope-digest.ts";
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
 
@@ -33,9 +32,10 @@ export interface AcceptanceItem {
 /** An item with what acceptance derives from it. */
 export interface PlacedItem extends AcceptanceItem {
   readonly partition: number;
-  readonly digest: EnvelopeDigest;
-  /** The session that a `session.*` envelope opens or decides; one that opens is named by the window it is sent to. */
-  sessionId: string;
+  /** What the replay guard knows it by. */
+  readonly digest: string;
+  /** The session that a `session.*` envelope opens or decides. */
+  readonly sessionId: string;
 }
 
 /** A session that waits for the agent that just came online. */

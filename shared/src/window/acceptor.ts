@@ -4,9 +4,9 @@ import { REDIS_LIMITS } from "../contract/limits.ts";
 import type { Logger } from "../logging.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem } from "./acceptance.ts";
 import { addresseeOf, decodeReply, encodeBatch } from "./acceptance-codec.ts";
-import { digestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
+import { guardDigestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
 import { partitionOf } from "./partitions.ts";
-import type { ProcessWindow, WindowIdentity } from "./process-window.ts";
+import type { ProcessWindow } from "./process-window.ts";
 import type { RedisLink, Reply } from "./redis-link.ts";
 import { decideSession } from "./sessions.ts";
 
@@ -86,8 +86,8 @@ export class Acceptor {
 
   #place(item: AcceptanceItem): PlacedItem {
     const partition = partitionOf(addresseeOf(item), this.#partitions);
-    const digest = digestOf(item.envelope);
-    return { ...item, partition, digest, sessionId: decidedSession(item) };
+    const digest = guardDigestOf(item.envelope);
+    return { ...item, partition, digest, sessionId: sessionOf(item, partition) };
   }
 
   async #run(lane: Lane): Promise<void> {
@@ -107,7 +107,7 @@ export class Acceptor {
   async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
     let outcomes: readonly Acceptance[];
     try {
-      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window, batch));
+      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
       outcomes = decodeReply(batch, reply);
     } catch (err) {
       if (!(err instanceof RelayError)) this.#logger.error({ err }, "an acceptance failed");
@@ -121,11 +121,8 @@ export class Acceptor {
     });
   }
 
-  async #call(partition: number, window: WindowIdentity, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
-    for (const item of batch) {
-      if (item.kind === "session_request") item.sessionId = sessionIdOf(item.digest, partition, window.salt);
-    }
-    const context = { partition, windowId: window.id, pod: this.#pod, offlineAfterMs: this.#offlineAfterMs };
+  async #call(partition: number, windowId: string, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
+    const context = { partition, windowId, pod: this.#pod, offlineAfterMs: this.#offlineAfterMs };
     const { keys, args } = encodeBatch(batch, context);
     const reply = (await this.#link.run("accept", keys, args)) as Reply[];
     return reply[0] === "window" ? null : reply;
@@ -162,6 +159,7 @@ function nextBatch(waiting: PlacedItem[]): PlacedItem[] {
   return waiting.splice(0, size);
 }
 
-function decidedSession(item: AcceptanceItem): string {
+function sessionOf(item: AcceptanceItem, partition: number): string {
+  if (item.kind === "session_request") return sessionIdOf(item.text, partition);
   return item.kind === "session_decision" ? (item.envelope.payload.session_id as string) : "";
 }

@@ -1,41 +1,28 @@
 import { hash } from "node:crypto";
 import { SESSION_ID_PATTERN } from "../contract/envelope.ts";
 
-/**
- * What an envelope is known by: its `key_id`, `id` and `ts`. The replay guard and the session id are both made of
- * this digest, so that a repeat meets its guard entry and names the same session. Source: protocol, sections 5 and 8.
- */
-
 const GUARD_CHARACTERS = 16;
 const SESSION_BYTES = 15;
 const CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** Identity of one envelope. */
-export interface EnvelopeDigest {
-  /** 16 characters, for the replay guard: 96 bits, so that no signer finds another's entry. */
-  readonly guard: string;
-  /** All of it, base64url. */
-  readonly text: string;
-}
-
-/** SHA-256 over key_id, id and ts; none of the three can hold the separator. */
-export function digestOf(envelope: {
-  readonly key_id: string;
-  readonly id: string;
-  readonly ts: number;
-}): EnvelopeDigest {
-  const text = hash("sha256", `${envelope.key_id}\n${envelope.id}\n${envelope.ts}`, "base64url");
-  return { guard: text.slice(0, GUARD_CHARACTERS), text };
+/**
+ * What the replay guard knows an envelope by: a SHA-256 over its `key_id`, `id` and `ts`, of which none can hold the
+ * separator, cut to 16 characters, 96 bits, so that no signer finds another's entry. Source: protocol, section 5.
+ */
+export function guardDigestOf(envelope: { readonly key_id: string; readonly id: string; readonly ts: number }): string {
+  const { key_id, id, ts } = envelope;
+  return hash("sha256", `${key_id}\n${id}\n${ts}`, "base64url").slice(0, GUARD_CHARACTERS);
 }
 
 /**
- * `ses_` and 26 characters of Crockford base32: 2 of the partition, 24 of the envelope's digest under the window's salt,
- * so that a repeat names the same session, and nobody outside finds an id by guessing the envelope.
+ * `ses_` and 26 characters of Crockford base32: 2 of the partition, 24 of a SHA-256 over the envelope as it was signed. A
+ * repeat names the same session; and since the signature is in it, nobody finds an id by guessing the envelope.
+ * Source: protocol, section 8.
+ * @param text canonical text with `sig`.
  */
-export function sessionIdOf(digest: EnvelopeDigest, partition: number, salt: string): string {
+export function sessionIdOf(text: string, partition: number): string {
   const prefix = `${CROCKFORD[partition >> 5]}${CROCKFORD[partition & 31]}`;
-  const bytes = hash("sha256", `${salt}\n${digest.text}`, "buffer").subarray(0, SESSION_BYTES);
-  return `ses_${prefix}${crockford(bytes)}`;
+  return `ses_${prefix}${crockford(hash("sha256", text, "buffer").subarray(0, SESSION_BYTES))}`;
 }
 
 /** The partition that a session id names, or undefined when it is no session id of these partitions. */

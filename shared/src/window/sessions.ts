@@ -3,7 +3,7 @@ import { SESSION_LIMITS } from "../contract/limits.ts";
 import type { DeliveryStatus } from "../contract/presence.ts";
 import type { SessionStatus } from "../contract/session.ts";
 import { sessionStatus } from "./acceptance-codec.ts";
-import { digestOf, partitionOfSession } from "./envelope-digest.ts";
+import { guardDigestOf, partitionOfSession } from "./envelope-digest.ts";
 import { partitionKeys } from "./keys.ts";
 import type { RedisLink } from "./redis-link.ts";
 
@@ -66,14 +66,7 @@ export async function decideSession(
     partitionKeys.pending(partition, target),
   ];
   const state = decision.type === "session.approve" ? "approved" : "rejected";
-  const args = [
-    windowId,
-    target,
-    decision.to as string,
-    state,
-    digestOf(decision).guard,
-    SESSION_LIMITS.keepAfterEndMs,
-  ];
+  const args = [windowId, target, decision.to as string, state, guardDigestOf(decision), SESSION_LIMITS.keepAfterEndMs];
   const [outcome] = (await link.run("decide_session", keys, args)) as [string];
   return outcome === "window"
     ? null

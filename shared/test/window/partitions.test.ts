@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { SESSION_ID_PATTERN } from "../../src/contract/envelope.ts";
-import { crockford, digestOf, partitionOfSession, sessionIdOf } from "../../src/window/envelope-digest.ts";
+import { crockford, guardDigestOf, partitionOfSession, sessionIdOf } from "../../src/window/envelope-digest.ts";
 import { partitionKeys, windowKeys } from "../../src/window/keys.ts";
 import { crc16, partitionOf } from "../../src/window/partitions.ts";
 
@@ -34,35 +34,36 @@ describe("partitions", () => {
 
 describe("the digest of an envelope", () => {
   test("is made of key, id and time, and of nothing else", () => {
-    const { guard } = digestOf(ENVELOPE);
+    const guard = guardDigestOf(ENVELOPE);
     expect(guard).toMatch(/^[A-Za-z0-9_-]{16}$/);
-    expect(digestOf({ ...ENVELOPE, payload: {} } as typeof ENVELOPE).guard).toBe(guard);
+    expect(guardDigestOf({ ...ENVELOPE, payload: {} } as typeof ENVELOPE)).toBe(guard);
     const others = [{ key_id: "alice-2" }, { id: "env-2" }, { ts: ENVELOPE.ts + 1 }];
-    for (const change of others) expect(digestOf({ ...ENVELOPE, ...change }).guard).not.toBe(guard);
+    for (const change of others) expect(guardDigestOf({ ...ENVELOPE, ...change })).not.toBe(guard);
   });
 
   test("keeps the parts apart", () => {
-    const one = digestOf({ key_id: "a", id: "1.2", ts: 3 }).guard;
-    expect(digestOf({ key_id: "a.1", id: "2", ts: 3 }).guard).not.toBe(one);
-    expect(digestOf({ key_id: "a1", id: ".2", ts: 3 }).guard).not.toBe(one);
+    const one = guardDigestOf({ key_id: "a", id: "1.2", ts: 3 });
+    expect(guardDigestOf({ key_id: "a.1", id: "2", ts: 3 })).not.toBe(one);
+    expect(guardDigestOf({ key_id: "a1", id: ".2", ts: 3 })).not.toBe(one);
   });
+});
 
-  test("names one session id for each envelope, which carries the partition", () => {
-    const digest = digestOf(ENVELOPE);
+describe("the session id of an envelope", () => {
+  const TEXT = `${JSON.stringify(ENVELOPE).slice(0, -1)},"sig":"${"A".repeat(43)}"}`;
+
+  test("is one for each envelope, and carries the partition", () => {
     for (const partition of [0, 1, 31, 32, 1023]) {
-      const id = sessionIdOf(digest, partition, "salt");
+      const id = sessionIdOf(TEXT, partition);
       expect(id).toMatch(SESSION_ID_PATTERN);
       expect(partitionOfSession(id, 1024)).toBe(partition);
       expect(partitionOfSession(id, partition)).toBeUndefined();
     }
-    const id = sessionIdOf(digest, 5, "salt");
-    expect(sessionIdOf(digestOf(ENVELOPE), 5, "salt")).toBe(id);
-    expect(sessionIdOf(digestOf({ ...ENVELOPE, id: "env-2" }), 5, "salt")).not.toBe(id);
+    expect(sessionIdOf(TEXT, 5)).toBe(sessionIdOf(TEXT, 5));
+    expect(sessionIdOf(TEXT.replace("env-1", "env-2"), 5)).not.toBe(sessionIdOf(TEXT, 5));
   });
 
-  test("names a session that nobody finds by guessing the envelope: the window's salt is in it", () => {
-    const digest = digestOf(ENVELOPE);
-    expect(sessionIdOf(digest, 5, "salt")).not.toBe(sessionIdOf(digest, 5, "another salt"));
+  test("is not found by guessing the envelope: the signature is in it", () => {
+    expect(sessionIdOf(TEXT.replace("AAA", "AAB"), 5)).not.toBe(sessionIdOf(TEXT, 5));
   });
 
   test.each(["", "ses_", "ses_00", `ses_0l${"0".repeat(24)}`, `SES_00${"0".repeat(24)}`, `ses_00${"0".repeat(24)}\n`])(
