@@ -120,6 +120,8 @@ test("nobody who reads Redis can tell what was sent, by whom, or under which key
   const kept = await Promise.all(claims.map((name) => link.command("HGETALL", name)));
   const text = JSON.stringify([names, kept]);
   expect(claims.length).toBeGreaterThan(0);
-  expect(text).not.toMatch(/a-telling-key|secret errand|rk_/);
-  expect(kit.log.join("")).not.toMatch(/a-telling-key|secret errand|rk_/);
+  for (const secret of ["a-telling-key", "secret errand", apiKey]) {
+    expect(text).not.toContain(secret);
+    expect(kit.log.join("")).not.toContain(secret);
+  }
 });
