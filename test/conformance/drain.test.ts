@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { knock } from "../support/knock.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { conformingRelay } from "./conforming.ts";
@@ -61,7 +62,8 @@ describe("a pod that stops", () => {
     await sockets[0]?.next("the notice", ({ notice }) => notice === "draining");
     const [ready, health] = await Promise.all([fetch(`${pod.url}/ready`), fetch(`${pod.url}/health`)]);
     expect([ready.status, health.status]).toEqual([503, 200]);
-    await expect(relay.connect(pod)).rejects.toThrow("closed");
+    const { status, headers } = await knock(pod, "/ws");
+    expect([status, headers["retry-after"]]).toEqual([503, "5"]);
     expect(sockets.at(-1)?.closed).toBeUndefined();
     await Promise.all(sockets.map((socket) => socket.untilClosed()));
     expect(performance.now() - startedAt).toBeLessThan(1800);

@@ -1,21 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { watchLeaks } from "../support/leaks.ts";
-import { AGENTS } from "./support/catalogue.ts";
-import { Cluster } from "./support/cluster.ts";
 import { REDIS_FAULTS } from "./support/redis-faults.ts";
-import { survive } from "./support/survive.ts";
+import { surviveEach } from "./support/survive-each.ts";
 
-const cluster = new Cluster({ connectors: 2, names: AGENTS });
-const noLeaks = watchLeaks();
-
-beforeAll(async () => {
-  await cluster.start();
-});
-afterAll(async () => {
-  await cluster.stop();
-  await noLeaks();
-});
-
-test.each(REDIS_FAULTS)("every promise outlives: $name", async (fault) => {
-  expect(await survive(cluster, fault)).toMatchObject({ violations: [] });
-});
+surviveEach(REDIS_FAULTS);

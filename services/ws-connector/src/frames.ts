@@ -22,30 +22,27 @@ export function helloFrame(connectionId: string, now: number): string {
 }
 
 export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance): string {
-  return JSON.stringify({
-    ...ackHead(envelope, acceptance.outcome),
-    presence: {
-      agent_id: envelope.from,
-      status: acceptance.status,
-      last_seen_iso: acceptance.lastSeen === null ? null : new Date(acceptance.lastSeen).toISOString(),
-    },
-  } satisfies AckFrame);
+  const { outcome, status, lastSeen } = acceptance;
+  const presence: AckFrame["presence"] = {
+    agent_id: envelope.from,
+    status,
+    last_seen_iso: lastSeen === null ? null : new Date(lastSeen).toISOString(),
+  };
+  return ack(envelope, outcome, `"presence":${JSON.stringify(presence)}`);
 }
 
-/** One for each message, so it is put together from texts that their patterns keep free of anything to escape. */
-export function deliveryAck({ id, type }: Envelope, acceptance: DeliveryAcceptance): string {
+export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance): string {
   const { outcome, delivery, sessionId, sessionStatus } = acceptance;
-  const repeat = outcome === "duplicate" ? ',"duplicate":true' : "";
-  const target = `{"status":"${delivery}","can_deliver_realtime":${delivery === "online"}}`;
-  const decided = type === "session.approve" ? "approved" : "rejected";
-  const session =
-    sessionId === null ? "" : `,"session_id":"${sessionId}","session_status":"${sessionStatus ?? decided}"`;
-  return `{"frame":"ack","envelope_id":"${id}","type":"${type}","accepted":true${repeat},"target_delivery":${target}${session}}`;
+  const target = `"target_delivery":{"status":"${delivery}","can_deliver_realtime":${delivery === "online"}}`;
+  if (sessionId === null) return ack(envelope, outcome, target);
+  const status = sessionStatus ?? (envelope.type === "session.approve" ? "approved" : "rejected");
+  return ack(envelope, outcome, `${target},"session_id":"${sessionId}","session_status":"${status}"`);
 }
 
-function ackHead(envelope: Envelope, outcome: "accepted" | "duplicate") {
-  const head = { frame: "ack", envelope_id: envelope.id, type: envelope.type, accepted: true } as const;
-  return outcome === "duplicate" ? ({ ...head, duplicate: true } as const) : head;
+/** One for each envelope, so it is put together from texts that their patterns keep free of anything to escape. */
+function ack({ id, type }: Envelope, outcome: "accepted" | "duplicate", rest: string): string {
+  const repeat = outcome === "duplicate" ? ',"duplicate":true' : "";
+  return `{"frame":"ack","envelope_id":"${id}","type":"${type}","accepted":true${repeat},${rest}}`;
 }
 
 /** What an error frame says beyond its code. */

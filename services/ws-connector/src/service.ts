@@ -88,7 +88,8 @@ export function createWsConnector(
   }
 
   function refusalOf(address: string): RelayError | null {
-    return takesConnections ? admission.refusalOf(address, performance.now()) : new RelayError("over_capacity");
+    if (takesConnections) return admission.refusalOf(address, performance.now());
+    return new RelayError("over_capacity", { retryAfterMs: CONNECTION_LIMITS.capacityRetryAfterMs });
   }
 
   function auditKeys(): void {

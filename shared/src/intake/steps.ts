@@ -71,12 +71,8 @@ export function checkShape(value: unknown): Refusal | ShapedEnvelope {
   return { envelope: value as Envelope, kind };
 }
 
-/** UTF-8 of one UTF-16 unit. */
-const MOST_BYTES_A_CHARACTER = 3;
-
 /** Refusal: frame_too_large. Canonical text may be longer than the frame was: `1e20` has 21 digits. */
 export function checkSize(envelope: Envelope, canonical: string): Refusal | undefined {
-  if (canonical.length * MOST_BYTES_A_CHARACTER <= ENVELOPE_LIMITS.maxFrameBytes) return undefined;
   if (Buffer.byteLength(canonical) <= ENVELOPE_LIMITS.maxFrameBytes) return undefined;
   return refuse("frame_too_large", envelope);
 }

@@ -27,7 +27,7 @@ export function observeAcceptor(metrics: ServiceMetrics, acceptor: Acceptor): vo
     called: (size) => sizes.observe(size),
     settled: ({ envelope }, acceptance) => {
       if (!("about" in acceptance)) return;
-      envelopes.add(LABELS_OF[acceptance.outcome](envelope.type));
+      envelopes.add(`${typeLabel(envelope.type)} ${acceptance.outcome}`);
       const isNew = acceptance.outcome === "accepted";
       if (acceptance.about === "delivery" && isNew) deliveries.add(acceptance.delivery);
     },
@@ -44,11 +44,7 @@ export function observeAnswers(metrics: ServiceMetrics, app: Koa): void {
   });
 }
 
-/**
- * The word in `message.<word>` is the sender's to choose: a label for each would let agents fill the memory. The usual
- * labels are constants, since there is one for each envelope.
- */
-const LABELS_OF = {
-  accepted: (type: string) => (type.startsWith("message.") ? "message accepted" : `${type} accepted`),
-  duplicate: (type: string) => (type.startsWith("message.") ? "message duplicate" : `${type} duplicate`),
-} as const;
+/** The word in `message.<word>` is the sender's to choose: a label for each would let agents fill the memory. */
+function typeLabel(type: string): string {
+  return type.startsWith("message.") ? "message" : type;
+}

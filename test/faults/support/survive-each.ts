@@ -1,0 +1,24 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { watchLeaks } from "../../support/leaks.ts";
+import { AGENTS } from "./catalogue.ts";
+import { Cluster } from "./cluster.ts";
+import type { Fault } from "./fault.ts";
+import { survive } from "./survive.ts";
+
+/** A test for each of these faults, injected once, all on one cluster. */
+export function surviveEach(faults: readonly Fault[]): void {
+  const cluster = new Cluster({ connectors: 2, names: AGENTS });
+  const noLeaks = watchLeaks();
+
+  beforeAll(async () => {
+    await cluster.start();
+  });
+  afterAll(async () => {
+    await cluster.stop();
+    await noLeaks();
+  });
+
+  test.each(faults)("every promise outlives: $name", async (fault) => {
+    expect(await survive(cluster, fault)).toMatchObject({ violations: [] });
+  });
+}
