@@ -54,7 +54,7 @@ function flush(outbox: Outbox): void {
 }
 
 /** One unmasked text frame each. Source: RFC 6455, section 5.2. */
-export function framed(texts: readonly string[]): Buffer {
+function framed(texts: readonly string[]): Buffer {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   let size = 0;
   for (const length of lengths) size += headOf(length) + length;

@@ -2,7 +2,7 @@ import type { UnsignedEnvelope } from "../contract/envelope.ts";
 import { SESSION_LIMITS } from "../contract/limits.ts";
 import type { DeliveryStatus } from "../contract/presence.ts";
 import type { SessionStatus } from "../contract/session.ts";
-import { sessionStatus } from "./acceptance-codec.ts";
+import { sessionStatus } from "./acceptance-reply.ts";
 import { guardDigestOf, partitionOfSession } from "./envelope-digest.ts";
 import { partitionKeys } from "./keys.ts";
 import type { RedisLink } from "./redis-link.ts";

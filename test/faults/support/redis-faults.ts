@@ -25,7 +25,10 @@ export const REDIS_FAULTS: readonly Fault[] = [
     name: "Redis cut off",
     times: 5,
     strike: async (cluster) => {
+      // What is on its way at that moment is lost with the links: so long the bus does not live.
+      const alive = deaf(cluster, cluster.agents);
       for (const { redis } of cluster.connectors) redis.cut();
+      alive();
       await untilRefused(cluster, cluster.agents);
       for (const { redis } of cluster.connectors) redis.heal();
       return over(cluster.agents);

@@ -1,14 +1,12 @@
 import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "../contract/limits.ts";
-import type { DeliveryStatus, PresenceStatus } from "../contract/presence.ts";
-import { PENDING, type SessionStatus } from "../contract/session.ts";
-import type { Acceptance, PlacedItem, WaitingSession } from "./acceptance.ts";
+import type { PlacedItem } from "./acceptance.ts";
 import { partitionKeys, windowKeys } from "./keys.ts";
-import type { Reply } from "./redis-link.ts";
 
-/** Batches of one partition as the arguments of the script accept, and its replies as outcomes. Pure. */
+/** Batches of one partition as the keys and arguments of the script accept. Pure. */
 
 const MINUTE_MS = 60_000;
-const NO_SESSION = "-";
+/** Stands for the session of an envelope that is of none. */
+export const NO_SESSION = "-";
 const DEFAULT_TTL_MS = SESSION_LIMITS.ttlMinutesDefault * MINUTE_MS;
 
 /** KEYS and ARGV of one call of the script accept. */
@@ -73,7 +71,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
 }
 
 /** A message that only its target's status answers: of no session, without a claim. */
-function isPlain({ kind, claim }: PlacedItem): boolean {
+export function isPlain({ kind, claim }: PlacedItem): boolean {
   return kind === "message" && claim === undefined;
 }
 
@@ -110,7 +108,7 @@ export function addresseeOf(item: Pick<PlacedItem, "envelope" | "kind">): string
 }
 
 /** Lifetime of a requested session, ms. */
-export function sessionTtlMs(payload: { readonly ttl_minutes?: unknown }): number {
+function sessionTtlMs(payload: { readonly ttl_minutes?: unknown }): number {
   return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes * MINUTE_MS : DEFAULT_TTL_MS;
 }
 
@@ -135,91 +133,4 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
   if (item.claim === undefined) return [];
   return [numberOf(windowKeys.idempotency(item.claim.digest)), item.claim.bodyDigest, item.envelope.id];
-}
-
-/** What a letter of the script accept says. */
-const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryStatus]> = new Map([
-  ["O", ["accepted", "online"]],
-  ["S", ["accepted", "stale"]],
-  ["F", ["accepted", "stale"]],
-  ["N", ["accepted", "not_seen"]],
-  ["o", ["duplicate", "online"]],
-  ["s", ["duplicate", "stale"]],
-  ["f", ["duplicate", "stale"]],
-  ["n", ["duplicate", "not_seen"]],
-]);
-
-/** The outcome of each item of a batch, in order. @param reply `{'ok', now, letters, result…}`. */
-export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[]): Acceptance[] {
-  const [, nowText, letters, ...results] = reply as [string, string, string, ...Reply[][]];
-  const now = Number(nowText);
-  let plain = 0;
-  let other = 0;
-  return items.map((item) =>
-    isPlain(item) ? decodeLetter(letters.charAt(plain++), now) : decodeResult(item, results[other++] as Reply[], now),
-  );
-}
-
-function decodeLetter(letter: string, now: number): Acceptance {
-  const said = LETTERS.get(letter);
-  if (said === undefined) return { outcome: "clock_skew" };
-  const [outcome, delivery] = said;
-  return { outcome, about: "delivery", delivery, sessionId: null, sessionStatus: null, acceptedAt: now };
-}
-
-/** @param now epoch ms, as the script says. */
-function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
-  const [outcome, ...rest] = reply as [string, ...string[]];
-  if (outcome === "clock_skew" || outcome === "reused") return { outcome };
-  if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
-  if (outcome === "replayed") return replayed(rest);
-  const settled = outcome as "accepted" | "duplicate";
-  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, rest);
-  const [status, state, acceptedAt] = rest as [PresenceStatus, string?, string?];
-  return {
-    outcome: settled,
-    about: "delivery",
-    delivery: deliveryStatus(status),
-    sessionId: item.sessionId === "" ? null : item.sessionId,
-    sessionStatus: state === undefined ? null : sessionStatus(state),
-    acceptedAt: acceptedAt === undefined ? now : Number(acceptedAt),
-  };
-}
-
-function presence(outcome: "accepted" | "duplicate", rest: readonly string[]): Acceptance {
-  const [status, lastSeen, epoch, ...waiting] = rest as [PresenceStatus, string, string, ...string[]];
-  return {
-    outcome,
-    about: "presence",
-    status,
-    lastSeen: lastSeen === "" ? null : Number(lastSeen),
-    epoch: epoch === "" ? null : Number(epoch),
-    waiting: waiting.map(waitingSession),
-  };
-}
-
-function waitingSession(member: string): WaitingSession {
-  const [sessionId, requester, createdAt, expiresAt] = member.split(" ") as [string, string, string, string];
-  return { sessionId, requester, createdAt: Number(createdAt), expiresAt: Number(expiresAt) };
-}
-
-function replayed(rest: readonly string[]): Acceptance {
-  const [status, acceptedAt, envelopeId, sessionId] = rest as [PresenceStatus, string, string, string];
-  const first = {
-    envelopeId,
-    delivery: deliveryStatus(status),
-    sessionId: sessionId === NO_SESSION ? null : sessionId,
-    acceptedAt: Number(acceptedAt),
-  };
-  return { outcome: "replayed", first };
-}
-
-/** As a delivery status an offline target is `stale`. Source: protocol, section 7. */
-function deliveryStatus(status: PresenceStatus): DeliveryStatus {
-  return status === "offline" ? "stale" : status;
-}
-
-/** The name that clients know for a state as it is kept. */
-export function sessionStatus(state: string): SessionStatus {
-  return state === "pending" ? PENDING : (state as SessionStatus);
 }
