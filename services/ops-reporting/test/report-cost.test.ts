@@ -9,6 +9,7 @@ import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
 import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 import { readSnapshot } from "@agent-relay/shared/window/snapshot.ts";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Redis } from "ioredis";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { createOpsReporting } from "../src/service.ts";
 import { readOpsReportingSettings } from "../src/settings.ts";
@@ -83,7 +84,7 @@ class FilledRelay {
     const link = new RedisLink({ url: redis.url, name: "test", logger });
     const window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger });
     await link.start();
-    await seeAgents(link, agents);
+    await seeAgents(redis.path, agents);
     await fillJourneys(new Counters({ link, window }));
     const service = createOpsReporting(readOpsReportingSettings({ REDIS_URL: redis.url }), { logger });
     const server = new HttpServer({ handler: service.handler, host: "127.0.0.1", port: 0, logger });
@@ -107,16 +108,18 @@ class FilledRelay {
   }
 }
 
-/** Rows over the last day, a tenth of them connected. */
-async function seeAgents(link: RedisLink, agents: number): Promise<void> {
+/** Rows over the last day, a tenth of them connected. Over a client that waits: the relay's own gives up after 450 ms. */
+async function seeAgents(path: string, agents: number): Promise<void> {
+  const client = new Redis({ path, replyMapping: "legacy" });
   const now = Date.now();
   const rows = Array.from({ length: agents }, (_, n) => [now - Math.floor((n / agents) * 80_000_000), `agent://a${n}`]);
   for (let from = 0; from < agents; from += 1000) {
     const page = rows.slice(from, from + 1000);
-    await link.command("ZADD", partitionKeys.presence(0), ...page.flat());
+    await client.call("ZADD", partitionKeys.presence(0), ...page.flat());
     const connected = page.slice(0, 100);
-    await link.command("ZADD", partitionKeys.online(0), ...connected.flatMap(([, agent]) => [now, agent as string]));
+    await client.call("ZADD", partitionKeys.online(0), ...connected.flatMap(([, agent]) => [now, agent as string]));
   }
+  client.disconnect();
 }
 
 async function fillJourneys(counters: Counters): Promise<void> {
