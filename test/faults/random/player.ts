@@ -108,7 +108,7 @@ export class Player {
   }
 
   #decide(n: number, approve: boolean): void {
-    const asked = this.#agent(n).isOnline ? this.#stage.asked[n]?.shift() : undefined;
+    const asked = this.#agent(n).isOnline ? this.#stage.asked[n]?.next() : undefined;
     if (asked === undefined) return;
     const { session_id, envelope } = asked;
     this.#send(n, approve ? "session.approve" : "session.reject", { to: envelope.from, payload: { session_id } });

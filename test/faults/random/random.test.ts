@@ -1,6 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import type { Answer, Entry, LedgerContent } from "../../support/ledger.ts";
 import { type Action, actionsOf, losesRedis } from "./actions.ts";
+import { Asked } from "./asked.ts";
 import { breaches, earlyBreaches, miscounts } from "./checks.ts";
 import { isFault } from "./faults.ts";
 
@@ -31,6 +32,19 @@ describe("The actions of a random run", () => {
       if (action.act === "message") expect(action.to).not.toBe(action.agent);
       if (action.act === "forge") expect(action.victim).not.toBe(action.agent);
     }
+  });
+});
+
+describe("An agent of a random run", () => {
+  test("decides each session once, also when the request comes again in a new window", () => {
+    const asked = new Asked();
+    const request = (session_id: string) => ({ frame: "deliver", session_id });
+    asked.add(request("ses_1"));
+    asked.add(request("ses_1"));
+    asked.add(request("ses_2"));
+    expect(asked.next()).toEqual(request("ses_1"));
+    asked.add(request("ses_1"));
+    expect([asked.next(), asked.next()]).toEqual([request("ses_2"), undefined]);
   });
 });
 

@@ -1,7 +1,7 @@
-import type { Frame } from "../../support/agent.ts";
 import { ReturningAgent } from "../../support/returning-agent.ts";
 import { Cluster, HEARTBEAT_MS } from "../support/cluster.ts";
 import { AGENTS, CONNECTORS } from "./actions.ts";
+import { Asked } from "./asked.ts";
 
 /** Half of the agents sign with Ed25519, half with HMAC. */
 const NAMES = Array.from({ length: AGENTS }, (_, n) => `agent-${n}${n % 2 === 0 ? "" : "-hmac"}`);
@@ -13,8 +13,7 @@ const MOVING_MS = 2000;
 export class Stage extends Cluster {
   /** The connector, by its number, that each agent goes to when it next connects. */
   readonly homes: number[] = NAMES.map((_, n) => n % CONNECTORS);
-  /** Deliveries of session requests that each agent has not decided. */
-  readonly asked: Frame[][] = NAMES.map(() => []);
+  readonly asked: Asked[] = NAMES.map(() => new Asked());
 
   readonly #movedAt = new Map<ReturningAgent, number>();
 
@@ -51,7 +50,7 @@ export class Stage extends Cluster {
       heartbeatMs: HEARTBEAT_MS,
       ledger: this.ledger,
       received: (frame) => {
-        if (frame.frame === "deliver" && frame.envelope.type === "session.request") this.asked[n]?.push(frame);
+        if (frame.frame === "deliver" && frame.envelope.type === "session.request") this.asked[n]?.add(frame);
       },
     });
   }
