@@ -99,6 +99,13 @@ describe("order", () => {
     expect(kinds([sentAgain([19], repeat), second([20])])).toEqual([]);
     expect(kinds([sentAgain([21], repeat), second([20])])).toEqual(["out of order"]);
   });
+
+  test("a delivery stems from a sending before it, though a new window accepted a later one", () => {
+    const acceptedLater = entry([attempt(0, refused("unavailable")), attempt(50, stale)], [19], { id: "1" });
+    expect(kinds([acceptedLater, second([20])], { guardLosses: [40] })).toEqual([]);
+    const late = entry([attempt(0, refused("unavailable")), attempt(50, stale)], [21], { id: "1" });
+    expect(kinds([late, second([20])], { guardLosses: [40] })).toEqual(["out of order"]);
+  });
 });
 
 test("the ledger lays an answer to the oldest sending without one, and knows a gateway's envelope by its text", () => {

@@ -32,7 +32,10 @@ export function violations(content: LedgerContent): Violation[] {
     ...name("delivered twice", (entry) => entry.deliveries.length > 1 + lossesDuring(entry, guardLosses)),
     ...name("accepted twice", (entry) => timesAccepted(entry) > 1 + lossesDuring(entry, guardLosses)),
     ...name("promised and lost", (entry) => isLost(entry, gaps)),
-    ...name("delivered though refused", (entry) => entry.deliveries.length > 0 && candidates(entry).length === 0),
+    ...name(
+      "delivered though refused",
+      ({ attempts, deliveries }) => deliveries.length > 0 && candidates(attempts).length === 0,
+    ),
     ...name("delivered to another", ({ to, deliveries }) => deliveries.some(({ agent }) => agent !== to)),
     ...outOfOrder(entries).map((id) => ({ kind: "out of order" as const, id })),
     ...strangers.map((id) => ({ kind: "never sent" as const, id })),
@@ -58,7 +61,7 @@ function isLost(entry: Entry, gaps: readonly Gap[]): boolean {
 }
 
 /** The sendings that can have brought about a delivery: the accepted one if it is known, else those left open. */
-function candidates({ attempts }: Entry): Attempt[] {
+function candidates(attempts: readonly Attempt[]): Attempt[] {
   const accepted = attempts.filter(({ answer }) => answer?.accepted && !answer.duplicate);
   if (accepted.length > 0) return accepted;
   return attempts.filter(
@@ -68,15 +71,15 @@ function candidates({ attempts }: Entry): Attempt[] {
 
 /**
  * Ids of envelopes that arrived behind a later one of the same connection. A delivery is laid to the earliest sending
- * that explains it. One that may stem from either of two connections tells nothing, and so does a change of the
+ * before it that explains it: over a loss of the guard a later sending may be accepted, too. One that may stem from either of two connections tells nothing, and so does a change of the
  * target's connection: order is promised between two connections.
  */
 function outOfOrder(entries: readonly Entry[]): string[] {
-  const arrivals = entries.flatMap((entry) => {
-    const sendings = candidates(entry);
+  const arrivals = entries.flatMap(({ id, to, attempts, deliveries: [delivery] }) => {
+    if (delivery === undefined) return [];
+    const sendings = candidates(attempts.filter(({ order }) => order < delivery.order));
     const connections = new Set(sendings.map(({ connection }) => connection));
-    const [delivery] = entry.deliveries;
-    return delivery === undefined || connections.size !== 1 ? [] : [{ id: entry.id, sendings, delivery, to: entry.to }];
+    return connections.size === 1 ? [{ id, sendings, delivery, to }] : [];
   });
   arrivals.sort((a, b) => a.delivery.order - b.delivery.order);
   const latest = new Map<string, number>();
