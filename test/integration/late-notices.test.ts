@@ -94,6 +94,27 @@ test("the heartbeat of a superseded connection is refused, changes nothing, and 
   await right.close();
 });
 
+test("what a connection was promised before its takeover reaches it, though a heartbeat hears of the takeover first", async () => {
+  const left = await relay.online(one, "rover-hmac");
+  const sender = await relay.online(two, "sender-hmac");
+  proxy.holdReplies("ws-connector-channel");
+  const ack = await sender.ask(relay.envelope("sender-hmac", "message.send", { to: "agent://rover-hmac" }));
+  expect(ack.target_delivery.can_deliver_realtime).toBe(true);
+  const right = await relay.online(two, "rover-hmac");
+  expect(await left.ask(relay.envelope("rover-hmac", "agent.heartbeat"))).toMatchObject({ code: "not_registered" });
+  proxy.letGo("ws-connector-channel");
+
+  expect(await left.untilClosed()).toBe(4409);
+  expect(left.frames.map(({ code, notice, frame }) => code ?? notice ?? frame)).toEqual([
+    "hello",
+    "ack",
+    "not_registered",
+    "deliver",
+    "superseded",
+  ]);
+  await Promise.all([sender.close(), right.close()]);
+});
+
 test("a takeover that overtakes the answer to a heartbeat ends the connection after that answer", async () => {
   const left = await relay.online(one, "rover-hmac");
   const anchor = await relay.online(one, "anchor-hmac");

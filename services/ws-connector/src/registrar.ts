@@ -45,6 +45,7 @@ export class Registrar {
     const acceptance = this.#channel.ready || !isPresence(answer) ? answer : UNANSWERED;
     const isNews = acceptance.outcome === "accepted" || connection.agents.isDoubted(envelope.from);
     const takeover = this.#takeUp(connection, verified, acceptance);
+    if (acceptance.outcome === "not_registered") void this.#concede(connection, envelope.from, acceptance.epoch);
     if (connection.isClosing) {
       this.releaseAll(connection);
       return;
@@ -80,9 +81,17 @@ export class Registrar {
   /** @returns the epoch of a takeover by another connection, when that is news, or null. */
   #takeUp({ agents }: Connection, { envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): number | null {
     if (acceptance.outcome === "unavailable") agents.doubt(envelope.from, keyId);
-    const takeover = agents.end(envelope.from, isPresence(acceptance) ? acceptance.epoch : null, keyId);
-    if (takeover !== null || acceptance.outcome !== "not_registered") return takeover;
-    return agents.lose(envelope.from, acceptance.epoch);
+    return agents.end(envelope.from, isPresence(acceptance) ? acceptance.epoch : null, keyId);
+  }
+
+  /**
+   * Redis says that another connection owns the agent. What was promised to this one before may still be on its way over
+   * the channel, ahead of the notice of the takeover: the answer must not overtake it.
+   */
+  async #concede(connection: Connection, agent: string, epoch: number): Promise<void> {
+    if (!connection.agents.owns(agent)) return;
+    await this.#channel.caughtUp();
+    this.supersede(connection, agent, epoch);
   }
 
   #acknowledge(connection: Connection, envelope: Envelope, presence: PresenceAcceptance): void {

@@ -15,7 +15,8 @@ export class RegistrarBench {
   /** What the connection was sent, and refusals as `{ refused: outcome }`. */
   // biome-ignore lint/suspicious/noExplicitAny: frames as they go over the wire.
   readonly said: any[] = [];
-  readonly channel = { ready: true };
+  readonly channel = { ready: true, caughtUp: () => this.#caughtUp.promise };
+  readonly #caughtUp = Promise.withResolvers<void>();
   closedWith: number | undefined;
   readonly #registrar: Registrar;
   readonly #connection: Connection;
@@ -23,7 +24,7 @@ export class RegistrarBench {
   constructor() {
     const keys = { ring: { mayAct: () => true } } as unknown as KeyStore;
     const releaser = { release: () => {} } as unknown as RouteReleaser;
-    this.#registrar = new Registrar({ keys, channel: this.channel as PodChannel, releaser });
+    this.#registrar = new Registrar({ keys, channel: this.channel as unknown as PodChannel, releaser });
     this.#connection = {
       agents: this.agents,
       isClosing: false,
@@ -45,6 +46,12 @@ export class RegistrarBench {
     const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, keyId: "k" };
     const refuse = ({ outcome }: Acceptance) => this.said.push({ refused: outcome });
     this.#registrar.settle(this.#connection, verified as unknown as VerifiedEnvelope, acceptance, refuse);
+  }
+
+  /** All that was published to the pod before has come in. */
+  async catchUp(): Promise<void> {
+    this.#caughtUp.resolve();
+    await this.#caughtUp.promise;
   }
 
   /** Another connection took the agent over. */

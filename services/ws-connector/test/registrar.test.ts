@@ -54,12 +54,31 @@ test("The repeat of somebody else's register does not make this connection the o
   expect(bench.agents.owns(AGENT)).toBe(false);
 });
 
-test("A heartbeat that Redis refuses takes the agent from a connection that had not heard of the takeover", () => {
-  register(online(1));
-  expect(register({ outcome: "not_registered", epoch: 2 })).toEqual(["not_registered", "superseded"]);
-  expect(bench.closedWith).toBe(4409);
-  bench.supersede(2);
-  expect(bench.said.filter(({ notice }) => notice === "superseded")).toHaveLength(1);
+describe("a heartbeat that Redis refuses", () => {
+  test("takes the agent from a connection that had not heard of the takeover, behind what is on its way to it", async () => {
+    register(online(1));
+    expect(register({ outcome: "not_registered", epoch: 2 })).toEqual(["not_registered"]);
+    expect([bench.agents.owns(AGENT), bench.closedWith]).toEqual([true, undefined]);
+    await bench.catchUp();
+    expect(bench.said.at(-1)).toMatchObject({ notice: "superseded", epoch: 2 });
+    expect([bench.agents.owns(AGENT), bench.closedWith]).toEqual([false, 4409]);
+  });
+
+  test("brings no second notice when that of the takeover comes first", async () => {
+    register(online(1));
+    register({ outcome: "not_registered", epoch: 2 });
+    bench.supersede(2);
+    await bench.catchUp();
+    expect(bench.said.filter(({ notice }) => notice === "superseded")).toHaveLength(1);
+  });
+
+  test("takes nothing from a connection that has registered again since", async () => {
+    register(online(1));
+    register({ outcome: "not_registered", epoch: 2 });
+    register(online(3));
+    await bench.catchUp();
+    expect(bench.agents.owns(AGENT)).toBe(true);
+  });
 });
 
 test("An agent whose register had no answer has a route that its connection releases at its end", () => {
