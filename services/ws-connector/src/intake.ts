@@ -5,6 +5,7 @@ import { isRefusal, type Refusal, refuse } from "@agent-relay/shared/intake/refu
 import { inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
 import type { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
+import type { Verifier } from "@agent-relay/shared/signing/verifier.ts";
 import type { Acceptance, AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
 import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
 import type { Connection } from "./connection.ts";
@@ -23,6 +24,7 @@ interface Decision {
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
   readonly keys: KeyStore;
+  readonly verifier: Verifier;
   readonly acceptor: Acceptor;
   readonly registrar: Registrar;
   /** Error frames sent, by code. */
@@ -51,13 +53,14 @@ export class Intake {
   /** The decision at the head of the lane; its outcome is undefined until the session's partition has answered. */
   #decision: Decision | undefined;
 
-  constructor(connection: Connection, { keys, acceptor, registrar, refusals }: IntakeDependencies) {
+  constructor(connection: Connection, { keys, verifier, acceptor, registrar, refusals }: IntakeDependencies) {
     this.#connection = connection;
     this.#keys = keys;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
     this.#refusals = refusals;
     this.#lane = new Lane(
+      verifier,
       (result) => this.#take(result),
       () => this.#regulate(),
     );

@@ -1,5 +1,6 @@
 import { isRefusal, type Refusal } from "@agent-relay/shared/intake/refusal.ts";
-import { type Candidate, type VerifiedEnvelope, verifyCandidate } from "@agent-relay/shared/intake/steps.ts";
+import { type Candidate, conclude, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
+import type { Verifier } from "@agent-relay/shared/signing/verifier.ts";
 
 interface Slot {
   result: Refusal | VerifiedEnvelope | undefined;
@@ -11,6 +12,7 @@ interface Slot {
  */
 export class Lane {
   readonly #slots: Slot[] = [];
+  readonly #verifier: Verifier;
   readonly #take: (result: Refusal | VerifiedEnvelope) => boolean;
   readonly #moved: () => void;
   #draining = false;
@@ -19,7 +21,8 @@ export class Lane {
    * @param take handles the head of the lane; false keeps it there until the next `drain`.
    * @param moved told whenever the lane has been drained as far as it goes.
    */
-  constructor(take: (result: Refusal | VerifiedEnvelope) => boolean, moved: () => void) {
+  constructor(verifier: Verifier, take: (result: Refusal | VerifiedEnvelope) => boolean, moved: () => void) {
+    this.#verifier = verifier;
     this.#take = take;
     this.#moved = moved;
   }
@@ -35,8 +38,12 @@ export class Lane {
       slot.result = result;
       this.drain();
     };
-    if (isRefusal(candidate)) settle(candidate);
-    else verifyCandidate(candidate, settle);
+    if (isRefusal(candidate)) {
+      settle(candidate);
+      return;
+    }
+    const { entry, canonical, envelope } = candidate;
+    this.#verifier.verify(entry.key, canonical, envelope.sig, (valid) => settle(conclude(candidate, valid)));
   }
 
   /** Hands on what stands ready at the head. */

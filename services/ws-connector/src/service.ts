@@ -5,6 +5,7 @@ import { CONNECTION_LIMITS, KEYS_FILE_POLL_MS, REDIS_LIMITS } from "@agent-relay
 import type { HttpService } from "@agent-relay/shared/http/serving.ts";
 import type { Logger } from "@agent-relay/shared/logging.ts";
 import { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
+import { Verifier } from "@agent-relay/shared/signing/verifier.ts";
 import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
 import { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
 import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
@@ -35,6 +36,7 @@ export function createWsConnector(
   const channel = new PodChannel({ url, publisher: link, pod, partitions, logger });
   const window = new ProcessWindow({ link, partitions, deployId: settings.deployId, logger });
   const keys = new KeyStore({ path: settings.keysFile, logger });
+  const verifier = new Verifier();
   const releaser = new RouteReleaser({ link, partitions, pod });
   const acceptor = new Acceptor({ link, window, partitions, pod, offlineAfterMs, logger });
   const board = new PresenceBoard({ link, partitions, offlineAfterMs });
@@ -58,7 +60,7 @@ export function createWsConnector(
   deliverTo(connections, { channel, releaser, registrar, delivered });
 
   const { envelopesPerSecond, outboxBytes } = settings;
-  const intakeDependencies = { keys, acceptor, registrar, refusals };
+  const intakeDependencies = { keys, verifier, acceptor, registrar, refusals };
   const terms: ConnectionTerms = {
     allowance: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds),
     outboxBytes,
@@ -118,7 +120,7 @@ export function createWsConnector(
   }
 
   async function start(): Promise<void> {
-    await keys.start();
+    await Promise.all([keys.start(), verifier.start()]);
     keys.onChange(auditKeys);
     auditedAt = Date.now();
     await link.start();
@@ -138,6 +140,7 @@ export function createWsConnector(
     for (const timer of timers) clearInterval(timer);
     await releaser.flush();
     keys.stop();
+    await verifier.stop();
     await channel.stop();
     await link.stop();
   }

@@ -1,8 +1,9 @@
 import { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
+import { Verifier } from "@agent-relay/shared/signing/verifier.ts";
 import type { AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
 import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { ED25519, RING, signed } from "../../../shared/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Connection } from "../src/connection.ts";
@@ -17,6 +18,10 @@ let connection: Connection;
 /** What acceptance has and has not answered. */
 let asked: AcceptanceItem[];
 let dependencies: IntakeDependencies;
+
+const verifier = new Verifier();
+beforeAll(() => verifier.start());
+afterAll(() => verifier.stop());
 
 beforeEach(() => {
   said = [];
@@ -33,6 +38,7 @@ beforeEach(() => {
   } as unknown as Connection;
   dependencies = {
     keys: { ring: RING } as unknown as KeyStore,
+    verifier,
     acceptor: { accept: (item: AcceptanceItem) => asked.push(item) } as unknown as Acceptor,
     registrar: { canTakeAgents: true, settle: () => {} } as unknown as Registrar,
     refusals: new Tally(),

@@ -1,9 +1,14 @@
 import { isRefusal, type Refusal } from "@agent-relay/shared/intake/refusal.ts";
 import { inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
-import { describe, expect, test } from "@jest/globals";
+import { Verifier } from "@agent-relay/shared/signing/verifier.ts";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { ED25519, HMAC, NOW, RING, signed } from "../../../shared/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { Lane } from "../src/lane.ts";
+
+const verifier = new Verifier();
+beforeAll(() => verifier.start());
+afterAll(() => verifier.stop());
 
 type Result = Refusal | VerifiedEnvelope;
 
@@ -24,7 +29,7 @@ function lane() {
     taken.push(idOf(result));
     return true;
   };
-  const made = new Lane(take, () => {});
+  const made = new Lane(verifier, take, () => {});
   return { lane: made, taken, waits };
 }
 
@@ -68,7 +73,7 @@ describe("a lane", () => {
       it.drain();
       return true;
     };
-    const it: Lane = new Lane(take, () => {});
+    const it: Lane = new Lane(verifier, take, () => {});
     for (const candidate of [hmac("a"), hmac("b")]) it.push(candidate);
     expect(taken).toEqual(["a", "b"]);
   });

@@ -1,7 +1,6 @@
 import { ENVELOPE_SCHEMAS, type Envelope, type EnvelopeKind, kindOf } from "../contract/envelope.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
-import { verify } from "../signing/algorithms.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
 import { decode } from "./decode.ts";
@@ -47,13 +46,11 @@ export function inspect(text: string, ring: KeyRing, now: number): Refusal | Can
   return isRefusal(entry) ? entry : { envelope, kind, canonical, entry };
 }
 
-/** The last two steps. Calls `done` once: at once for HMAC, later for Ed25519, where answers may overtake each other. */
-export function verifyCandidate(candidate: Candidate, done: (result: Refusal | VerifiedEnvelope) => void): void {
+/** The last two steps. @param valid whether `sig` is the key's for the canonical text. */
+export function conclude(candidate: Candidate, valid: boolean): Refusal | VerifiedEnvelope {
   const { envelope, kind, canonical, entry } = candidate;
-  verify(entry.key, canonical, envelope.sig, (valid) => {
-    const refused = valid ? checkAuthority(envelope, entry) : refuse("bad_signature", envelope);
-    done(refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId });
-  });
+  const refused = valid ? checkAuthority(envelope, entry) : refuse("bad_signature", envelope);
+  return refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId };
 }
 
 /** Refusal: invalid_envelope. */

@@ -1,14 +1,7 @@
-import {
-  createHmac,
-  createSecretKey,
-  sign as cryptoSign,
-  verify as cryptoVerify,
-  type KeyObject,
-  timingSafeEqual,
-} from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { SigningAlgorithm, SigningKeyRecord } from "../contract/keys-file.ts";
 import { decodeBase64url } from "./base64url.ts";
-import { importPublicKey } from "./ed25519.ts";
+import { importPublicKey, signEd25519, verifyEd25519 } from "./ed25519.ts";
 
 /** Length of `sig`: base64url, no padding. Source: protocol, section 2. */
 export const SIGNATURE_CHARACTERS: Record<SigningAlgorithm, number> = { "hmac-sha256": 43, ed25519: 86 };
@@ -21,10 +14,10 @@ interface HmacKey {
 }
 
 /** What signatures are checked with. */
-export type VerifyKey = HmacKey | { readonly alg: "ed25519"; readonly publicKey: KeyObject };
+export type VerifyKey = HmacKey | { readonly alg: "ed25519"; readonly publicKey: Buffer };
 
 /** What signatures are made with. */
-export type SigningKey = HmacKey | { readonly alg: "ed25519"; readonly privateKey: KeyObject };
+export type SigningKey = HmacKey | { readonly alg: "ed25519"; readonly privateKey: Buffer };
 
 /** The key of a record of the keys file. Throws an Error, its message free of key text, when it cannot be used. */
 export function importVerifyKey(record: SigningKeyRecord): VerifyKey {
@@ -41,26 +34,18 @@ export function importSecret(text: string): KeyObject {
   return createSecretKey(bytes);
 }
 
-/**
- * Calls `done` once with whether `sig` (base64url) signs the UTF-8 bytes of `text`. The algorithm is the key's.
- * HMAC answers before this returns, Ed25519 later, from the thread pool. Never throws.
- */
-export function verify(key: VerifyKey, text: string, sig: string, done: (valid: boolean) => void): void {
-  if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) done(false);
-  else if (key.alg === "hmac-sha256") done(sameSignature(hmac(key.secret, text), sig));
-  else verifyEd25519(key.publicKey, text, sig, done);
+/** True when `sig` (base64url) signs the UTF-8 bytes of `text`. The algorithm is the key's. Never throws. */
+export function verify(key: VerifyKey, text: string, sig: string): boolean {
+  if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) return false;
+  if (key.alg === "hmac-sha256") return sameSignature(hmac(key.secret, text), sig);
+  const signature = decodeBase64url(sig);
+  return signature !== undefined && verifyEd25519(key.publicKey, Buffer.from(text), signature);
 }
 
 /** The signature of the UTF-8 bytes of `text`, in base64url. */
 export function sign(key: SigningKey, text: string): string {
   if (key.alg === "hmac-sha256") return hmac(key.secret, text);
-  return cryptoSign(null, Buffer.from(text), key.privateKey).toString("base64url");
-}
-
-function verifyEd25519(publicKey: KeyObject, text: string, sig: string, done: (valid: boolean) => void): void {
-  const signature = decodeBase64url(sig);
-  if (signature === undefined) done(false);
-  else cryptoVerify(null, Buffer.from(text), publicKey, signature, (error, valid) => done(error === null && valid));
+  return signEd25519(key.privateKey, Buffer.from(text)).toString("base64url");
 }
 
 function hmac(secret: KeyObject, text: string): string {

@@ -1,9 +1,9 @@
-import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createHash, createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { type SigningKey, sign } from "./algorithms.ts";
 import { signedText } from "./canonical.ts";
-import { publicKeyText } from "./ed25519.ts";
+import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "./ed25519.ts";
 
 const KEY_ID_DIGEST_CHARACTERS = 22;
 
@@ -15,7 +15,9 @@ export class GatewaySigner {
   readonly publicKey: string;
   readonly #key: SigningKey;
 
-  constructor(privateKey: KeyObject) {
+  /** @param seed the private key of RFC 8032: 32 bytes. */
+  constructor(seed: Buffer) {
+    const privateKey = privateKeyOfSeed(seed);
     this.#key = { alg: "ed25519", privateKey };
     this.publicKey = publicKeyText(privateKey);
     const digest = createHash("sha256").update(this.publicKey).digest("base64url");
@@ -33,15 +35,15 @@ export class GatewaySigner {
  * file cannot be read or holds another kind of key; the message never quotes it.
  */
 export async function createGatewaySigner(keyFile: string | undefined): Promise<GatewaySigner> {
-  if (keyFile === undefined) return new GatewaySigner(generateKeyPairSync("ed25519").privateKey);
-  return new GatewaySigner(parsePrivateKey(await readFile(keyFile, "utf8")));
+  if (keyFile === undefined) return new GatewaySigner(randomBytes(ED25519_BYTES.seed));
+  return new GatewaySigner(parseSeed(await readFile(keyFile, "utf8")));
 }
 
-function parsePrivateKey(pem: string): KeyObject {
+function parseSeed(pem: string): Buffer {
   const key = tryParse(pem);
   if (key?.asymmetricKeyType !== "ed25519")
     throw new Error("The gateway key file must hold an Ed25519 key, PKCS#8 PEM.");
-  return key;
+  return Buffer.from(key.export({ format: "jwk" }).d as string, "base64url");
 }
 
 function tryParse(pem: string): KeyObject | undefined {

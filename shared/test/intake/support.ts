@@ -1,8 +1,8 @@
 import type { Envelope, UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import type { SigningKeyRecord } from "../../src/contract/keys-file.ts";
 import { isRefusal, type Refusal } from "../../src/intake/refusal.ts";
-import { inspect, type VerifiedEnvelope, verifyCandidate } from "../../src/intake/steps.ts";
-import { importSecret, type SigningKey, sign } from "../../src/signing/algorithms.ts";
+import { conclude, inspect, type VerifiedEnvelope } from "../../src/intake/steps.ts";
+import { importSecret, type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
 import { privateKeyOfSeed, publicKeyText } from "../../src/signing/ed25519.ts";
 import { KeyRing } from "../../src/signing/key-ring.ts";
@@ -42,7 +42,8 @@ export function signed(changes: Partial<UnsignedEnvelope> = {}, key: SigningKey 
 }
 
 /** What intake makes of a text, all steps. */
-export function intake(text: string): Promise<Refusal | VerifiedEnvelope> {
+export function intake(text: string): Refusal | VerifiedEnvelope {
   const result = inspect(text, RING, NOW);
-  return new Promise((resolve) => (isRefusal(result) ? resolve(result) : verifyCandidate(result, resolve)));
+  if (isRefusal(result)) return result;
+  return conclude(result, verify(result.entry.key, result.canonical, result.envelope.sig));
 }

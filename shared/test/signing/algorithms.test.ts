@@ -1,4 +1,4 @@
-import { createSecretKey, sign as cryptoSign, verify as cryptoVerify, type KeyObject } from "node:crypto";
+import { createSecretKey } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
 import {
   importSecret,
@@ -9,12 +9,10 @@ import {
   type VerifyKey,
   verify,
 } from "../../src/signing/algorithms.ts";
-import { privateKeyOfSeed, publicKeyText } from "../../src/signing/ed25519.ts";
+import { privateKeyOfSeed, publicKeyText, signEd25519, verifyEd25519 } from "../../src/signing/ed25519.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");
 const base64url = (text: string) => hex(text).toString("base64url");
-const verified = (key: VerifyKey, text: string, sig: string) =>
-  new Promise<boolean>((resolve) => verify(key, text, sig, resolve));
 const ed25519Key = (publicKey: string) =>
   importVerifyKey({ key_id: "k", alg: "ed25519", public_key: publicKey, agents: ["agent://a"] });
 const hmacKey = (secret: string) => importVerifyKey({ key_id: "k", alg: "hmac-sha256", secret, agents: ["agent://a"] });
@@ -93,9 +91,8 @@ describe("Ed25519 (RFC 8032)", () => {
   test.each(RFC_8032)("section 7.1, $name: the key pair and its signature", ({ seed, publicKey, message, sig }) => {
     const privateKey = privateKeyOfSeed(hex(seed));
     expect(publicKeyText(privateKey)).toBe(base64url(publicKey));
-    expect(cryptoSign(null, hex(message), privateKey).toString("hex")).toBe(sig);
-    const key = ed25519Key(base64url(publicKey)) as { publicKey: KeyObject };
-    expect(cryptoVerify(null, hex(message), key.publicKey, hex(sig))).toBe(true);
+    expect(signEd25519(privateKey, hex(message)).toString("hex")).toBe(sig);
+    expect(verifyEd25519(hex(publicKey), hex(message), hex(sig))).toBe(true);
   });
 
   test.each(RFC_8032_TEXTS)(
@@ -103,8 +100,8 @@ describe("Ed25519 (RFC 8032)", () => {
     async ({ seed, publicKey, message, sig }) => {
       const text = hex(message).toString("utf8");
       expect(sign({ alg: "ed25519", privateKey: privateKeyOfSeed(hex(seed)) }, text)).toBe(base64url(sig));
-      expect(await verified(ed25519Key(base64url(publicKey)), text, base64url(sig))).toBe(true);
-      expect(await verified(ed25519Key(base64url(publicKey)), `${text} `, base64url(sig))).toBe(false);
+      expect(verify(ed25519Key(base64url(publicKey)), text, base64url(sig))).toBe(true);
+      expect(verify(ed25519Key(base64url(publicKey)), `${text} `, base64url(sig))).toBe(false);
     },
   );
 
@@ -121,14 +118,8 @@ describe("HMAC-SHA256 (RFC 4231)", () => {
   test.each(RFC_4231)("test case $name", async ({ secret, text, sig }) => {
     const key: SigningKey & VerifyKey = { alg: "hmac-sha256", secret: createSecretKey(hex(secret)) };
     expect(sign(key, text)).toBe(base64url(sig));
-    expect(await verified(key, text, base64url(sig))).toBe(true);
-    expect(await verified(key, `${text} `, base64url(sig))).toBe(false);
-  });
-
-  test("answers before verify returns", () => {
-    const answers: boolean[] = [];
-    verify(hmacKey("A".repeat(43)), "text", "A".repeat(43), (valid) => answers.push(valid));
-    expect(answers).toEqual([false]);
+    expect(verify(key, text, base64url(sig))).toBe(true);
+    expect(verify(key, `${text} `, base64url(sig))).toBe(false);
   });
 });
 
@@ -175,7 +166,7 @@ describe.each([
 
   test("verifies, and has the announced length", async () => {
     expect(sig).toHaveLength(SIGNATURE_CHARACTERS[alg]);
-    expect(await verified(key, text, sig)).toBe(true);
+    expect(verify(key, text, sig)).toBe(true);
   });
 
   test.each([
@@ -195,6 +186,6 @@ describe.each([
     ["that is empty", ""],
   ])("%s is refused", async (_, wrong) => {
     expect(wrong).not.toBe(sig);
-    expect(await verified(key, text, wrong)).toBe(false);
+    expect(verify(key, text, wrong)).toBe(false);
   });
 });

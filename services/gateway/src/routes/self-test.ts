@@ -4,7 +4,8 @@ import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
 import { readBodyText } from "@agent-relay/shared/http/body.ts";
 import type { Handlers, SurfaceContext } from "@agent-relay/shared/http/router.ts";
 import { isRefusal, type Refusal } from "@agent-relay/shared/intake/refusal.ts";
-import { inspect, type VerifiedEnvelope, verifyCandidate } from "@agent-relay/shared/intake/steps.ts";
+import { conclude, inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
+import { verify } from "@agent-relay/shared/signing/algorithms.ts";
 import type { KeyRing } from "@agent-relay/shared/signing/key-ring.ts";
 import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
 import type { Counters } from "@agent-relay/shared/window/counters.ts";
@@ -53,7 +54,7 @@ export function selfTestRoutes({
 
     async selfTest(ctx) {
       await admitUnlessDown(ctx, limits);
-      const result = await examine(await readBodyText(ctx), keys.ring);
+      const result = examine(await readBodyText(ctx), keys.ring);
       if (isRefusal(result)) throw refused(result);
       counters.count("self_test_passed");
       return {
@@ -76,10 +77,10 @@ async function admitUnlessDown(ctx: SurfaceContext, limits: RateLimits): Promise
   }
 }
 
-function examine(text: string, ring: KeyRing): Promise<Refusal | VerifiedEnvelope> {
+function examine(text: string, ring: KeyRing): Refusal | VerifiedEnvelope {
   const result = inspect(text, ring, Date.now());
-  if (isRefusal(result)) return Promise.resolve(result);
-  return new Promise((done) => verifyCandidate(result, done));
+  if (isRefusal(result)) return result;
+  return conclude(result, verify(result.entry.key, result.canonical, result.envelope.sig));
 }
 
 function refused({ code, detail, errors }: Refusal): RelayError {
