@@ -116,10 +116,12 @@ export class KeyRing {
 }
 
 function repeats<Name extends string>(list: string, name: Name, records: readonly Record<Name, string>[]): string[] {
-  const values = records.map((record) => record[name]);
-  return values.flatMap((value, index) =>
-    values.indexOf(value) < index ? [`${list}.${index}.${name}: stands in the list twice`] : [],
-  );
+  const seen = new Set<string>();
+  return records.flatMap((record, index) => {
+    const isRepeat = seen.has(record[name]);
+    seen.add(record[name]);
+    return isRepeat ? [`${list}.${index}.${name}: stands in the list twice`] : [];
+  });
 }
 
 /** `agent://bob.*` holds every `agent://bob.<more>`, and not `agent://bob` itself. */
