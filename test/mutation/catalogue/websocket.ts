@@ -149,4 +149,11 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     replace: "return true;",
     tests: ["test/integration/subscription-gap.test.ts"],
   },
+  {
+    name: "a refused heartbeat waits for the deliveries on their way",
+    file: "services/ws-connector/src/registrar.ts",
+    find: "await this.#channel.caughtUp();",
+    replace: "",
+    tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-notices.test.ts"],
+  },
 ];
