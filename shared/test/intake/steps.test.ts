@@ -13,7 +13,7 @@ describe("An envelope that passes", () => {
   test.each([
     { key_id: "alice-hmac", key: HMAC },
     { key_id: "alice-ed", key: ED25519 },
-  ])("is forwarded as canonical text with its signature ($key_id)", async ({ key_id, key }) => {
+  ])("is forwarded as canonical text with its signature ($key_id)", ({ key_id, key }) => {
     const envelope = signed({ key_id, payload: { b: 1.0, a: "ü" } }, key);
     const shuffled = JSON.stringify(Object.fromEntries(Object.entries(envelope).reverse()), null, 2);
     expect(intake(shuffled)).toEqual({
@@ -32,16 +32,16 @@ describe("An envelope that passes", () => {
     ["session.request", { purpose: "talk", ttl_minutes: 5, extra: true }, "session_request"],
     ["session.approve", { session_id: SESSION_ID }, "session_decision"],
     ["session.reject", { session_id: SESSION_ID, reason: "busy" }, "session_decision"],
-  ])("may be a %s", async (type, payload, kind) => {
+  ])("may be a %s", (type, payload, kind) => {
     const result = intake(text({ type, payload }));
     expect(result).toMatchObject({ kind, envelope: { type, payload } });
   });
 
-  test("may come from a name in the key's namespace", async () => {
+  test("may come from a name in the key's namespace", () => {
     expect(intake(text({ from: "agent://alice.x" }))).toHaveProperty("text");
   });
 
-  test("may be off by the whole skew, either way", async () => {
+  test("may be off by the whole skew, either way", () => {
     expect(intake(text({ ts: NOW - ENVELOPE_LIMITS.maxClockSkewMs }))).toHaveProperty("text");
     expect(intake(text({ ts: NOW + ENVELOPE_LIMITS.maxClockSkewMs }))).toHaveProperty("text");
   });
@@ -71,7 +71,7 @@ describe("Shape", () => {
       "payload.ttl_minutes",
     ],
     ["a decision without session_id", { type: "session.approve", payload: {} }, "payload.session_id"],
-  ])("is refused with %s, and the field is named", async (_, changes, field) => {
+  ])("is refused with %s, and the field is named", (_, changes, field) => {
     expect(intake(withField(changes))).toEqual({
       code: "invalid_envelope",
       envelopeId: "env-1",
@@ -79,15 +79,15 @@ describe("Shape", () => {
     });
   });
 
-  test.each(["[]", "null", "1", '"text"'])("is refused when the text is %s", async (json) => {
+  test.each(["[]", "null", "1", '"text"'])("is refused when the text is %s", (json) => {
     expect(intake(json)).toEqual({ code: "invalid_envelope", detail: "An envelope is a JSON object." });
   });
 
-  test("is refused without naming the envelope when its id is not one", async () => {
+  test("is refused without naming the envelope when its id is not one", () => {
     expect(intake(withField({ id: "<script>" }))).not.toHaveProperty("envelopeId");
   });
 
-  test("is refused without echoing an unknown member name or any value", async () => {
+  test("is refused without echoing an unknown member name or any value", () => {
     const refusal = intake(withField({ hunter2: "hunter3", from: "hunter4", task_id: 5551234 }));
     expect(refusal).toMatchObject({
       errors: expect.arrayContaining([{ field: "unknown field", message: "not allowed" }]),
@@ -95,7 +95,7 @@ describe("Shape", () => {
     expect(JSON.stringify(refusal)).not.toMatch(/hunter|5551234/);
   });
 
-  test("is refused in a short answer, however many items are wrong", async () => {
+  test("is refused in a short answer, however many items are wrong", () => {
     const capabilities = Array.from({ length: 10_000 }, () => 1);
     const refusal = intake(withField({ type: "agent.register", payload: { capabilities } }));
     expect(JSON.stringify(refusal).length).toBeLessThan(2000);
@@ -103,15 +103,15 @@ describe("Shape", () => {
 });
 
 describe("Every refusal of intake", () => {
-  test("malformed_json: the text is not JSON", async () => {
+  test("malformed_json: the text is not JSON", () => {
     expect(intake(text().slice(0, -1))).toEqual({ code: "malformed_json" });
   });
 
-  test("invalid_envelope: JSON that the relay does not take", async () => {
+  test("invalid_envelope: JSON that the relay does not take", () => {
     expect(intake(text().replace('"hi"', '"\\ud800"'))).toMatchObject(refusedWith("invalid_envelope"));
   });
 
-  test("frame_too_large: the canonical text is over 32768 bytes of UTF-8, however short the frame was", async () => {
+  test("frame_too_large: the canonical text is over 32768 bytes of UTF-8, however short the frame was", () => {
     const room =
       ENVELOPE_LIMITS.maxFrameBytes - Buffer.byteLength(canonicalText({ ...MESSAGE, payload: { message: "" } }));
     const ofBytes = (bytes: number) => `é${"x".repeat(bytes - 2)}`;
@@ -123,25 +123,25 @@ describe("Every refusal of intake", () => {
     expect(intake(short)).toEqual(refusedWith("frame_too_large"));
   });
 
-  test("clock_skew: ts is too far off, either way", async () => {
+  test("clock_skew: ts is too far off, either way", () => {
     const skew = ENVELOPE_LIMITS.maxClockSkewMs + 1;
     expect(intake(text({ ts: NOW - skew }))).toEqual(refusedWith("clock_skew"));
     expect(intake(text({ ts: NOW + skew }))).toEqual(refusedWith("clock_skew"));
   });
 
-  test("unknown_key: the key is not in the file, is expired, or is a gateway's", async () => {
+  test("unknown_key: the key is not in the file, is expired, or is a gateway's", () => {
     for (const key_id of ["nobody", "alice-old", "gateway-forged"]) {
       expect(intake(text({ key_id }))).toEqual(refusedWith("unknown_key"));
     }
   });
 
-  test("key_not_allowed: the signature fits, and the key may not sign for the sender", async () => {
+  test("key_not_allowed: the signature fits, and the key may not sign for the sender", () => {
     expect(intake(text({ from: "agent://bob" }))).toEqual(refusedWith("key_not_allowed"));
     expect(intake(text({ from: "agent://alicea" }))).toEqual(refusedWith("key_not_allowed"));
     expect(intake(text({ from: "agent://bob", key_id: "alice-ed" }, ED25519))).toEqual(refusedWith("key_not_allowed"));
   });
 
-  test("bad_signature: comes before key_not_allowed, so that a guess learns nothing of a key's agents", async () => {
+  test("bad_signature: comes before key_not_allowed, so that a guess learns nothing of a key's agents", () => {
     const forged = { ...signed({ from: "agent://bob" }), sig: "A".repeat(43) };
     expect(intake(JSON.stringify(forged))).toEqual(refusedWith("bad_signature"));
   });
@@ -159,24 +159,24 @@ describe("A signature", () => {
     ["key_id", { key_id: "alice-ed" }],
   ];
 
-  test.each(changes)("covers %s", async (_, change) => {
+  test.each(changes)("covers %s", (_, change) => {
     for (const sig of [signed().sig, signed({}, ED25519).sig]) {
       expect(intake(JSON.stringify({ ...MESSAGE, ...change, sig }))).toMatchObject({ code: "bad_signature" });
     }
   });
 
-  test("is checked by the algorithm of the key record: a public key is no HMAC secret", async () => {
+  test("is checked by the algorithm of the key record: a public key is no HMAC secret", () => {
     const confused = { ...MESSAGE, key_id: "alice-ed" };
     const sig = sign({ alg: "hmac-sha256", secret: importSecret(PUBLIC_KEY) }, canonicalText(confused));
     expect(intake(JSON.stringify({ ...confused, sig }))).toEqual(refusedWith("bad_signature"));
   });
 
-  test("of the other algorithm's length is refused for either key", async () => {
+  test("of the other algorithm's length is refused for either key", () => {
     expect(intake(text({ key_id: "alice-ed" }, HMAC))).toEqual(refusedWith("bad_signature"));
     expect(intake(text({ key_id: "alice-hmac" }, ED25519))).toEqual(refusedWith("bad_signature"));
   });
 
-  test("cannot be led by an algorithm that the envelope names", async () => {
+  test("cannot be led by an algorithm that the envelope names", () => {
     expect(intake(JSON.stringify({ ...signed(), alg: "none" }))).toMatchObject({
       ...refusedWith("invalid_envelope"),
       errors: [{ field: "unknown field" }],

@@ -97,7 +97,7 @@ describe("Ed25519 (RFC 8032)", () => {
 
   test.each(RFC_8032_TEXTS)(
     "section 7.1, $name: signing and verifying as text",
-    async ({ seed, publicKey, message, sig }) => {
+    ({ seed, publicKey, message, sig }) => {
       const text = hex(message).toString("utf8");
       expect(sign({ alg: "ed25519", privateKey: privateKeyOfSeed(hex(seed)) }, text)).toBe(base64url(sig));
       expect(verify(ed25519Key(base64url(publicKey)), text, base64url(sig))).toBe(true);
@@ -115,7 +115,7 @@ describe("Ed25519 (RFC 8032)", () => {
 });
 
 describe("HMAC-SHA256 (RFC 4231)", () => {
-  test.each(RFC_4231)("test case $name", async ({ secret, text, sig }) => {
+  test.each(RFC_4231)("test case $name", ({ secret, text, sig }) => {
     const key: SigningKey & VerifyKey = { alg: "hmac-sha256", secret: createSecretKey(hex(secret)) };
     expect(sign(key, text)).toBe(base64url(sig));
     expect(verify(key, text, base64url(sig))).toBe(true);
@@ -164,7 +164,7 @@ describe.each([
   /** The next character of the alphabet decodes to the same bytes: it differs in the bits that are left over. */
   const stray = String.fromCharCode(last.charCodeAt(0) + 1);
 
-  test("verifies, and has the announced length", async () => {
+  test("verifies, and has the announced length", () => {
     expect(sig).toHaveLength(SIGNATURE_CHARACTERS[alg]);
     expect(verify(key, text, sig)).toBe(true);
   });
@@ -184,7 +184,7 @@ describe.each([
     ["one character long", `${sig}A`],
     ["of the other algorithm's length", "A".repeat(alg === "ed25519" ? 43 : 86)],
     ["that is empty", ""],
-  ])("%s is refused", async (_, wrong) => {
+  ])("%s is refused", (_, wrong) => {
     expect(wrong).not.toBe(sig);
     expect(verify(key, text, wrong)).toBe(false);
   });
