@@ -1,7 +1,8 @@
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { SigningAlgorithm, SigningKeyRecord } from "../contract/keys-file.ts";
 import { decodeBase64url } from "./base64url.ts";
 import { importPublicKey, signEd25519, verifyEd25519 } from "./ed25519.ts";
+import { HmacSecret } from "./hmac.ts";
 
 /** Length of `sig`: base64url, no padding. Source: protocol, section 2. */
 export const SIGNATURE_CHARACTERS: Record<SigningAlgorithm, number> = { "hmac-sha256": 43, ed25519: 86 };
@@ -10,7 +11,7 @@ const SECRET_MIN_BYTES = 32;
 
 interface HmacKey {
   readonly alg: "hmac-sha256";
-  readonly secret: KeyObject;
+  readonly secret: HmacSecret;
 }
 
 /** What signatures are checked with. */
@@ -26,30 +27,26 @@ export function importVerifyKey(record: SigningKeyRecord): VerifyKey {
 }
 
 /** The HMAC secret of base64url text: at least 32 bytes. Throws as importVerifyKey does. */
-export function importSecret(text: string): KeyObject {
+export function importSecret(text: string): HmacSecret {
   const bytes = decodeBase64url(text);
   if (bytes === undefined || bytes.length < SECRET_MIN_BYTES) {
     throw new Error("secret must be base64url of at least 32 bytes");
   }
-  return createSecretKey(bytes);
+  return new HmacSecret(bytes);
 }
 
 /** True when `sig` (base64url) signs the UTF-8 bytes of `text`. The algorithm is the key's. Never throws. */
 export function verify(key: VerifyKey, text: string, sig: string): boolean {
   if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) return false;
-  if (key.alg === "hmac-sha256") return sameSignature(hmac(key.secret, text), sig);
+  if (key.alg === "hmac-sha256") return sameSignature(key.secret.sign(text), sig);
   const signature = decodeBase64url(sig);
   return signature !== undefined && verifyEd25519(key.publicKey, Buffer.from(text), signature);
 }
 
 /** The signature of the UTF-8 bytes of `text`, in base64url. */
 export function sign(key: SigningKey, text: string): string {
-  if (key.alg === "hmac-sha256") return hmac(key.secret, text);
+  if (key.alg === "hmac-sha256") return key.secret.sign(text);
   return signEd25519(key.privateKey, Buffer.from(text)).toString("base64url");
-}
-
-function hmac(secret: KeyObject, text: string): string {
-  return createHmac("sha256", secret).update(text).digest("base64url");
 }
 
 const EXPECTED = Buffer.alloc(SIGNATURE_CHARACTERS["hmac-sha256"]);

@@ -1,5 +1,6 @@
-import { createSecretKey } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
 import {
   importSecret,
   importVerifyKey,
@@ -10,6 +11,7 @@ import {
   verify,
 } from "../../src/signing/algorithms.ts";
 import { privateKeyOfSeed, publicKeyText, signEd25519, verifyEd25519 } from "../../src/signing/ed25519.ts";
+import { HmacSecret } from "../../src/signing/hmac.ts";
 
 const hex = (text: string) => Buffer.from(text, "hex");
 const base64url = (text: string) => hex(text).toString("base64url");
@@ -116,10 +118,20 @@ describe("Ed25519 (RFC 8032)", () => {
 
 describe("HMAC-SHA256 (RFC 4231)", () => {
   test.each(RFC_4231)("test case $name", ({ secret, text, sig }) => {
-    const key: SigningKey & VerifyKey = { alg: "hmac-sha256", secret: createSecretKey(hex(secret)) };
+    const key: SigningKey & VerifyKey = { alg: "hmac-sha256", secret: new HmacSecret(hex(secret)) };
     expect(sign(key, text)).toBe(base64url(sig));
     expect(verify(key, text, base64url(sig))).toBe(true);
     expect(verify(key, `${text} `, base64url(sig))).toBe(false);
+  });
+
+  test("is what Node makes of any secret and any text, however long", () => {
+    const secrets = fc.uint8Array({ maxLength: 200 });
+    const texts = fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom("x".repeat(32_769), "世".repeat(32_768)));
+    const isNodes = (secret: Uint8Array, text: string) => {
+      const expected = createHmac("sha256", secret).update(text).digest("base64url");
+      expect(new HmacSecret(Buffer.from(secret)).sign(text)).toBe(expected);
+    };
+    fc.assert(fc.property(secrets, texts, isNodes), { numRuns: 500 });
   });
 });
 
@@ -149,7 +161,8 @@ describe("Keys of the keys file", () => {
   });
 
   test("secrets over 32 bytes are taken whole", () => {
-    expect(importSecret(base64url("aa".repeat(131))).symmetricKeySize).toBe(131);
+    const [long, longer] = ["aa".repeat(131), "aa".repeat(132)].map((secret) => importSecret(base64url(secret)));
+    expect(long?.sign("text")).not.toBe(longer?.sign("text"));
   });
 });
 

@@ -27,8 +27,8 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     name: "the key decides on the algorithm",
     file: "shared/src/signing/algorithms.ts",
     find: "if (sig.length !== SIGNATURE_CHARACTERS[key.alg]) return false;",
-    replace: `const secret = key.alg === "ed25519" ? createSecretKey(key.publicKey) : key.secret;
-  if (sig.length === 43) return hmac(secret, text) === sig;`,
+    replace: `const secret = key.alg === "ed25519" ? new HmacSecret(key.publicKey) : key.secret;
+  if (sig.length === 43) return secret.sign(text) === sig;`,
     tests: ["test/conformance/refusals.test.ts"],
   },
   {
