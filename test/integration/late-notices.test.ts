@@ -115,6 +115,23 @@ test("what a connection was promised before its takeover reaches it, though a he
   await Promise.all([sender.close(), right.close()]);
 });
 
+test("what was promised while a pod heard nothing of Redis reaches its agent when Redis is heard again", async () => {
+  const rover = await relay.online(one, "rover-hmac");
+  const sender = await relay.online(two, "sender-hmac");
+  for (const link of ["ws-connector", "ws-connector-channel"] as const) proxy.holdReplies(link);
+  const sent = relay.envelope("sender-hmac", "message.send", { to: "agent://rover-hmac" });
+  expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+  const tried = new Set(proxy.links("ws-connector"));
+  await until("the pod has looked for Redis again and again", () => {
+    for (const link of proxy.links("ws-connector")) tried.add(link);
+    return tried.size > 4;
+  });
+  for (const link of ["ws-connector", "ws-connector-channel"] as const) proxy.letGo(link);
+
+  await rover.delivered(sent.id);
+  await Promise.all([rover.close(), sender.close()]);
+});
+
 test("a takeover that overtakes the answer to a heartbeat ends the connection after that answer", async () => {
   const left = await relay.online(one, "rover-hmac");
   const anchor = await relay.online(one, "anchor-hmac");

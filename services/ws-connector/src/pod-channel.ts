@@ -12,12 +12,12 @@ export interface PodChannelEvents {
   readonly probe: (connection: string, epoch: number, agent: string) => void;
 }
 
-/** How many loop-back messages may be missing before the subscription counts as dead. */
-const MAX_MISSED_LOOPBACKS = 2;
-
 /**
  * The pod's own channel. It is ready while messages that the pod sends to itself come back: a subscription may be dead
  * while its socket looks alive.
+ *
+ * It is given up for nothing else. While all of Redis is silent it stays: Redis still counts it as a subscriber when it
+ * goes on, and what it then promises would go to a connection that nobody reads.
  */
 export class PodChannel implements Service {
   /** The link that the channel is subscribed on. */
@@ -33,9 +33,10 @@ export class PodChannel implements Service {
   #firstLoopback: (() => void) | undefined;
 
   constructor(options: { url: string; publisher: RedisLink; pod: string; partitions: number; logger: Logger }) {
-    this.#publisher = options.publisher;
-    this.#channels = Array.from({ length: options.partitions }, (_, p) => partitionKeys.podChannel(p, options.pod));
-    this.subscriber = new RedisLink({ url: options.url, name: "ws-connector-channel", logger: options.logger });
+    const { url, publisher, pod, partitions, logger } = options;
+    this.#publisher = publisher;
+    this.#channels = Array.from({ length: partitions }, (_, p) => partitionKeys.podChannel(p, pod));
+    this.subscriber = new RedisLink({ url, name: "ws-connector-channel", pinged: false, logger });
     this.subscriber.onReady(() => this.#subscribe());
     this.subscriber.client.on("close", () => {
       this.#ready = false;
@@ -58,7 +59,7 @@ export class PodChannel implements Service {
       setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
     });
     await this.subscriber.start();
-    this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
+    this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.loopbackIntervalMs);
     await looped;
   }
 
@@ -89,9 +90,12 @@ export class PodChannel implements Service {
   }
 
   async #watch(): Promise<void> {
-    if (!this.subscriber.up || !this.#publisher.up) return;
+    if (!this.subscriber.up || !this.#publisher.up) {
+      this.#missed = 0;
+      return;
+    }
     this.#missed += 1;
-    if (this.#missed > MAX_MISSED_LOOPBACKS) {
+    if (this.#missed > REDIS_LIMITS.maxMissedLoopbacks) {
       this.#ready = false;
       this.#missed = 0;
       this.subscriber.reconnect();

@@ -104,6 +104,9 @@ export const REDIS_LIMITS = {
   disconnectTimeoutMs: 100,
   /** How often each connection is asked whether it lives. */
   pingIntervalMs: 1000,
+  /** How often a pod sends itself a message over its channel, and how many may be missing. */
+  loopbackIntervalMs: 500,
+  maxMissedLoopbacks: 2,
   reconnectMaxMs: 500,
   /** Counters are gathered in the process and written this often. */
   counterFlushMs: 100,

@@ -15,6 +15,7 @@ export type Reply = string | number | null | Reply[];
 export class RedisLink implements Service {
   readonly client: Redis;
   readonly #logger: Logger;
+  readonly #pinged: boolean;
   /** What Redis and the log call this connection. */
   readonly name: string;
   readonly #readyListeners: (() => Promise<void>)[] = [];
@@ -23,8 +24,15 @@ export class RedisLink implements Service {
   #timer: NodeJS.Timeout | undefined;
   #firstReady: (() => void) | undefined;
 
-  constructor(options: { readonly url: string; readonly name: string; readonly logger: Logger }) {
+  constructor(options: {
+    readonly url: string;
+    readonly name: string;
+    readonly logger: Logger;
+    /** False for a link whose owner looks after it in another way. */
+    readonly pinged?: boolean;
+  }) {
     this.#logger = options.logger;
+    this.#pinged = options.pinged ?? true;
     this.name = options.name;
     this.client = new Redis(clientOptions(options.url, options.name));
     this.client.on("error", () => {});
@@ -54,7 +62,7 @@ export class RedisLink implements Service {
       setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
     });
     this.client.connect().catch(() => {});
-    this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
+    if (this.#pinged) this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
     await ready;
   }
 

@@ -131,7 +131,7 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "loop-back readiness",
     file: "services/ws-connector/src/pod-channel.ts",
-    find: "if (this.#missed > MAX_MISSED_LOOPBACKS)",
+    find: "if (this.#missed > REDIS_LIMITS.maxMissedLoopbacks)",
     replace: "if (false)",
     tests: ["services/ws-connector/test/pod-channel.test.ts"],
   },
@@ -155,5 +155,12 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     find: "await this.#channel.caughtUp();",
     replace: "",
     tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-notices.test.ts"],
+  },
+  {
+    name: "a channel outlives a silence of all of Redis",
+    file: "services/ws-connector/src/pod-channel.ts",
+    find: "pinged: false, logger",
+    replace: "logger",
+    tests: ["test/integration/late-notices.test.ts"],
   },
 ];
