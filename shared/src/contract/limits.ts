@@ -104,9 +104,12 @@ export const REDIS_LIMITS = {
   disconnectTimeoutMs: 100,
   /** How often each connection is asked whether it lives. */
   pingIntervalMs: 1000,
-  /** How often a pod sends itself a message over its channel, and how many may be missing. */
-  loopbackIntervalMs: 500,
-  maxMissedLoopbacks: 2,
+  /**
+   * How often a pod sends itself a message over its channel, and how many may be missing. Together longer than it takes
+   * to notice that all of Redis is silent: interval and command timeout.
+   */
+  loopbackIntervalMs: 250,
+  maxMissedLoopbacks: 3,
   reconnectMaxMs: 500,
   /** Counters are gathered in the process and written this often. */
   counterFlushMs: 100,
