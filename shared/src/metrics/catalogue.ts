@@ -62,7 +62,9 @@ export const METRICS = {
   relay_redis_up: gauge("1 while the link to Redis takes commands.", "link"),
   relay_redis_call_seconds: histogram("Time that Redis took to answer, or not to.", CALL_SECONDS, "link"),
   relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
-  relay_channel_ready: gauge("1 while messages that the pod sends to itself come back."),
+  relay_channel_ready: gauge(
+    "1 while messages that the pod sends to itself come back; as it was while all of Redis is silent.",
+  ),
   relay_http_requests_total: counter("HTTP requests answered, by surface and status.", "surface", "status"),
 } as const satisfies Record<string, MetricEntry>;
 
