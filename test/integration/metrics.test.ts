@@ -136,7 +136,9 @@ describe("The metrics of every service", () => {
     try {
       // All but a connector's channel, which waits for Redis to go on.
       await until("the links that ask Redis are seen down", async () => {
-        const up = [...pods.keys()].map(async (name) => (await metricsOf(name)).value("relay_redis_up", { link: name }));
+        const up = [...pods.keys()].map(async (name) =>
+          (await metricsOf(name)).value("relay_redis_up", { link: name }),
+        );
         return (await Promise.all(up)).every((value) => value === 0);
       });
       expect((await metricsOf("ws-connector")).value("relay_redis_failures_total")).toBeGreaterThan(0);
