@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import type { AgentSocket } from "../support/agent.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import type { RedisProxy } from "../support/redis-proxy.ts";
 import { type Pod, TestRelay } from "../support/relay.ts";
@@ -7,6 +8,7 @@ import type { WindowView } from "../support/window-view.ts";
 
 /** Pod one hears from Redis through a proxy: its answers and its channel can be made to overtake each other. */
 
+const LINKS = ["ws-connector", "ws-connector-channel"] as const;
 const relay = new TestRelay("rover-hmac", "anchor-hmac", "sender-hmac");
 const noLeaks = watchLeaks();
 let proxy: RedisProxy;
@@ -22,8 +24,7 @@ beforeAll(async () => {
   view = relay.view();
 });
 beforeEach(() => {
-  proxy.letGo("ws-connector");
-  proxy.letGo("ws-connector-channel");
+  for (const link of LINKS) proxy.letGo(link);
 });
 afterAll(async () => {
   await relay.stop();
@@ -43,7 +44,7 @@ test("a takeover that overtakes the answer to a register still ends the older co
   proxy.letGo("ws-connector");
 
   expect(await left.untilClosed()).toBe(4409);
-  expect(left.frames.map(({ frame, notice }) => notice ?? frame)).toEqual(["hello", "ack", "superseded"]);
+  expect(saidTo(left)).toEqual(["hello", "ack", "superseded"]);
   expect((await view.route("rover-hmac"))?.connection).toBe(right.connectionId);
   await right.close();
 });
@@ -105,20 +106,14 @@ test("what a connection was promised before its takeover reaches it, though a he
   proxy.letGo("ws-connector-channel");
 
   expect(await left.untilClosed()).toBe(4409);
-  expect(left.frames.map(({ code, notice, frame }) => code ?? notice ?? frame)).toEqual([
-    "hello",
-    "ack",
-    "not_registered",
-    "deliver",
-    "superseded",
-  ]);
+  expect(saidTo(left)).toEqual(["hello", "ack", "not_registered", "deliver", "superseded"]);
   await Promise.all([sender.close(), right.close()]);
 });
 
 test("what was promised while a pod heard nothing of Redis reaches its agent when Redis is heard again", async () => {
   const rover = await relay.online(one, "rover-hmac");
   const sender = await relay.online(two, "sender-hmac");
-  for (const link of ["ws-connector", "ws-connector-channel"] as const) proxy.holdReplies(link);
+  for (const link of LINKS) proxy.holdReplies(link);
   const sent = relay.envelope("sender-hmac", "message.send", { to: "agent://rover-hmac" });
   expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
   const tried = new Set(proxy.links("ws-connector"));
@@ -126,7 +121,7 @@ test("what was promised while a pod heard nothing of Redis reaches its agent whe
     for (const link of proxy.links("ws-connector")) tried.add(link);
     return tried.size > 4;
   });
-  for (const link of ["ws-connector", "ws-connector-channel"] as const) proxy.letGo(link);
+  for (const link of LINKS) proxy.letGo(link);
 
   await rover.delivered(sent.id);
   await Promise.all([rover.close(), sender.close()]);
@@ -147,11 +142,11 @@ test("a takeover that overtakes the answer to a heartbeat ends the connection af
   proxy.letGo("ws-connector");
 
   expect(await left.untilClosed()).toBe(4409);
-  expect(left.frames.map(({ code, notice, frame }) => code ?? notice ?? frame)).toEqual([
-    "hello",
-    "ack",
-    "not_registered",
-    "superseded",
-  ]);
+  expect(saidTo(left)).toEqual(["hello", "ack", "not_registered", "superseded"]);
   await Promise.all([anchor.close(), sender.close(), right.close()]);
 });
+
+/** Frames in short: code of a refusal, name of a notice, else the kind of frame. */
+function saidTo({ frames }: AgentSocket): string[] {
+  return frames.map(({ code, notice, frame }) => code ?? notice ?? frame);
+}
