@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import { runKeysCommand, UsageFault } from "./keys/commands.ts";
+import { runKeysCommand, UsageError } from "./keys/commands.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "./local/dev-keys.ts";
 
 /** `npm run keys`: edits the keys file. See `--help`. */
@@ -8,8 +8,8 @@ try {
   const file = process.env.RELAY_KEYS_FILE || developmentKeysFile(DEVELOPMENT_FOLDER);
   process.stdout.write(await runKeysCommand(process.argv.slice(2), file));
 } catch (error) {
-  const wrongUsage = error instanceof UsageFault;
-  const hint = wrongUsage ? "\nnpm run keys -- --help says how." : "";
+  const isUsageError = error instanceof UsageError;
+  const hint = isUsageError ? "\nSee npm run keys -- --help." : "";
   process.stderr.write(`${(error as Error).message}${hint}\n`);
-  process.exitCode = wrongUsage ? 2 : 1;
+  process.exitCode = isUsageError ? 2 : 1;
 }

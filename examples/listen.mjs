@@ -6,6 +6,11 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 
+if (typeof WebSocket === "undefined") {
+  console.error(`This agent needs Node 22 or later; this is ${process.version}. \`npm run listen\` brings its own.`);
+  process.exit(1);
+}
+
 const url = process.env.AGENT_URL ?? "ws://127.0.0.1:8080/ws";
 const { bob } = JSON.parse(readFileSync(process.env.AGENT_KEYS ?? ".local/dev-agents.json", "utf8"));
 const secret = Buffer.from(bob.secret, "base64url");

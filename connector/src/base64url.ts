@@ -5,7 +5,9 @@ export function encodeBase64url(bytes: Uint8Array): string {
   return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The bytes, or undefined for anything but their one spelling: stray bits at the end would give a value two. */
+/**
+ * The bytes; undefined for anything but the canonical encoding: with unused bits set, one value would have two texts.
+ */
 export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) return undefined;
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));

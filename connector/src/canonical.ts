@@ -1,7 +1,7 @@
 import canonicalize from "canonicalize";
 import type { Envelope } from "./types.ts";
 
-/** The canonical text: what is signed. Source: docs/protocol.md, "Signatures"; RFC 8785. */
+/** The canonical text: what is signed. Source: docs/protocol.md#signatures, RFC 8785. */
 
 /** An envelope before it has a time and a key. */
 export type Draft = Omit<Envelope, "ts" | "key_id" | "sig">;
@@ -9,8 +9,9 @@ export type Draft = Omit<Envelope, "ts" | "key_id" | "sig">;
 const DRAFT_ORDER = ["id", "type", "from", "to", "task_id", "payload"] as const satisfies (keyof Draft)[];
 
 /**
- * The canonical text up to the payload: time and key come last, and are known only when it goes out. A payload changed
- * afterwards changes nothing. Throws on what RFC 8785 cannot express (a cycle, a lone surrogate, a number that is not finite).
+ * The canonical text up to the payload: time and key come last, and are known only when it goes out. Later changes of
+ * the payload object have no effect. Throws on what RFC 8785 cannot express (a cycle, a lone surrogate, a number that is
+ * not finite).
  */
 export function draftText(draft: Draft): string {
   const members = DRAFT_ORDER.filter((name) => draft[name] !== undefined);

@@ -1,6 +1,6 @@
 /**
- * The relay's clock, as far as it is known: an envelope's `ts` must be near it, and this machine's clock may be anywhere.
- * All times are epoch milliseconds.
+ * An estimate of the relay's clock: the relay refuses an envelope whose `ts` is far from it, and this machine's clock may
+ * be wrong. All times are epoch milliseconds.
  */
 export class Clock {
   #offsetMs = 0;
@@ -10,8 +10,8 @@ export class Clock {
   }
 
   /**
-   * Takes a time that the relay stamped between `askedAt` and now. The middle is off by half their distance at most.
-   * Source: Cristian, "Probabilistic clock synchronization" (1989).
+   * Corrects the estimate by a time that the relay took between `askedAt` and now; it is off by half that span at most
+   * (Cristian's algorithm).
    */
   measure(serverTime: number, askedAt = Date.now()): void {
     this.#offsetMs = serverTime - (askedAt + Date.now()) / 2;

@@ -1,17 +1,18 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { relayAddress } from "./address.ts";
-import { accepted, acceptedSession, draftOf, type Message, sessionDecision, sessionRequest } from "./calls.ts";
+import { AGENT_ID } from "./agent-id.ts";
 import { Clock } from "./clock.ts";
+import { Connection, type PresenceType } from "./connection.ts";
 import { Emitter } from "./emitter.ts";
 import { knownCode, RelayError } from "./errors.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { GatewayKeys } from "./gateway-keys.ts";
+import { Inbox } from "./inbox.ts";
 import { MAX_INBOX, MAX_PENDING } from "./limits.ts";
-import { Link, type PresenceType } from "./link.ts";
-import { Mailbox } from "./mailbox.ts";
-import { Outbox } from "./outbox.ts";
 import { Reconnector } from "./reconnector.ts";
+import { SendQueue } from "./send-queue.ts";
+import { SenderVerifier } from "./sender-verifier.ts";
 import { Signer } from "./signer.ts";
 import type {
   Accepted,
@@ -24,13 +25,20 @@ import type {
   SendOptions,
   SessionProposal,
 } from "./types.ts";
-import { Verifier } from "./verifier.ts";
-
-const AGENT_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+import { outdatedWarning } from "./version.ts";
+import {
+  accepted,
+  acceptedSession,
+  draftOf,
+  type EnvelopeContent,
+  sessionDecision,
+  sessionRequest,
+} from "./wire-mapping.ts";
 
 /**
- * One agent on the relay: registered, present, and back after whatever befalls the connection. Only `close`, a refused
- * or revoked key, another connection that registers the same agent, or a close for misconduct end it for good.
+ * One agent on the relay: registers it, keeps it present, and reconnects whenever the connection is lost. Only `close`, a
+ * refused or revoked key, another connection that registers the same agent, or a close for what it sent
+ * (1003, 1007, 1008, 1009) end it for good.
  */
 export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** `agent://name`. */
@@ -38,36 +46,40 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   readonly #emitter = new Emitter();
   readonly #signer: Signer;
   readonly #gatewayKeys: GatewayKeys;
-  readonly #verifier: Verifier;
-  readonly #mailbox: Mailbox;
-  readonly #outbox: Outbox;
+  readonly #verifier: SenderVerifier;
+  readonly #inbox: Inbox;
+  readonly #sendQueue: SendQueue;
   readonly #reconnector: Reconnector;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
+  /** The version that was warned of. */
+  #outdatedBy: string | undefined;
   #stopped: Promise<void> | undefined;
 
-  /** Does no I/O. Throws a TypeError when `url` or `agent` does not have its form. */
+  /** Does no I/O. Throws a TypeError when `url` or `agent` is invalid. */
   constructor({ url, agent, key, trust = {}, requireVerified = false, ...bounds }: ConnectorOptions) {
-    if (!AGENT_PATTERN.test(agent)) throw new TypeError("agent must be agent:// and a name");
+    if (!AGENT_ID.test(agent)) throw new TypeError("agent must be agent:// and a name");
     const { maxPending = MAX_PENDING, maxInbox = MAX_INBOX } = bounds;
     const { websocket, signingManifest } = relayAddress(url);
     const clock = new Clock();
     const emitter = this.#emitter;
-    const presence = (type: PresenceType) => this.#presence(type);
+    const signPresence = (type: PresenceType) => this.#signPresence(type);
+    const notRegistered = () => this.#reconnector.checkRegistration();
     this.agent = agent;
     this.#signer = new Signer(key, clock);
     this.#gatewayKeys = new GatewayKeys(signingManifest);
-    this.#verifier = new Verifier(trust, this.#gatewayKeys);
-    this.#mailbox = new Mailbox({ agent, verifier: this.#verifier, requireVerified, maxInbox, emitter });
-    this.#outbox = new Outbox({ signer: this.#signer, clock, maxPending, suspect: () => this.#reconnector.check() });
-    this.#reconnector = new Reconnector((events) => new Link({ url: websocket, clock, presence, events }), {
-      online: (link) => this.#online(link),
+    this.#verifier = new SenderVerifier(trust, this.#gatewayKeys);
+    this.#inbox = new Inbox({ agent, verifier: this.#verifier, requireVerified, maxInbox, emitter });
+    this.#sendQueue = new SendQueue({ signer: this.#signer, clock, maxPending, notRegistered });
+    this.#reconnector = new Reconnector((events) => new Connection({ url: websocket, clock, signPresence, events }), {
+      greeted: ({ connectorVersion }) => this.#compareVersion(connectorVersion),
+      online: (connection) => this.#online(connection),
       offline: ({ reason, closeCode }, retryInMs) => {
-        this.#outbox.pause();
-        this.#enter({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
+        this.#sendQueue.pause();
+        this.#setState({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
       },
       frame: (frame) => this.#receive(frame),
-      troubled: (error) => emitter.emit("error", error),
+      heartbeatRefused: (error) => emitter.emit("error", error),
       ended: (error) => void this.#stop(error),
     });
   }
@@ -78,7 +90,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   /**
    * Connects; resolves once the agent is registered, however long that takes. Rejects with the RelayError that ended the
-   * connector: `invalid_key`, what the relay said of the register, `closed`, or `aborted` (by `signal`, which counts
+   * connector: `invalid_key`, the refusal of the register, `closed`, or `aborted` (by `signal`, which counts
    * only until then).
    */
   start({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
@@ -86,7 +98,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort);
     if (this.#state.status === "idle") void this.#begin();
-    return unheeded(this.#started.promise.finally(() => signal?.removeEventListener("abort", abort)));
+    return ignoreRejection(this.#started.promise.finally(() => signal?.removeEventListener("abort", abort)));
   }
 
   /** Ends the connection. Sends without answer are rejected with `closed`. Resolves when the socket is gone. */
@@ -99,9 +111,9 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 
   /**
-   * Sends a message. Resolves when the relay has accepted it; whether the target got it, `delivery` says. While there is
-   * no connection it waits. Sends to one target arrive in the order of the calls, but for one that the relay refused for
-   * the moment (`unavailable`, `rate_limited`) while later ones were on their way: where that matters, await each.
+   * Sends a message. Resolves when the relay has accepted it; `delivery` says whether the target got it. While there is
+   * no connection it waits. Sends to one target arrive in the order of the calls, except one that the relay refused for
+   * the moment (`unavailable`, `rate_limited`) while later ones were in flight: where that matters, await each.
    *
    * Rejects with a RelayError: `queue_full`, `timeout`, `aborted`, `outcome_unknown`, `frame_too_large`, a refusal of the
    * relay, or what ended the connector. A rejection that nobody handles is dropped.
@@ -115,7 +127,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     return this.#publish({ type, to, task_id: taskId, payload }, options, accepted);
   }
 
-  /** Asks for a session. The target's decision comes as a delivery of type `session.approve` or `session.reject`. */
+  /** Requests a session. The target's decision comes as a delivery of type `session.approve` or `session.reject`. */
   requestSession(to: string, proposal: SessionProposal, options: CallOptions = {}): Promise<AcceptedSession> {
     return this.#publish(sessionRequest(to, proposal), options, acceptedSession);
   }
@@ -130,21 +142,21 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     return this.#publish(sessionDecision("reject", sessionId, to, reason), options, acceptedSession);
   }
 
-  /** Listens. What a listener throws is reported as `error`. @returns a function that ends it. */
+  /** Adds a listener. What it throws is reported as `error`. @returns a function that removes it. */
   on<N extends keyof ConnectorEvents>(event: N, listener: (value: ConnectorEvents[N]) => unknown): () => void {
     return this.#emitter.on(event, listener);
   }
 
   /**
    * Deliveries in the order in which they came, each to one reader. Those before the first read are kept, unless there is
-   * a `delivery` listener. Ends with the connector: quietly after `close`, else by throwing the RelayError that ended it.
+   * a `delivery` listener. Ends with the connector: normally after `close`, else by throwing the RelayError that ended it.
    */
   [Symbol.asyncIterator](): AsyncGenerator<Delivery, void, undefined> {
-    return this.#mailbox.read();
+    return this.#inbox.read();
   }
 
   async #begin(): Promise<void> {
-    this.#enter({ status: "connecting" });
+    this.#setState({ status: "connecting" });
     try {
       await this.#signer.start();
       await this.#verifier.start();
@@ -159,53 +171,60 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     const reason = error ?? new RelayError("closed");
     this.#stopped = this.#reconnector.stop();
     this.#gatewayKeys.stop();
-    this.#outbox.end(reason);
-    this.#mailbox.end(error);
-    unheeded(this.#started.promise);
+    this.#sendQueue.end(reason);
+    this.#inbox.end(error);
+    ignoreRejection(this.#started.promise);
     this.#started.reject(reason);
-    this.#enter({ status: "closed", ...(error && { error }) });
+    this.#setState({ status: "closed", ...(error && { error }) });
     return this.#stopped;
   }
 
-  #online(link: Link): void {
-    this.#outbox.resume(link);
-    this.#started.resolve();
-    if (this.#state.status !== "online") this.#enter({ status: "online" });
+  #compareVersion(offered: string | undefined): void {
+    const warning = outdatedWarning(offered);
+    if (warning === undefined || offered === this.#outdatedBy) return;
+    this.#outdatedBy = offered;
+    this.#emitter.emit("warning", warning);
   }
 
-  #enter(state: ConnectorState): void {
+  #online(connection: Connection): void {
+    this.#sendQueue.resume(connection);
+    this.#started.resolve();
+    if (this.#state.status !== "online") this.#setState({ status: "online" });
+  }
+
+  #setState(state: ConnectorState): void {
     this.#state = state;
     this.#emitter.emit("state", state);
   }
 
-  #publish<T>(message: Message, options: CallOptions, read: (ack: AckFrame) => T): Promise<T> {
-    return unheeded(this.#add(message, options).then(read));
+  #publish<T>(content: EnvelopeContent, options: CallOptions, read: (ack: AckFrame) => T): Promise<T> {
+    return ignoreRejection(this.#add(content, options).then(read));
   }
 
-  async #add(message: Message, options: CallOptions): Promise<AckFrame> {
+  async #add(content: EnvelopeContent, options: CallOptions): Promise<AckFrame> {
     const id = crypto.randomUUID();
-    return await this.#outbox.add(id, this.#signer.draft(draftOf(message, id, this.agent)), options);
+    return await this.#sendQueue.add(id, this.#signer.draft(draftOf(content, id, this.agent)), options);
   }
 
-  async #presence(type: PresenceType): Promise<{ id: string; text: string }> {
+  async #signPresence(type: PresenceType): Promise<{ id: string; text: string }> {
     const id = crypto.randomUUID();
     const draft = this.#signer.draft(draftOf({ type, payload: {} }, id, this.agent));
     return { id, text: (await this.#signer.sign(draft)).text };
   }
 
   #receive(frame: Exclude<Frame, HelloFrame>): void {
-    if (frame.frame === "ack") this.#outbox.acknowledge(frame);
-    else if (frame.frame === "deliver") this.#mailbox.receive(frame);
+    if (frame.frame === "ack") this.#sendQueue.acknowledge(frame);
+    else if (frame.frame === "deliver") this.#inbox.receive(frame);
     else if (frame.frame === "notice") this.#emitter.emit("notice", frame.notice);
-    else if (!this.#outbox.refuse(frame) && frame.envelopeId === undefined) {
-      const { code, message, hint, retryAfterMs } = frame;
-      this.#emitter.emit("error", new RelayError(knownCode(code), { message, hint, retryAfterMs }));
+    else if (!this.#sendQueue.refuse(frame) && frame.envelopeId === undefined) {
+      const { code, message, hint, retry, retryAfterMs } = frame;
+      this.#emitter.emit("error", new RelayError(knownCode(code), { message, hint, retry, retryAfterMs }));
     }
   }
 }
 
 /** A rejection that the caller does not handle must not end the process. */
-function unheeded<T>(promise: Promise<T>): Promise<T> {
+function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }

@@ -4,18 +4,18 @@ import type { ConnectorEvents } from "./types.ts";
 type Name = keyof ConnectorEvents;
 type Listener = (value: never) => unknown;
 
-/** Typed listeners. One that throws, or whose promise rejects, is reported as `error` and hurts nobody else. */
+/** Typed listeners. One that throws, or whose promise rejects, is reported as `error`; the others are still called. */
 export class Emitter {
   readonly #listeners = new Map<Name, Set<Listener>>();
 
-  /** @returns a function that ends it. */
+  /** @returns a function that removes the listener. */
   on<N extends Name>(name: N, listener: (value: ConnectorEvents[N]) => unknown): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners.add(listener));
     return () => void listeners.delete(listener);
   }
 
-  hears(name: Name): boolean {
+  hasListeners(name: Name): boolean {
     return (this.#listeners.get(name)?.size ?? 0) > 0;
   }
 

@@ -1,27 +1,33 @@
 /**
- * Every reason for which this package refuses, rejects or gives up, once: the relay's own codes, and those that only a
- * client can know. Source: docs/protocol.md, "Errors" and "Close codes".
+ * The catalogue of errors: the codes of the relay, and those of the connector itself. Source: docs/protocol.md#errors,
+ * docs/protocol.md#close-codes.
  */
 
-/** What an error code says, and what to do about it. */
+const RETRIES = ["never", "fix", "later"] as const;
+export type Retry = (typeof RETRIES)[number];
+
+/** What an error code means, and what to do about it. */
 export interface ErrorEntry {
   /** One short sentence. */
   readonly message: string;
   /** What to do. */
   readonly hint: string;
-  /** `never`: the same call cannot succeed. `fix`: mend what the hint names first. `later`: the same call may succeed later. */
-  readonly retry: "never" | "fix" | "later";
+  /**
+   * `never`: the same call cannot succeed. `fix`: fix what the hint names first. `later`: the same call may succeed
+   * later.
+   */
+  readonly retry: Retry;
 }
 
-const entry = (retry: ErrorEntry["retry"], message: string, hint: string): ErrorEntry => ({ message, hint, retry });
+const entry = (retry: Retry, message: string, hint: string): ErrorEntry => ({ message, hint, retry });
 
 /** Codes of the relay's `error` frames. */
 export const RELAY_ERRORS = {
-  malformed_json: entry("fix", "The frame is not JSON.", "This package sends none such; report it."),
+  malformed_json: entry("fix", "The frame is not JSON.", "This package never sends one; report it."),
   frame_too_large: entry("fix", "The signed envelope is over 32768 bytes.", "Shorten the payload."),
   invalid_envelope: entry(
     "fix",
-    "The envelope does not have the shape that its type asks for.",
+    "The envelope is invalid for its type.",
     "Check agent ids, type and payload against the protocol.",
   ),
   clock_skew: entry(
@@ -31,10 +37,10 @@ export const RELAY_ERRORS = {
   ),
   unknown_key: entry(
     "fix",
-    "The relay knows no such key, or it is not in force.",
+    "The key is unknown to the relay, or not in force.",
     "Ask the relay's operator to add the key, or use one that is in force.",
   ),
-  bad_signature: entry("fix", "The signature does not fit the key.", "Check that the private key belongs to keyId."),
+  bad_signature: entry("fix", "The signature does not match the key.", "Check that the private key belongs to keyId."),
   key_not_allowed: entry("fix", "The key may not sign for this agent.", "Use a key whose agents list holds the agent."),
   not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
@@ -44,8 +50,9 @@ export const RELAY_ERRORS = {
     "Only the target decides, and `to` is the requester.",
   ),
   session_closed: entry("never", "The session is already decided or expired.", "Request a new session."),
-  rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when there is room again."),
-  unavailable: entry("later", "The relay cannot reach its window.", "The connector sends the same envelope again."),
+  rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when to try again."),
+  unavailable: entry("later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."),
+  register_timeout: entry("fix", "The relay got no valid envelope within 10 s.", "relay check says what is wrong."),
 } as const satisfies Record<string, ErrorEntry>;
 
 /** Codes of the connector itself. */
@@ -64,14 +71,14 @@ export const CONNECTOR_ERRORS = {
   aborted: entry("never", "The caller aborted.", "See outcome: when it is unknown, the target may have got it."),
   outcome_unknown: entry(
     "never",
-    "The envelope went out, no answer came, and it is too old to be sent again.",
+    "The envelope was sent, no answer came, and it is too old to be sent again.",
     "Ask the target before sending anew: it may have got it.",
   ),
   closed: entry("never", "The connector is closed.", "Make a new one."),
   policy: entry(
     "never",
-    "The relay closed the connection for what it was sent (1008).",
-    "Mend what the refusals named.",
+    "The relay closed the connection for what it was sent (1003, 1007, 1008, 1009).",
+    "Fix what the refusals named.",
   ),
   key_revoked: entry("fix", "The key was revoked or has expired (4403).", "Use a key that is in force."),
   superseded: entry(
@@ -82,12 +89,12 @@ export const CONNECTOR_ERRORS = {
   refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
   forged_delivery: entry(
     "never",
-    "A delivery's signature does not fit its key; it was dropped.",
+    "The signature of a delivery does not match its key; it was dropped.",
     "Tell the relay's operator.",
   ),
   unverified_delivery: entry(
     "fix",
-    "A delivery's key is not known; it was dropped.",
+    "The key of a delivery is unknown; it was dropped.",
     "Add the sender's key to `trust`.",
   ),
   misdirected_delivery: entry(
@@ -95,8 +102,8 @@ export const CONNECTOR_ERRORS = {
     "A delivery was for another agent; it was dropped.",
     "Tell the relay's operator.",
   ),
-  malformed_delivery: entry("never", "A delivery was no envelope; it was dropped.", "Tell the relay's operator."),
-  listener_failed: entry("fix", "A listener threw; see cause.", "Mend the listener."),
+  malformed_delivery: entry("never", "A delivery was not an envelope; it was dropped.", "Tell the relay's operator."),
+  listener_failed: entry("fix", "A listener threw; see cause.", "Fix the listener."),
 } as const satisfies Record<string, ErrorEntry>;
 
 const ERRORS: Record<ErrorCode, ErrorEntry> = { ...RELAY_ERRORS, ...CONNECTOR_ERRORS };
@@ -104,11 +111,13 @@ const ERRORS: Record<ErrorCode, ErrorEntry> = { ...RELAY_ERRORS, ...CONNECTOR_ER
 export type RelayErrorCode = keyof typeof RELAY_ERRORS;
 export type ErrorCode = RelayErrorCode | keyof typeof CONNECTOR_ERRORS;
 
-/** What an error may say beyond its code. */
+/** Details of an error beyond its code. */
 export interface ErrorDetails {
-  /** What the relay says of it, in place of the catalogue's words. */
+  /** The relay's text, in place of the catalogue's. */
   readonly message?: string | undefined;
   readonly hint?: string | undefined;
+  /** What the relay says of it, in place of the catalogue's. */
+  readonly retry?: Retry | undefined;
   readonly outcome?: "refused" | "unknown" | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly closeCode?: number | undefined;
@@ -116,17 +125,17 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** Every error that this package rejects with or reports. Its texts hold no key, signature or payload. */
+/** Every error that this package rejects with or reports. Its texts contain no key, signature or payload. */
 export class RelayError extends Error {
   override readonly name = "RelayError";
   readonly code: ErrorCode;
   /** What to do about it. */
   readonly hint: string;
   /** See ErrorEntry. */
-  readonly retry: ErrorEntry["retry"];
+  readonly retry: Retry;
   /** `refused`: it did not happen. `unknown`: the envelope went out, and may have been accepted and delivered. */
   readonly outcome: "refused" | "unknown";
-  /** Milliseconds after which the relay would take it. */
+  /** Milliseconds after which to try again. */
   readonly retryAfterMs: number | undefined;
   /** Close code of the websocket, when a close is the reason. */
   readonly closeCode: number | undefined;
@@ -136,7 +145,7 @@ export class RelayError extends Error {
     super(details.message ?? ERRORS[code].message, details.cause === undefined ? {} : { cause: details.cause });
     this.code = code;
     this.hint = details.hint ?? ERRORS[code].hint;
-    this.retry = ERRORS[code].retry;
+    this.retry = details.retry ?? ERRORS[code].retry;
     this.outcome = details.outcome ?? "refused";
     this.retryAfterMs = details.retryAfterMs;
     this.closeCode = details.closeCode;
@@ -144,17 +153,25 @@ export class RelayError extends Error {
   }
 }
 
-/** The closes after which a connector does not come back, by close code. */
+/** Close codes after which a connector does not reconnect. Source: docs/protocol.md#close-codes. */
 const FINAL_CLOSES: ReadonlyMap<number, ErrorCode> = new Map([
+  [1003, "policy"],
+  [1007, "policy"],
   [1008, "policy"],
+  [1009, "policy"],
   [4403, "key_revoked"],
   [4409, "superseded"],
 ]);
 
-/** The error of a close after which there is no reconnecting; undefined for every other close. */
+/** The error of a close after which a connector does not reconnect; undefined for every other close. */
 export function finalClose(closeCode: number | undefined): RelayError | undefined {
   const code = closeCode === undefined ? undefined : FINAL_CLOSES.get(closeCode);
   return code === undefined ? undefined : new RelayError(code, { closeCode });
+}
+
+/** The advice of a relay on when to try again; undefined for what this version does not know. */
+export function knownRetry(value: unknown): Retry | undefined {
+  return RETRIES.find((retry) => retry === value);
 }
 
 /** The catalogue's code for one that the relay sent. */

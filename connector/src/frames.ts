@@ -1,7 +1,8 @@
+import { knownRetry, type Retry } from "./errors.ts";
 import { ANNOUNCED_DEFAULTS, RETRY_AFTER_MS } from "./limits.ts";
 import type { Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
-/** What the relay sends, read with care: nothing that comes in may break the connector. Source: docs/protocol.md, "Frames". */
+/** Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames. */
 
 export interface HelloFrame {
   readonly frame: "hello";
@@ -9,6 +10,8 @@ export interface HelloFrame {
   readonly serverTime: number | undefined;
   readonly heartbeatIntervalMs: number;
   readonly maxClockSkewMs: number;
+  /** Of the connector that the relay hands out. */
+  readonly connectorVersion: string | undefined;
 }
 
 export interface AckFrame {
@@ -20,12 +23,12 @@ export interface AckFrame {
   readonly sessionStatus: SessionStatus;
 }
 
-/** The frame `error`. */
-export interface RefusalFrame {
+export interface ErrorFrame {
   readonly frame: "error";
   readonly code: string;
   readonly message: string | undefined;
   readonly hint: string | undefined;
+  readonly retry: Retry | undefined;
   readonly envelopeId: string | undefined;
   readonly retryAfterMs: number;
   readonly serverTime: number | undefined;
@@ -42,16 +45,16 @@ export interface NoticeFrame {
   readonly notice: Notice;
 }
 
-export type Frame = HelloFrame | AckFrame | RefusalFrame | DeliverFrame | NoticeFrame;
+export type Frame = HelloFrame | AckFrame | ErrorFrame | DeliverFrame | NoticeFrame;
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The frame, or undefined for what this version does not know. Never throws. */
+/** The frame; undefined for one that this version does not know. Never throws. */
 export function readFrame(text: unknown): Frame | undefined {
   const members = membersOf(parsed(text));
   if (members.frame === "hello") return helloOf(members);
   if (members.frame === "ack") return ackOf(members);
-  if (members.frame === "error") return refusalOf(members);
+  if (members.frame === "error") return errorFrameOf(members);
   if (members.frame === "deliver") {
     return { frame: "deliver", envelope: members.envelope, sessionId: textOf(members.session_id) };
   }
@@ -59,13 +62,14 @@ export function readFrame(text: unknown): Frame | undefined {
   return notice && { frame: "notice", notice };
 }
 
-function helloOf({ server_time, limits }: Members): HelloFrame {
+function helloOf({ server_time, limits, connector_version }: Members): HelloFrame {
   const { heartbeat_interval_ms, max_clock_skew_ms } = membersOf(limits);
   return {
     frame: "hello",
     serverTime: numberOf(server_time),
     heartbeatIntervalMs: positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs,
     maxClockSkewMs: positive(max_clock_skew_ms) ?? ANNOUNCED_DEFAULTS.maxClockSkewMs,
+    connectorVersion: textOf(connector_version),
   };
 }
 
@@ -84,12 +88,13 @@ function ackOf({ envelope_id, duplicate, target_delivery, session_id, session_st
   };
 }
 
-function refusalOf({ code, message, hint, envelope_id, retry_after_ms, server_time }: Members): RefusalFrame {
+function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms, server_time }: Members): ErrorFrame {
   return {
     frame: "error",
     code: textOf(code) ?? "",
     message: textOf(message),
     hint: textOf(hint),
+    retry: knownRetry(retry),
     envelopeId: textOf(envelope_id),
     retryAfterMs: positive(retry_after_ms) ?? RETRY_AFTER_MS,
     serverTime: numberOf(server_time),
@@ -121,7 +126,7 @@ function parsed(text: unknown): unknown {
   }
 }
 
-/** The members of a JSON object; none of anything else. */
+/** The members of a JSON object; empty for any other value. */
 export function membersOf(value: unknown): Members {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Members) : {};
 }

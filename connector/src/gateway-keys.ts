@@ -2,10 +2,10 @@ import { membersOf, textOf } from "./frames.ts";
 import { importVerifyKey, type VerifyKey } from "./keys.ts";
 import { MANIFEST } from "./limits.ts";
 
-/** A `key_id` that only the relay's gateways use. Source: docs/protocol.md, "Signatures". */
+/** A `key_id` that only the relay's gateways use. Source: docs/protocol.md#signatures. */
 export const GATEWAY_KEY_PREFIX = "gateway-";
 
-/** The public keys of the relay's gateways, read from its signing manifest when one is met that is not known. */
+/** The public keys of the relay's gateways, fetched from its signing manifest when a delivery names an unknown one. */
 export class GatewayKeys {
   readonly #url: string;
   readonly #stopped = new AbortController();
@@ -28,7 +28,7 @@ export class GatewayKeys {
     this.#stopped.abort();
   }
 
-  /** Unknown key ids come from outside: they must not make requests of their own. */
+  /** Unknown key ids come from others: at most one request each interval, however many there are. */
   async #refresh(): Promise<void> {
     if (this.#reading === undefined && performance.now() - this.#readAt >= MANIFEST.againAfterMs) {
       this.#readAt = performance.now();
@@ -47,7 +47,7 @@ export class GatewayKeys {
       const keys = await Promise.all(listed.map(usableKey));
       this.#keys = new Map(keys.flatMap((key) => (key === undefined ? [] : [key])));
     } catch {
-      // What is known stays; the next unknown key asks again.
+      // Known keys stay; an unknown one asks again after the interval.
     }
   }
 }

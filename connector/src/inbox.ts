@@ -1,43 +1,68 @@
-/** What waits to be read, bounded: a websocket cannot be told to wait, so the oldest gives way. */
-export class Inbox<T> {
-  readonly #max: number;
-  readonly #items: T[] = [];
-  readonly #readers: PromiseWithResolvers<T | undefined>[] = [];
-  #end: { readonly error: Error | undefined } | undefined;
+import { BoundedQueue } from "./bounded-queue.ts";
+import type { Emitter } from "./emitter.ts";
+import type { RelayError } from "./errors.ts";
+import type { DeliverFrame } from "./frames.ts";
+import { Receiver } from "./receiver.ts";
+import type { SenderVerifier } from "./sender-verifier.ts";
+import type { Delivery } from "./types.ts";
 
-  constructor(max: number) {
-    this.#max = max;
+export interface InboxOptions {
+  readonly agent: string;
+  readonly verifier: SenderVerifier;
+  readonly requireVerified: boolean;
+  readonly maxInbox: number;
+  readonly emitter: Emitter;
+}
+
+/** Deliveries of the agent: checked, then handed to listeners, and kept for readers. */
+export class Inbox {
+  readonly #emitter: Emitter;
+  readonly #queue: BoundedQueue<Delivery>;
+  readonly #receiver: Receiver;
+  #isRead = false;
+  #hasEnded = false;
+  #dropped = 0;
+
+  constructor({ agent, verifier, requireVerified, maxInbox, emitter }: InboxOptions) {
+    this.#emitter = emitter;
+    this.#queue = new BoundedQueue(maxInbox);
+    this.#receiver = new Receiver({
+      agent,
+      verifier,
+      requireVerified,
+      maxWaiting: maxInbox,
+      delivered: (delivery) => this.#deliver(delivery),
+      dropped: (error) => emitter.emit("error", error),
+      overflowed: () => this.#overflow(),
+    });
   }
 
-  /** False when the oldest item was lost to it. */
-  push(item: T): boolean {
-    if (this.#end !== undefined) return true;
-    const reader = this.#readers.shift();
-    if (reader !== undefined) {
-      reader.resolve(item);
-      return true;
+  receive(frame: DeliverFrame): void {
+    this.#receiver.receive(frame);
+  }
+
+  async *read(): AsyncGenerator<Delivery, void, undefined> {
+    this.#isRead = true;
+    for (let delivery = await this.#queue.take(); delivery !== undefined; delivery = await this.#queue.take()) {
+      yield delivery;
     }
-    this.#items.push(item);
-    if (this.#items.length <= this.#max) return true;
-    this.#items.shift();
-    return false;
   }
 
-  /** The next item, when there is one. After the end: what is left, then undefined, or the error that ended it. */
-  async take(): Promise<T | undefined> {
-    if (this.#items.length > 0) return this.#items.shift();
-    if (this.#end?.error !== undefined) throw this.#end.error;
-    if (this.#end !== undefined) return undefined;
-    const reader = Promise.withResolvers<T | undefined>();
-    this.#readers.push(reader);
-    return await reader.promise;
+  end(error?: RelayError): void {
+    this.#hasEnded = true;
+    this.#queue.end(error);
   }
 
-  end(error?: Error): void {
-    this.#end ??= { error };
-    for (const reader of this.#readers.splice(0)) {
-      if (error === undefined) reader.resolve(undefined);
-      else reader.reject(error);
-    }
+  /** With a `delivery` listener, deliveries are kept for readers only after the first read. */
+  #deliver(delivery: Delivery): void {
+    if (this.#hasEnded) return;
+    const isKept = this.#isRead || !this.#emitter.hasListeners("delivery");
+    if (isKept && !this.#queue.push(delivery)) this.#overflow();
+    this.#emitter.emit("delivery", delivery);
+  }
+
+  #overflow(): void {
+    this.#dropped += 1;
+    this.#emitter.emit("overflow", { dropped: this.#dropped });
   }
 }

@@ -2,7 +2,7 @@ import { decodeBase64url } from "./base64url.ts";
 import { RelayError } from "./errors.ts";
 import type { AgentKey, TrustedKey, WebCryptoKey } from "./types.ts";
 
-/** Keys as WebCrypto has them. All functions reject with `invalid_key`, whose texts hold no key. */
+/** Imports keys into WebCrypto. All functions reject with `invalid_key`, whose texts hold no key. */
 
 const KEY_BYTES = 32;
 const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
@@ -10,7 +10,7 @@ const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
 /** DER of a PKCS#8 Ed25519 private key, up to its seed. Source: RFC 8410, section 7. */
 const PKCS8_PREFIX = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
-/** The points whose order divides 8: under such a key one signature fits any message. y, the sign of x left out. */
+/** y of the points whose order divides 8: under such a key one signature is valid for any message. */
 const FIELD_PRIME = 2n ** 255n - 19n;
 const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   0n,
@@ -20,12 +20,12 @@ const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
 ]);
 
-/** What a key's signatures are called by WebCrypto. */
+/** WebCrypto's names of the algorithms. */
 export const ALGORITHMS = { ed25519: "Ed25519", "hmac-sha256": "HMAC" } as const;
 
 export type Algorithm = keyof typeof ALGORITHMS;
 
-/** A key to check with. */
+/** A key that verifies signatures. */
 export interface VerifyKey {
   readonly alg: Algorithm;
   readonly key: WebCryptoKey;
@@ -53,7 +53,7 @@ export async function importVerifyKey(trusted: TrustedKey): Promise<VerifyKey> {
     };
   }
   const point = bytesOf(trusted.publicKey);
-  if (point.length !== KEY_BYTES || isWeak(point)) throw new RelayError("invalid_key");
+  if (point.length !== KEY_BYTES || isSmallOrder(point)) throw new RelayError("invalid_key");
   return {
     alg: trusted.alg,
     key: await imported((subtle) => subtle.importKey("raw", point, "Ed25519", false, ["verify"])),
@@ -81,8 +81,10 @@ async function imported(importKey: (subtle: typeof crypto.subtle) => Promise<Web
   }
 }
 
-/** True for small order, in any encoding: a y at or above the prime is a second spelling of a smaller one. */
-function isWeak(point: Uint8Array): boolean {
+/**
+ * True for a point of small order in any encoding, and for a y at or above the prime: a second encoding of a smaller y.
+ */
+function isSmallOrder(point: Uint8Array): boolean {
   const hex = [...point].reverse().map((byte) => byte.toString(16).padStart(2, "0"));
   const y = BigInt(`0x${hex.join("")}`) & (2n ** 255n - 1n);
   return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);

@@ -1,25 +1,28 @@
 import { type ErrorCode, RelayError } from "./errors.ts";
 import { type DeliverFrame, membersOf } from "./frames.ts";
 import { MAX_SEEN } from "./limits.ts";
+import type { SenderVerifier } from "./sender-verifier.ts";
 import type { Delivery, Envelope, JsonObject } from "./types.ts";
-import type { Verifier } from "./verifier.ts";
 
 export interface ReceiverOptions {
   readonly agent: string;
-  readonly verifier: Verifier;
+  readonly verifier: SenderVerifier;
   readonly requireVerified: boolean;
-  /** Deliveries that may wait for their check. */
+  /** Deliveries whose check may be outstanding; one more overflows. */
   readonly maxWaiting: number;
   readonly delivered: (delivery: Delivery) => void;
   readonly dropped: (error: RelayError) => void;
   readonly overflowed: () => void;
 }
 
-/** From the relay's deliveries to what this agent may rely on, in the order in which they came. */
+/**
+ * Checks deliveries one after the other, so that their order holds, and drops those that are malformed, repeated or
+ * forged.
+ */
 export class Receiver {
   readonly #options: ReceiverOptions;
   readonly #seen = new Set<string>();
-  #lane: Promise<void> = Promise.resolve();
+  #lastCheck: Promise<void> = Promise.resolve();
   #waiting = 0;
 
   constructor(options: ReceiverOptions) {
@@ -33,13 +36,13 @@ export class Receiver {
     }
     const receivedAt = Date.now();
     this.#waiting += 1;
-    this.#lane = this.#lane.then(async () => {
-      await this.#take(frame, receivedAt);
+    this.#lastCheck = this.#lastCheck.then(async () => {
+      await this.#check(frame, receivedAt);
       this.#waiting -= 1;
     });
   }
 
-  async #take(frame: DeliverFrame, receivedAt: number): Promise<void> {
+  async #check(frame: DeliverFrame, receivedAt: number): Promise<void> {
     const { agent, verifier, requireVerified, delivered } = this.#options;
     const envelope = readEnvelope(frame.envelope);
     if (envelope === undefined) return this.#drop("malformed_delivery");
@@ -59,7 +62,7 @@ export class Receiver {
     this.#options.dropped(new RelayError(code, { envelopeId: envelope?.id }));
   }
 
-  /** Only what was delivered: a forgery must not stand in the way of the envelope whose id it took. */
+  /** Only what was delivered: a forged envelope must not block the true one whose id it copied. */
   #remember(envelope: Envelope): void {
     this.#seen.add(nameOf(envelope));
     const [oldest] = this.#seen;
@@ -67,33 +70,24 @@ export class Receiver {
   }
 }
 
-/** An id is unique per signer only. */
+/** An id is unique per key only. */
 function nameOf({ key_id, id }: Envelope): string {
   return `${key_id} ${id}`;
 }
 
-/** Of a decision, the session that was signed; of a request, the one that the relay made of it. */
+/** A decision names its session in the signed payload; the session of a request is named by the relay. */
 function sessionOf({ type, payload }: Envelope, { sessionId }: DeliverFrame): string | undefined {
   const isDecision = type === "session.approve" || type === "session.reject";
   return isDecision && typeof payload.session_id === "string" ? payload.session_id : sessionId;
 }
 
-/** The members that are signed, and no other; undefined when one is missing or of another kind. */
+/** The signed members and no other; undefined when one is missing or has another type. */
 function readEnvelope(value: unknown): Envelope | undefined {
   const { id, type, from, to, task_id, payload, ts, key_id, sig } = membersOf(value);
-  const texts = [id, type, from, key_id, sig];
   const optional = [to, task_id].filter((text) => text !== undefined);
-  if (![...texts, ...optional].every((text) => typeof text === "string")) return undefined;
+  if (![id, type, from, key_id, sig, ...optional].every((text) => typeof text === "string")) return undefined;
   if (typeof ts !== "number" || typeof payload !== "object" || payload === null || Array.isArray(payload))
     return undefined;
-  const [sent, signed] = [
-    { id, type, from } as Envelope,
-    { payload: payload as JsonObject, ts, key_id, sig } as Envelope,
-  ];
-  return {
-    ...sent,
-    ...(to !== undefined && { to: to as string }),
-    ...(task_id !== undefined && { task_id: task_id as string }),
-    ...signed,
-  };
+  const optionalMembers = { ...(to !== undefined && { to }), ...(task_id !== undefined && { task_id }) };
+  return { id, type, from, ...optionalMembers, payload: payload as JsonObject, ts, key_id, sig } as Envelope;
 }

@@ -1,37 +1,39 @@
-import { backoffMs, spreadMs } from "./backoff.ts";
+import { backoffMs, jitteredMs } from "./backoff.ts";
+import type { Connection, ConnectionEnd, ConnectionEvents } from "./connection.ts";
 import type { RelayError } from "./errors.ts";
 import type { Frame, HelloFrame } from "./frames.ts";
 import { BACKOFF, RETIRED_MS } from "./limits.ts";
-import type { Link, LinkEnd, LinkEvents } from "./link.ts";
 
 export interface ReconnectorEvents {
-  /** From now on this link is the connection, whichever was before it. */
-  readonly online: (link: Link) => void;
+  readonly greeted: (hello: HelloFrame) => void;
+  /** From now on envelopes go out on this connection. */
+  readonly online: (connection: Connection) => void;
   /** There is no connection; another attempt follows. */
-  readonly offline: (end: LinkEnd, retryInMs: number) => void;
+  readonly offline: (end: ConnectionEnd, retryInMs: number) => void;
   readonly frame: (frame: Exclude<Frame, HelloFrame>) => void;
-  readonly troubled: (error: RelayError) => void;
-  /** There will be none any more. */
+  readonly heartbeatRefused: (error: RelayError) => void;
+  /** There will be no further attempt. */
   readonly ended: (error: RelayError) => void;
 }
 
 /**
- * Keeps one registered link. When its pod drains, the next one is registered first, and only then the old one let go:
- * it is read until the relay closes it, since it may still hold what senders were told was delivered.
+ * Keeps one registered connection. When its pod drains, the next connection is registered before the old one is retired.
+ * A retired connection is read until the relay closes it: it may still bring envelopes whose senders were told that they
+ * were delivered.
  */
 export class Reconnector {
-  readonly #makeLink: (events: LinkEvents) => Link;
+  readonly #createConnection: (events: ConnectionEvents) => Connection;
   readonly #events: ReconnectorEvents;
-  #current: Link | undefined;
-  #next: Link | undefined;
-  readonly #retired = new Map<Link, ReturnType<typeof setTimeout>>();
+  #current: Connection | undefined;
+  #next: Connection | undefined;
+  readonly #retired = new Map<Connection, ReturnType<typeof setTimeout>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dueAt = 0;
   #attempt = 0;
   #onlineAt = 0;
 
-  constructor(makeLink: (events: LinkEvents) => Link, events: ReconnectorEvents) {
-    this.#makeLink = makeLink;
+  constructor(createConnection: (events: ConnectionEvents) => Connection, events: ReconnectorEvents) {
+    this.#createConnection = createConnection;
     this.#events = events;
   }
 
@@ -43,76 +45,80 @@ export class Reconnector {
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     for (const timer of this.#retired.values()) clearTimeout(timer);
-    const links = [this.#current, this.#next, ...this.#retired.keys()];
+    const connections = [this.#current, this.#next, ...this.#retired.keys()];
     this.#retired.clear();
-    await Promise.all(links.map((link) => link?.close()));
+    await Promise.all(connections.map((connection) => connection?.close()));
   }
 
-  /** Asks the relay at once whether the current link still has its agent. */
-  check(): void {
-    this.#current?.check();
+  /** Asks the relay at once whether the current connection still owns the agent. */
+  checkRegistration(): void {
+    this.#current?.checkRegistration();
   }
 
   #connect(): void {
     this.#timer = undefined;
-    this.#next = this.#makeLink({
-      registered: (link) => this.#registered(link),
-      frame: (link, frame) => this.#receive(link, frame),
-      troubled: (error) => this.#events.troubled(error),
-      ended: (link, end) => this.#linkEnded(link, end),
+    this.#next = this.#createConnection({
+      greeted: (hello) => this.#events.greeted(hello),
+      registered: (connection) => this.#registered(connection),
+      frame: (connection, frame) => this.#receive(connection, frame),
+      heartbeatRefused: (error) => this.#events.heartbeatRefused(error),
+      ended: (connection, end) => this.#connectionEnded(connection, end),
     });
     this.#next.open();
   }
 
-  #registered(link: Link): void {
+  #registered(connection: Connection): void {
     const former = this.#current;
     if (former !== undefined) this.#retire(former);
-    this.#current = link;
+    this.#current = connection;
     this.#next = undefined;
     this.#onlineAt = performance.now();
-    this.#events.online(link);
+    this.#events.online(connection);
   }
 
-  #receive(link: Link, frame: Exclude<Frame, HelloFrame>): void {
-    const isCurrent = link === this.#current;
+  #receive(connection: Connection, frame: Exclude<Frame, HelloFrame>): void {
+    const isCurrent = connection === this.#current;
     if (frame.frame === "notice" && frame.notice.kind === "draining" && isCurrent) {
-      this.#reconnectIn(spreadMs(frame.notice.reconnectAfterMs));
+      this.#reconnectIn(jitteredMs(frame.notice.reconnectAfterMs));
     }
-    // A link that was replaced may not speak for the agent any more: only what it accepted and delivered counts.
-    const counts = isCurrent || frame.frame === "ack" || frame.frame === "deliver";
-    if (counts && !this.#isReplaced(frame)) this.#events.frame(frame);
+    // Of a retired connection only acks and deliveries count: its errors and notices are out of date.
+    const isRelevant = isCurrent || frame.frame === "ack" || frame.frame === "deliver";
+    if (isRelevant && !this.#isOwnTakeover(frame)) this.#events.frame(frame);
   }
 
-  /** The relay's word that a link was superseded, by the very link that is to take its place. */
-  #isReplaced(frame: Frame): boolean {
+  /** The notice that this connector's next connection has superseded its current one. */
+  #isOwnTakeover(frame: Frame): boolean {
     return frame.frame === "notice" && frame.notice.kind === "superseded" && this.#next !== undefined;
   }
 
-  #linkEnded(link: Link, end: LinkEnd): void {
-    const retired = this.#retired.get(link);
+  #connectionEnded(connection: Connection, end: ConnectionEnd): void {
+    const retired = this.#retired.get(connection);
     if (retired !== undefined) {
       clearTimeout(retired);
-      this.#retired.delete(link);
+      this.#retired.delete(connection);
       return;
     }
-    const isReplaced = link === this.#current && this.#next !== undefined && end.error?.code === "superseded";
+    const isReplaced = connection === this.#current && this.#next !== undefined && end.error?.code === "superseded";
     if (end.error !== undefined && !isReplaced) {
       this.#events.ended(end.error);
       return;
     }
-    if (link === this.#next) this.#next = undefined;
+    if (connection === this.#next) this.#next = undefined;
     else this.#lostCurrent();
     const retryInMs = this.#reconnectIn(backoffMs(this.#attempt));
     if (this.#current === undefined && !isReplaced) this.#events.offline(end, retryInMs);
   }
 
-  /** A connection that held for a while starts the waits anew; one that is lost again at once does not. */
+  /**
+   * The backoff starts again only after a connection that lasted: a relay that loses connections at once is asked less
+   * often.
+   */
   #lostCurrent(): void {
     this.#current = undefined;
     if (performance.now() - this.#onlineAt >= BACKOFF.capMs) this.#attempt = 0;
   }
 
-  /** One attempt at a time. @returns ms until it. */
+  /** Schedules the next attempt, unless one is scheduled or under way. @returns ms until it. */
   #reconnectIn(ms: number): number {
     if (this.#timer === undefined && this.#next === undefined) {
       this.#attempt += 1;
@@ -122,11 +128,11 @@ export class Reconnector {
     return Math.max(0, this.#dueAt - performance.now());
   }
 
-  #retire(link: Link): void {
-    const dismiss = () => {
-      this.#retired.delete(link);
-      void link.close();
+  #retire(connection: Connection): void {
+    const close = () => {
+      this.#retired.delete(connection);
+      void connection.close();
     };
-    this.#retired.set(link, setTimeout(dismiss, RETIRED_MS));
+    this.#retired.set(connection, setTimeout(close, RETIRED_MS));
   }
 }

@@ -16,7 +16,7 @@ export interface SignedEnvelope {
 /** Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names. */
 const REST_BYTES = 86 + 16 + `,"ts":,"key_id":"","sig":""}`.length;
 
-/** Signs what this agent says. */
+/** Signs this agent's envelopes. */
 export class Signer {
   readonly #agentKey: AgentKey;
   readonly #clock: Clock;
@@ -33,18 +33,18 @@ export class Signer {
   }
 
   /**
-   * The text of an envelope that is to be signed. Throws `invalid_envelope` and `frame_too_large`: a frame over the limit
-   * would cost the connection.
+   * The text of an envelope that is to be signed. Throws `invalid_envelope` and `frame_too_large`: the relay closes the
+   * connection for a frame over its limit.
    */
   draft(draft: Draft): string {
     const text = tryDraft(draft);
-    if (text === undefined) throw new RelayError("invalid_envelope", { message: "The payload is no JSON object." });
+    if (text === undefined) throw new RelayError("invalid_envelope", { message: "The payload is not a JSON object." });
     const bytes = new TextEncoder().encode(text + this.#agentKey.keyId).length + REST_BYTES;
     if (bytes > MAX_FRAME_BYTES) throw new RelayError("frame_too_large");
     return text;
   }
 
-  /** Signs as of now. Rejects with `invalid_key` when the key cannot sign. */
+  /** Signs with the present time. Rejects with `invalid_key` when the key cannot sign. */
   async sign(draft: string): Promise<SignedEnvelope> {
     const { alg, keyId } = this.#agentKey;
     const ts = this.#clock.now();

@@ -1,6 +1,6 @@
 import { type Frame, readFrame } from "./frames.ts";
 
-/** How long a close may take before nobody waits for it any more. */
+/** After this long, a close handshake without an answer is given up. */
 const CLOSE_WITHIN_MS = 1000;
 const NO_CODE = 1006;
 
@@ -10,7 +10,7 @@ export interface SocketEvents {
   readonly closed: (code: number) => void;
 }
 
-/** One websocket of the platform: frames in, texts out. */
+/** One websocket of the platform: parsed frames in, texts out. */
 export class Socket {
   readonly #url: string;
   readonly #events: SocketEvents;
@@ -42,7 +42,7 @@ export class Socket {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
   }
 
-  /** Nothing more comes of it. Resolves when the socket is gone, or nobody at the other end answers. */
+  /** No event follows. Resolves when the socket is gone, or the other end does not answer the close. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#socket === undefined) return;
@@ -60,7 +60,7 @@ export class Socket {
   }
 }
 
-/** Undefined where the platform forbids it: a page on https may not open ws. */
+/** Undefined where the platform refuses it: a page on https may not open ws. */
 function tryOpen(url: string): WebSocket | undefined {
   try {
     return new WebSocket(url);

@@ -1,11 +1,11 @@
 import type { RelayError } from "./errors.ts";
 
-/** What users of this package see. Durations are milliseconds. Names and rules: docs/protocol.md. */
+/** The public types. Durations are milliseconds. Source: docs/protocol.md. */
 
 /** A JSON object as it was parsed. */
 export type JsonObject = { readonly [name: string]: unknown };
 
-/** A signed envelope as it was delivered. Source: docs/protocol.md, "Envelopes". */
+/** A signed envelope as it was delivered. Source: docs/protocol.md#envelopes. */
 export interface Envelope {
   readonly id: string;
   readonly type: string;
@@ -58,7 +58,7 @@ export interface ConnectorOptions {
   readonly maxInbox?: number | undefined;
 }
 
-/** How long one call waits, and what may end it early. */
+/** How long one call waits, and a signal that ends it early. */
 export interface CallOptions {
   /** Default 30000, counted from the call, with the time in which there was no connection. */
   readonly timeoutMs?: number | undefined;
@@ -72,7 +72,7 @@ export interface SendOptions extends CallOptions {
   readonly taskId?: string | undefined;
 }
 
-/** Lengths are characters. Source: docs/protocol.md, "Envelopes". */
+/** Lengths are characters. Source: docs/protocol.md#envelopes. */
 export interface SessionProposal {
   /** 1–500. */
   readonly purpose: string;
@@ -89,7 +89,7 @@ export interface SessionProposal {
 /** The target's presence at the moment of acceptance. */
 export interface TargetDelivery {
   readonly status: "online" | "stale" | "not_seen";
-  /** True: it was handed to the target's connection. False: nobody got it; send it again once the target is online. */
+  /** True: handed to the target's connection. False: nobody received it; send it again once the target is online. */
   readonly canDeliverRealtime: boolean;
 }
 
@@ -134,7 +134,7 @@ export interface PendingSession {
   readonly expiresAt: Date;
 }
 
-/** What the relay says by itself. */
+/** Notices of the relay, which answer no call. */
 export type Notice =
   | { readonly kind: "pending_sessions"; readonly total: number; readonly sessions: readonly PendingSession[] }
   | { readonly kind: "superseded" }
@@ -144,7 +144,9 @@ export type ConnectorState =
   | { readonly status: "idle" }
   | { readonly status: "connecting" }
   | { readonly status: "online" }
-  /** `unreachable`: no relay answered. `lost`: there was a connection. `closeCode` is 1006 when the websocket said none. */
+  /**
+   * `unreachable`: no relay answered. `lost`: there was a connection. `closeCode` is 1006 when the websocket had none.
+   */
   | {
       readonly status: "reconnecting";
       readonly reason: "unreachable" | "lost";
@@ -154,13 +156,25 @@ export type ConnectorState =
   /** `error`: why it stopped for good; absent after `close()`. */
   | { readonly status: "closed"; readonly error?: RelayError };
 
+/** What works, and should be changed nevertheless. */
+export interface Warning {
+  /** `outdated_connector`: the relay hands out a newer version of this package than this one. */
+  readonly code: "outdated_connector";
+  /** One short sentence. */
+  readonly message: string;
+  /** What to do. */
+  readonly hint: string;
+}
+
 /** What `connector.on` listens to, and what listeners are called with. */
 export interface ConnectorEvents {
   readonly state: ConnectorState;
   readonly delivery: Delivery;
   readonly notice: Notice;
-  /** What no call is there to be rejected with: dropped deliveries, refused heartbeats, listeners that threw. */
+  /** Errors that belong to no call: dropped deliveries, refused heartbeats, listeners that threw. */
   readonly error: RelayError;
-  /** The inbox was full. `dropped`: deliveries lost so, since the start. */
+  /** Once for each version that a relay offers. */
+  readonly warning: Warning;
+  /** The inbox was full. `dropped`: how many deliveries were dropped for that since the start. */
   readonly overflow: { readonly dropped: number };
 }

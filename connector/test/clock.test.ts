@@ -1,33 +1,26 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
-import { watchLeaks } from "../../test/support/leaks.ts";
+import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import type { PodProcess } from "../../test/support/pod-process.ts";
 import { until } from "../../test/support/until.ts";
 import { Clock } from "../src/clock.ts";
+import { shared } from "./fixture.ts";
 import { errorOf, record, Stage, untilState } from "./kit.ts";
-import { WireProxy } from "./wire-proxy.ts";
+import type { WireProxy } from "./wire-proxy.ts";
 
 const HOUR_MS = 3_600_000;
-const stage = new Stage("alice", "bob");
-const noLeaks = watchLeaks();
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+const stage = shared(new Stage("alice", "bob"));
 const now = Date.now;
 let pod: PodProcess;
 let proxy: WireProxy;
 
 beforeAll(async () => {
-  await stage.start();
   // A process of its own, so that only the connector's clock is wrong.
   pod = await stage.relay.startWsConnectorProcess();
-  proxy = await new WireProxy(pod.url).start();
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  proxy.toAgent = (frame) => frame;
-  await stage.clear();
-});
-afterAll(async () => {
-  await stage.stop();
-  await proxy.stop();
-  await noLeaks();
+beforeEach(async () => {
+  proxy = await stage.proxy(pod.url);
 });
 
 function clockIsOff(ms: number): void {

@@ -1,7 +1,9 @@
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
-import { TestRelay } from "../../test/support/relay.ts";
+import { type Pod, TestRelay } from "../../test/support/relay.ts";
 import { until } from "../../test/support/until.ts";
+import { serveWhole } from "../../test/support/whole-relay.ts";
 import { type AgentKey, Connector, type ConnectorOptions, type Delivery, type TrustedKey } from "../src/index.ts";
+import { WireProxy } from "./wire-proxy.ts";
 
 /** An agent with both halves of its key. */
 export interface TestAgent {
@@ -36,6 +38,7 @@ export class Stage {
   readonly relay = new TestRelay();
   readonly #agents: ReadonlyMap<string, TestAgent>;
   readonly #connectors: Connector[] = [];
+  readonly #proxies: WireProxy[] = [];
 
   constructor(...names: readonly string[]) {
     this.#agents = new Map(names.map((name) => [name, testAgent(name)]));
@@ -74,14 +77,56 @@ export class Stage {
     return connector;
   }
 
-  /** Ends the connectors of one test. */
+  /** Stands in front of a pod. @param heartbeatIntervalMs what `hello` says instead of the pod's. */
+  async proxy(target: string, heartbeatIntervalMs?: number): Promise<WireProxy> {
+    const proxy = await new WireProxy(target, heartbeatIntervalMs).start();
+    this.#proxies.push(proxy);
+    return proxy;
+  }
+
+  /** Ends the connectors and proxies of one test. */
   async clear(): Promise<void> {
     await Promise.all(this.#connectors.splice(0).map((connector) => connector.close()));
+    await Promise.all(this.#proxies.splice(0).map((proxy) => proxy.stop()));
   }
 
   async stop(): Promise<void> {
     await this.clear();
     await this.relay.stop();
+  }
+}
+
+/** A stage with one pod of ws-connector. */
+export class PodStage extends Stage {
+  #pod: Pod | undefined;
+
+  get url(): string {
+    return (this.#pod as Pod).url;
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    this.#pod = await this.relay.startWsConnector();
+  }
+}
+
+/** A stage with the three services behind one address. */
+export class WholeStage extends Stage {
+  #pod: Pod | undefined;
+
+  get url(): string {
+    return (this.#pod as Pod).url;
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    this.#pod = await serveWhole(this.relay);
+  }
+
+  override async stop(): Promise<void> {
+    await this.clear();
+    await this.#pod?.stop();
+    await super.stop();
   }
 }
 
@@ -118,4 +163,14 @@ export async function errorOf(promise: Promise<unknown>) {
     () => undefined,
     (error) => error,
   );
+}
+
+/** The whole lines that are JSON objects; a program that `--exec` started may write others between them. */
+// biome-ignore lint/suspicious/noExplicitAny: what a program prints has no type yet.
+export function jsonLines(text: string): any[] {
+  const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+  return whole
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line));
 }

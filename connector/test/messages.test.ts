@@ -1,23 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import { watchLeaks } from "../../test/support/leaks.ts";
-import type { Pod } from "../../test/support/relay.ts";
+import { describe, expect, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
-import { next, record, Stage, untilState } from "./kit.ts";
-import { WireProxy } from "./wire-proxy.ts";
+import { shared } from "./fixture.ts";
+import { next, PodStage, record, untilState } from "./kit.ts";
 
-const stage = new Stage("alice", "bob", "carol-hmac");
-const noLeaks = watchLeaks();
-let pod: Pod;
-
-beforeAll(async () => {
-  await stage.start();
-  pod = await stage.relay.startWsConnector();
-});
-afterEach(() => stage.clear());
-afterAll(async () => {
-  await stage.stop();
-  await noLeaks();
-});
+const stage = shared(new PodStage("alice", "bob", "carol-hmac"));
 
 describe("Two connectors", () => {
   test.each([
@@ -25,9 +11,9 @@ describe("Two connectors", () => {
     ["alice", "carol-hmac"],
     ["carol-hmac", "alice"],
   ])("exchange messages: %s to %s, and the receiver knows who signed", async (from, to) => {
-    const sender = await stage.online(from, pod.url);
+    const sender = await stage.online(from, stage.url);
     const { agent, trusted } = stage.agent(from);
-    const receiver = await stage.online(to, pod.url, { trust: { [agent]: [trusted] } });
+    const receiver = await stage.online(to, stage.url, { trust: { [agent]: [trusted] } });
     const payload = { text: "Grüße 😂", n: [1e21, { b: null, a: true }] };
     const answer = await sender.send(receiver.agent, payload, { type: "message.offer", taskId: "t-1" });
     expect(answer).toEqual({
@@ -45,8 +31,8 @@ describe("Two connectors", () => {
   });
 
   test("negotiate a session: request, approval, refusal, each with its status", async () => {
-    const alice = await stage.online("alice", pod.url);
-    const bob = await stage.online("bob", pod.url);
+    const alice = await stage.online("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
     const request = await alice.requestSession(bob.agent, { purpose: "to trade", ttlMinutes: 5, scope: "apples" });
     expect(request).toMatchObject({
       status: "pending_until_session.approve_or_session.reject",
@@ -67,10 +53,10 @@ describe("Two connectors", () => {
   });
 
   test("get sessions that were asked for in their absence as a notice", async () => {
-    const alice = await stage.online("alice", pod.url);
+    const alice = await stage.online("alice", stage.url);
     const { sessionId, delivery } = await alice.requestSession("agent://carol-hmac", { purpose: "later" });
     expect(delivery.canDeliverRealtime).toBe(false);
-    const carol = stage.connector("carol-hmac", pod.url);
+    const carol = stage.connector("carol-hmac", stage.url);
     const heard = record(carol);
     await carol.start();
     await until("the notice is there", () => heard.notices.length > 0);
@@ -82,8 +68,8 @@ describe("Two connectors", () => {
   });
 
   test("get many messages in the order of the calls, without waiting for answers", async () => {
-    const alice = await stage.online("alice", pod.url);
-    const bob = await stage.online("bob", pod.url);
+    const alice = await stage.online("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
     const answers = Array.from({ length: 300 }, (_, n) => alice.send(bob.agent, { n }));
     const got: unknown[] = [];
     for await (const { payload } of bob) if (got.push(payload.n) === 300) break;
@@ -94,8 +80,8 @@ describe("Two connectors", () => {
 
 describe("A send", () => {
   test("says what was meant at the time of the call, whatever becomes of the payload", async () => {
-    const alice = await stage.online("alice", pod.url);
-    const bob = await stage.online("bob", pod.url);
+    const alice = await stage.online("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
     const payload = { word: "before" };
     const sent = alice.send(bob.agent, payload);
     payload.word = "after";
@@ -104,8 +90,8 @@ describe("A send", () => {
   });
 
   test("waits for the connection when there is none yet", async () => {
-    const bob = await stage.online("bob", pod.url);
-    const alice = stage.connector("alice", pod.url);
+    const bob = await stage.online("bob", stage.url);
+    const alice = stage.connector("alice", stage.url);
     const sent = alice.send(bob.agent, { early: true });
     await alice.start();
     expect(await sent).toMatchObject({ delivery: { status: "online" } });
@@ -117,23 +103,21 @@ describe("A send", () => {
     ["invalid_envelope", new Date()],
     ["frame_too_large", { text: "x".repeat(32_700) }],
   ])("is refused as %s before it costs anything", async (code, payload) => {
-    const proxy = await new WireProxy(pod.url).start();
+    const proxy = await stage.proxy(stage.url);
     const alice = await stage.online("alice", proxy.url);
     await expect(alice.send("agent://bob", payload)).rejects.toMatchObject({ code, outcome: "refused" });
     expect(proxy.sent.map(({ type }) => type)).toEqual(["agent.register"]);
-    await stage.clear();
-    await proxy.stop();
   });
 
   test("as large as the relay takes is taken", async () => {
-    const alice = await stage.online("alice", pod.url);
+    const alice = await stage.online("alice", stage.url);
     await alice.send("agent://bob", { text: "x".repeat(32_350) });
   });
 
   test("that the relay refuses is rejected with the relay's code and hint", async () => {
-    const alice = await stage.online("alice", pod.url);
+    const alice = await stage.online("alice", stage.url);
     const refused = alice.send("agent://BOB", {});
-    await expect(refused).rejects.toMatchObject({ code: "invalid_envelope", message: expect.stringMatching(/^to: /) });
+    await expect(refused).rejects.toMatchObject({ code: "invalid_envelope", envelopeId: expect.any(String) });
     await expect(refused).rejects.toMatchObject({ name: "RelayError", retry: "fix", outcome: "refused" });
   });
 
@@ -147,7 +131,7 @@ describe("A send", () => {
 
 describe("Presence", () => {
   test("is kept with a heartbeat in every interval that hello names", async () => {
-    const proxy = await new WireProxy(pod.url, 400).start();
+    const proxy = await stage.proxy(stage.url, 400);
     const alice = await stage.online("alice", proxy.url);
     const view = stage.relay.view();
     const before = (await view.lastSeen("alice")) as number;
@@ -160,13 +144,11 @@ describe("Presence", () => {
     const gaps = proxy.sent.slice(2, 4).map(({ ts }, n) => ts - proxy.sent[n + 1].ts);
     for (const gap of gaps) expect(gap).toBeLessThanOrEqual(600);
     expect(alice.state.status).toBe("online");
-    await stage.clear();
-    await proxy.stop();
   });
 
   test("ends with close: the agent is stale at once, and so is every promise settled", async () => {
-    const alice = await stage.online("alice", pod.url);
-    const bob = stage.connector("bob", pod.url);
+    const alice = await stage.online("alice", stage.url);
+    const bob = stage.connector("bob", stage.url);
     const { states } = record(bob);
     await bob.start();
     const reading = (async () => {
@@ -183,16 +165,16 @@ describe("Presence", () => {
 
   test("of a disposed connector ends too", async () => {
     {
-      await using alice = stage.connector("alice", pod.url);
+      await using alice = stage.connector("alice", stage.url);
       await alice.start();
     }
     await until("alice is gone", async () => !(await stage.relay.view().isConnected("alice")));
   });
 });
 
-test("A listener that throws or rejects hurts nobody, and is reported", async () => {
-  const alice = await stage.online("alice", pod.url);
-  const bob = await stage.online("bob", pod.url);
+test("A listener that throws or rejects is reported, and the other listeners are still called", async () => {
+  const alice = await stage.online("alice", stage.url);
+  const bob = await stage.online("bob", stage.url);
   const heard = record(bob);
   bob.on("delivery", () => {
     throw new Error("mine");

@@ -1,25 +1,14 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
-import { watchLeaks } from "../../test/support/leaks.ts";
-import type { Pod } from "../../test/support/relay.ts";
+import { beforeEach, expect, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
-import { record, Stage } from "./kit.ts";
-import { WireProxy } from "./wire-proxy.ts";
+import { shared } from "./fixture.ts";
+import { PodStage, record } from "./kit.ts";
+import type { WireProxy } from "./wire-proxy.ts";
 
-const stage = new Stage("alice", "bob-hmac");
-const noLeaks = watchLeaks();
-let pod: Pod;
+const stage = shared(new PodStage("alice", "bob-hmac"));
 let proxy: WireProxy;
 
-beforeAll(async () => {
-  await stage.start();
-  pod = await stage.relay.startWsConnector();
-  proxy = await new WireProxy(pod.url, 500).start();
-});
-afterEach(() => stage.clear());
-afterAll(async () => {
-  await stage.stop();
-  await proxy.stop();
-  await noLeaks();
+beforeEach(async () => {
+  proxy = await stage.proxy(stage.url, 500);
 });
 
 test("what is sent while Redis is dead settles once it is back, as it was signed, without a reconnect", async () => {

@@ -1,18 +1,18 @@
 import { createPublicKey, verify } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { testVectors } from "@agent-relay/shared/signing/test-vectors.ts";
 import { describe, expect, test } from "@jest/globals";
+import { testVectors } from "protocol/signing/test-vectors.ts";
 import { rowsBetween } from "../../test/support/documents.ts";
 import { relayAddress } from "../src/address.ts";
-import { backoffMs, spreadMs } from "../src/backoff.ts";
+import { backoffMs, jitteredMs } from "../src/backoff.ts";
 import { decodeBase64url, encodeBase64url } from "../src/base64url.ts";
+import { BoundedQueue } from "../src/bounded-queue.ts";
 import { signedPart } from "../src/canonical.ts";
 import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS } from "../src/errors.ts";
 import { GatewayKeys } from "../src/gateway-keys.ts";
-import { Inbox } from "../src/inbox.ts";
 import { importSigningKey } from "../src/keys.ts";
+import { SenderVerifier } from "../src/sender-verifier.ts";
 import type { AgentKey, Envelope, TrustedKey } from "../src/types.ts";
-import { Verifier } from "../src/verifier.ts";
 import { testAgent } from "./kit.ts";
 
 const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
@@ -44,7 +44,7 @@ describe("Signing", () => {
       );
       expect(encodeBase64url(new Uint8Array(bytes))).toBe(sig);
 
-      const verifier = new Verifier({ [signed.from]: [trusted] }, new GatewayKeys("http://127.0.0.1:1/"));
+      const verifier = new SenderVerifier({ [signed.from]: [trusted] }, new GatewayKeys("http://127.0.0.1:1/"));
       await verifier.start();
       expect(await verifier.check(signed)).toBe("agent");
       expect(await verifier.check({ ...signed, payload: { n: "\ud800" } })).toBe("forged");
@@ -94,28 +94,28 @@ describe("Waits between attempts", () => {
   });
 
   test("that the relay asked for are kept, and at most half as long again", () => {
-    expect([spreadMs(1000, 0), spreadMs(1000, 1)]).toEqual([1000, 1500]);
+    expect([jitteredMs(1000, 0), jitteredMs(1000, 1)]).toEqual([1000, 1500]);
   });
 });
 
-describe("The inbox", () => {
+describe("The bounded queue", () => {
   test("gives what is left after the end, then ends; readers that wait end at once", async () => {
-    const inbox = new Inbox<number>(2);
-    const waits = inbox.take();
-    inbox.push(1);
-    inbox.push(2);
+    const queue = new BoundedQueue<number>(2);
+    const waits = queue.take();
+    queue.push(1);
+    queue.push(2);
     expect(await waits).toBe(1);
-    inbox.end();
-    inbox.push(3);
-    expect([await inbox.take(), await inbox.take()]).toEqual([2, undefined]);
+    queue.end();
+    queue.push(3);
+    expect([await queue.take(), await queue.take()]).toEqual([2, undefined]);
   });
 
   test("throws what ended it, after what is left", async () => {
-    const inbox = new Inbox<number>(2);
-    inbox.push(1);
-    inbox.end(new Error("why"));
-    expect(await inbox.take()).toBe(1);
-    await expect(inbox.take()).rejects.toThrow("why");
+    const queue = new BoundedQueue<number>(2);
+    queue.push(1);
+    queue.end(new Error("why"));
+    expect(await queue.take()).toBe(1);
+    await expect(queue.take()).rejects.toThrow("why");
   });
 });
 

@@ -1,40 +1,18 @@
-import { afterAll, afterEach, beforeAll, expect, jest, test } from "@jest/globals";
-import { watchLeaks } from "../../test/support/leaks.ts";
-import type { Pod } from "../../test/support/relay.ts";
+import { afterEach, expect, jest, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
 import type { Connector, Delivery } from "../src/index.ts";
-import { record, Stage, untilState } from "./kit.ts";
-import { WireProxy } from "./wire-proxy.ts";
+import { shared } from "./fixture.ts";
+import { PodStage, record, untilState } from "./kit.ts";
 
 const BACK_WITHIN_MS = 10_000;
-const stage = new Stage("alice", "bob-hmac");
-const noLeaks = watchLeaks();
-const proxies: WireProxy[] = [];
-let pod: Pod;
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+const stage = shared(new PodStage("alice", "bob-hmac"));
 let bob: Connector;
 let delivered: Delivery[];
 
-beforeAll(async () => {
-  await stage.start();
-  pod = await stage.relay.startWsConnector();
-});
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await stage.clear();
-  for (const proxy of proxies.splice(0)) await proxy.stop();
-});
-afterAll(async () => {
-  await stage.stop();
-  await noLeaks();
-});
-
-async function proxyTo(url: string, heartbeatIntervalMs?: number): Promise<WireProxy> {
-  const proxy = await new WireProxy(url, heartbeatIntervalMs).start();
-  proxies.push(proxy);
-  return proxy;
-}
-
-async function bobListens(url = pod.url): Promise<void> {
+async function bobListens(url = stage.url): Promise<void> {
   bob = await stage.online("bob-hmac", url);
   delivered = record(bob).deliveries;
 }
@@ -52,7 +30,7 @@ function numbers(): unknown[] {
 test("when a pod is killed in full flow, every send settles, each envelope is delivered once, in order", async () => {
   await bobListens();
   const victim = await stage.relay.startWsConnectorProcess();
-  const proxy = await proxyTo(victim.url);
+  const proxy = await stage.proxy(victim.url);
   const alice = await stage.online("alice", proxy.url);
   const { states } = record(alice);
   const answers: Promise<{ duplicate: boolean }>[] = [];
@@ -60,7 +38,7 @@ test("when a pod is killed in full flow, every send settles, each envelope is de
   for (let n = 0; n < 400; n += 1) send();
   await until("it flows", () => delivered.length > 50);
   const killed = victim.end("SIGKILL");
-  proxy.lead(pod.url);
+  proxy.lead(stage.url);
   await killed;
   for (let n = 0; n < 50; n += 1) send();
   await Promise.all(answers);
@@ -71,7 +49,7 @@ test("when a pod is killed in full flow, every send settles, each envelope is de
 
 test("an answer lost on the way makes a duplicate, not a second delivery", async () => {
   await bobListens();
-  const proxy = await proxyTo(pod.url);
+  const proxy = await stage.proxy(stage.url);
   const alice = await stage.online("alice", proxy.url);
   proxy.toAgent = (frame) => (frame.type === "message.send" ? void proxy.cut() : frame);
   const sent = alice.send(bob.agent, { n: 0 });
@@ -86,17 +64,17 @@ test("an answer lost on the way makes a duplicate, not a second delivery", async
 
 test("every agent of a killed pod is back within ten seconds", async () => {
   const victim = await stage.relay.startWsConnectorProcess();
-  const proxy = await proxyTo(victim.url);
+  const proxy = await stage.proxy(victim.url);
   const both = [await stage.online("alice", proxy.url), await stage.online("bob-hmac", proxy.url)];
   await victim.end("SIGKILL");
   for (const connector of both) await untilState(connector, "reconnecting");
-  proxy.lead(pod.url);
+  proxy.lead(stage.url);
   for (const connector of both) await untilState(connector, "online", BACK_WITHIN_MS);
   expect(await (both[0] as Connector).send("agent://bob-hmac", {})).toMatchObject({ delivery: { status: "online" } });
 }, 30_000);
 
 test("while no relay answers it keeps trying, and says so", async () => {
-  const gone = await proxyTo(pod.url);
+  const gone = await stage.proxy(stage.url);
   const { url } = gone;
   await gone.stop();
   const alice = stage.connector("alice", url);
@@ -114,7 +92,7 @@ test("a platform that opens no websocket is like a relay that does not answer", 
   const opening = jest.spyOn(globalThis, "WebSocket").mockImplementation(() => {
     throw new DOMException("forbidden", "SecurityError");
   });
-  const alice = stage.connector("alice", pod.url);
+  const alice = stage.connector("alice", stage.url);
   void alice.start();
   await until("it tried again", () => opening.mock.calls.length > 1);
   expect(alice.state).toMatchObject({ status: "reconnecting", reason: "unreachable" });
@@ -123,7 +101,7 @@ test("a platform that opens no websocket is like a relay that does not answer", 
 });
 
 test("a start that is aborted ends the connector, and says why", async () => {
-  const proxy = await proxyTo(pod.url);
+  const proxy = await stage.proxy(stage.url);
   proxy.isSilent = true;
   const alice = stage.connector("alice", proxy.url);
   await expect(alice.start({ signal: AbortSignal.timeout(50) })).rejects.toMatchObject({
@@ -135,10 +113,10 @@ test("a start that is aborted ends the connector, and says why", async () => {
 
 test("a pod that drains is left for another before it closes: nothing sent meanwhile is missed", async () => {
   const leaving = await stage.relay.startWsConnectorProcess();
-  const proxy = await proxyTo(leaving.url);
+  const proxy = await stage.proxy(leaving.url);
   await bobListens(proxy.url);
   const { notices, states } = record(bob);
-  const alice = await stage.online("alice", pod.url);
+  const alice = await stage.online("alice", stage.url);
   // The relay's own drain of two connections leaves no time between notice and close; a busy one's does.
   const goodbye = { frame: "notice", notice: "draining", reconnect_after_ms: 20 };
   proxy.toAgent = (frame) => (frame.type === "agent.heartbeat" ? goodbye : frame);
@@ -146,7 +124,7 @@ test("a pod that drains is left for another before it closes: nothing sent meanw
   await until("bob is told to leave", () => notices.length > 0);
   jest.restoreAllMocks();
   proxy.toAgent = (frame) => frame;
-  proxy.lead(pod.url);
+  proxy.lead(stage.url);
   const answers = [];
   for (let n = 0; proxy.connections < 2 || n < 100; n += 1) answers.push(await alice.send(bob.agent, { n }));
   const promised = answers.filter(({ delivery }) => delivery.canDeliverRealtime);
@@ -159,12 +137,12 @@ test("a pod that drains is left for another before it closes: nothing sent meanw
 
 test("a pod that ends at once after its notice is followed by another one", async () => {
   const leaving = await stage.relay.startWsConnectorProcess();
-  const proxy = await proxyTo(leaving.url);
+  const proxy = await stage.proxy(leaving.url);
   await bobListens(proxy.url);
   const states: unknown[] = [];
   bob.on("state", (state) => states.push(state));
   const ended = leaving.end("SIGTERM");
-  proxy.lead(pod.url);
+  proxy.lead(stage.url);
   expect(await ended).toBe(0);
   await until("bob is back", () => states.length === 2);
   expect(states).toMatchObject([{ status: "reconnecting", reason: "lost", closeCode: 1001 }, { status: "online" }]);
@@ -172,7 +150,7 @@ test("a pod that ends at once after its notice is followed by another one", asyn
 
 test("a network that goes silent is noticed by the missing answer, and left", async () => {
   await bobListens();
-  const proxy = await proxyTo(pod.url, 500);
+  const proxy = await stage.proxy(stage.url, 500);
   const alice = await stage.online("alice", proxy.url);
   proxy.isSilent = true;
   const sent = alice.send(bob.agent, { n: 0 });
@@ -186,7 +164,7 @@ test("a network that goes silent is noticed by the missing answer, and left", as
 }, 20_000);
 
 test("after a sleep of the machine the connection is tried at once, long before its next heartbeat", async () => {
-  const proxy = await proxyTo(pod.url);
+  const proxy = await stage.proxy(stage.url);
   await stage.online("alice", proxy.url);
   sleepFor(600_000);
   await until("a heartbeat goes out", () => proxy.sent.at(-1)?.type === "agent.heartbeat", 3000);

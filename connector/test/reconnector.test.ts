@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import type { Connection, ConnectionEvents } from "../src/connection.ts";
 import { finalClose, RelayError } from "../src/errors.ts";
 import type { Frame, HelloFrame } from "../src/frames.ts";
 import { RETIRED_MS } from "../src/limits.ts";
-import type { Link, LinkEvents } from "../src/link.ts";
 import { Reconnector } from "../src/reconnector.ts";
 
 type Passed = Exclude<Frame, HelloFrame>;
 
-/** A link that does what the test says, in the order in which a network might. */
-class TestLink {
+/** A connection that does what the test says, in the order in which a network might. */
+class TestConnection {
   isClosed = false;
-  readonly #events: LinkEvents;
+  readonly #events: ConnectionEvents;
 
-  constructor(events: LinkEvents) {
+  constructor(events: ConnectionEvents) {
     this.#events = events;
   }
 
@@ -25,38 +25,39 @@ class TestLink {
   }
 
   registers(): void {
-    this.#events.registered(this as never as Link);
+    this.#events.registered(this as never as Connection);
   }
 
   says(frame: object): void {
-    this.#events.frame(this as never as Link, frame as Passed);
+    this.#events.frame(this as never as Connection, frame as Passed);
   }
 
   ends(error?: RelayError): void {
-    this.#events.ended(this as never as Link, { reason: "lost", closeCode: error?.closeCode ?? 1006, error });
+    this.#events.ended(this as never as Connection, { reason: "lost", closeCode: error?.closeCode ?? 1006, error });
   }
 }
 
 const DRAINING = { frame: "notice", notice: { kind: "draining", reconnectAfterMs: 100 } };
 const SUPERSEDED = { frame: "notice", notice: { kind: "superseded" } };
-let links: TestLink[];
+let connections: TestConnection[];
 let said: string[];
 let reconnector: Reconnector;
 
 beforeEach(() => {
   jest.useFakeTimers();
-  links = [];
+  connections = [];
   said = [];
-  const makeLink = (events: LinkEvents) => {
-    const link = new TestLink(events);
-    links.push(link);
-    return link as never as Link;
+  const createConnection = (events: ConnectionEvents) => {
+    const connection = new TestConnection(events);
+    connections.push(connection);
+    return connection as never as Connection;
   };
-  reconnector = new Reconnector(makeLink, {
-    online: (link) => said.push(`online ${links.indexOf(link as never)}`),
+  reconnector = new Reconnector(createConnection, {
+    greeted: () => {},
+    online: (connection) => said.push(`online ${connections.indexOf(connection as never)}`),
     offline: () => said.push("offline"),
     frame: (frame) => said.push(frame.frame === "notice" ? frame.notice.kind : frame.frame),
-    troubled: ({ code }) => said.push(`troubled ${code}`),
+    heartbeatRefused: ({ code }) => said.push(`heartbeatRefused ${code}`),
     ended: ({ code }) => said.push(`ended ${code}`),
   });
   reconnector.start();
@@ -66,19 +67,19 @@ afterEach(async () => {
   jest.useRealTimers();
 });
 
-/** The first link is registered, its pod drains, and the second one is on its way. */
-function drain(): [TestLink, TestLink] {
-  links[0]?.registers();
-  links[0]?.says(DRAINING);
+/** The first connection is registered, its pod drains, and the second one is on its way. */
+function drain(): [TestConnection, TestConnection] {
+  connections[0]?.registers();
+  connections[0]?.says(DRAINING);
   jest.advanceTimersByTime(99);
-  expect(links).toHaveLength(1);
+  expect(connections).toHaveLength(1);
   jest.advanceTimersByTime(52);
-  expect(links).toHaveLength(2);
+  expect(connections).toHaveLength(2);
   said.splice(0);
-  return links as [TestLink, TestLink];
+  return connections as [TestConnection, TestConnection];
 }
 
-test("a link that drains is read until its relay closes it, after the next one was registered", () => {
+test("a connection that drains is read until its relay closes it, after the next one was registered", () => {
   const [former, next] = drain();
   former.says({ frame: "deliver" });
   next.registers();
@@ -89,14 +90,14 @@ test("a link that drains is read until its relay closes it, after the next one w
   expect(said).toEqual(["deliver", "online 1", "deliver", "ack"]);
 });
 
-test("a link that drains and is never closed by its relay is closed here in the end", () => {
+test("a connection that drains and is never closed by its relay is closed here in the end", () => {
   const [former, next] = drain();
   next.registers();
   jest.advanceTimersByTime(RETIRED_MS);
   expect([former.isClosed, next.isClosed]).toEqual([true, false]);
 });
 
-test("the news that the next link took the agent may overtake the ack of its register", () => {
+test("the news that the next connection took the agent may overtake the ack of its register", () => {
   const [former, next] = drain();
   former.says(SUPERSEDED);
   former.ends(finalClose(4409));
@@ -104,40 +105,40 @@ test("the news that the next link took the agent may overtake the ack of its reg
   expect(said).toEqual(["online 1"]);
 });
 
-test("a link that ends before the next one is registered leaves the agent without a connection for a while", () => {
+test("a connection that ends before the next one is registered leaves the agent without a connection for a while", () => {
   const [former, next] = drain();
   former.ends();
   next.registers();
   expect(said).toEqual(["offline", "online 1"]);
 });
 
-test("a next link that fails leaves the draining one in force, and another is tried", () => {
+test("a next connection that fails leaves the draining one in force, and another is tried", () => {
   const [former, next] = drain();
   next.ends();
   jest.advanceTimersByTime(5000);
-  expect(links).toHaveLength(3);
+  expect(connections).toHaveLength(3);
   former.says({ frame: "deliver" });
   expect(said).toEqual(["deliver"]);
 });
 
-test("a link superseded with no other on its way is the end", () => {
-  links[0]?.registers();
-  links[0]?.ends(finalClose(4409));
+test("a connection superseded with no other on its way is the end", () => {
+  connections[0]?.registers();
+  connections[0]?.ends(finalClose(4409));
   jest.advanceTimersByTime(60_000);
   expect(said).toEqual(["online 0", "ended superseded"]);
-  expect(links).toHaveLength(1);
+  expect(connections).toHaveLength(1);
 });
 
 test("a relay that loses its connections at once is asked ever less often, one that held them soon again", () => {
   jest.spyOn(Math, "random").mockReturnValue(1);
   const waits: number[] = [];
   const fail = (heldMs: number) => {
-    links.at(-1)?.registers();
+    connections.at(-1)?.registers();
     jest.advanceTimersByTime(heldMs);
-    links.at(-1)?.ends();
-    const before = links.length;
+    connections.at(-1)?.ends();
+    const before = connections.length;
     const at = performance.now();
-    while (links.length === before) jest.advanceTimersToNextTimer();
+    while (connections.length === before) jest.advanceTimersToNextTimer();
     waits.push(performance.now() - at);
   };
   for (const heldMs of [0, 0, 0, 4999, 0, 0, 5000, 0]) fail(heldMs);
@@ -145,7 +146,7 @@ test("a relay that loses its connections at once is asked ever less often, one t
   jest.restoreAllMocks();
 });
 
-test("a key that the relay refuses on a next link is the end too", () => {
+test("a key that the relay refuses on a next connection is the end too", () => {
   const [, next] = drain();
   next.ends(new RelayError("unknown_key"));
   expect(said).toEqual(["ended unknown_key"]);

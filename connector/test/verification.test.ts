@@ -1,40 +1,21 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { Frame } from "../../test/support/agent.ts";
 import { HttpClient } from "../../test/support/http.ts";
-import { watchLeaks } from "../../test/support/leaks.ts";
-import type { Pod } from "../../test/support/relay.ts";
 import { until } from "../../test/support/until.ts";
-import { serveWhole } from "../../test/support/whole-relay.ts";
 import type { Connector, ConnectorOptions } from "../src/index.ts";
-import { next, record, Stage, testAgent } from "./kit.ts";
-import { WireProxy } from "./wire-proxy.ts";
+import { shared } from "./fixture.ts";
+import { next, record, testAgent, WholeStage } from "./kit.ts";
+import type { WireProxy } from "./wire-proxy.ts";
 
-const stage = new Stage("alice", "alice.two-hmac", "bob");
-const noLeaks = watchLeaks();
-let pod: Pod;
+const stage = shared(new WholeStage("alice", "alice.two-hmac", "bob"));
 let proxy: WireProxy;
 let alice: Connector;
 let bob: Connector;
 let heard: ReturnType<typeof record>;
 
-beforeAll(async () => {
-  await stage.start();
-  pod = await serveWhole(stage.relay);
-  proxy = await new WireProxy(pod.url).start();
-});
 beforeEach(async () => {
-  alice = await stage.online("alice", pod.url);
-});
-afterEach(async () => {
-  proxy.toAgent = (frame) => frame;
-  await stage.clear();
-});
-afterAll(async () => {
-  await stage.clear();
-  await proxy.stop();
-  await pod.stop();
-  await stage.stop();
-  await noLeaks();
+  proxy = await stage.proxy(stage.url);
+  alice = await stage.online("alice", stage.url);
 });
 
 async function bobTrusts(options: Partial<ConnectorOptions>, url = proxy.url): Promise<void> {
@@ -75,7 +56,7 @@ describe("A delivery from an agent whose key is given", () => {
 
   test("signed with a secret is checked too", async () => {
     const { agent, trusted } = stage.agent("alice.two-hmac");
-    const two = await stage.online("alice.two-hmac", pod.url);
+    const two = await stage.online("alice.two-hmac", stage.url);
     await bobTrusts({ trust: { [agent]: [trusted] } });
     await two.send("agent://bob", {});
     expect((await next(bob)).verified).toBe("agent");
@@ -118,22 +99,22 @@ describe("A delivery that a gateway made", () => {
   const http = new HttpClient();
   const send = async () => {
     const body = { from: "agent://alice", to: "agent://bob", message: "hi" };
-    const answer = await http.post(`${pod.url}/v1/messages/send`, body, { "x-api-key": stage.agent("alice").apiKey });
+    const answer = await http.post(`${stage.url}/v1/messages/send`, body, { "x-api-key": stage.agent("alice").apiKey });
     expect(answer).toMatchObject({ status: 202, body: { target_delivery: { can_deliver_realtime: true } } });
   };
 
   test("is verified by the key in the relay's signing manifest", async () => {
-    await bobTrusts({ requireVerified: true }, pod.url);
+    await bobTrusts({ requireVerified: true }, stage.url);
     await send();
     expect(await next(bob)).toMatchObject({ verified: "gateway", payload: { message: "hi" }, from: "agent://alice" });
   });
 
   test("and then changed is dropped", async () => {
-    await bobTrusts({}, pod.url);
+    await bobTrusts({}, stage.url);
     await send();
     const { envelope } = await next(bob);
     await bob.close();
-    proxy.manifest = () => fetch(`${pod.url}/.well-known/signing-manifest.json`).then((answer) => answer.text());
+    proxy.manifest = () => fetch(`${stage.url}/.well-known/signing-manifest.json`).then((answer) => answer.text());
     await bobTrusts({});
     deliver(() => ({ ...envelope, payload: { message: "changed" } }));
     await alice.send("agent://bob", {});

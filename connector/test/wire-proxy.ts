@@ -54,6 +54,11 @@ export class WireProxy {
     for (const agent of this.#server?.clients ?? []) agent.terminate();
   }
 
+  /** Closes every agent's connection with this code, as a relay may. */
+  closeAgents(code: number): void {
+    for (const agent of this.#server?.clients ?? []) agent.close(code);
+  }
+
   async stop(): Promise<void> {
     this.cut();
     this.#server?.close();

@@ -4,17 +4,17 @@ import { readKeys, replaceFile } from "../keys/store.ts";
 import { developmentKeys, developmentKeysFile } from "../local/dev-keys.ts";
 
 /**
- * One-shot of compose, run as root: puts the keys file where the services read it.
+ * Runs once in compose, as root: copies the keys file to where the services read it.
  * The keys come from the file that RELAY_KEYS_FILE names on the host; without one they are the development keys of
- * `npm start`, made when there are none. Run again after a change, it puts the new keys in force within 5 s; no service
- * restarts. Exit code 1: the file is no valid keys file, and the one in force stays.
+ * `npm start`, made when there are none. Run again after a change, and the services load the new keys within 5 s, without a
+ * restart. Exit code 1: the file is invalid, and the current one stays.
  */
 
-/** The host's folder of development keys. Whoever owns it owns what is made in it. */
+/** The host's folder of development keys. Its owner becomes the owner of all files that are made in it. */
 const FOLDER = "/local";
-/** The file that RELAY_KEYS_FILE names; no file when it is unset. */
+/** The file that RELAY_KEYS_FILE names; not a file when it is unset. */
 const GIVEN = "/given/keys.json";
-/** What the services see of the folder. */
+/** The part of the folder that the services see. */
 const SERVED = join(FOLDER, "compose");
 const SERVICES_GROUP = 1000;
 
@@ -25,7 +25,7 @@ for (const name of await readdir(FOLDER)) await chown(join(FOLDER, name), uid, g
 
 process.stdout.write(agents === undefined ? "keys: those of RELAY_KEYS_FILE\n" : "keys: development keys\n");
 
-/** The services see the whole file before or after, never between, and never one that they may not read. */
+/** Atomic: the services see the whole file before or after, and only ever a file that they may read. */
 async function serve(keys: object): Promise<void> {
   await mkdir(SERVED, { recursive: true, mode: 0o755 });
   const file = join(SERVED, "keys.json");

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { parseArgs } from "node:util";
-import type { KeysFile, SigningAlgorithm } from "@agent-relay/shared/contract/keys-file.ts";
+import type { KeysFile, SigningAlgorithm } from "protocol/contract/keys-file.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
 import { readRecord } from "./record.ts";
 import { editKeys, readKeys } from "./store.ts";
@@ -8,14 +8,14 @@ import { USAGE } from "./usage.ts";
 
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
 
-/** The command line was not understood. */
-export class UsageFault extends Error {}
+/** The command line is invalid. */
+export class UsageError extends Error {}
 
 /**
- * Carries out one command of `npm run keys`.
+ * Runs one command of `npm run keys`.
  * @param file the keys file when the command line names none.
  * @returns the text to print.
- * @throws {UsageFault | Error} with what to do about it; the keys file is then as it was.
+ * @throws {UsageError | Error} that says what to do; the keys file is then unchanged.
  */
 export async function runKeysCommand(args: string[], file: string): Promise<string> {
   const { values, positionals } = parseCommandLine(args);
@@ -25,11 +25,11 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   const keysFile = values.file ?? file;
   if (command === "add") return await addRecord(keysFile, rest);
   if (command === "revoke") return await revoke(keysFile, rest);
-  if (rest.length > 0) throw new UsageFault(`${command} takes no further words.`);
+  if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
   if (command === "list") return describe(await readKeys(keysFile), Date.now());
   if (command === "new") return await addSigningKey(keysFile, termsOf(values), algorithmOf(values.alg));
   if (command === "new-api-key") return await addApiKey(keysFile, termsOf(values));
-  throw new UsageFault(`There is no command ${command}.`);
+  throw new UsageError(`There is no command ${command}.`);
 }
 
 function parseCommandLine(args: string[]) {
@@ -47,7 +47,7 @@ function parseCommandLine(args: string[]) {
       },
     });
   } catch (error) {
-    throw new UsageFault((error as Error).message);
+    throw new UsageError((error as Error).message);
   }
 }
 
@@ -55,21 +55,21 @@ type Options = ReturnType<typeof parseCommandLine>["values"];
 
 function termsOf(options: Options): KeyTerms {
   const [first] = options.agent ?? [];
-  if (first === undefined) throw new UsageFault("Say which agent the key is for: --agent agent://<name>.");
+  if (first === undefined) throw new UsageError("--agent is required: --agent agent://<name>.");
   const expiresAt = options["expires-at"];
   if (expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()) {
-    throw new UsageFault("--expires-at lies in the past.");
+    throw new UsageError("--expires-at is in the past.");
   }
   return { id: options["key-id"] ?? nameFor(first), agents: [...new Set(options.agent)], expiresAt };
 }
 
 function algorithmOf(name = "ed25519"): SigningAlgorithm {
   const algorithm = ALGORITHMS.find((candidate) => candidate === name);
-  if (algorithm === undefined) throw new UsageFault(`--alg is one of ${ALGORITHMS.join(", ")}.`);
+  if (algorithm === undefined) throw new UsageError(`--alg must be one of ${ALGORITHMS.join(", ")}.`);
   return algorithm;
 }
 
-/** `alice-3f9a1c` for `agent://alice`: random, so that the name of a revoked key never comes back. */
+/** `alice-3f9a1c` for `agent://alice`: random, so that the id of a revoked key is never used again. */
 function nameFor(agent: string): string {
   const name = agent.replace(/^agent:\/\//, "").replace(/\.\*$/, "");
   return `${name}-${randomBytes(3).toString("hex")}`;
@@ -78,7 +78,7 @@ function nameFor(agent: string): string {
 async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorithm): Promise<string> {
   const { record, secrets } = alg === "ed25519" ? newEd25519(terms) : newHmac(terms);
   await editKeys(file, (keys) => {
-    refuseTaken(keys, terms.id);
+    refuseExistingId(keys, terms.id);
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
   return describeNew(`Signing key ${terms.id} (${alg})`, terms, secrets);
@@ -94,23 +94,23 @@ function newHmac(terms: KeyTerms) {
   return { record, secrets: `secret (base64url): ${secret}\n` };
 }
 
-/** Puts a key in force that its agent made, from a file, or from standard input when none is named. */
+/** Adds a key that its agent made: its record comes from a file, or from standard input. */
 async function addRecord(file: string, files: string[]): Promise<string> {
   const [recordFile] = files;
-  if (files.length > 1) throw new UsageFault("add takes one file.");
+  if (files.length > 1) throw new UsageError("add takes one file at most.");
   const record = await readRecord(recordFile);
   await editKeys(file, (keys) => {
-    refuseTaken(keys, record.key_id);
+    refuseExistingId(keys, record.key_id);
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
   const until = record.expires_at ?? "revoked";
-  return `${record.key_id} may sign for ${record.agents.join(", ")}, until ${until}. A running relay takes it within 5 seconds.\n`;
+  return `${record.key_id} may sign for ${record.agents.join(", ")}, until ${until}. A running relay accepts it within 5 seconds.\n`;
 }
 
 async function addApiKey(file: string, terms: KeyTerms): Promise<string> {
   const { record, apiKey } = makeApiKey(terms);
   await editKeys(file, (keys) => {
-    refuseTaken(keys, terms.id);
+    refuseExistingId(keys, terms.id);
     return { ...keys, api_keys: [...keys.api_keys, record] };
   });
   return describeNew(`API key ${terms.id}`, terms, `x-api-key: ${apiKey}\n`);
@@ -118,7 +118,7 @@ async function addApiKey(file: string, terms: KeyTerms): Promise<string> {
 
 async function revoke(file: string, ids: string[]): Promise<string> {
   const [id] = ids;
-  if (id === undefined || ids.length > 1) throw new UsageFault("revoke takes one key id; list shows them.");
+  if (id === undefined || ids.length > 1) throw new UsageError("revoke takes exactly one key id; list shows them.");
   await editKeys(file, (keys) => {
     if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
     return {
@@ -129,8 +129,8 @@ async function revoke(file: string, ids: string[]): Promise<string> {
   return `Revoked ${id}. A running relay refuses it within 5 seconds.\n`;
 }
 
-function refuseTaken(keys: KeysFile, id: string): void {
-  if (idsOf(keys).includes(id)) throw new Error(`There is a key ${id} already; choose another --key-id.`);
+function refuseExistingId(keys: KeysFile, id: string): void {
+  if (idsOf(keys).includes(id)) throw new Error(`Key ${id} exists already; choose another --key-id.`);
 }
 
 function idsOf(keys: KeysFile): string[] {
@@ -139,12 +139,12 @@ function idsOf(keys: KeysFile): string[] {
 
 function describeNew(title: string, terms: KeyTerms, secrets: string): string {
   return `${title} for ${terms.agents.join(", ")}, until ${terms.expiresAt ?? "revoked"}.
-Shown this once; hand it to the agent:
+It is shown only once; give it to the agent:
 
 ${secrets}`;
 }
 
-/** Every key in a line, without secrets. */
+/** One line for each key, without secrets. */
 function describe(keys: KeysFile, now: number): string {
   const rows = [
     ...keys.api_keys.map((key) => ({ ...key, alg: "api-key" })),

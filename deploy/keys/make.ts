@@ -1,17 +1,17 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import type { ApiKeyRecord, SigningKeyRecord } from "@agent-relay/shared/contract/keys-file.ts";
-import { generateApiKey, hashApiKey } from "@agent-relay/shared/signing/api-key.ts";
+import type { ApiKeyRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import { generateApiKey, hashApiKey } from "protocol/signing/api-key.ts";
 
-/** What is the same for every kind of key. */
+/** What every kind of key has. */
 export interface KeyTerms {
   readonly id: string;
-  /** Agent ids, or prefixes ending in `.*`. */
+  /** Agent ids, or prefixes that end with `.*`. */
   readonly agents: string[];
   /** ISO 8601 with offset. */
   readonly expiresAt?: string | undefined;
 }
 
-/** A new key: what the relay keeps, and what only the agent gets. */
+/** A new key: the record that the relay keeps, and the secret that only the agent gets. */
 export interface NewApiKey {
   readonly record: ApiKeyRecord;
   /** The key's text, for the `x-api-key` header. */
@@ -28,33 +28,33 @@ export interface NewEd25519Key {
 
 export interface NewHmacKey {
   readonly record: SigningKeyRecord;
-  /** base64url, 32 bytes. The record holds it too: both sides need it. */
+  /** base64url, 32 bytes. The record holds it too: HMAC is verified with the same secret. */
   readonly secret: string;
 }
 
-/** Makes an API key; the record holds only its SHA-256. Source: protocol, section 4. */
+/** Makes an API key; the record holds only its SHA-256. Source: docs/protocol.md#keys. */
 export function makeApiKey(terms: KeyTerms): NewApiKey {
   const apiKey = generateApiKey();
-  return { record: { id: terms.id, sha256: hashApiKey(apiKey), ...shared(terms) }, apiKey };
+  return { record: { id: terms.id, sha256: hashApiKey(apiKey), ...commonFields(terms) }, apiKey };
 }
 
-/** Makes an Ed25519 key; the record holds only its public half. Source: protocol, section 4. */
+/** Makes an Ed25519 key; the record holds only its public half. Source: docs/protocol.md#keys. */
 export function makeEd25519Key(terms: KeyTerms): NewEd25519Key {
   const { privateKey } = generateKeyPairSync("ed25519");
   const { x, d } = privateKey.export({ format: "jwk" });
   return {
-    record: { key_id: terms.id, alg: "ed25519", public_key: String(x), ...shared(terms) },
+    record: { key_id: terms.id, alg: "ed25519", public_key: String(x), ...commonFields(terms) },
     privateKey: String(d),
     privateKeyPem: String(privateKey.export({ type: "pkcs8", format: "pem" })),
   };
 }
 
-/** Makes a key for HMAC-SHA256. Source: protocol, section 4. */
+/** Makes a key for HMAC-SHA256. Source: docs/protocol.md#keys. */
 export function makeHmacKey(terms: KeyTerms): NewHmacKey {
   const secret = randomBytes(32).toString("base64url");
-  return { record: { key_id: terms.id, alg: "hmac-sha256", secret, ...shared(terms) }, secret };
+  return { record: { key_id: terms.id, alg: "hmac-sha256", secret, ...commonFields(terms) }, secret };
 }
 
-function shared(terms: KeyTerms): { agents: string[]; expires_at?: string } {
+function commonFields(terms: KeyTerms): { agents: string[]; expires_at?: string } {
   return { agents: terms.agents, ...(terms.expiresAt !== undefined && { expires_at: terms.expiresAt }) };
 }

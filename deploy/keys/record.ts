@@ -1,25 +1,25 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { SigningKeyRecord } from "@agent-relay/shared/contract/keys-file.ts";
+import { SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { z } from "zod";
 
 /**
  * Reads the record of a key that its agent made.
- * @param file standard input when left out, or `-`.
- * @throws {Error} that does not quote the record: one of an HMAC key holds the secret.
+ * @param file `-` or undefined = standard input.
+ * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
 export async function readRecord(file = "-"): Promise<SigningKeyRecord> {
   const result = SigningKeyRecord.safeParse(
     parsed(file === "-" ? await text(process.stdin) : await readFile(file, "utf8")),
   );
   if (result.success) return result.data;
-  throw new Error(`That is no record of a signing key.\n${z.prettifyError(result.error)}`);
+  throw new Error(`The record is not a valid signing key.\n${z.prettifyError(result.error)}`);
 }
 
 function parsed(given: string): unknown {
   try {
     return JSON.parse(given);
   } catch {
-    throw new Error("The record is not JSON.");
+    throw new Error("The record is not valid JSON.");
   }
 }

@@ -1,15 +1,15 @@
 import { open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { KeysFile } from "@agent-relay/shared/contract/keys-file.ts";
-import { KeyRing } from "@agent-relay/shared/signing/key-ring.ts";
+import { KeysFile } from "protocol/contract/keys-file.ts";
+import { KeyRing } from "protocol/signing/key-ring.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
 
-const PATIENCE_MS = 10_000;
+const LOCK_TIMEOUT_MS = 10_000;
 
 /**
  * Reads and validates a keys file.
- * @throws {Error} when there is none, or when it does not validate.
+ * @throws {Error} when it does not exist or is invalid.
  */
 export async function readKeys(file: string): Promise<KeysFile> {
   const text = await textOf(file);
@@ -18,20 +18,20 @@ export async function readKeys(file: string): Promise<KeysFile> {
 }
 
 /**
- * Changes a keys file, or makes it. Edits of several processes follow one another, and a reader sees the whole file
- * before or after, never between: the new text is on disk before it takes the old one's name. Mode 0600.
- * @throws {Error} when the file does not validate, before or after the change; it is left as it was.
+ * Changes a keys file, or creates it. Edits by several processes run one after the other. A reader sees the whole file
+ * before or after a change, never a part: the new text is on disk before it is renamed into place. Mode 0600.
+ * @throws {Error} when the file is invalid before or after the change; it is then unchanged.
  */
 export async function editKeys(file: string, change: (keys: KeysFile) => KeysFile): Promise<void> {
   const target = await realpath(file).catch(() => file);
-  await withLock(`${target}.lock`, PATIENCE_MS, async () => {
+  await withLock(`${target}.lock`, LOCK_TIMEOUT_MS, async () => {
     const text = await textOf(target);
     const keys = text === undefined ? { api_keys: [], signing_keys: [] } : parse(text, target);
     await replaceFile(target, `${JSON.stringify(validate(change(keys), target), null, 2)}\n`);
   });
 }
 
-/** Puts a private file in place, whole or not at all; it outlives a power cut. Mode 0600. */
+/** Replaces a private file atomically; it survives a power failure. Mode 0600. */
 export async function replaceFile(file: string, text: string): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`;
   await rm(temporary, { force: true });
@@ -61,13 +61,13 @@ function parse(text: string, file: string): KeysFile {
   try {
     return validate(JSON.parse(text), file);
   } catch (error) {
-    // The parser's own message quotes the text, secrets included.
-    if (error instanceof SyntaxError) throw new Error(`${file} is not JSON; it is left as it is.`);
+    // The parser's message would quote the text, secrets included.
+    if (error instanceof SyntaxError) throw new Error(`${file} is not valid JSON; it was not changed.`);
     throw error;
   }
 }
 
-/** What passes here is what a relay accepts. */
+/** The same validation as a running relay's. */
 function validate(value: unknown, file: string): KeysFile {
   const result = KeysFile.safeParse(value);
   if (!result.success) throw invalid(file, z.prettifyError(result.error));
@@ -79,6 +79,6 @@ function validate(value: unknown, file: string): KeysFile {
   return result.data;
 }
 
-function invalid(file: string, faults: string): Error {
-  return new Error(`${file} would not be a valid keys file; it is left as it is.\n${faults}`);
+function invalid(file: string, problems: string): Error {
+  return new Error(`${file} would be invalid; it was not changed.\n${problems}`);
 }

@@ -1,4 +1,4 @@
-/** What `npm start` tells the person in front of it. */
+/** What `npm start` prints. */
 export interface Started {
   /** Without a slash at its end. */
   readonly baseUrl: string;
@@ -8,14 +8,14 @@ export interface Started {
   readonly apiKey: string | undefined;
 }
 
-/** What `relay` takes for the relay when it is not told where that is. */
+/** The URL that the command `relay` uses by default. */
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const PAYLOAD = '{"message":"Hello, Bob."}';
 const REQUEST = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bob."}';
 
-/** The text printed once everything is served: addresses, and a first message that works when pasted. */
+/** The text printed when the relay is up: addresses, and commands that send a first message. */
 export function banner(started: Started): string {
-  const sending = started.apiKey === undefined ? HOW_TO_GET_KEYS : firstMessage(started, started.apiKey);
+  const sending = started.apiKey === undefined ? HOW_TO_MAKE_A_KEY : firstMessage(started, started.apiKey);
   return `
 Agent Relay is up.
 
@@ -27,7 +27,7 @@ Ctrl-C stops it.
 `;
 }
 
-const HOW_TO_GET_KEYS = `Keys come from RELAY_KEYS_FILE. A new one:
+const HOW_TO_MAKE_A_KEY = `The keys come from RELAY_KEYS_FILE. To make one:
 
   npm run keys -- new-api-key --agent agent://<name>
 `;
@@ -36,11 +36,11 @@ function firstMessage({ baseUrl }: Started, apiKey: string): string {
   const url = baseUrl === DEFAULT_URL ? "" : ` --url ${baseUrl}`;
   return `Listen as agent://bob, in another terminal:
 
-  npx relay listen --key .local/bob.json${url}
+  npx --no relay listen --key .local/bob.json${url}
 
 Send him a message as agent://alice, in a third:
 
-  npx relay send --key .local/alice.json${url} agent://bob '${PAYLOAD}'
+  npx --no relay send --key .local/alice.json${url} agent://bob '${PAYLOAD}'
 
 Or over HTTP, with her development API key ${apiKey}:
 

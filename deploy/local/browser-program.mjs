@@ -7,7 +7,7 @@ const BROWSER_PROGRAMS = ["chromium", "chromium-browser", "google-chrome"];
  *
  * @param {string} [path] the PATH to search
  * @returns {string}
- * @throws {Error} one line that says what is wrong and what to run
+ * @throws {Error} one line: what is missing, and what to run
  */
 export function browserProgram(path = process.env.PATH ?? "") {
   const found = BROWSER_PROGRAMS.map((name) => onPath(name, path)).find((program) => program !== undefined);
@@ -15,5 +15,5 @@ export function browserProgram(path = process.env.PATH ?? "") {
   const howTo = onPath("apt-get", path)
     ? "Run: sudo apt-get install -y --no-install-recommends chromium"
     : "Install Chromium.";
-  throw new Error(`No chromium on the PATH. ${howTo}`);
+  throw new Error(`chromium is not on the PATH. ${howTo}`);
 }

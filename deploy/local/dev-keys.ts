@@ -8,7 +8,7 @@ import { withLock } from "./lock-file.mjs";
 
 /** Where `npm start` keeps its development keys; not in git. */
 export const DEVELOPMENT_FOLDER = fileURLToPath(new URL("../../.local", import.meta.url));
-const PATIENCE_MS = 10_000;
+const LOCK_TIMEOUT_MS = 10_000;
 
 const ALICE = "agent://alice";
 const BOB = "agent://bob";
@@ -16,7 +16,7 @@ const API_KEY_ID = "dev-alice-gateway";
 const ALICE_KEY_ID = "dev-alice";
 const BOB_KEY_ID = "dev-bob";
 
-/** The secrets of the development keys, as their agents use them. */
+/** The secrets of the development keys, in the form that their agents use. */
 const DevelopmentAgents = z.strictObject({
   /** For the gateway, from agent://alice or agent://alice.*. */
   api_key: z.string(),
@@ -42,7 +42,7 @@ export function developmentKeysFile(folder: string): string {
   return join(folder, "keys.json");
 }
 
-/** The file beside it with the secrets. */
+/** The file with the secrets. */
 export function developmentAgentsFile(folder: string): string {
   return join(folder, "dev-agents.json");
 }
@@ -53,13 +53,13 @@ export function developmentKeyFile(folder: string, name: "alice" | "bob"): strin
 }
 
 /**
- * The development keys of `npm start`, made the first time and the same ever after. Folder 0700, files 0600. Keys that
- * `npm run keys` has put into the same file stay.
+ * The development keys of `npm start`, made at the first start. Folder 0700, files 0600. Keys that `npm run keys` added to
+ * the same file stay.
  */
 export async function developmentKeys(folder: string): Promise<DevelopmentAgents> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o700);
-  return await withLock(join(folder, "dev-keys.lock"), PATIENCE_MS, async () => {
+  return await withLock(join(folder, "dev-keys.lock"), LOCK_TIMEOUT_MS, async () => {
     const agents = (await existing(folder)) ?? (await make(folder));
     await replaceFile(developmentKeyFile(folder, "alice"), textOf(agents.alice));
     await replaceFile(developmentKeyFile(folder, "bob"), textOf(agents.bob));

@@ -1,19 +1,19 @@
 import { spawnSync } from "node:child_process";
 import { onPath } from "./programs.mjs";
 
-const ANSWER_WITHIN_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /**
- * Makes sure that a Docker engine answers.
+ * Checks that a Docker engine answers.
  *
  * @param {string} [path] the PATH to search
- * @throws {Error} one line that says what is wrong and what to do
+ * @throws {Error} one line: what is missing, and what to do
  */
 export function dockerEngine(path = process.env.PATH ?? "") {
   const docker = onPath("docker", path);
-  if (docker === undefined) throw new Error("No docker on the PATH. Install Docker Engine and its command line.");
-  const { status, stderr } = spawnSync(docker, ["version"], { encoding: "utf8", timeout: ANSWER_WITHIN_MS });
+  if (docker === undefined) throw new Error("docker is not on the PATH. Install Docker Engine with its command line.");
+  const { status, stderr } = spawnSync(docker, ["version"], { encoding: "utf8", timeout: TIMEOUT_MS });
   if (status === 0) return;
-  const said = stderr.trim().split("\n").at(-1) || "nothing";
-  throw new Error(`No Docker engine answers. Start one that this user may use. Docker said: ${said}`);
+  const said = stderr.trim().split("\n").at(-1) || "no output";
+  throw new Error(`The Docker engine is not reachable. Start one that this user may use. docker version: ${said}`);
 }

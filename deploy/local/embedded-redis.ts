@@ -7,16 +7,16 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { redisProgram } from "./redis-program.mjs";
 
-const START_WITHIN_MS = 10_000;
-const LOOK_AGAIN_MS = 5;
+const START_TIMEOUT_MS = 10_000;
+const POLL_MS = 5;
 /** `sun_path` holds 104 bytes on macOS and 108 on Linux, its final zero included; Redis cuts longer paths silently. */
 const SOCKET_PATH_BYTES = 103;
 const FOLDER_PREFIX = "agent-relay-";
 const SOCKET = "redis.sock";
 
 /**
- * Runs Redis for as long as its own stdin is open. The pipe closes when the parent ends it and when the parent dies,
- * even of SIGKILL, so that neither Redis nor its folder outlives the parent. Ends with Redis, the folder removed.
+ * Runs Redis while its own stdin is open. The pipe closes when the parent closes it and when the parent dies, even by
+ * SIGKILL, so that neither Redis nor its folder outlives the parent. When Redis ends, it removes the folder and ends.
  */
 const GUARDIAN = `
 trap '' HUP INT TERM
@@ -33,8 +33,8 @@ rm -rf "$folder"
 
 /**
  * A private Redis for one process: a unix socket in a folder that only this user may enter, no TCP port, nothing on
- * disk. It has a session of its own, so that Ctrl-C reaches the services first. Started again after `stop`, it comes
- * back empty at the same `url`.
+ * disk. It is in a session of its own, so that Ctrl-C reaches the services and not Redis. Started again after `stop`, it is
+ * empty and has the same `url`.
  */
 export class EmbeddedRedis {
   #folder = "";
@@ -48,7 +48,7 @@ export class EmbeddedRedis {
 
   /**
    * Resolves when Redis answers.
-   * @throws {Error} when there is no suitable Redis on the PATH, or with Redis' own words when it does not start.
+   * @throws {Error} when there is no suitable Redis on the PATH, or with the output of Redis when it does not start.
    */
   async start(): Promise<void> {
     if (this.#guardian !== undefined) return;
@@ -83,13 +83,13 @@ export class EmbeddedRedis {
   }
 
   async #untilItAnswers(guardian: ChildProcess): Promise<void> {
-    const deadline = Date.now() + START_WITHIN_MS;
+    const deadline = Date.now() + START_TIMEOUT_MS;
     while (!(await answersPing(join(this.#folder, SOCKET)))) {
       if (hasEnded(guardian) || Date.now() > deadline) {
         await this.stop();
-        throw new Error(`Redis did not start. It said:\n${this.#output.trim() || "nothing"}`);
+        throw new Error(`Redis did not start. Its output:\n${this.#output.trim() || "none"}`);
       }
-      await delay(LOOK_AGAIN_MS);
+      await delay(POLL_MS);
     }
   }
 }
@@ -111,7 +111,7 @@ function redisArguments(folder: string): string[] {
     appendonly: "no",
     "maxmemory-policy": "noeviction",
     loglevel: "warning",
-    // Both would keep pieces of script arguments, and so of envelopes.
+    // Both logs would hold arguments of scripts, and so parts of envelopes.
     "slowlog-log-slower-than": "-1",
     "crash-log-enabled": "no",
   };
@@ -122,7 +122,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-/** One PING over a connection of its own. */
+/** One PING on a connection of its own. */
 async function answersPing(socketPath: string): Promise<boolean> {
   const socket = connect(socketPath);
   try {

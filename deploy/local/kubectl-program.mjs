@@ -5,10 +5,10 @@ import { onPath } from "./programs.mjs";
  *
  * @param {string} [path] the PATH to search
  * @returns {string}
- * @throws {Error} one line that says what is wrong and what to do
+ * @throws {Error} one line: what is missing, and what to do
  */
 export function kubectlProgram(path = process.env.PATH ?? "") {
   const found = onPath("kubectl", path);
   if (found !== undefined) return found;
-  throw new Error("No kubectl on the PATH. Install it; its version must have `kubectl kustomize`.");
+  throw new Error("kubectl is not on the PATH. Install a version with `kubectl kustomize`.");
 }

@@ -1,23 +1,24 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-const LOOK_AGAIN_MS = 20;
+const POLL_MS = 20;
 
 /**
- * Does `work` while this process alone holds the lock file `path`, which carries its holder's pid. A lock whose holder
+ * Runs `work` while this process alone holds the lock file `path`, which contains the holder's pid. A lock whose holder
  * died is taken over. Runs on Node 20, before anything is installed.
  *
  * @template T
  * @param {string} path
- * @param {number} patienceMs how long to wait for another holder before giving up with an error
+ * @param {number} timeoutMs how long to wait for another holder before failing
  * @param {() => T | Promise<T>} work
  * @returns {Promise<T>}
  */
-export async function withLock(path, patienceMs, work) {
-  const deadline = Date.now() + patienceMs;
+export async function withLock(path, timeoutMs, work) {
+  const deadline = Date.now() + timeoutMs;
   while (!create(path)) {
-    if (Date.now() > deadline) throw new Error(`${path} is held by another process; remove it if none is running.`);
-    if (!removeIfAbandoned(path)) await delay(LOOK_AGAIN_MS);
+    if (Date.now() > deadline)
+      throw new Error(`${path} is held by another process; delete it if that process does not run.`);
+    if (!removeIfAbandoned(path)) await delay(POLL_MS);
   }
   try {
     return await work();
@@ -38,8 +39,8 @@ function create(path) {
 }
 
 /**
- * Two processes may find the same abandoned lock. Only the one that holds the `.break` file removes it, and only after
- * another look: else the slower one would remove the lock that the faster one has just made.
+ * Two processes may find the same abandoned lock. Only the one that holds the `.break` file removes it, and only after it
+ * checked again: otherwise the slower one would remove the lock that the faster one has just made.
  *
  * @param {string} path
  */
@@ -59,7 +60,7 @@ function isAbandoned(path) {
   return pid > 0 && !isAlive(pid);
 }
 
-/** The holder's pid; 0 when the lock is gone or its holder is just writing it. */
+/** The holder's pid; 0 when the lock is gone or its holder has not written it yet. */
 function holderOf(path) {
   try {
     return Number(readFileSync(path, "utf8"));

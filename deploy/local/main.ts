@@ -1,29 +1,26 @@
-import { runService } from "@agent-relay/shared/lifecycle.ts";
+import { join } from "node:path";
+import { runService } from "runtime/lifecycle.ts";
+import { makePackages } from "../packages/make.ts";
 import { banner } from "./banner.ts";
-import { DEVELOPMENT_FOLDER, developmentKeys, developmentKeysFile } from "./dev-keys.ts";
-import { EmbeddedRedis } from "./embedded-redis.ts";
-import { createRelay } from "./relay.ts";
+import { DEVELOPMENT_FOLDER } from "./dev-keys.ts";
+import { provide } from "./provisions.ts";
+import { LocalRelay } from "./relay.ts";
 
-/** `npm start`: the whole relay in one process, with a Redis and development keys of its own unless it is given others. */
+/** `npm start`: the whole relay in one process, with a Redis, development keys and packages of its own unless it is given others. */
 const { env } = process;
-const redis = new EmbeddedRedis();
-if (!env.REDIS_URL) await redis.start();
-const agents = env.RELAY_KEYS_FILE ? undefined : await developmentKeys(DEVELOPMENT_FOLDER);
+const packages = env.RELAY_PACKAGES_DIR || join(DEVELOPMENT_FOLDER, "packages");
+const environment = { ...env, LOG_LEVEL: env.LOG_LEVEL || "warn", RELAY_PACKAGES_DIR: packages };
+const [provisions] = await Promise.all([
+  provide(environment, DEVELOPMENT_FOLDER),
+  env.RELAY_PACKAGES_DIR ? undefined : makePackages(packages),
+]);
 
 await runService(process, () => {
-  const given = {
-    ...env,
-    LOG_LEVEL: env.LOG_LEVEL || "warn",
-    REDIS_URL: env.REDIS_URL || redis.url,
-    RELAY_KEYS_FILE: env.RELAY_KEYS_FILE || developmentKeysFile(DEVELOPMENT_FOLDER),
+  const relay = new LocalRelay(provisions);
+  const start = async () => {
+    await relay.start();
+    const { url: baseUrl, websocketUrl, agents } = relay;
+    process.stdout.write(banner({ baseUrl, websocketUrl, apiKey: agents?.api_key }));
   };
-  const { service, logger } = createRelay(given, (served) => {
-    process.stdout.write(banner({ ...served, apiKey: agents?.api_key }));
-  });
-  // Redis goes last: what the services write at their stop is written.
-  const stop = async () => {
-    await service.stop();
-    await redis.stop();
-  };
-  return { service: { start: service.start, stop }, logger };
+  return { service: { start, stop: () => relay.stop() }, logger: relay.logger };
 });

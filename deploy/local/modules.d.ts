@@ -1,4 +1,4 @@
-/** The JavaScript here, which runs on Node 20 before anything is installed, as TypeScript sees it. */
+/** Types of the JavaScript modules here, which run on Node 20 before anything is installed. */
 
 declare module "*/browser-program.mjs" {
   export function browserProgram(path?: string): string;
@@ -13,7 +13,7 @@ declare module "*/kubectl-program.mjs" {
 }
 
 declare module "*/lock-file.mjs" {
-  export function withLock<T>(path: string, patienceMs: number, work: () => T | Promise<T>): Promise<T>;
+  export function withLock<T>(path: string, timeoutMs: number, work: () => T | Promise<T>): Promise<T>;
 }
 
 declare module "*/packages.mjs" {
@@ -32,4 +32,5 @@ declare module "*/redis-program.mjs" {
 
 declare module "*/programs.mjs" {
   export function onPath(name: string, path?: string): string | undefined;
+  export function allOnPath(name: string, path: string): string[];
 }

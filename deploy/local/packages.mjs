@@ -4,8 +4,8 @@ import { delimiter, join } from "node:path";
 import { isExecutable } from "./programs.mjs";
 
 /**
- * True when npm's own record of what it installed agrees with the lock file. npm writes the record last, so an
- * installation that broke off never agrees. Optional packages may be missing: they belong to other platforms.
+ * True when npm's record of what it installed matches the lock file. npm writes the record last, so that an interrupted
+ * installation never matches. Optional packages may be missing: they are for other platforms.
  *
  * @param {{ packages: Record<string, { version?: string, optional?: boolean }> }} lock package-lock.json
  * @param {{ packages: Record<string, { version?: string }> } | undefined} installed node_modules/.package-lock.json
@@ -48,7 +48,7 @@ export function installPackages(root, say) {
   run(pinnedNode(root), ["--version"], root, root);
 }
 
-/** npm removes node_modules before it installs: nothing on the way may come from there. */
+/** npm removes node_modules before it installs, so no program of the run may come from there. */
 function run(program, args, cwd, root) {
   const path = (process.env.PATH ?? "")
     .split(delimiter)

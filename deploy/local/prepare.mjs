@@ -1,7 +1,6 @@
-// Makes sure that what an npm script needs is there: the packages, the pinned Node, for `start` and the tests a Redis
-// server, for `test` a Python that can run `examples/python`, for `test:browser` a Chromium, and for `test:containers` a
-// Docker engine and kubectl, which it does not install. Says what it does, and nothing when nothing is missing. Runs on Node 20, before
-// anything is installed.
+// Prepares what an npm script needs: the packages, the pinned Node, a Redis server for `start` and the tests, for `test` a
+// Python that can run `examples/python`, and for `test:browser` a Chromium. For `test:containers` it checks that there is
+// a Docker engine and kubectl. Prints what it does, and nothing when nothing is missing. Runs on Node 20 without packages.
 //
 //   node deploy/local/prepare.mjs [start | test | test:browser | test:containers]
 
@@ -19,11 +18,11 @@ import { PYTHON_PACKAGES, pythonProgram } from "./python-program.mjs";
 import { redisProgram } from "./redis-program.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-/** Packages over a slow line. */
-const PATIENCE_MS = 15 * 60_000;
+/** Long enough for packages over a slow network. */
+const LOCK_TIMEOUT_MS = 15 * 60_000;
 
 const task = process.argv[2];
-/** What the task needs of the machine: a check that says what is wrong, and Debian's packages that put it right. */
+/** What the task needs on the machine: a check that throws when it is missing, and the Debian packages that provide it. */
 const needs = [
   ...(needsRedis() ? [{ check: redisProgram, debian: ["redis-server"] }] : []),
   ...(task === "test" ? [{ check: pythonProgram, debian: PYTHON_PACKAGES }] : []),
@@ -46,13 +45,13 @@ function needsRedis() {
 
 async function install() {
   mkdirSync(join(ROOT, ".local"), { recursive: true, mode: 0o700 });
-  await withLock(join(ROOT, ".local/prepare.lock"), PATIENCE_MS, () => {
+  await withLock(join(ROOT, ".local/prepare.lock"), LOCK_TIMEOUT_MS, () => {
     if (!packagesReady(ROOT)) installPackages(ROOT, say);
     if (missing().length > 0) installPrograms(missing());
   });
 }
 
-/** Debian's packages to install. Only root on a machine with apt can; anyone else is told what to run. */
+/** The Debian packages to install. Only root on a machine with apt can install them; others are told what to run. */
 function missing() {
   if (process.getuid?.() !== 0 || onPath("apt-get") === undefined) return [];
   return needs.filter(({ check }) => fails(check)).flatMap(({ debian }) => debian);

@@ -6,12 +6,12 @@ export const PYTHON_PACKAGES = ["python3-websockets", "python3-cryptography"];
 const PROBE = "import sys, websockets, cryptography; sys.exit(sys.version_info < (3, 11))";
 
 /**
- * Path of the first python3 on the PATH that can run `examples/python`. There may be several, and Debian's packages are
- * for Debian's own only.
+ * Path of the first python3 on the PATH that can run `examples/python`. There may be several, and only Debian's own finds
+ * Debian's packages.
  *
  * @param {string} [path] the PATH to search
  * @returns {string}
- * @throws {Error} one line that says what is wrong and what to run
+ * @throws {Error} one line: what is missing, and what to run
  */
 export function pythonProgram(path = process.env.PATH ?? "") {
   const found = allOnPath("python3", path).find((program) => spawnSync(program, ["-c", PROBE]).status === 0);
@@ -19,5 +19,7 @@ export function pythonProgram(path = process.env.PATH ?? "") {
   const howTo = onPath("apt-get", path)
     ? `Run: sudo apt-get install -y --no-install-recommends ${PYTHON_PACKAGES.join(" ")}`
     : "Run: python3 -m pip install websockets cryptography";
-  throw new Error(`No python3 on the PATH is 3.11 or newer and has the packages websockets and cryptography. ${howTo}`);
+  throw new Error(
+    `There is no python3 3.11 or later with the packages websockets and cryptography on the PATH. ${howTo}`,
+  );
 }

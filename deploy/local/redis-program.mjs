@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { onPath } from "./programs.mjs";
 
-/** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
-const OLDEST_MAJOR = 7;
+/** Deliveries use sharded pub/sub, which Redis has since 7.0. */
+const MIN_MAJOR = 7;
 const REDIS_PROGRAMS = ["redis-server", "valkey-server"];
 
 /**
@@ -10,23 +10,24 @@ const REDIS_PROGRAMS = ["redis-server", "valkey-server"];
  *
  * @param {string} [path] the PATH to search
  * @returns {string}
- * @throws {Error} one line that says what is wrong and what to run
+ * @throws {Error} one line: what is missing, and what to run
  */
 export function redisProgram(path = process.env.PATH ?? "") {
   const found = REDIS_PROGRAMS.map((name) => onPath(name, path)).filter((program) => program !== undefined);
-  if (found.length === 0) throw new Error(`No redis-server or valkey-server on the PATH. ${howToInstall(path)}`);
+  if (found.length === 0)
+    throw new Error(`Neither redis-server nor valkey-server is on the PATH. ${howToInstall(path)}`);
 
-  const newEnough = found.find((program) => majorVersion(versionBanner(program)) >= OLDEST_MAJOR);
+  const newEnough = found.find((program) => majorVersion(versionBanner(program)) >= MIN_MAJOR);
   if (newEnough === undefined) {
     throw new Error(
-      `${found[0]} is older than Redis ${OLDEST_MAJOR}.0, which sharded pub/sub needs: install a newer one.`,
+      `${found[0]} is older than Redis ${MIN_MAJOR}.0, which sharded pub/sub requires. Install a later version.`,
     );
   }
   return newEnough;
 }
 
 /**
- * Major version in what `redis-server --version` prints ("Redis server v=7.0.15 sha=…"); 0 when it says none.
+ * Major version in what `redis-server --version` prints ("Redis server v=7.0.15 sha=…"); 0 when there is none in it.
  *
  * @param {string} banner
  */
@@ -38,9 +39,9 @@ function versionBanner(program) {
   return spawnSync(program, ["--version"], { encoding: "utf8" }).stdout ?? "";
 }
 
-/** One line, for this kind of machine. */
+/** What to run on this machine. */
 function howToInstall(path) {
   if (onPath("apt-get", path)) return "Run: sudo apt-get install -y --no-install-recommends redis-server";
   if (onPath("brew", path)) return "Run: brew install redis";
-  return `Install Redis ${OLDEST_MAJOR}.0 or newer.`;
+  return `Install Redis ${MIN_MAJOR}.0 or later.`;
 }

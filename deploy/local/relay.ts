@@ -1,70 +1,209 @@
-import type { RequestListener } from "node:http";
-import { createGateway } from "@agent-relay/gateway/service.ts";
-import { readGatewaySettings } from "@agent-relay/gateway/settings.ts";
-import { createOpsReporting } from "@agent-relay/ops-reporting/service.ts";
-import { readOpsReportingSettings } from "@agent-relay/ops-reporting/settings.ts";
-import { serviceOf, WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
-import { HttpServer } from "@agent-relay/shared/http/server.ts";
-import { metricsServer } from "@agent-relay/shared/http/serving.ts";
-import type { Runnable } from "@agent-relay/shared/lifecycle.ts";
-import { createLogger } from "@agent-relay/shared/logging.ts";
-import type { Environment } from "@agent-relay/shared/settings.ts";
-import { createWsConnector } from "@agent-relay/ws-connector/service.ts";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
+import type { IncomingMessage } from "node:http";
+import { createGateway } from "gateway/service.ts";
+import { readGatewaySettings } from "gateway/settings.ts";
+import { createOpsReporting } from "ops-reporting/service.ts";
+import { readOpsReportingSettings } from "ops-reporting/settings.ts";
+import type { ServiceName } from "protocol/contract/surface.ts";
+import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { type HttpService, metricsServer } from "runtime/http/http-service.ts";
+import { HttpServer } from "runtime/http/server.ts";
+import type { Service } from "runtime/lifecycle.ts";
+import { createLogger, type Logger } from "runtime/logging.ts";
+import { type Environment, settingsReader } from "runtime/settings.ts";
+import { createWsConnector } from "ws-connector/service.ts";
+import { readWsConnectorSettings } from "ws-connector/settings.ts";
+import type { DevelopmentAgents } from "./dev-keys.ts";
+import { type Provisions, provide } from "./provisions.ts";
 
-/** What is known once everything is served. */
-export interface Served {
-  readonly baseUrl: string;
+/** How a relay differs from the three services over a private Redis, with development keys, on a free port. */
+export interface RelayOverrides extends RelayOptions {
+  /** Variables of README.md#settings. Unset, PORT is 0 (any free port) and LOG_LEVEL is silent. */
+  readonly environment?: Environment;
+}
+
+export interface RelayOptions {
+  /** The services that share the port; all of them by default. */
+  readonly services?: readonly ServiceName[];
+  /** By default JSON lines on stdout, from LOG_LEVEL on. */
+  readonly logger?: Logger;
+}
+
+/** A relay that serves. */
+export interface Relay {
+  /** The port that it listens on. */
+  readonly port: number;
+  /** Base address of the HTTP surfaces, without a slash at its end: RELAY_BASE_URL. */
+  readonly url: string;
+  /** Full address of the websocket, path included. */
   readonly websocketUrl: string;
+  /** agent://alice and agent://bob with their secrets; undefined when RELAY_KEYS_FILE was given. */
+  readonly agents: DevelopmentAgents | undefined;
+  /** Ends the relay and what was made for it. Idempotent. */
+  stop(): Promise<void>;
 }
 
 /**
- * The three services in one process on one port: what compose and Kubernetes run apart, behind one address.
- * @throws SettingsError.
+ * Starts a relay in this process; it serves when the promise resolves.
+ * @throws {SettingsError} that lists every invalid setting.
  */
-export function createRelay(env: Environment, served: (served: Served) => void): Runnable {
-  const settings = {
-    gateway: readGatewaySettings(env),
-    wsConnector: readWsConnectorSettings(env),
-    opsReporting: readOpsReportingSettings(env),
-  };
-  const { host, port, metricsPort, logLevel: level, baseUrl, wsUrl } = settings.gateway;
-  const logger = createLogger({ service: "agent-relay", level });
-  const connector = createWsConnector(settings.wsConnector, { logger });
-  const gateway = createGateway(settings.gateway, { logger });
-  const opsReporting = createOpsReporting(settings.opsReporting, { logger });
-  const handlers: Record<string, RequestListener> = {
-    gateway: gateway.handler,
-    "ops-reporting": opsReporting.handler,
-  };
-  const server = new HttpServer({
-    handler: (req, res) => {
-      const path = (req.url ?? "").split("?", 1)[0] ?? "";
-      handlers[serviceOf(req.method ?? "GET", path)]?.(req, res);
-    },
-    upgrade: connector.upgrade,
-    host,
-    port,
-    logger,
-  });
-  const registries = [gateway, connector, opsReporting].map(({ metrics }) => metrics);
-  const metrics = metricsServer(registries, { host, metricsPort, logger });
+export async function startRelay({ environment, ...options }: RelayOverrides = {}): Promise<Relay> {
+  const provisions = await provide({ PORT: "0", LOG_LEVEL: "silent", ...environment });
+  let ends: { stop(): Promise<void> } = provisions;
+  try {
+    const relay = new LocalRelay(provisions, options);
+    ends = relay;
+    await relay.start();
+    return relay;
+  } catch (error) {
+    await ends.stop();
+    throw error;
+  }
+}
+
+const readServerSettings = settingsReader(
+  "HOST",
+  "PORT",
+  "RELAY_BASE_URL",
+  "RELAY_WS_URL",
+  "RELAY_ALTERNATE_WS_PATH",
+  "METRICS_PORT",
+  "LOG_LEVEL",
+);
+
+/** In the order of their start: reports read the window that the others open, and both count the connector's websockets. */
+const COMPONENTS: Readonly<Record<ServiceName, Component>> = {
+  "ws-connector": component(readWsConnectorSettings, createWsConnector),
+  gateway: component(readGatewaySettings, createGateway),
+  "ops-reporting": component(readOpsReportingSettings, createOpsReporting),
+};
+const ALL_SERVICES = Object.keys(COMPONENTS) as ServiceName[];
+
+/** A service that is yet to be made. Both throw SettingsError. */
+interface Component {
+  check(env: Environment): void;
+  create(env: Environment, options: ComponentOptions): HttpService;
+}
+
+interface ComponentOptions {
+  readonly logger: Logger;
+  /** Of the connector, when it runs here. */
+  readonly connectionCount: (() => number) | undefined;
+}
+
+function component<Settings>(
+  read: (env: Environment) => Settings,
+  create: (settings: Settings, options: ComponentOptions) => HttpService,
+): Component {
   return {
-    logger,
-    service: {
-      start: async () => {
-        await Promise.all([connector.start(), gateway.start()]);
-        await opsReporting.start();
-        await server.start();
-        await metrics?.start();
-        served({ baseUrl, websocketUrl: `${wsUrl}${WEBSOCKET_PATH}` });
-      },
-      stop: async () => {
-        await connector.stop();
-        await server.stop();
-        await Promise.all([gateway.stop(), opsReporting.stop()]);
-        await metrics?.stop();
-      },
-    },
+    check: read,
+    create: (env, options) => create(read(env), options),
   };
+}
+
+/** Services in one process on one port: what compose and Kubernetes run apart, behind one address. */
+export class LocalRelay implements Service, Relay {
+  readonly logger: Logger;
+  readonly #provisions: Provisions;
+  readonly #names: readonly ServiceName[];
+  readonly #server: HttpServer;
+  readonly #services = new Map<ServiceName, HttpService>();
+  readonly #started = Promise.withResolvers<void>();
+  #settings: ReturnType<typeof readServerSettings>;
+  #metrics: Service | undefined;
+  #listening: Promise<void> = Promise.resolve();
+  #serves = false;
+  #stopped: Promise<void> | undefined;
+
+  /** @throws {SettingsError} that lists every invalid setting. */
+  constructor(provisions: Provisions, { services = ALL_SERVICES, logger }: RelayOptions = {}) {
+    const { environment } = provisions;
+    this.#provisions = provisions;
+    this.#names = ALL_SERVICES.filter((name) => services.includes(name));
+    for (const name of this.#names) COMPONENTS[name].check(environment);
+    this.#settings = readServerSettings(environment);
+    const { host, port, logLevel: level } = this.#settings;
+    this.logger = logger ?? createLogger({ service: "agent-relay", level });
+    this.#server = new HttpServer({
+      handler: (req, res) => this.#onceStarted(() => this.#serviceFor(req)?.handler(req, res)),
+      ...(services.includes("ws-connector") && {
+        upgrade: (req, socket, head) => {
+          this.#onceStarted(() => this.#services.get("ws-connector")?.upgrade?.(req, socket, head));
+        },
+      }),
+      host,
+      port,
+      logger: this.logger,
+    });
+  }
+
+  get agents(): DevelopmentAgents | undefined {
+    return this.#provisions.agents;
+  }
+
+  /** 0 until it listens, when any free port was asked for. */
+  get port(): number {
+    return this.#settings.port;
+  }
+
+  get url(): string {
+    return this.#settings.baseUrl;
+  }
+
+  get websocketUrl(): string {
+    return `${this.#settings.wsUrl}${WEBSOCKET_PATH}`;
+  }
+
+  /** Listens first: services name their own address in what they publish, and have to know the port. */
+  async start(): Promise<void> {
+    this.#listening = this.#server.start();
+    await this.#listening;
+    const environment = { ...this.#provisions.environment, PORT: String(this.#server.port) };
+    this.#settings = readServerSettings(environment);
+    for (const name of this.#names) {
+      if (this.#stopped !== undefined) return;
+      const connectionCount = this.#services.get("ws-connector")?.connectionCount;
+      const service = COMPONENTS[name].create(environment, { logger: this.logger, connectionCount });
+      this.#services.set(name, service);
+      await service.start();
+    }
+    if (this.#stopped !== undefined) return;
+    this.#metrics = metricsServer(
+      [...this.#services.values()].map(({ metrics }) => metrics),
+      { ...this.#settings, logger: this.logger },
+    );
+    await this.#metrics?.start();
+    this.#serves = true;
+    this.#started.resolve();
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /** Websockets end first, so that the server can; Redis goes last: what the services write at their stop is written. */
+  async #stop(): Promise<void> {
+    await this.#listening.catch(() => {});
+    const { "ws-connector": connector, ...others } = Object.fromEntries(this.#services);
+    await connector?.stop();
+    await this.#server.stop();
+    await Promise.all(Object.values(others).map((service) => service.stop()));
+    await this.#metrics?.stop();
+    await this.#provisions.stop();
+  }
+
+  /** What comes in before the services have started waits for them. */
+  #onceStarted(answer: () => void): void {
+    if (this.#serves) answer();
+    else void this.#started.promise.then(answer);
+  }
+
+  /** A path of a service that does not run here is answered by one that does: 404. */
+  #serviceFor(req: IncomingMessage): HttpService | undefined {
+    const path = (req.url ?? "").split("?", 1)[0] ?? "";
+    const isWebsocketPath = path === WEBSOCKET_PATH || path === this.#settings.alternateWsPath;
+    const service = isWebsocketPath ? "ws-connector" : serviceOf(req.method ?? "GET", path);
+    const [first] = this.#services.values();
+    return this.#services.get(service) ?? first;
+  }
 }

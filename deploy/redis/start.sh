@@ -16,7 +16,7 @@ for variable in $variables; do
   export "$variable=$(printf %s "$password" | sha256sum | cut -c 1-64)"
 done
 if [ -n "$missing" ]; then
-  echo "The settings are at fault:$missing" >&2
+  echo "Invalid settings:$missing" >&2
   exit 78
 fi
 

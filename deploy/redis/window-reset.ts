@@ -1,13 +1,14 @@
 import { parseArgs } from "node:util";
-import { createLogger } from "@agent-relay/shared/logging.ts";
-import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "@agent-relay/shared/settings.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { type ResetOutcome, resetWindow } from "@agent-relay/shared/window/reset.ts";
+import { createLogger } from "runtime/logging.ts";
+import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "runtime/settings.ts";
+import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
+import { type ResetOutcome, resetWindow } from "window/reset.ts";
 
 /**
- * `npm run window:reset [-- --force]`: opens a new process window when `RELAY_DEPLOY_ID` is not the window's, or when
- * told to. Exit codes: 0 kept or opened, 1 nothing done, 2 wrong usage, 78 settings at fault.
- * Source: protocol, section 11.
+ * `npm run window:reset [-- --force]`: opens a new process window when `RELAY_DEPLOY_ID` or `RELAY_PARTITIONS` is not the
+ * window's, or when told to. Exit codes: 0 kept or opened, 1 nothing done, 2 invalid command line, 78 invalid settings.
+ * Source: docs/redis.md#the-process-window.
  */
 
 const readSettings = settingsReader("REDIS_URL", "RELAY_PARTITIONS", "RELAY_DEPLOY_ID");
@@ -25,7 +26,11 @@ async function reset(settings: ReturnType<typeof readSettings>, force: boolean):
   const link = new RedisLink({ url: settings.redisUrl, name: "window-reset", logger });
   try {
     await link.start();
-    if (!link.up) throw new Error("Redis is out of reach; no window was opened.");
+    if (link.downKind !== null) {
+      throw new Error(
+        `No window was opened: Redis cannot be used (${link.downKind}). ${LINK_DOWN_ADVICE[link.downKind]}`,
+      );
+    }
     return await resetWindow(link, { ...settings, force });
   } finally {
     await link.stop();
@@ -35,11 +40,11 @@ async function reset(settings: ReturnType<typeof readSettings>, force: boolean):
 function report(reset: ResetOutcome): void {
   if (reset.outcome === "foreign") {
     throw new Error(
-      `The database holds ${reset.foreignKeys} keys that are not the relay's; nothing was deleted. ` +
-        "Give the relay a database of its own in REDIS_URL.",
+      `The database contains ${reset.foreignKeys} keys that are not the relay's; nothing was deleted. ` +
+        "Set REDIS_URL to a database that only the relay uses.",
     );
   }
-  const deleted = reset.outcome === "opened" ? `, ${reset.deletedKeys} keys of the old one deleted` : "";
+  const deleted = reset.outcome === "opened" ? `, ${reset.deletedKeys} keys of the previous one deleted` : "";
   process.stdout.write(`window ${reset.outcome}: ${reset.windowId}${deleted}\n`);
 }
 

@@ -23,14 +23,21 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-import websockets
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from websockets.exceptions import ConnectionClosed, WebSocketException
+try:
+    import websockets
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from websockets.exceptions import ConnectionClosed, WebSocketException
+except ImportError as missing:
+    sys.exit(
+        f"{missing.name} is not installed for {sys.executable}. On Debian: apt-get install -y python3-websockets "
+        "python3-cryptography, then run this with /usr/bin/python3; elsewhere: pip install websockets cryptography"
+    )
 
 Json = dict[str, Any]
 say = partial(print, flush=True)
 SIGNING_ORDER = ("id", "type", "from", "to", "task_id", "payload", "ts", "key_id")
-FINAL_CLOSES = (1008, 4403, 4409)  # misconduct, key revoked, agent registered elsewhere: coming back would not help
+# What it sent (1003 to 1009), key revoked, agent registered elsewhere: do not reconnect.
+FINAL_CLOSES = (1003, 1007, 1008, 1009, 4403, 4409)
 
 
 async def answer(envelope: Json) -> Json | None:
@@ -70,16 +77,16 @@ def signer(key: Json) -> Callable[[bytes], bytes]:
 
 
 class Agent:
-    """One connection at a time, made again when it ends. A reply that is on its way just then may be lost."""
+    """One connection at a time, replaced when it ends. A reply that is being sent at that moment may be lost."""
 
     def __init__(self, url: str, key: Json, approve_sessions: bool) -> None:
         self.url, self.key, self.sign, self.approve_sessions = url, key, signer(key), approve_sessions
         self.online = asyncio.Event()
-        self.tasks: set[asyncio.Task[None]] = set()  # replies under way; the event loop alone would let go of them
+        self.tasks: set[asyncio.Task[None]] = set()  # replies in progress; the event loop holds only weak references
         self.backoff_s = 1.0
 
     async def run(self) -> None:
-        """Stays online. Exits with a message when the relay will not have this agent."""
+        """Stays online. Exits with a message when the relay refuses this agent."""
         while True:
             self.told_to_wait_s = 0.0
             try:
@@ -91,14 +98,14 @@ class Agent:
                     sys.exit(f"The relay closed the connection for good: {reason}.")
             except (OSError, asyncio.TimeoutError, WebSocketException) as error:
                 reason = str(error) or "no answer in time"
-            # Full jitter: those who were cut off together must not come back together.
+            # Full jitter: agents that were disconnected together must not reconnect together.
             wait_s = self.told_to_wait_s or random.uniform(0, self.backoff_s)
             self.backoff_s = min(30, self.backoff_s * 2)
             say(f"offline ({reason}), trying again in {wait_s:.1f} s")
             await asyncio.sleep(wait_s)
 
     async def converse(self) -> None:
-        """One connection, from hello to the exception that is its end."""
+        """One connection, from hello until an exception ends it."""
         hello = json.loads(await asyncio.wait_for(self.socket.recv(), 10))
         self.limits, self.skew_ms = hello["limits"], hello["server_time"] - time.time() * 1000
         heartbeat = asyncio.create_task(self.beat())
@@ -120,7 +127,7 @@ class Agent:
                 what = f"{code}: {frame['message']} {frame['hint']}"
                 if self.online.is_set():
                     say(what)
-                elif code in ("unavailable", "rate_limited"):
+                elif frame.get("retry") == "later" or code in ("unavailable", "rate_limited"):
                     raise ConnectionError(what)
                 else:
                     sys.exit(f"The relay refused to register the agent. {what}")
@@ -133,7 +140,7 @@ class Agent:
                 self.told_to_wait_s = frame.get("reconnect_after_ms", 0) / 1000
 
     async def receive(self, envelope: Json, session_id: str | None) -> None:
-        """Replies to message.send only, and with another type: two agents like this one do not talk for ever."""
+        """Replies to message.send only, and with another type: two agents like this one do not go on forever."""
         sender, kind = envelope["from"], envelope["type"]
         say(f"{kind} from {sender}")
         if kind == "message.send" and (payload := await answer(envelope)) is not None:

@@ -1,27 +1,22 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
+import type { PackageRecord } from "protocol/contract/packages.ts";
 import { next, record, Stage } from "../../connector/test/kit.ts";
-import { openBrowser } from "../support/browser.ts";
+import { BROWSER_OPENS_WITHIN_MS, openBrowser } from "../support/browser.ts";
 import { HttpClient } from "../support/http.ts";
+import { madePackages, packagesIn } from "../support/packages.ts";
 import type { Pod } from "../support/relay.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
-import { serveWhole } from "../support/whole-relay.ts";
 
-const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
-const PAGE = `<!doctype html><title>agent</title><link rel="icon" href="data:,">
-<script type="importmap">{ "imports": { "canonicalize": "/canonicalize.js" } }</script>`;
+const PAGE = `<!doctype html><title>agent</title><link rel="icon" href="data:,">`;
 
 const stage = new Stage("browser", "hmac-browser-hmac", "node");
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let packagesFolder: string;
 let files: Server;
 let browser: Browser;
 let page: Page;
@@ -29,54 +24,40 @@ let pod: Pod;
 let faults: string[];
 
 beforeAll(async () => {
-  folder = await temporaryFolder();
-  await compile(folder.path);
+  packagesFolder = await madePackages();
   files = createServer(async (req, res) => {
     const [type, body] = await fileAt(req.url ?? "/");
     res.setHeader("content-type", type).end(body);
   }).listen(0, "127.0.0.1");
   await once(files, "listening");
   await stage.start();
-  pod = await serveWhole(stage.relay);
-  browser = await openBrowser();
-}, 60_000);
+  pod = await stage.relay.startWhole();
+  browser = await openBrowser(stage.relay);
+}, BROWSER_OPENS_WITHIN_MS);
 beforeEach(async () => {
   faults = [];
   page = await browser.newPage();
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => faults.push(message.text()));
   await page.goto(`http://127.0.0.1:${(files.address() as AddressInfo).port}/`);
-  await page.evaluate("import('/sdk/index.js').then((sdk) => void (globalThis.sdk = sdk))");
+  await page.evaluate("import('/connector.js').then((sdk) => void (globalThis.sdk = sdk))");
 });
 afterEach(async () => {
   await page.close();
   await stage.clear();
 });
 afterAll(async () => {
-  await browser.close();
-  await pod.stop();
   await stage.stop();
   files.closeAllConnections();
   files.close();
-  await folder[Symbol.asyncDispose]();
 });
 
-/** The SDK alone, with a browser's types alone. */
-async function compile(outDir: string): Promise<void> {
-  const rootDir = join(REPOSITORY, "connector/src");
-  const compilerOptions = { rootDir, outDir, types: [], lib: ["es2024", "dom"] };
-  const build = { extends: join(REPOSITORY, "connector/tsconfig.build.json"), compilerOptions };
-  const config = join(outDir, "tsconfig.json");
-  await writeFile(config, JSON.stringify({ ...build, include: [], files: [join(rootDir, "index.ts")] }));
-  const tsc = join(REPOSITORY, "node_modules/typescript/bin/tsc");
-  await promisify(execFile)(process.execPath, [tsc, "-p", config], { env: {} });
-}
-
+/** The page, and the module that the relay hands out for browsers. */
 async function fileAt(url: string): Promise<[string, string]> {
   if (url === "/") return ["text/html", PAGE];
-  const canonicalize = join(REPOSITORY, "node_modules/canonicalize/lib/canonicalize.js");
-  const path = url === "/canonicalize.js" ? canonicalize : join(folder.path, normalize(url).replace("/sdk/", ""));
-  return ["text/javascript", await readFile(path, "utf8")];
+  const { packages } = await packagesIn(packagesFolder);
+  const { file, media } = packages.find(({ name }) => name === "connector") as PackageRecord;
+  return [media, await readFile(join(packagesFolder, file), "utf8")];
 }
 
 /** Runs in the page, where `sdk` is the package and `given` what the test gives. */

@@ -1,30 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import type { Browser, Page } from "playwright-core";
-import { createRelay } from "../../deploy/local/relay.ts";
-import { openBrowser, Visit } from "../support/browser.ts";
-import { freePort } from "../support/free-port.ts";
+import { describe, expect, test } from "@jest/globals";
+import type { Page } from "playwright-core";
+import { BROWSER_OPENS_WITHIN_MS, openBrowser, Visit } from "../support/browser.ts";
 import { HttpClient } from "../support/http.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const HOSTILE = `<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>"'>`;
-const relay = new TestRelay("alice", "bob");
+const relay = useRelay("alice", "bob");
 const http = new HttpClient();
-let browser: Browser;
-let pod: Pod;
-
-beforeAll(async () => {
-  await relay.start();
-  const port = await freePort();
-  const { service } = createRelay({ ...relay.environment, PORT: String(port), LOG_LEVEL: "silent" }, () => {});
-  await service.start();
-  pod = { port, url: `http://127.0.0.1:${port}`, stop: service.stop };
-  browser = await openBrowser();
-}, 60_000);
-afterAll(async () => {
-  await browser.close();
-  await pod.stop();
-  await relay.stop();
-});
+const pod = given(() => relay.startWhole());
+const browser = given(() => openBrowser(relay), BROWSER_OPENS_WITHIN_MS);
 
 /** Answers of one report, in place of the relay's. */
 async function report(page: Page, path: string, change: (body: Record<string, unknown>) => unknown): Promise<void> {
@@ -51,9 +35,7 @@ describe("The live window", () => {
     await relay.online(pod, "bob");
     await alice.ask(relay.envelope("alice", "message.send", { to: "agent://bob" }));
     const request = { from: "agent://alice", to: "agent://bob", purpose: "to see it on a page" };
-    const answer = await http.post(`${pod.url}/v1/sessions/request`, request, {
-      "x-api-key": relay.keys.apiKeys.get("alice") as string,
-    });
+    const answer = await http.post(`${pod.url}/v1/sessions/request`, request, relay.credentials("alice"));
     expect(answer.body.target_delivery.status).toBe("online");
     await visit.readsAgain();
     await visit.says("agents", /^Agents: 2 online, 0 stale/);
@@ -78,7 +60,7 @@ describe("The live window", () => {
     await visit.drawn();
     await visit.page.route("**/api/ops/activation-funnel", (route) => route.fulfill({ status: 503 }));
     await visit.readsAgain();
-    const late = visit.page.locator("#state.late", { hasText: "1 of 4 figures did not come; trying again" });
+    const late = visit.page.locator("#state.late", { hasText: "1 of 4" });
     await late.waitFor({ timeout: 12_000 });
     expect(await visit.figure("funnel").count()).toBe(1);
     await visit.page.unrouteAll();

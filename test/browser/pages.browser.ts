@@ -1,41 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import type { Browser } from "playwright-core";
-import { createRelay } from "../../deploy/local/relay.ts";
-import { openBrowser, Visit } from "../support/browser.ts";
-import { freePort } from "../support/free-port.ts";
-import { TestRelay } from "../support/relay.ts";
+import { describe, expect, test } from "@jest/globals";
+import { BROWSER_OPENS_WITHIN_MS, openBrowser, Visit } from "../support/browser.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const PAGES = ["/", "/product/design"];
-const relay = new TestRelay();
-let browser: Browser;
-let base: string;
-let stop: () => Promise<void>;
-
-beforeAll(async () => {
-  await relay.start();
-  const port = String(await freePort());
-  const { service } = createRelay({ ...relay.environment, PORT: port, LOG_LEVEL: "silent" }, () => {});
-  await service.start();
-  base = `http://127.0.0.1:${port}`;
-  stop = service.stop;
-  browser = await openBrowser();
-}, 60_000);
-afterAll(async () => {
-  await browser.close();
-  await stop();
-  await relay.stop();
-});
+const relay = useRelay();
+const pod = given(() => relay.startWhole());
+const browser = given(() => openBrowser(relay), BROWSER_OPENS_WITHIN_MS);
 
 describe.each(PAGES)("The page %s", (path) => {
   test.each([320, 375, 768, 1280])("fits a window %i pixels wide without scrolling sideways", async (width) => {
-    await using visit = await Visit.to(browser, base + path, { viewport: { width, height: 800 } });
+    await using visit = await Visit.to(browser, pod.url + path, { viewport: { width, height: 800 } });
     if (path === "/") await visit.drawn();
     expect(await visit.page.evaluate("document.documentElement.scrollWidth")).toBe(width);
     expect(visit.faults).toEqual([]);
   });
 
   test.each(["light", "dark"] as const)("can be read in %s: text stands out from its ground", async (colorScheme) => {
-    await using visit = await Visit.to(browser, base + path, { colorScheme });
+    await using visit = await Visit.to(browser, pod.url + path, { colorScheme });
     if (path === "/") await visit.drawn();
     const ground = await visit.page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
     expect(luminance(ground) > 0.5).toBe(colorScheme === "light");
@@ -47,7 +28,7 @@ describe.each(PAGES)("The page %s", (path) => {
   });
 
   test("has its text and its links without scripts", async () => {
-    await using visit = await Visit.to(browser, base + path, { javaScriptEnabled: false });
+    await using visit = await Visit.to(browser, pod.url + path, { javaScriptEnabled: false });
     const text = await visit.page.locator("main").textContent();
     expect(text?.length).toBeGreaterThan(800);
     expect(await visit.page.locator("main a[href]").count()).toBeGreaterThan(1);
@@ -55,7 +36,7 @@ describe.each(PAGES)("The page %s", (path) => {
   });
 
   test("has one heading of the first order, landmarks, a language, and a name for every link and picture", async () => {
-    await using visit = await Visit.to(browser, base + path);
+    await using visit = await Visit.to(browser, pod.url + path);
     if (path === "/") await visit.drawn();
     const { page } = visit;
     expect(await page.locator("html").getAttribute("lang")).toBe("en");
@@ -68,11 +49,11 @@ describe.each(PAGES)("The page %s", (path) => {
   });
 
   test("leads the keyboard first to its content, then through every link in order, visibly", async () => {
-    await using visit = await Visit.to(browser, base + path);
+    await using visit = await Visit.to(browser, pod.url + path);
     const { page } = visit;
     await page.keyboard.press("Tab");
     const focused = "document.activeElement";
-    expect(await page.evaluate(`${focused}.textContent`)).toBe("To the content");
+    expect(await page.evaluate(`${focused}.className`)).toBe("skip");
     expect(await page.evaluate<number>(`${focused}.getBoundingClientRect().left`)).toBeGreaterThanOrEqual(0);
     const links = await page.evaluate<string[]>(
       "[...document.querySelectorAll('body > :not(.skip) a')].map((a) => a.href)",
@@ -89,11 +70,11 @@ describe.each(PAGES)("The page %s", (path) => {
   });
 
   test("links to nothing that is not there", async () => {
-    const html = await (await fetch(base + path)).text();
+    const html = await (await fetch(pod.url + path)).text();
     const targets = [...html.matchAll(/ (?:href|src)="([^"#]+)/g)].map(([, target = ""]) => target);
     expect(targets.length).toBeGreaterThan(8);
     for (const target of new Set(targets)) {
-      const { status } = await fetch(new URL(target, base));
+      const { status } = await fetch(new URL(target, pod.url));
       expect({ target, status }).toEqual({ target, status: 200 });
     }
     const anchors = [...html.matchAll(new RegExp(` href="(?:${path})?#([^"]+)`, "g"))].map(([, id = ""]) => id);

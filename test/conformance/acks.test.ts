@@ -1,22 +1,15 @@
-import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { AgentSocket } from "../support/agent.ts";
-import type { Pod } from "../support/relay.ts";
+import { describe, expect, test } from "@jest/globals";
 import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const relay = conformingRelay("alice", "bob-hmac", "carol");
 const BOB = "agent://bob-hmac";
 const ONLINE = { status: "online", can_deliver_realtime: true };
 const PENDING = "pending_until_session.approve_or_session.reject";
-let pod: Pod;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  pod = await relay.startWsConnectors();
-  alice = await relay.online(pod, "alice");
-  bob = await relay.online(pod, "bob-hmac");
-});
+const pod = given(() => relay.startWsConnectors());
+const alice = given(() => relay.online(pod, "alice"));
+const bob = given(() => relay.online(pod, "bob-hmac"));
 
 function request(purpose = "talk") {
   return relay.envelope("alice", "session.request", { to: BOB, payload: { purpose } });
@@ -72,6 +65,11 @@ describe("the ack of a message", () => {
   test("says that the target was not seen when it never registered", async () => {
     const ack = await alice.ask(relay.envelope("alice", "message.send", { to: "agent://nobody" }));
     expect(ack.target_delivery).toEqual({ status: "not_seen", can_deliver_realtime: false });
+    expect(ack.next).toEqual({
+      kept: false,
+      do: "Send it again when the target is online",
+      check: expect.stringMatching(/\/api\/onboarding\/check-online\?agent_id=agent:\/\/nobody$/),
+    });
   });
 
   test("may be to the sender itself", async () => {
@@ -132,6 +130,7 @@ describe("the ack of a session envelope", () => {
       accepted: true,
       target_delivery: { status: "not_seen", can_deliver_realtime: false },
       session_status: PENDING,
+      next: { kept: false, do: expect.stringContaining("pending") },
     });
   });
 });

@@ -1,11 +1,11 @@
-import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "@agent-relay/shared/contract/frames.ts";
 import { afterAll, afterEach, beforeAll, expect } from "@jest/globals";
+import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
 import { canonical, type Frame } from "../support/agent.ts";
 import { TestRelay } from "./relay-under-test.ts";
 
 const SCHEMAS = { hello: HelloFrame, ack: AckFrame, error: ErrorFrame, deliver: DeliverFrame, notice: NoticeFrame };
 
-/** The fields of an ack beside `frame`, `envelope_id`, `type`, `accepted`, `duplicate`. */
+/** The fields of an ack beside `frame`, `envelope_id`, `type`, `accepted`, `duplicate`, `next`. */
 const ACK_FIELDS = {
   agent: ["presence"],
   message: ["target_delivery"],
@@ -13,9 +13,10 @@ const ACK_FIELDS = {
 };
 
 /**
- * A relay for the tests of one file. After each test every frame that any client saw is held against the contract.
+ * A relay for the tests of one file. After each test every frame that any client saw is validated against its schema.
  */
 export function conformingRelay(...names: readonly string[]): TestRelay {
+  // Leaks are not looked for: the tests run on containers too, and the Docker engine's client keeps connections.
   const relay = new TestRelay(...names);
   beforeAll(() => relay.start());
   afterEach(() => {
@@ -36,11 +37,13 @@ function expectConforming(text: string): void {
 }
 
 function expectAckFields(ack: Frame): void {
-  const { frame, envelope_id, type, accepted, duplicate, ...rest } = ack;
+  const { frame, envelope_id, type, accepted, duplicate, next, ...rest } = ack;
   const family = type.split(".")[0] as keyof typeof ACK_FIELDS;
   expect(Object.keys(rest).sort()).toEqual(ACK_FIELDS[family]);
   const { status, can_deliver_realtime } = ack.target_delivery ?? {};
   expect(can_deliver_realtime ?? false).toBe(status === "online");
+  const isPublication = type === "session.request" || family === "message";
+  expect(next !== undefined).toBe(isPublication && status !== "online" && duplicate === undefined);
 }
 
 function expectErrorFields({ code, retry_after_ms, server_time }: Frame): void {

@@ -1,22 +1,15 @@
 import { createHmac, createPublicKey, verify } from "node:crypto";
-import { beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { type AgentSocket, canonical, type Frame } from "../support/agent.ts";
-import type { Pod } from "../support/relay.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const relay = conformingRelay("alice", "bob-hmac", "carol", "dave");
 const PARTITIONS = { RELAY_PARTITIONS: "3" };
-let one: Pod;
-let two: Pod;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  one = await relay.startWsConnector(PARTITIONS);
-  two = await relay.startWsConnector(PARTITIONS);
-  alice = await relay.online(one, "alice");
-  bob = await relay.online(two, "bob-hmac");
-});
+const one = given(() => relay.startWsConnector(PARTITIONS));
+const two = given(() => relay.startWsConnector(PARTITIONS));
+const alice = given(() => relay.online(one, "alice"));
+let bob = given(() => relay.online(two, "bob-hmac"));
 
 function message(from: string, to: string, fields: { readonly [name: string]: unknown } = {}): Frame {
   return relay.envelope(from, "message.send", { to: `agent://${to}`, ...fields });

@@ -1,19 +1,15 @@
-import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
-import { knock } from "../support/knock.ts";
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import type { Frame } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
+import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const relay = conformingRelay("alice", "bob-hmac");
-let staying: Pod;
 let leaving: Pod;
-let alice: AgentSocket;
-
-beforeAll(async () => {
-  staying = await relay.startWsConnector();
-  alice = await relay.online(staying, "alice");
-});
+const staying = given(() => relay.startWsConnector());
+const alice = given(() => relay.online(staying, "alice"));
 
 beforeEach(async () => {
   leaving = await relay.startWsConnector();
@@ -62,7 +58,7 @@ describe("a pod that stops", () => {
     await sockets[0]?.next("the notice", ({ notice }) => notice === "draining");
     const [ready, health] = await Promise.all([fetch(`${pod.url}/ready`), fetch(`${pod.url}/health`)]);
     expect([ready.status, health.status]).toEqual([503, 200]);
-    const { status, headers } = await knock(pod, "/ws");
+    const { status, headers } = await tryUpgrade(pod, "/ws");
     expect([status, headers["retry-after"]]).toEqual([503, "5"]);
     expect(sockets.at(-1)?.closed).toBeUndefined();
     await Promise.all(sockets.map((socket) => socket.untilClosed()));

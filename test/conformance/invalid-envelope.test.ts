@@ -1,18 +1,13 @@
-import { beforeAll, describe, expect, test } from "@jest/globals";
-import type { AgentSocket } from "../support/agent.ts";
+import { describe, expect, test } from "@jest/globals";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const relay = conformingRelay("alice", "bob-hmac");
 const BOB = "agent://bob-hmac";
 const SESSION = `ses_00${"0".repeat(24)}`;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  const pod = await relay.startWsConnectors();
-  alice = await relay.online(pod, "alice");
-  bob = await relay.online(pod, "bob-hmac");
-});
+const pod = given(() => relay.startWsConnectors());
+const alice = given(() => relay.online(pod, "alice"));
+const bob = given(() => relay.online(pod, "bob-hmac"));
 
 type Fields = { readonly [name: string]: unknown };
 
@@ -203,7 +198,29 @@ describe("JSON that the relay does not take", () => {
   });
 });
 
-test("an error never repeats what the envelope says", async () => {
-  const wrong = message({ task_id: `secret${tooLong(128)}`, payload: "secret", secret: "secret", to: "secret" });
-  expect(JSON.stringify(await answerTo(JSON.stringify(wrong)))).not.toContain("secret");
+test("an error never repeats what the envelope says, but for the name of an unknown field that cannot be a key", async () => {
+  const key = `rk_secret${"A1".repeat(15)}`;
+  const unknown = { mesage: "secret", [key]: 1, [Buffer.alloc(32, 7).toString("base64url")]: 1 };
+  const wrong = message({ task_id: `secret${tooLong(128)}`, payload: "secret", to: "secret", ...unknown });
+  const error = await answerTo(JSON.stringify(wrong));
+  expect(error).toMatchObject({ code: "invalid_envelope", retry: "fix", message: expect.stringContaining("mesage") });
+  expect(error.message).toContain("unknown field: not allowed");
+  for (const name of ["secret", ...Object.keys(unknown).slice(1)]) expect(JSON.stringify(error)).not.toContain(name);
+});
+
+test("a session is between two agents", async () => {
+  for (const [type, payload] of [
+    ["session.request", { purpose: "p" }],
+    ["session.approve", { session_id: SESSION }],
+    ["session.reject", { session_id: SESSION }],
+  ] as const) {
+    const envelope = message({ type, payload });
+    const error = await answerTo(JSON.stringify({ ...envelope, to: envelope.from }));
+    expect(error).toMatchObject({ code: "invalid_envelope", message: expect.stringContaining("to: ") });
+  }
+});
+
+test("a payload has at most 2000 members and array elements", async () => {
+  const error = await answerTo(JSON.stringify(message({ payload: { a: Array(2000).fill(0) } })));
+  expect(error).toMatchObject({ code: "invalid_envelope", message: expect.stringContaining("2000") });
 });

@@ -1,29 +1,19 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const REGISTER_WITHIN_MS = 10_000;
 const relay = conformingRelay("alice", "bob-hmac", "carol", "dave");
-let pod: Pod;
-let idle: {
-  readonly silent: AgentSocket;
-  readonly refused: AgentSocket;
-  readonly valid: AgentSocket;
-  openedAt: number;
-};
-
-beforeAll(async () => {
-  pod = await relay.startWsConnectors();
-  idle = {
-    valid: await relay.online(pod, "dave"),
-    silent: await relay.connect(pod),
-    refused: await relay.connect(pod),
-    openedAt: performance.now(),
-  };
-  await idle.refused.answerTo("no envelope");
-});
+const pod = given(() => relay.startWsConnectors());
+const idle = given(async () => ({
+  valid: await relay.online(pod, "dave"),
+  silent: await relay.connect(pod),
+  refused: await relay.connect(pod),
+  openedAt: performance.now(),
+}));
+beforeAll(() => idle.refused.answerTo("no envelope"));
 
 function answers(socket: AgentSocket): Frame[] {
   return socket.frames.filter(({ frame }) => frame === "ack" || frame === "error");
@@ -69,11 +59,7 @@ describe("refusals in a row", () => {
 
 describe("envelopes over the rate", () => {
   const BURST = 5;
-  let slow: Pod;
-
-  beforeAll(async () => {
-    slow = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "1" });
-  });
+  const slow = given(() => relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "1" }));
 
   test("are rate_limited with retry_after_ms, and never end the connection", async () => {
     const socket = await relay.connect(slow);
@@ -119,6 +105,9 @@ test("A connection without a valid envelope within 10 s is closed with 1008; one
   const codes = await Promise.all([idle.silent, idle.refused].map((socket) => socket.untilClosed(12_000)));
   const elapsed = performance.now() - idle.openedAt;
   expect(codes).toEqual([1008, 1008]);
+  for (const socket of [idle.silent, idle.refused]) {
+    expect(socket.frames.at(-1)).toMatchObject({ frame: "error", code: "register_timeout", retry: "fix" });
+  }
   expect(elapsed).toBeGreaterThan(REGISTER_WITHIN_MS - 500);
   expect(elapsed).toBeLessThan(REGISTER_WITHIN_MS + 1500);
   expect(await idle.valid.ask(relay.envelope("dave", "agent.heartbeat"))).toMatchObject({ accepted: true });

@@ -1,29 +1,23 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
-import { ERRORS } from "@agent-relay/shared/contract/errors.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Pod } from "../support/relay.ts";
-import { serveWhole, TestRelay } from "./relay-under-test.ts";
+import { expect, test } from "@jest/globals";
+import { ERRORS } from "protocol/contract/errors.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { given } from "../support/use-relay.ts";
+import { conformingRelay } from "./conforming.ts";
 
-const relay = new TestRelay();
-let pod: Pod;
-
-beforeAll(async () => {
-  await relay.start();
-  pod = await serveWhole(relay);
-});
-afterAll(() => pod.stop());
-afterAll(() => relay.stop());
+const relay = conformingRelay();
+const pod = given(() => relay.startWhole());
 
 const CATALOGUE: readonly Surface[] = Object.values(SURFACES);
 const DOCUMENTS = CATALOGUE.filter(({ method, path }) => method === "GET" && !path.includes("{"));
 
-/** The catalogue's entries at the path of a link; a link may be a template. */
+/** The catalogue's entries at the path of a link; a link may be a template, or an entry's template filled in. */
 function surfacesAt(link: string): Surface[] {
   const path = decodeURI(new URL(link.replace(/\{\?[^}]*\}|[?#].*$/, "")).pathname);
-  return CATALOGUE.filter((surface) => [surface.path, ...surface.aliases].includes(path));
+  const filledIn = (template: string) => new RegExp(`^${template.replaceAll(/\{[^}]+\}/g, "[^/]+")}$`).test(path);
+  return CATALOGUE.filter(({ path: template, aliases }) => [template, ...aliases].includes(path) || filledIn(template));
 }
 
 /** What a link may answer when it is read. */

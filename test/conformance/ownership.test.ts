@@ -1,20 +1,14 @@
-import { beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const CROWD = Array.from({ length: 101 }, (_, n) => `crowd${n}`);
 const relay = conformingRelay("alice", "bob-hmac", "carol", "dave", "erin", ...CROWD);
-let one: Pod;
-let two: Pod;
-let alice: AgentSocket;
-
-beforeAll(async () => {
-  one = await relay.startWsConnector();
-  two = await relay.startWsConnector();
-  alice = await relay.online(one, "alice");
-});
+const one = given(() => relay.startWsConnector());
+const two = given(() => relay.startWsConnector());
+const alice = given(() => relay.online(one, "alice"));
 
 const register = (name: string) => relay.envelope(name, "agent.register");
 const heartbeat = (name: string) => relay.envelope(name, "agent.heartbeat");

@@ -1,19 +1,16 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const relay = conformingRelay("alice", "bob-hmac", "carol");
 const BOB = "agent://bob-hmac";
 const MAX_FRAME_BYTES = 32_768;
-let pod: Pod;
-
-beforeAll(async () => {
-  pod = await relay.startWsConnector({ RELAY_OUTBOX_BYTES: "65536" });
-});
+const pod = given(() => relay.startWsConnector({ RELAY_OUTBOX_BYTES: "65536" }));
 
 /** A register, padded with white space between its members. */
 function paddedRegister(bytes: number): string {

@@ -1,22 +1,15 @@
-import { beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import type { Pod } from "../support/relay.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const relay = conformingRelay("alice", "bob-hmac", "carol");
 const BOB = "agent://bob-hmac";
 const PENDING = "pending_until_session.approve_or_session.reject";
-let one: Pod;
-let two: Pod;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  one = await relay.startWsConnector();
-  two = await relay.startWsConnector();
-  alice = await relay.online(one, "alice");
-  bob = await relay.online(two, "bob-hmac");
-});
+const one = given(() => relay.startWsConnector());
+const two = given(() => relay.startWsConnector());
+const alice = given(() => relay.online(one, "alice"));
+const bob = given(() => relay.online(two, "bob-hmac"));
 
 const message = (fields: object = {}): Frame => relay.envelope("alice", "message.send", { to: BOB, ...fields });
 const request = (): Frame => relay.envelope("alice", "session.request", { to: BOB, payload: { purpose: "p" } });

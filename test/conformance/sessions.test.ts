@@ -1,25 +1,17 @@
-import { beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import type { Pod } from "../support/relay.ts";
+import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const TARGETS = Array.from({ length: 12 }, (_, n) => `target${n}`);
 const relay = conformingRelay("alice", "bob-hmac", "carol", ...TARGETS);
 const PENDING = "pending_until_session.approve_or_session.reject";
 const PARTITIONS = { RELAY_PARTITIONS: "3" };
-let one: Pod;
-let two: Pod;
-let alice: AgentSocket;
-let bob: AgentSocket;
-let carol: AgentSocket;
-
-beforeAll(async () => {
-  one = await relay.startWsConnector(PARTITIONS);
-  two = await relay.startWsConnector(PARTITIONS);
-  alice = await relay.online(one, "alice");
-  bob = await relay.online(two, "bob-hmac");
-  carol = await relay.online(two, "carol");
-});
+const one = given(() => relay.startWsConnector(PARTITIONS));
+const two = given(() => relay.startWsConnector(PARTITIONS));
+const alice = given(() => relay.online(one, "alice"));
+const bob = given(() => relay.online(two, "bob-hmac"));
+const carol = given(() => relay.online(two, "carol"));
 
 function request(to: string, payload: object = {}): Frame {
   return relay.envelope("alice", "session.request", { to: `agent://${to}`, payload: { purpose: "p", ...payload } });
@@ -76,7 +68,7 @@ describe("a decision is refused", () => {
 
   test("as not_your_session when it comes from somebody else, the requester included", async () => {
     expect(await carol.ask(decision("carol", "approve", session_id))).toMatchObject({ code: "not_your_session" });
-    expect(await alice.ask(decision("alice", "approve", session_id, "alice"))).toMatchObject({
+    expect(await alice.ask(decision("alice", "approve", session_id, "carol"))).toMatchObject({
       code: "not_your_session",
     });
   });

@@ -1,4 +1,4 @@
-/** Fields of the contract's shapes, by name; spec-tables.ts says where each is answered and how names are read. */
+/** Names of the promised fields; spec-tables.ts says where each is answered and how names are read. */
 
 const under = (parent: string, ...names: readonly string[]) => names.map((name) => `${parent}.${name}`);
 
@@ -34,6 +34,8 @@ const PROOFS = under(
   "retained_from_durable_store",
 );
 
+const WINDOWS_AND_PROOFS = ["current_window", "durable_window", ...PROOFS, ...PROOF_BOUNDARIES, "monitors", ...PRIVACY];
+
 export const TRAFFIC = [
   "ok",
   "service",
@@ -61,12 +63,7 @@ export const TRAFFIC = [
   "funnel",
   "session_journeys",
   "session_proof_retention",
-  "current_window",
-  "durable_window",
-  ...PROOFS,
-  ...PROOF_BOUNDARIES,
-  "monitors",
-  ...PRIVACY,
+  ...WINDOWS_AND_PROOFS,
   "operator_quick_scan",
 ];
 
@@ -123,12 +120,7 @@ export const RETENTION = [
   "operator_quick_scan",
   "activation_check",
   "durability",
-  "current_window",
-  "durable_window",
-  ...PROOFS,
-  ...PROOF_BOUNDARIES,
-  "monitors",
-  ...PRIVACY,
+  ...WINDOWS_AND_PROOFS,
 ];
 
 export const FEEDBACK_SUMMARY = [

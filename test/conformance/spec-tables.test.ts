@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { beforeAll, describe, expect, test } from "@jest/globals";
 import { HttpClient } from "../support/http.ts";
-import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import { serveWhole, TestRelay } from "./relay-under-test.ts";
+import { given } from "../support/use-relay.ts";
+import { conformingRelay } from "./conforming.ts";
 import {
   ACCEPTED_ENVELOPE,
   ACCEPTED_SESSION,
@@ -13,22 +13,14 @@ import {
   READS,
 } from "./spec-tables.ts";
 
-const relay = new TestRelay("alice", "bob");
+const relay = conformingRelay("alice", "bob");
 const http = new HttpClient();
 const REQUEST = { from: "agent://alice", to: "agent://bob" };
-let pod: Pod;
 let sessionId: string;
+const pod = given(() => relay.startWhole());
+beforeAll(() => relay.online(pod, "bob"));
 
-beforeAll(async () => {
-  await relay.start();
-  pod = await serveWhole(relay);
-  await relay.online(pod, "bob");
-});
-afterAll(() => pod.stop());
-afterAll(() => relay.stop());
-
-const send = (path: string, body: object) =>
-  http.post(pod.url + path, body, { "x-api-key": relay.keys.apiKeys.get("alice") as string });
+const send = (path: string, body: object) => http.post(pod.url + path, body, relay.credentials("alice"));
 
 /** The fields of `names` that `body` lacks. */
 function missing(body: unknown, names: readonly string[]): string[] {
@@ -61,7 +53,7 @@ describe("the gateway", () => {
   test.each(FEEDBACK_PATHS)("takes feedback at %s", async (path) => {
     const { status, body } = await http.post(pod.url + path, { sentiment: "blocked", category: "connector_not_seen" });
     expect([status, missing(body, FEEDBACK_ACK)]).toEqual([202, []]);
-    expect(body).toEqual({ ok: true, stored: "aggregate_only", raw_message_stored: false });
+    expect(body).toMatchObject({ ok: true, stored: "aggregate_only", raw_message_stored: false });
   });
 
   test("passes a well-signed envelope in the self-test, and gives a hint on others", async () => {
@@ -108,9 +100,12 @@ describe("a read", () => {
     else expect(text.length).toBeGreaterThan(10);
   });
 
-  test.each(READ_PATHS)("of %s is kept by no cache, unless it is for crawlers", async (path) => {
+  test.each(READ_PATHS)("of %s is kept by no cache, unless it is for crawlers or stays the same", async (path) => {
     const { headers } = await fetch(pod.url + path);
     const isForCrawlers = path === "/robots.txt" || path === "/sitemap.xml";
-    expect(headers.get("cache-control")).toMatch(isForCrawlers ? /^public/ : /^no-store$/);
+    // Runtime metadata is no-store; these four are static, tell nothing of the running relay, and caches must ask again.
+    const isStatic = /llms\.txt$|openapi\.json$|asyncapi\.json$|relay-manifest\.json$/.test(path);
+    const expected = isForCrawlers ? /^public/ : isStatic ? /^no-cache$/ : /^no-store$/;
+    expect(headers.get("cache-control")).toMatch(expected);
   });
 });

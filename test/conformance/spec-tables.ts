@@ -1,7 +1,7 @@
 import { FEEDBACK_SUMMARY, FUNNEL, PRIVACY, REFRESH_PACKET, RETENTION, SIGNING, TRAFFIC } from "./spec-shapes.ts";
 
 /**
- * The contract's tables in this project's words: every path with its aliases, its status, and the fields that are
+ * What clients are promised, as tables: every path with its aliases, its status, and the fields that are
  * promised by name. A dot goes into an object, `[]` into the elements of a list that must not be empty.
  */
 
@@ -33,7 +33,7 @@ export const FEEDBACK_ACK = ["ok", "stored", "raw_message_stored"];
 export const FEEDBACK_PATHS = ["/api/public/feedback", "/api/feedback"];
 export const RATE_LIMITED = ["retry_after_ms", "retry_after_seconds"];
 
-/** Every GET of the contract's tables. */
+/** Every GET that is promised. */
 export const READS: readonly Promised[] = [
   {
     path: "/api/onboarding/check-online?agent_id=agent://bob",

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
-import { RelayError } from "@agent-relay/shared/contract/errors.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES, serviceOf, WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
-import { problemOf } from "@agent-relay/shared/http/problem.ts";
-import { settingsReader } from "@agent-relay/shared/settings.ts";
 import { describe, expect, test } from "@jest/globals";
+import { ServiceError } from "protocol/contract/errors.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES, serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { problemOf } from "runtime/http/problem.ts";
+import { settingsReader } from "runtime/settings.ts";
 
 const CONF = await readFile(new URL("../../deploy/docker/nginx.conf", import.meta.url), "utf8");
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
@@ -46,7 +46,7 @@ describe("the edge", () => {
   });
 
   test("says `unavailable` as the services do while it reaches none of them", () => {
-    const { status, headers, body } = problemOf(new RelayError("unavailable"));
+    const { status, headers, body } = problemOf(new ServiceError("unavailable"));
     const [, answer = ""] = /location @unavailable \{([\s\S]*)\n {4}\}/.exec(CONF) ?? [];
     const [, returned, text = ""] = /return (\d+) '([^']*)';/.exec(answer) ?? [];
     const [, type] = /default_type (\S+);/.exec(answer) ?? [];

@@ -1,52 +1,35 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { SURFACES, type SurfaceId } from "@agent-relay/shared/contract/surfaces.ts";
-import { Counters } from "@agent-relay/shared/window/counters.ts";
-import { partitionKeys, windowKeys } from "@agent-relay/shared/window/keys.ts";
-import { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
-import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
+import { Counters } from "window/counters.ts";
+import { PresenceStore } from "window/presence.ts";
+import { ProcessWindow } from "window/process-window.ts";
+import { partitionKeys, windowKeys } from "window/redis/keys.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import type { Pod } from "../support/relay.ts";
-import type { RedisUser } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, use } from "../support/use-relay.ts";
 
 const PARTITIONS = 4;
 /** They lie in every partition. */
 const NAMES = ["ada", "berta", "carl", "dora", "emil", "frida", "gustav", "zoe"].map((name) => `${name}-hmac`);
 const [ADA, BERTA] = NAMES as [string, string];
 const SETTINGS = { RELAY_PARTITIONS: String(PARTITIONS), RELAY_BASE_URL: "https://relay.example" };
-const relay = new GuardedRelay(...NAMES);
-const noLeaks = watchLeaks();
+const relay = use(new GuardedRelay(...NAMES));
 const http = new HttpClient();
-const links: RedisLink[] = [];
-let pods: [Pod, Pod];
-let gateway: Pod;
-let reporting: Pod;
-let view: WindowView;
+const view = given(() => relay.view(PARTITIONS));
+beforeAll(() => logRefusals());
+const pods = given(
+  async () => [await relay.startWsConnector(SETTINGS), await relay.startWsConnector(SETTINGS)] as const,
+);
+const gateway = given(() => relay.startGateway(SETTINGS));
+const reporting = given(() => relay.startOpsReporting(SETTINGS));
 let agents: Map<string, AgentSocket>;
 
-beforeAll(async () => {
-  await relay.start();
-  view = relay.view(PARTITIONS);
-  await logRefusals();
-  pods = [await relay.startWsConnector(SETTINGS), await relay.startWsConnector(SETTINGS)];
-  gateway = await relay.startGateway(SETTINGS);
-  reporting = await relay.startOpsReporting(SETTINGS);
-});
-afterAll(async () => {
-  for (const link of links) await link.stop();
-  await relay.stop();
-  await noLeaks();
-});
 beforeEach(async () => {
-  const online = NAMES.map(async (name, n) => [name, await relay.online(pods[n % 2] as Pod, name)] as const);
-  agents = new Map(await Promise.all(online));
+  agents = await relay.allOnline(pods, NAMES);
 });
 /** Whatever was done, Redis refused nobody anything, and no service had reason to say so. */
 afterEach(async () => {
@@ -82,7 +65,7 @@ test("sessions are requested, approved and looked up, and one that waits is told
 });
 
 test("the gateway sends, requests sessions, claims, limits, counts feedback and answers what it is asked", async () => {
-  const key = { "x-api-key": relay.keys.apiKeys.get(ADA) as string, "idempotency-key": "once" };
+  const key = { ...relay.credentials(ADA), "idempotency-key": "once" };
   for (const target of NAMES.slice(1)) {
     const body = { from: `agent://${ADA}`, to: `agent://${target}` };
     const claimed = { ...key, "idempotency-key": target };
@@ -109,6 +92,9 @@ test("every report is made, and what was viewed is counted, journeys and visitor
   const reports = (Object.keys(SURFACES) as SurfaceId[]).filter((id) => SURFACES[id].service === "ops-reporting");
   expect(reports.length).toBeGreaterThan(10);
   for (const id of reports) expect((await http.get(reporting.url + SURFACES[id].path)).status).toBe(200);
+  const target = `?target_agent_id=agent://${BERTA}&session_id=${(await socketOf(ADA).ask(sessionRequest(BERTA))).session_id}`;
+  const gate = await http.get(reporting.url + SURFACES.marketplaceHandoffStatus.path + target);
+  expect(gate.body).toMatchObject({ scope: "target", proof_freshness: "fresh", target_decision: "pending" });
   for (const path of ["/health", "/ready"]) {
     for (const { url } of [gateway, reporting, ...pods]) expect((await http.get(url + path)).status).toBe(200);
   }
@@ -121,7 +107,7 @@ test("every report is made, and what was viewed is counted, journeys and visitor
 
 test("the work that is seldom done is done too: journeys give way, agents unseen for a day are forgotten", async () => {
   for (const user of ["gateway", "ops-reporting"] as const) {
-    const link = await linkOf(user);
+    const link = await relay.link(user);
     const window = new ProcessWindow({ link, partitions: PARTITIONS, deployId: null, logger: relay.logger(user) });
     const counters = new Counters({ link, window });
     await window.adopt();
@@ -132,13 +118,13 @@ test("the work that is seldom done is done too: journeys give way, agents unseen
   }
   expect(await view.client.hlen(windowKeys.journeys)).toBe(200);
 
-  const board = new PresenceBoard({
-    link: await linkOf("ws-connector"),
+  const presenceStore = new PresenceStore({
+    link: await relay.link("ws-connector"),
     partitions: PARTITIONS,
     offlineAfterMs: 300_000,
   });
   await view.client.zadd(partitionKeys.presence(3), 1, "agent://forgotten");
-  await board.prune();
+  await presenceStore.prune();
   expect(await view.client.zscore(partitionKeys.presence(3), "agent://forgotten")).toBeNull();
 });
 
@@ -208,13 +194,6 @@ async function expectMessagesFlow(): Promise<void> {
     expect(await socketOf(from).ask(envelope)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
     await socketOf(to).delivered(envelope.id);
   }
-}
-
-async function linkOf(user: RedisUser): Promise<RedisLink> {
-  const link = new RedisLink({ url: relay.redis.urlFor(user), name: user, logger: relay.logger(user) });
-  links.push(link);
-  await link.start();
-  return link;
 }
 
 function socketOf(name: string): AgentSocket {

@@ -1,6 +1,6 @@
-import { SCRIPT_NAMES, SCRIPTS, type ScriptName } from "@agent-relay/shared/window/scripts.ts";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
+import { SCRIPT_NAMES, SCRIPTS, type ScriptName } from "window/redis/scripts.ts";
 import { GuardedRedis, REDIS_USERS } from "../support/guarded-redis.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import type { RedisUser } from "../support/test-redis.ts";
@@ -23,7 +23,15 @@ const WORK: Readonly<
     sends: ["spublish", "ssubscribe"],
   },
   "ops-reporting": {
-    scripts: ["count_presence", "flush_counters", "read_gateway_keys", "read_window", "snapshot"],
+    scripts: [
+      "count_presence",
+      "flush_counters",
+      "read_gateway_keys",
+      "read_journeys",
+      "read_target",
+      "read_window",
+      "snapshot",
+    ],
     sends: [],
   },
   "window-reset": { scripts: ["reset_window"], sends: [] },

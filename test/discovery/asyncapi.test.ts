@@ -1,27 +1,26 @@
 import { createPublicKey, verify } from "node:crypto";
-import { CLOSE_CODES, ERRORS, type ErrorCode } from "@agent-relay/shared/contract/errors.ts";
-import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "@agent-relay/shared/contract/frames.ts";
-import { SignedEnvelope } from "@agent-relay/shared/contract/responses.ts";
 import { Parser } from "@asyncapi/parser";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { beforeAll, expect, test } from "@jest/globals";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
+import { CLOSE_CODES, ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
+import { SignedEnvelope } from "protocol/contract/responses.ts";
 import { canonical } from "../support/agent.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-const relay = new TestRelay();
-let pod: Pod;
+const relay = useRelay();
+const gateway = given(() =>
+  relay.startGateway({ RELAY_WS_URL: "wss://relay.example/live", RELAY_ALTERNATE_WS_PATH: "/agents" }),
+);
 let text: string;
 // biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
 let document: any;
 
 beforeAll(async () => {
-  await relay.start();
-  pod = await relay.startGateway({ RELAY_WS_URL: "wss://relay.example/live", RELAY_ALTERNATE_WS_PATH: "/agents" });
-  text = await (await fetch(`${pod.url}/asyncapi.json`)).text();
+  text = await (await fetch(`${gateway.url}/asyncapi.json`)).text();
   document = JSON.parse(text);
 });
-afterAll(() => relay.stop());
 
 const ENVELOPES = [
   "agent.register",
@@ -77,7 +76,7 @@ test.each(MESSAGES)("The examples of %s are what its schemas take, the relay's o
 });
 
 test.each(ENVELOPES)("The example of %s is truly signed with the published key", async (name) => {
-  const manifest = await (await fetch(`${pod.url}/.well-known/signing-manifest.json`)).json();
+  const manifest = await (await fetch(`${gateway.url}/.well-known/signing-manifest.json`)).json();
   const { test_vectors } = manifest as { test_vectors: { alg: string; key: { public_key: string } }[] };
   const x = test_vectors.find(({ alg }) => alg === "ed25519")?.key.public_key as string;
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });

@@ -1,44 +1,56 @@
 import { execFile } from "node:child_process";
-import { createHmac } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { createPublicKey, verify } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { CLOSE_CODES, ERRORS } from "@agent-relay/shared/contract/errors.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { beforeAll, expect, test } from "@jest/globals";
+import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
 import { canonical } from "../support/agent.ts";
 import { codeBlock } from "../support/documents.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
-import { serveWhole } from "../support/whole-relay.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 /** The command as the package has it, by the Node that runs the tests. */
 const RELAY = `${process.execPath} ${fileURLToPath(new URL("../../connector/bin/relay.mjs", import.meta.url))}`;
 
-const relay = new TestRelay("bob");
+const relay = useRelay("bob");
 const terms = { id: "carol-1", agents: ["agent://carol"] };
 const signingKey = makeEd25519Key(terms);
 const apiKey = makeApiKey({ ...terms, id: "carol-gateway" });
-let pod: Pod;
 let text: string;
+let program: string;
 
-beforeAll(async () => {
-  await relay.start();
+const pod = given(async () => {
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({ api_keys: [...api_keys, apiKey.record], signing_keys: [...signing_keys, signingKey.record] });
-  pod = await serveWhole(relay, { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777", RELAY_PROOF_FRESHNESS_MS: "123456" });
-  text = await (await fetch(`${pod.url}/llms.txt`)).text();
+  return await relay.startWhole({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777", RELAY_PROOF_FRESHNESS_MS: "123456" });
 });
-afterAll(async () => {
-  await pod.stop();
-  await relay.stop();
+beforeAll(async () => {
+  text = await (await fetch(`${pod.url}/llms.txt`)).text();
+  program = await (await fetch(`${pod.url}/examples/agent.mjs`)).text();
 });
 
-test("The worked program of llms.txt leads from a key to an approved session, as it is printed", async () => {
+/** Runs the program in a folder of its own, as carol; `given` are further variables. */
+async function runProgram(given: Readonly<Record<string, string>>) {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, "agent.mjs");
+  await writeFile(file, program);
+  const env = {
+    RELAY: pod.url,
+    AGENT_ID: "agent://carol",
+    KEY_ID: terms.id,
+    PRIVATE_KEY: signingKey.privateKey,
+    ...given,
+  };
+  return await promisify(execFile)(process.execPath, [file], { env });
+}
+
+test("Its program leads from a key to an approved session, as it is served, and ends", async () => {
   const bob = await relay.online(pod, "bob");
   bob.socket.on("message", (data) => {
     const { frame, envelope, session_id } = JSON.parse(String(data));
@@ -46,19 +58,7 @@ test("The worked program of llms.txt leads from a key to an approved session, as
     const decision = { to: envelope.from, payload: { session_id } };
     bob.socket.send(JSON.stringify(relay.envelope("bob", "session.approve", decision)));
   });
-  await using folder = await temporaryFolder();
-  const program = join(folder.path, "agent.mjs");
-  await writeFile(program, codeBlock(text, "js agent.mjs"));
-  const env = {
-    RELAY: pod.url,
-    AGENT_ID: "agent://carol",
-    KEY_ID: terms.id,
-    PRIVATE_KEY: signingKey.privateKey,
-    API_KEY: apiKey.apiKey,
-    TARGET_ID: "agent://bob",
-    HOLD_MS: "50",
-  };
-  const { stdout } = await promisify(execFile)(process.execPath, [program], { env });
+  const { stdout } = await runProgram({ API_KEY: apiKey.apiKey, TARGET_ID: "agent://bob", HOLD_MS: "50" });
   // The look-up of the session may overtake the delivery of the decision.
   const lines = stdout.split("\n").filter((line) => line !== "session.approve from agent://bob");
   expect(lines).toEqual([
@@ -67,23 +67,61 @@ test("The worked program of llms.txt leads from a key to an approved session, as
     "target: online",
     "delivered in realtime: true",
     "session: approved",
-    "closed with 1005",
     "",
   ]);
 });
 
+test.each([
+  ["approve", "approved"],
+  ["reject", "rejected"],
+])("Its program answers who asks: DECISION=%s, then a reply, and it ends", async (decision, status) => {
+  const bob = await relay.online(pod, "bob");
+  const delivered: string[] = [];
+  bob.socket.on("message", (data) => {
+    const { frame, envelope } = JSON.parse(String(data));
+    if (frame === "deliver") delivered.push(envelope.type);
+  });
+  const running = runProgram({ DECISION: decision });
+  await until("carol is online", async () => {
+    const presence = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=agent://carol`);
+    return ((await presence.json()) as { status: string }).status === "online";
+  });
+  const ask = { to: "agent://carol", payload: { purpose: "Agree on terms.", ttl_minutes: 5 } };
+  bob.socket.send(JSON.stringify(relay.envelope("bob", "session.request", ask)));
+  const { stdout } = await running;
+  expect(stdout.split("\n").slice(-4)).toEqual([
+    "session.request from agent://bob",
+    `session: ${status}`,
+    "reply: target online",
+    "",
+  ]);
+  await until("bob has the decision and the reply", () => delivered.length === 2);
+  expect(delivered).toEqual([`session.${decision}`, "message.send"]);
+});
+
+test("Its program says in one line which variables or which Node it needs", async () => {
+  await expect(runProgram({ KEY_ID: "", TARGET_ID: "agent://bob" })).rejects.toMatchObject({
+    code: 1,
+    stderr: "Set KEY_ID, API_KEY.\n",
+  });
+  await expect(runProgram({ NODE_OPTIONS: "--no-experimental-websocket" })).rejects.toMatchObject({
+    code: 1,
+    stderr: `agent.mjs needs Node 22 or later; this is Node ${process.versions.node}.\n`,
+  });
+});
+
 test("Its short way makes a key, passes the check and sends", async () => {
   await using folder = await temporaryFolder();
-  const commands = codeBlock(text, "sh connector").replaceAll(
-    "npx --yes --package=@agent-relay/connector relay",
-    RELAY,
-  );
-  const [settings, keygen, check, , send] = commands.split("\n") as [string, string, string, string, string];
+  const commandsOf = (name: string) => codeBlock(text, name).replaceAll("npx --no relay", RELAY).split("\n");
+  const [settings, keygen] = commandsOf("sh connector") as [string, string];
+  const online = commandsOf("sh online");
+  const [check] = online as [string];
   const run = async (command: string) => {
     const options = { cwd: folder.path, env: { PATH: process.env.PATH } };
     return (await promisify(execFile)("sh", ["-ec", `${settings}\n${command}`], options)).stdout;
   };
-  const record = JSON.parse(await run(keygen));
+  await run(keygen);
+  const record = JSON.parse(await readFile(join(folder.path, "record.json"), "utf8"));
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({
     api_keys: [...api_keys, apiKey.record],
@@ -98,24 +136,23 @@ test("Its short way makes a key, passes the check and sends", async () => {
       ),
     10_000,
   );
-  expect(await run(send)).toContain("agent://other");
+  // As it is pasted: every line is reached, for the listener is in the background.
+  expect(await run([...online, "kill $!"].join("\n"))).toContain("agent://other");
 });
 
 test("Its variables are those that it tells to set", () => {
-  const command = codeBlock(text, "sh");
-  const used = /const \{ (.*) \} = process\.env/.exec(codeBlock(text, "js agent.mjs"))?.[1]?.split(", ") ?? [];
-  expect(command).toContain(`RELAY=${pod.url} `);
-  for (const name of used.filter((name) => name !== "HOLD_MS")) expect(command).toContain(`${name}=`);
+  const commands = codeBlock(text, "sh program");
+  const used = /const \{ (.*) \} = process\.env/.exec(program)?.[1]?.split(", ") ?? [];
+  expect(commands).toContain(`RELAY=${pod.url} `);
+  for (const name of used.filter((name) => name !== "HOLD_MS")) expect(commands).toContain(`${name.split(" ")[0]}=`);
 });
 
-test("Its test vectors hold for an implementation that is not the relay's", () => {
-  const vectors = [...text.matchAll(/^```json test-vector\n(.*)\n```$/gm)].map(([, json]) =>
-    JSON.parse(json as string),
-  );
-  expect(vectors.map(({ alg }) => alg)).toEqual(["ed25519", "hmac-sha256"]);
-  for (const { envelope, canonical: expected } of vectors) expect(canonical(envelope)).toBe(expected);
-  const { key, canonical: signedText, sig } = vectors[1];
-  expect(createHmac("sha256", Buffer.from(key.secret, "base64url")).update(signedText).digest("base64url")).toBe(sig);
+test("Its test vector holds for an implementation that is not the relay's", () => {
+  const { alg, key, envelope, canonical: expected, sig } = JSON.parse(codeBlock(text, "json test-vector"));
+  expect(alg).toBe("ed25519");
+  expect(canonical(envelope)).toBe(expected);
+  const publicKey = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: key.public_key }, format: "jwk" });
+  expect(verify(null, Buffer.from(expected), publicKey, Buffer.from(sig, "base64url"))).toBe(true);
 });
 
 test("Its limits are those in force, the settings' included", () => {
@@ -125,14 +162,15 @@ test("Its limits are those in force, the settings' included", () => {
   expect(text).toContain("- stability_hold_ms: 90000\n");
 });
 
-test("It names every error, every close code and every surface", () => {
-  for (const [code, { hint }] of Object.entries(ERRORS)) {
-    const line = text.split("\n").find((one) => one.startsWith(`| ${code} |`));
-    expect(line).toContain(`| ${hint} |`);
+test("It names every error by what to do, every close code and every surface but files of pages", () => {
+  for (const [code, { httpStatus, retry }] of Object.entries(ERRORS)) {
+    const line = text.split("\n").find((one) => one.startsWith(`- ${retry} (`));
+    expect(line?.split(/[:,] /)).toContain(httpStatus === null ? code : `${code} ${httpStatus}`);
   }
   for (const { code, reason } of Object.values(CLOSE_CODES)) expect(text).toContain(`| ${code} | ${reason} |`);
-  for (const { method, path, aliases } of Object.values<Surface>(SURFACES)) {
-    expect(text).toContain(`- ${method} ${pod.url}${path}: `);
-    for (const alias of aliases) expect(text).toContain(alias);
+  for (const { method, path, group } of Object.values<Surface>(SURFACES)) {
+    if (path.startsWith("/assets/")) continue;
+    const line = text.split("\n").find((one) => one.startsWith(`- ${group}: `));
+    expect(line?.split(/[:,] /)).toContain(`${method} ${path}`);
   }
 });

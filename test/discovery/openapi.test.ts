@@ -1,38 +1,58 @@
-import { ERRORS } from "@agent-relay/shared/contract/errors.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES, type SurfaceId } from "@agent-relay/shared/contract/surfaces.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { beforeAll, describe, expect, test } from "@jest/globals";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { ERRORS } from "protocol/contract/errors.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 import { put, run } from "./programs.ts";
 
-const relay = new TestRelay();
-let pod: Pod;
+const relay = useRelay();
+const pod = given(() => relay.startWhole());
 let text: string;
 // biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
 let document: any;
 
 beforeAll(async () => {
-  await relay.start();
-  pod = await relay.startGateway({ RELAY_BASE_URL: "https://relay.example" });
   text = await (await fetch(`${pod.url}/openapi.json`)).text();
   document = JSON.parse(text);
 });
-afterAll(() => relay.stop());
 
 const CATALOGUE = Object.entries(SURFACES) as unknown as [SurfaceId, Surface][];
 const PLACES = CATALOGUE.flatMap(([id, surface]) =>
   [surface.path, ...surface.aliases].map((path) => [surface.method, path, id, surface] as const),
 );
-const operationAt = (method: string, path: string) => document.paths[path][method.toLowerCase()];
+/** What a reference leads to, or the part itself. */
+// biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
+function resolved(part: any): any {
+  const steps: string[] = part.$ref?.split("/").slice(1) ?? [];
+  return part.$ref === undefined ? part : steps.reduce((inner, step) => inner[step], document);
+}
+
+/** An operation, its parameters and answers in place of references. */
+function operationAt(method: string, path: string) {
+  const operation = document.paths[path][method.toLowerCase()];
+  const responses = Object.entries(operation.responses).map(([status, response]) => [status, resolved(response)]);
+  const parameters = operation.parameters?.map(resolved);
+  return { ...operation, ...(parameters && { parameters }), responses: Object.fromEntries(responses) };
+}
+
+/** The examples of one body, by value; of a live one, the answer that its address gives now. */
+async function valuesOf(examples: object): Promise<unknown[]> {
+  return await Promise.all(
+    Object.values(examples).map(async (one) => {
+      const { value, externalValue } = resolved(one);
+      return externalValue === undefined ? value : await (await fetch(externalValue)).json();
+    }),
+  );
+}
 
 test("The document says what it is and where the relay is", () => {
   expect(document).toMatchObject({
     openapi: "3.1.0",
     info: { version: "1.0.0" },
-    servers: [{ url: "https://relay.example" }],
+    servers: [{ url: pod.url }],
     security: [],
   });
   expect(document.components.securitySchemes.apiKey).toMatchObject({ type: "apiKey", in: "header", name: "x-api-key" });
@@ -61,16 +81,32 @@ describe.each(PLACES)("%s %s", (method, path, id, surface) => {
     }
   });
 
+  test("has one example of what is sent and one of the answer, at most 2 KB each and without stand-ins", () => {
+    const { requestBody, responses } = operationAt(method, path);
+    for (const part of [requestBody, responses[surface.status]].filter((one) => one !== undefined)) {
+      const [{ examples }] = Object.values<{ examples: object }>(part.content) as [{ examples: object }];
+      expect(Object.keys(examples)).toHaveLength(1);
+      expect(JSON.stringify(examples).length).toBeLessThanOrEqual(2048);
+      expect(JSON.stringify(examples)).not.toMatch(/"<\w+>"/);
+    }
+  });
+
+  test("refers to its parameters and answers, and is deprecated where it is a legacy alias", () => {
+    const { parameters = [], responses, deprecated } = document.paths[path][method.toLowerCase()];
+    for (const part of [...parameters, ...Object.values(responses)]) expect(Object.keys(part)).toEqual(["$ref"]);
+    expect(deprecated).toBe(["/api/feedback", "/api/feedback/summary"].includes(path) ? true : undefined);
+  });
+
   test("asks for an API key where one is needed, and only there", () => {
     expect(operationAt(method, path).security).toEqual(surface.apiKey ? [{ apiKey: [] }] : undefined);
   });
 
-  test("has examples that its schemas take", () => {
+  test("has examples that its schemas take", async () => {
     const { requestBody, responses, parameters = [] } = operationAt(method, path);
     const contents = [requestBody, ...Object.values(responses)].flatMap((part) => Object.values(part?.content ?? {}));
     for (const { schema, examples } of contents as { schema: object; examples: Record<string, object> }[]) {
       expect(Object.keys(examples)).not.toEqual([]);
-      for (const example of Object.values(examples)) expect(faultsOf(schema, exampleValue(example))).toEqual([]);
+      for (const value of await valuesOf(examples)) expect(faultsOf(schema, value)).toEqual([]);
     }
     for (const { schema, example } of parameters) {
       if (example !== undefined) expect(faultsOf(schema, example)).toEqual([]);
@@ -90,11 +126,9 @@ test.each(CATALOGUE.filter(([, { request }]) => request !== null))(
 
 test.each(CATALOGUE)(
   "The answer examples of %s are what the relay itself would give",
-  (_id, { method, path, response, status, media }) => {
-    const examples = Object.values<{ value: unknown }>(
-      operationAt(method, path).responses[status].content[media].examples,
-    );
-    for (const { value } of examples) expect(response.safeParse(value).error).toBeUndefined();
+  async (_id, { method, path, response, status, media }) => {
+    const { examples } = operationAt(method, path).responses[status].content[media];
+    for (const value of await valuesOf(examples)) expect(response.safeParse(value).error).toBeUndefined();
   },
 );
 
@@ -108,6 +142,17 @@ test("Waits, rates and replays are told in headers", () => {
       expect.objectContaining({ name: "Idempotency-Key", in: "header", required: false }),
     );
   }
+});
+
+test("No two requests share an Idempotency-Key by being printed with one", () => {
+  expect(document.components.parameters["header.Idempotency-Key"]).not.toHaveProperty("example");
+});
+
+test("The labels of feedback that are counted stand in its schema, and any other is taken too", () => {
+  const { category, sentiment } = document.components.schemas.FeedbackRequest.properties;
+  expect(category.anyOf[0].enum).toContain("spam_offer_or_abuse");
+  expect(sentiment.anyOf[0].enum).toEqual(["helpful", "blocked", "neutral"]);
+  expect(faultsOf(category, "of my own")).toEqual([]);
 });
 
 test("Redocly finds no error in it", async () => {
@@ -126,7 +171,7 @@ test("A client generated from it compiles, and knows requests and answers", asyn
   await run("tsc", [], folder.path);
   await put(folder.path, "client.ts", CLIENT.replace("purpose:", "purpoze:"));
   await expect(run("tsc", [], folder.path)).rejects.toMatchObject({ stdout: expect.stringContaining("purpoze") });
-});
+}, 60_000);
 
 const COMPILER_OPTIONS = { strict: true, noEmit: true, module: "esnext", moduleResolution: "bundler", types: [] };
 
@@ -146,10 +191,4 @@ function faultsOf(schema: object, value: unknown): unknown[] {
   const validate = ajv.compile({ ...schema, components: { schemas } });
   validate(value);
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
-}
-
-/** An example's value; a reference goes to the components. */
-function exampleValue(example: { readonly value?: unknown; readonly $ref?: string }): unknown {
-  if (example.$ref === undefined) return example.value;
-  return document.components.examples[example.$ref.split("/").at(-1) as string].value;
 }

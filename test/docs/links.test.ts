@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
+import { sectionsOf } from "../support/documents.ts";
 
 const REPOSITORY = new URL("../../", import.meta.url);
 const documents = [
@@ -15,9 +16,3 @@ test.each(documents)("%s links only to files and sections that exist", async (do
     if (section !== undefined) expect(sectionsOf(target)).toContain(section);
   }
 });
-
-/** As GitHub names them. */
-function sectionsOf(markdown: string): string[] {
-  const titles = [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title.toLowerCase());
-  return titles.map((title) => title.replace(/[^\w\s-]/g, "").replaceAll(" ", "-"));
-}

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { METRICS, type MetricEntry } from "@agent-relay/shared/metrics/catalogue.ts";
 import { describe, expect, test } from "@jest/globals";
+import { METRICS, type MetricEntry } from "runtime/metrics/catalogue.ts";
 import { rowsBetween } from "../support/documents.ts";
 
 const operations = await readFile(new URL("../../docs/operations.md", import.meta.url), "utf8");

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { CLOSE_CODES, ERRORS } from "@agent-relay/shared/contract/errors.ts";
 import { describe, expect, test } from "@jest/globals";
+import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
 import { rowsBetween } from "../support/documents.ts";
 
 const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");

@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import { SETTINGS, type Setting } from "@agent-relay/shared/settings-catalogue.ts";
-import { importSecret, sign } from "@agent-relay/shared/signing/algorithms.ts";
-import { canonicalText } from "@agent-relay/shared/signing/canonical.ts";
 import { describe, expect, test } from "@jest/globals";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { importSecret, sign } from "protocol/signing/algorithms.ts";
+import { canonicalText } from "protocol/signing/canonical.ts";
+import { SETTINGS, type Setting } from "runtime/settings-catalogue.ts";
 import { codeBlock, rowsBetween } from "../support/documents.ts";
 
 const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");

@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
-import { partitionKeys, windowKeys } from "@agent-relay/shared/window/keys.ts";
 import { describe, expect, test } from "@jest/globals";
+import { partitionKeys, windowKeys } from "window/redis/keys.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { accessTo, KEY_OF_KIND, readUsersAcl } from "../support/users-acl.ts";
 
@@ -21,7 +21,7 @@ describe("docs/redis.md", () => {
   });
 
   test("names only Lua functions that exist", async () => {
-    const files = await readdir(new URL("../../shared/src/window/lua", import.meta.url), { recursive: true });
+    const files = await readdir(new URL("../../shared/window/src/lua", import.meta.url), { recursive: true });
     const named = [...document.matchAll(/`([a-z_/]+\.lua)`/g)].map(([, name]) => name);
     expect(named.length).toBeGreaterThan(1);
     for (const name of named) expect(files).toContain(name);

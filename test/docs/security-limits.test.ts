@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { ERRORS } from "@agent-relay/shared/contract/errors.ts";
-import { LIMITS } from "@agent-relay/shared/metrics/catalogue.ts";
-import { SETTINGS } from "@agent-relay/shared/settings-catalogue.ts";
 import { expect, test } from "@jest/globals";
+import { ERRORS } from "protocol/contract/errors.ts";
+import { LIMITS } from "runtime/metrics/catalogue.ts";
+import { SETTINGS } from "runtime/settings-catalogue.ts";
 import { rowsBetween } from "../support/documents.ts";
 
 const rows = rowsBetween(await readFile(new URL("../../docs/security.md", import.meta.url), "utf8"), "limits");

@@ -3,31 +3,23 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { testVectors } from "@agent-relay/shared/signing/test-vectors.ts";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { testVectors } from "protocol/signing/test-vectors.ts";
 import { WireProxy } from "../../connector/test/wire-proxy.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
-import { type AgentSocket, canonical, type Frame, jcs } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { canonical, type Frame, jcs } from "../support/agent.ts";
 import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 import { PYTHON_EXAMPLE, PythonAgent } from "./python-agent.ts";
 
 const VECTORS = new URL("../../../shared/vectors/jcs/input/", import.meta.url);
 
-const relay = new TestRelay("alice", "bob", "carol-hmac");
-const noLeaks = watchLeaks();
+const relay = useRelay("alice", "bob", "carol-hmac");
 const agents: PythonAgent[] = [];
 const proxies: WireProxy[] = [];
-let pod: Pod;
-let alice: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  pod = await relay.startWsConnector();
-  alice = await relay.online(pod, "alice");
-});
+const pod = given(() => relay.startWsConnector());
+const alice = given(() => relay.online(pod, "alice"));
 afterEach(async () => {
   for (const agent of agents) await agent.stop();
   for (const proxy of proxies) await proxy.stop();
@@ -36,10 +28,6 @@ afterEach(async () => {
     expect(printed).not.toContain(private_key ?? secret);
   }
   agents.length = proxies.length = 0;
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
 });
 
 /** The example, as the agent of this name. */

@@ -1,25 +1,25 @@
 import { once } from "node:events";
-import { ERRORS } from "@agent-relay/shared/contract/errors.ts";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { ERRORS } from "protocol/contract/errors.ts";
 import type { AgentKey, AgentSocket, Frame } from "../support/agent.ts";
 import { canonical } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { badJson, badValue, FIELDS, goodContents, isSignedBy, respelled } from "./support/envelopes.ts";
 import { frame, isUtf8, OPCODES } from "./support/frames.ts";
 import { RawWebsocket } from "./support/raw-websocket.ts";
-import { MARK, relayUnderAttack, type Victim } from "./support/victim.ts";
+import { type AttackedService, MARK, MARKED_NAME, relayUnderAttack } from "./support/under-attack.ts";
 
 const SENDERS = ["alice", "alice-hmac"] as const;
 const BOB = "agent://bob";
 const CODES = Object.entries(ERRORS).flatMap(([code, { websocket }]) => (websocket ? code : []));
-const { relay, victim } = relayUnderAttack(...SENDERS, "bob");
+const { relay, start } = relayUnderAttack(...SENDERS, "bob");
 const senders = new Map<string, AgentSocket>();
-let pod: Victim;
+let pod: AttackedService;
 let bob: AgentSocket;
 
 beforeAll(async () => {
-  pod = await victim("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0" });
+  pod = await start("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0" });
   bob = await relay.online(pod, "bob");
   for (const name of SENDERS) senders.set(name, await relay.online(pod, name));
   for (let n = 0; n < 200; n += 1) await answerTo("alice", JSON.stringify(message("alice", { payload: { n } })));
@@ -116,7 +116,17 @@ describe("whatever is not what its sender signed gets one answer with a code, an
   });
 
   test("any field left out, and any field added", async () => {
-    const names = fc.constantFrom("extra", "alg", "constructor", "toJSON", MARK, "Id", "id ", "signature", "payload\0");
+    const names = fc.constantFrom(
+      "extra",
+      "alg",
+      "constructor",
+      "toJSON",
+      MARKED_NAME,
+      "Id",
+      "id ",
+      "signature",
+      "payload\0",
+    );
     const whole = () => message("alice", { task_id: "task" });
     for (const field of FIELDS) await expectRefused("alice", JSON.stringify({ ...whole(), [field]: undefined }));
     const property = fc.asyncProperty(names, badValue, async (name, value) => {

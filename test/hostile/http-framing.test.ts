@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";
-import { MARK, relayUnderAttack, type Victim } from "./support/victim.ts";
+import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 
-const { victim } = relayUnderAttack("alice");
-const targets: Victim[] = [];
+const { start } = relayUnderAttack("alice");
+const targets: AttackedService[] = [];
 
 beforeAll(async () => {
-  targets.push(await victim("gateway", { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }), await victim("ops-reporting"));
+  targets.push(await start("gateway", { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }), await start("ops-reporting"));
   for (const { port } of targets) {
     for (let n = 0; n < 50; n += 1) await answersTo(port, request("GET", "/health"), "\0");
     await answersTo(port, request("POST", "/api/self-test", { fields: JSON_TYPE, body: "{}" }));
@@ -173,7 +173,7 @@ test("Any bytes are answered or hung up on, with nothing of them in the answer",
       .map((some) => Buffer.from(some.join("\r\n"))),
   );
   const property = fc.asyncProperty(fc.constantFrom(0, 1), bytes, async (index, some) => {
-    const { port } = targets[index] as Victim;
+    const { port } = targets[index] as AttackedService;
     const answers = await answersTo(port, some, "\r\n\r\n\0\r\n\r\n");
     for (const { status, head, text } of answers) {
       expect(status).toBeGreaterThanOrEqual(200);

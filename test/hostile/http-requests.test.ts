@@ -1,39 +1,39 @@
 import { gzipSync } from "node:zlib";
-import { ERRORS } from "@agent-relay/shared/contract/errors.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { ERRORS } from "protocol/contract/errors.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";
-import { MARK, relayUnderAttack, type Victim } from "./support/victim.ts";
+import { type AttackedService, MARK, MARKED_NAME, relayUnderAttack } from "./support/under-attack.ts";
 
 /** Each API key has thirty requests a minute on each endpoint. */
 const NAMES = Array.from({ length: 12 }, (_, n) => `alice-${n}`);
-const { relay, victim } = relayUnderAttack(...NAMES);
+const { relay, start } = relayUnderAttack(...NAMES);
 const JSON_TYPE = "Content-Type: application/json";
 const all: readonly Surface[] = Object.values(SURFACES);
 const POSTS = all.filter(({ method }) => method === "POST");
-let gateway: Victim;
-let reports: Victim;
+let gateway: AttackedService;
+let reports: AttackedService;
 
 beforeAll(async () => {
-  gateway = await victim("gateway", { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" });
-  reports = await victim("ops-reporting");
+  gateway = await start("gateway", { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" });
+  reports = await start("ops-reporting");
   for (const surface of all)
     for (const pod of servicesOf(surface)) await ask(pod, request(surface.method, pathOf(surface)));
   for (let n = 0; n < 10; n += 1) for (const surface of POSTS) await post(surface, "{}");
   await Promise.all([gateway.remember(), reports.remember()]);
 });
 
-function servicesOf({ service }: Surface): Victim[] {
+function servicesOf({ service }: Surface): AttackedService[] {
   if (service === "each") return [gateway, reports];
   return service === "gateway" ? [gateway] : [reports];
 }
 const pathOf = (surface: Surface) => surface.path.replace(/\{\w+\}/g, `ses_00${"0".repeat(24)}`);
 
 /** The one answer to one request, which ends its connection; nothing of what was sent is in it. */
-async function ask({ port }: Victim, bytes: Uint8Array): Promise<RawAnswer> {
+async function ask({ port }: AttackedService, bytes: Uint8Array): Promise<RawAnswer> {
   const answers = await answersTo(port, bytes);
   expect(answers).toHaveLength(1);
   const [answer] = answers as [RawAnswer];
@@ -87,7 +87,7 @@ describe.each(POSTS.map((surface) => [surface.path, surface] as const))("POST %s
   });
 
   test("answers a body with any field made another as the catalogue has it", async () => {
-    const fields = fc.constantFrom(...Object.keys(goodBody(surface)), "constructor", "toJSON", MARK, "api_key");
+    const fields = fc.constantFrom(...Object.keys(goodBody(surface)), "constructor", "toJSON", MARKED_NAME, "api_key");
     const property = fc.asyncProperty(fields, badValue, async (field, value) => {
       expectOfCatalogue(surface, await post(surface, JSON.stringify({ ...goodBody(surface), [field]: value })));
     });
@@ -95,7 +95,7 @@ describe.each(POSTS.map((surface) => [surface.path, surface] as const))("POST %s
   });
 
   test("answers a body with any field spelled as JSON should not be, as the catalogue has it", async () => {
-    const fields = fc.constantFrom(...Object.keys(goodBody(surface)), "__proto__", MARK);
+    const fields = fc.constantFrom(...Object.keys(goodBody(surface)), "__proto__", MARKED_NAME);
     const property = fc.asyncProperty(fields, badJson, async (field, text) => {
       const members = Object.entries(goodBody(surface)).map(([name, value]) => `"${name}":${JSON.stringify(value)}`);
       expectOfCatalogue(surface, await post(surface, `{${members.join(",")},"${field}":${text}}`));
@@ -118,7 +118,7 @@ describe.each(POSTS.map((surface) => [surface.path, surface] as const))("POST %s
           gateway,
           request("POST", surface.path, { body, fields: [JSON_TYPE, `Content-Encoding: ${coding}`] }),
         );
-        expectProblem(answer, surface.apiKey ? "invalid_api_key" : "unsupported_media_type");
+        expectProblem(answer, surface.apiKey ? "missing_api_key" : "unsupported_media_type");
       }
     }
     const answer = await post(surface, bomb.subarray(0, 30_000), [JSON_TYPE, "Content-Encoding: gzip"]);
@@ -136,7 +136,7 @@ describe("a path that climbs, repeats, hides or ends oddly", () => {
 
   test("leads nowhere on any surface: 404, or 400 where it is no target", async () => {
     for (const surface of all) {
-      const [pod] = servicesOf(surface) as [Victim];
+      const [pod] = servicesOf(surface) as [AttackedService];
       for (const path of pathOf(surface) === "/" ? [] : odd(pathOf(surface))) {
         const answer = await ask(pod, request(surface.method, path));
         expect([path, [400, 404].includes(answer.status)]).toEqual([path, true]);
@@ -213,7 +213,7 @@ test("Any query is answered as the catalogue has it, and never repeated", async 
       "%F0%9F",
       "[]",
       "__proto__",
-      MARK,
+      MARKED_NAME,
     ),
     fc.string({ maxLength: 10 }).map(encodeURIComponent),
   );
@@ -221,7 +221,7 @@ test("Any query is answered as the catalogue has it, and never repeated", async 
     fc.constantFrom(...reads),
     fc.array(pieces, { maxLength: 12 }),
     async (surface, query) => {
-      const [pod] = servicesOf(surface) as [Victim];
+      const [pod] = servicesOf(surface) as [AttackedService];
       expectOfCatalogue(surface, await ask(pod, request("GET", `${surface.path}?${query.join("")}`)));
     },
   );

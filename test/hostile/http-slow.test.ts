@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { afterEach, beforeAll, expect, test } from "@jest/globals";
 import { answersTo, request } from "./support/raw-http.ts";
 import { HANDSHAKE } from "./support/raw-websocket.ts";
-import { relayUnderAttack, type Victim } from "./support/victim.ts";
+import { type AttackedService, relayUnderAttack } from "./support/under-attack.ts";
 
 const CLIENTS_OF_A_KIND = 10;
 /** Headers are due within 5 s, bodies and the reading of answers within 10 s; looked at each second. */
@@ -26,8 +26,8 @@ const DRIBBLES: readonly (readonly [string, string])[] = [
   [`${POST}Transfer-Encoding: chunked\r\n\r\n0\r\n`, "X: y\r\n"],
 ];
 
-const { victim } = relayUnderAttack("alice");
-const victims: Victim[] = [];
+const { start } = relayUnderAttack("alice");
+const services: AttackedService[] = [];
 const slow: Slow[] = [];
 
 /** A client that does not go by itself. */
@@ -55,24 +55,30 @@ class Slow {
 }
 
 beforeAll(async () => {
-  victims.push(await victim("gateway"), await victim("ops-reporting"), await victim("ws-connector"));
-  for (const { port } of victims) await answersTo(port, request("GET", "/ready"), "\0");
-  await Promise.all(victims.map((one) => one.remember()));
+  services.push(await start("gateway"), await start("ops-reporting"), await start("ws-connector"));
+  for (const { port } of services) await answersTo(port, request("GET", "/ready"), "\0");
+  await Promise.all(services.map((one) => one.remember()));
 });
 afterEach(() => {
   for (const client of slow) client.end();
 });
 
 test("Clients that dribble, wherever they stop, and those that never read, are cut off, and nobody waits for them", async () => {
-  for (const { port } of victims) {
+  for (const { port } of services) {
     for (const [head, drop] of DRIBBLES) {
       for (let n = 0; n < CLIENTS_OF_A_KIND; n += 1) slow.push(new Slow(port, head, drop).reads());
     }
   }
-  slow.push(new Slow((victims[0] as Victim).port, "GET /openapi.json HTTP/1.1\r\nHost: relay\r\n\r\n".repeat(300), ""));
-  for (const { port } of victims) {
+  slow.push(
+    new Slow(
+      (services[0] as AttackedService).port,
+      "GET /openapi.json HTTP/1.1\r\nHost: relay\r\n\r\n".repeat(300),
+      "",
+    ),
+  );
+  for (const { port } of services) {
     const [answer] = await answersTo(port, request("GET", "/ready"));
     expect(answer?.status).toBe(200);
   }
-  for (const one of victims) await one.untilAlone(CUT_OFF_WITHIN_MS);
+  for (const one of services) await one.untilAlone(CUT_OFF_WITHIN_MS);
 }, 40_000);

@@ -1,14 +1,15 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { KeysFileError } from "@agent-relay/shared/signing/key-ring.ts";
-import { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { KeysFileError } from "protocol/signing/key-ring.ts";
+import { KeyStore } from "runtime/key-store.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
-import { MARK } from "./support/victim.ts";
+import { MARK } from "./support/under-attack.ts";
 
 type Record = { readonly [field: string]: unknown };
 type File = { readonly api_keys: readonly Record[]; readonly signing_keys: readonly Record[] };
@@ -22,28 +23,25 @@ const SECRETS = [MARK, (GOOD.signing_keys[1] as Record).secret, (GOOD.api_keys[0
 /** What a fault is called: a list, a place in it and a field, or the file as a whole. */
 const NAMES_A_PLACE = /(?:signing_keys|api_keys)(?:\.\d+(?:\.[a-z0-9_ .]+)?)?: |\(root\): |unknown field: |not JSON/;
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-let path: string;
-
-beforeAll(async () => {
-  folder = await temporaryFolder();
-  path = join(folder.path, "keys.json");
-});
+const folder = given(() => temporaryFolder());
 afterAll(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
+const keysFile = () => join(folder.path, "keys.json");
+
 function storeOf(errors: unknown[] = []): KeyStore {
   return new KeyStore({
-    path,
+    path: keysFile(),
     logger: { info: () => {}, error: (line: unknown) => void errors.push(line) },
     pollMs: 1,
   });
 }
 
 async function put(text: string | Uint8Array): Promise<void> {
-  await writeFile(`${path}.new`, text);
-  await rename(`${path}.new`, path);
+  const next = `${keysFile()}.new`;
+  await writeFile(next, text);
+  await rename(next, keysFile());
 }
 
 /** The fault that keeps a store from starting with this file; it names a place and quotes nothing. */
@@ -53,8 +51,9 @@ async function expectRefused(text: string | Uint8Array): Promise<string> {
   const error = await store.start().catch((reason: unknown) => reason);
   store.stop();
   expect(error).toBeInstanceOf(KeysFileError);
-  const { message } = error as KeysFileError;
+  const message = (error as KeysFileError).problems.join("; ");
   expect(message).toMatch(NAMES_A_PLACE);
+  expect(String(error)).toContain(message);
   for (const secret of SECRETS) expect(message).not.toContain(secret);
   return message;
 }
@@ -145,17 +144,17 @@ describe("a keys file is refused at start, with its place and without its text,"
 });
 
 test("Running keys stay in force through bad files of all kinds, each of which is told and quoted never", async () => {
-  const errors: { readonly faults: readonly string[] }[] = [];
+  const errors: { readonly problems: readonly string[] }[] = [];
   await put(JSON.stringify(GOOD));
   const store = storeOf(errors);
   await store.start();
   const { ring } = store;
-  const told = async (fault: string) => {
-    await until("the fault is told", () => errors.at(-1)?.faults.join("; ") === fault);
+  const told = async (problem: string) => {
+    await until("the problem is logged", () => errors.at(-1)?.problems.join("; ") === problem);
   };
   const property = fc.asyncProperty(place, neverGood, async ([[list, index], field], value) => {
     const message = await expectRefused(JSON.stringify(spoiled(list, index, field, value)));
-    await told(message.replace("The keys file is not valid: ", ""));
+    await told(message);
     await put(MARK);
     await told("not JSON");
     expect(store.ring).toBe(ring);

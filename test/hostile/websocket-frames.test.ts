@@ -4,15 +4,15 @@ import type { AgentSocket } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { type ClientFrame, closeFrame, frame, isCloseCode, OPCODES, outcomeOf } from "./support/frames.ts";
 import { RawWebsocket } from "./support/raw-websocket.ts";
-import { MARK, relayUnderAttack, type Victim } from "./support/victim.ts";
+import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 
 const { continuation, text, binary, close, ping, pong } = OPCODES;
-const { relay, victim } = relayUnderAttack("alice", "bob-hmac");
-let pod: Victim;
+const { relay, start } = relayUnderAttack("alice", "bob-hmac");
+let pod: AttackedService;
 let bystander: AgentSocket;
 
 beforeAll(async () => {
-  pod = await victim("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0" });
+  pod = await start("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0" });
   bystander = await relay.online(pod, "bob-hmac");
   for (let n = 0; n < 20; n += 1) await attack(frame(text, "warm up"), frame(text, Buffer.of(0xff)));
   await pod.remember();

@@ -4,13 +4,13 @@ import { until } from "../support/until.ts";
 import { frame, OPCODES } from "./support/frames.ts";
 import { answersTo } from "./support/raw-http.ts";
 import { HANDSHAKE, RawWebsocket } from "./support/raw-websocket.ts";
-import { MARK, relayUnderAttack, type Victim } from "./support/victim.ts";
+import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 
-const { relay, victim } = relayUnderAttack("alice");
-let pod: Victim;
+const { relay, start } = relayUnderAttack("alice");
+let pod: AttackedService;
 
 beforeAll(async () => {
-  pod = await victim("ws-connector");
+  pod = await start("ws-connector");
   for (let n = 0; n < 10; n += 1) {
     await statusOf(HANDSHAKE.replace("AAAA==", MARK));
     await expectServed();

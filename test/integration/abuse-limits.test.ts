@@ -1,27 +1,20 @@
-import { createGateway } from "@agent-relay/gateway/service.ts";
-import { readGatewaySettings } from "@agent-relay/gateway/settings.ts";
-import { type HttpService, overHttp } from "@agent-relay/shared/http/serving.ts";
-import type { LimitName } from "@agent-relay/shared/metrics/catalogue.ts";
-import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
-import { createWsConnector } from "@agent-relay/ws-connector/service.ts";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
-import { AgentSocket } from "../support/agent.ts";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { generateApiKey } from "protocol/signing/api-key.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { AgentSocket } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
-import { knock } from "../support/knock.ts";
-import { watchLeaks } from "../support/leaks.ts";
 import { everythingIn } from "../support/redis-dump.ts";
-import { TestRelay } from "../support/relay.ts";
+import type { Pod } from "../support/relay.ts";
 import { scrape } from "../support/scrape.ts";
 import { Secrets } from "../support/secrets.ts";
+import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 /** A service behind a trusted proxy, which says where its clients are. */
-interface Served {
-  readonly url: string;
-  stop(): Promise<void>;
-  /** How often a limit struck. */
-  struck(limit: LimitName): Promise<number>;
+interface Served extends Pod {
+  /** How often a limit was reached. */
+  reached(limit: LimitName): Promise<number>;
   metrics(): Promise<string>;
 }
 
@@ -30,41 +23,24 @@ const CLIENT = "203.0.113.7";
 const OTHER_CLIENT = "203.0.113.8";
 const CROWD = Array.from({ length: 30 }, (_, n) => `198.51.100.${n + 1}`);
 const NEIGHBOURS = ["2001:db8:0:7::1", "2001:db8:0:7:a:b:c:d"] as const;
-const relay = new TestRelay(...AGENTS);
-const noLeaks = watchLeaks();
+const relay = useRelay(...AGENTS);
 const services: Served[] = [];
-const sockets: AgentSocket[] = [];
-let silent: { readonly pod: Served; readonly socket: AgentSocket };
-
-beforeAll(async () => {
-  await relay.start();
-  const pod = await startPod();
-  silent = { pod, socket: await connect(pod, CLIENT) };
-});
+const silentPod = given(() => startPod());
+const silent = given(() => connect(silentPod, CLIENT));
 afterEach(() => {
   jest.restoreAllMocks();
 });
-afterAll(async () => {
-  for (const { socket } of sockets) socket.terminate();
-  await Promise.all(services.map((served) => served.stop()));
-  await relay.stop();
-  await noLeaks();
-});
 
 async function serve(
-  create: (settings: Record<string, string>) => HttpService,
+  start: (settings: Record<string, string>) => Promise<Pod>,
   overrides: Record<string, string>,
 ): Promise<Served> {
-  const [port, metricsPort] = [await freePort(), await freePort()];
-  const logger = relay.logger("abuse");
-  const service = create({ RELAY_TRUSTED_PROXY_HOPS: "1", ...overrides });
-  const server = overHttp(service, { host: "127.0.0.1", port, metricsPort, logger });
-  await server.start();
+  const metricsPort = await freePort();
+  const pod = await start({ RELAY_TRUSTED_PROXY_HOPS: "1", METRICS_PORT: String(metricsPort), ...overrides });
   const read = () => scrape(`http://127.0.0.1:${metricsPort}/metrics`);
   const served = {
-    url: `http://127.0.0.1:${port}`,
-    stop: () => server.stop(),
-    struck: async (limit: LimitName) => (await read()).value("relay_limits_total", { limit }) ?? 0,
+    ...pod,
+    reached: async (limit: LimitName) => (await read()).value("relay_limits_total", { limit }) ?? 0,
     metrics: async () => (await read()).text,
   };
   services.push(served);
@@ -72,25 +48,17 @@ async function serve(
 }
 
 function startPod(overrides: Record<string, string> = {}): Promise<Served> {
-  const create = (settings: Record<string, string>) =>
-    createWsConnector(readWsConnectorSettings(relay.environmentOf("ws-connector", settings)), {
-      logger: relay.logger("ws-connector"),
-    });
-  return serve(create, overrides);
+  return serve((settings) => relay.startWsConnector(settings), overrides);
 }
 
 function startGateway(overrides: Record<string, string> = {}): Promise<Served> {
-  const create = (settings: Record<string, string>) =>
-    createGateway(readGatewaySettings(relay.environmentOf("gateway", settings)), { logger: relay.logger("gateway") });
-  return serve(create, overrides);
+  return serve((settings) => relay.startGateway(settings), overrides);
 }
 
 const from = (address: string) => ({ "X-Forwarded-For": `192.0.2.1, ${address}` });
 
 async function connect(pod: Served, address: string): Promise<AgentSocket> {
-  const socket = await AgentSocket.open(`${pod.url.replace("http", "ws")}/ws`, from(address));
-  sockets.push(socket);
-  return socket;
+  return await relay.connect(pod, "/ws", from(address));
 }
 
 async function register(socket: AgentSocket, name: string): Promise<AgentSocket> {
@@ -100,7 +68,7 @@ async function register(socket: AgentSocket, name: string): Promise<AgentSocket>
 
 /** What an upgrade is answered; one that is granted is given up at once. */
 async function answerTo(pod: Served, address: string): Promise<string> {
-  const { status, headers, problem } = await knock(pod, "/ws", from(address));
+  const { status, headers, problem } = await tryUpgrade(pod, "/ws", from(address));
   return status === 101 ? "welcome" : `${status} ${problem.code} ${headers["retry-after"]}`;
 }
 
@@ -112,7 +80,7 @@ describe("Connections", () => {
     const pod = await startPod({ RELAY_MAX_CONNECTIONS: "1" });
     const only = await connect(pod, CLIENT);
     expect(await answerTo(pod, OTHER_CLIENT)).toBe("503 over_capacity 5");
-    expect(await pod.struck("pod_connections")).toBe(1);
+    expect(await pod.reached("pod_connections")).toBe(1);
     await only.close();
     await untilWelcome(pod, OTHER_CLIENT);
   });
@@ -122,7 +90,7 @@ describe("Connections", () => {
     const open: AgentSocket[] = [];
     for (const name of AGENTS) open.push(await register(await connect(pod, CLIENT), name));
     expect(await answerTo(pod, CLIENT)).toBe("429 rate_limited 5");
-    expect(await pod.struck("address_connections")).toBe(1);
+    expect(await pod.reached("address_connections")).toBe(1);
     expect(await answerTo(pod, OTHER_CLIENT)).toBe("welcome");
     await open[0]?.close();
     await untilWelcome(pod, CLIENT);
@@ -133,7 +101,7 @@ describe("Connections", () => {
     const newcomer = await connect(pod, CLIENT);
     await connect(pod, CLIENT);
     expect(await answerTo(pod, CLIENT)).toBe("429 rate_limited 5");
-    expect(await pod.struck("address_unregistered")).toBe(1);
+    expect(await pod.reached("address_unregistered")).toBe(1);
     await register(newcomer, "alice");
     await untilWelcome(pod, CLIENT);
   });
@@ -144,7 +112,7 @@ describe("Connections", () => {
     await until("the last of them has ended", async () => (await answerTo(pod, CLIENT)) !== "429 rate_limited 5");
     const refusal = await answerTo(pod, CLIENT);
     expect(refusal).toMatch(/^429 rate_limited [2-6]\d$/);
-    expect(await pod.struck("address_opens")).toBeGreaterThan(0);
+    expect(await pod.reached("address_opens")).toBeGreaterThan(0);
     expect(await answerTo(pod, OTHER_CLIENT)).toBe("welcome");
 
     const { now } = performance;
@@ -166,7 +134,7 @@ describe("Connections", () => {
     const alice = await register(await connect(pod, CLIENT), "alice");
     const dismissed = () => flood.filter(({ closed }) => closed?.code === 1013);
     await until("all but four have given way", () => dismissed().length === CROWD.length - 4);
-    expect(await pod.struck("pod_unregistered")).toBe(CROWD.length - 4);
+    expect(await pod.reached("pod_unregistered")).toBe(CROWD.length - 4);
     expect([alice.closed, bob.closed]).toEqual([undefined, undefined]);
     expect(flood.slice(-4).map(({ closed }) => closed)).toEqual(Array(4).fill(undefined));
   });
@@ -188,7 +156,7 @@ describe("What one connection sends", () => {
     const limited = socket.frames.filter(({ code }) => code === "rate_limited");
     expect(limited.length).toBeGreaterThan(10);
     for (const { retry_after_ms } of limited) expect(retry_after_ms).toBeGreaterThan(0);
-    expect(await pod.struck("envelopes")).toBe(limited.length);
+    expect(await pod.reached("envelopes")).toBe(limited.length);
     const again = relay.envelope("carol", "agent.register");
     await until("one more is accepted", async () => (await socket.ask(again)).frame === "ack");
   });
@@ -198,23 +166,19 @@ describe("What one connection sends", () => {
     const socket = await connect(pod, CLIENT);
     for (let n = 0; n < 25; n += 1) socket.send("no envelope");
     expect(await socket.untilClosed()).toBe(1008);
-    expect(await pod.struck("refusals_in_a_row")).toBe(1);
+    expect(await pod.reached("refusals_in_a_row")).toBe(1);
     await register(await connect(pod, CLIENT), "carol");
   });
 
   test("ends it with 1008, counted, when it is nothing for ten seconds", async () => {
-    expect(await silent.socket.untilClosed(15_000)).toBe(1008);
-    expect(await silent.pod.struck("register_within")).toBe(1);
+    expect(await silent.untilClosed(15_000)).toBe(1008);
+    expect(await silentPod.reached("register_within")).toBe(1);
   }, 20_000);
 });
 
 describe("Requests to the gateway", () => {
   const message = { from: "agent://alice", to: "agent://bob", message: "hello" };
-  let gateway: Served;
-
-  beforeAll(async () => {
-    gateway = await startGateway({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" });
-  });
+  const gateway = given(() => startGateway({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" }));
 
   const post = (path: string, body: object, headers: Record<string, string>) =>
     fetch(gateway.url + path, {
@@ -223,7 +187,7 @@ describe("Requests to the gateway", () => {
       body: JSON.stringify(body),
     });
   const read = (path: string, address: string) => fetch(gateway.url + path, { headers: from(address) });
-  const send = (apiKey: string) => post("/v1/messages/send", message, { ...from(CLIENT), "x-api-key": apiKey });
+  const send = (key: object) => post("/v1/messages/send", message, { ...from(CLIENT), ...key });
 
   /** The minute that Redis counts goes by. */
   async function aMinuteLater(): Promise<void> {
@@ -232,8 +196,8 @@ describe("Requests to the gateway", () => {
   }
 
   test.each<[LimitName, number, (n: number) => Promise<Response>]>([
-    ["api_key_requests", 30, () => send(relay.keys.apiKeys.get("alice") as string)],
-    ["failed_keys", 60, () => send(generateApiKey())],
+    ["api_key_requests", 30, () => send(relay.credentials("alice"))],
+    ["failed_keys", 60, () => send({ "x-api-key": generateApiKey() })],
     ["feedback", 5, () => post("/api/public/feedback", {}, from(CLIENT))],
     ["self_test", 5, () => post("/api/self-test", {}, from(CLIENT))],
     ["check_online", 5, (n) => read(`/api/onboarding/check-online?agent_id=agent://guess-${n}`, CLIENT)],
@@ -242,13 +206,13 @@ describe("Requests to the gateway", () => {
   ])(
     "that %s bounds are refused after %d with 429 and Retry-After, counted, for a minute",
     async (limit, most, ask) => {
-      const before = await gateway.struck(limit);
+      const before = await gateway.reached(limit);
       for (let n = 0; n < most; n += 1) expect((await ask(n)).status).not.toBe(429);
       const refused = await ask(most);
       expect(refused.status).toBe(429);
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(await refused.json()).toMatchObject({ code: "rate_limited", retry_after_ms: expect.any(Number) });
-      expect((await gateway.struck(limit)) - before).toBe(1);
+      expect((await gateway.reached(limit)) - before).toBe(1);
       await aMinuteLater();
       expect((await ask(most)).status).not.toBe(429);
     },

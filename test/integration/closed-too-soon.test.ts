@@ -1,31 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import type { RedisProxy } from "../support/redis-proxy.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { beforeEach, expect, test } from "@jest/globals";
+import { partitionKeys } from "window/redis/keys.ts";
+import type { Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const HASTY = Array.from({ length: 20 }, (_, n) => `hasty-${n}`);
-const relay = new TestRelay("witness", "held-hmac", "late-hmac", "later-hmac", "open-hmac", ...HASTY);
-const noLeaks = watchLeaks();
-let proxy: RedisProxy;
-let pod: Pod;
-let view: WindowView;
-let witness: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  proxy = await relay.proxy();
-  pod = await relay.startWsConnector({ REDIS_URL: proxy.url });
-  view = relay.view();
-  witness = await relay.online(pod, "witness");
-});
+const relay = useRelay("witness", "held-hmac", "approver-hmac", "late-hmac", "later-hmac", "open-hmac", ...HASTY);
+const proxy = given(() => relay.proxy());
+const pod = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
+const view = given(() => relay.view());
+const witness = given(() => relay.online(pod, "witness"));
 beforeEach(() => proxy.letGo("ws-connector"));
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
 
 test("a register whose signature was checked after its connection closed leaves no route", async () => {
   for (const [n, name] of HASTY.entries()) {
@@ -50,6 +35,33 @@ test("a register that Redis answered after its connection closed leaves no route
   await until("the route is gone", async () => !(await view.isConnected("held-hmac")));
 });
 
+test("a route whose release Redis refused is released when Redis takes it, without another close or reconnect", async () => {
+  const socket = await relay.online(pod, "held-hmac");
+  const { client } = view;
+  const route = partitionKeys.route(0);
+  await client.multi().rename(route, "aside").set(route, "no hash").exec();
+  await socket.close();
+  await until("Redis refused", () => relay.log.some((line) => line.includes("WRONGTYPE") && line.includes("release")));
+  await client.rename("aside", route);
+  await until("the route is gone", async () => !(await view.isConnected("held-hmac")));
+});
+
+test("a session decision in effect reaches its requester, though its connection closed before the pod knew of it", async () => {
+  const approver = await relay.online(pod, "approver-hmac");
+  const request = { to: "agent://approver-hmac", payload: { purpose: "talk" } };
+  const { session_id } = await witness.ask(relay.envelope("witness", "session.request", request));
+  const approval = relay.envelope("approver-hmac", "session.approve", {
+    to: "agent://witness",
+    payload: { session_id },
+  });
+  proxy.holdReplies("ws-connector");
+  approver.send(approval);
+  await until("the session's partition decided", () => proxy.hasSaid("ws-connector", "decided"));
+  await approver.close();
+  proxy.letGo("ws-connector");
+  expect(await witness.delivered(approval.id)).toMatchObject({ session_id });
+});
+
 test("a register that Redis took after its connection closed and its time was over leaves no route", async () => {
   const socket = await relay.connect(pod);
   await relay.redis.pause();
@@ -57,9 +69,7 @@ test("a register that Redis took after its connection closed and its time was ov
   await until("the register is on its way", () => proxy.hasAsked(socket.connectionId));
   await socket.close();
   await until("the pod gave up waiting", () => relay.log.some((line) => line.includes("did not carry out a script")));
-  await relay.redis.resume();
-  await until("Redis took the register", async () => (await view.lastSeen("late-hmac")) !== null);
-  await until("the route is gone", async () => !(await view.isConnected("late-hmac")));
+  await expectTakenAndReleased("late-hmac");
 });
 
 test("a register refused as unavailable, whose connection then closed, leaves no route either", async () => {
@@ -68,9 +78,7 @@ test("a register refused as unavailable, whose connection then closed, leaves no
   await relay.redis.pause();
   expect(await socket.ask(relay.envelope("later-hmac", "agent.register"))).toMatchObject({ code: "unavailable" });
   await socket.close();
-  await relay.redis.resume();
-  await until("Redis took the register", async () => (await view.lastSeen("later-hmac")) !== null);
-  await until("the route is gone", async () => !(await view.isConnected("later-hmac")));
+  await expectTakenAndReleased("later-hmac");
 });
 
 test("a register refused as unavailable and sent again is acknowledged on the same connection, which then owns", async () => {
@@ -92,6 +100,13 @@ test("a register refused as unavailable and sent again is acknowledged on the sa
   await witness.ask(relay.envelope("witness", "message.send", { to: "agent://open-hmac" }));
   await socket.next("the message", ({ frame }) => frame === "deliver");
 });
+
+/** Redis, which hung, takes the register that still waits for it; the route does not stay. */
+async function expectTakenAndReleased(name: string): Promise<void> {
+  await relay.redis.resume();
+  await until("Redis took the register", async () => (await view.lastSeen(name)) !== null);
+  await until("the route is gone", async () => !(await view.isConnected(name)));
+}
 
 function beat() {
   return relay.envelope("witness", "agent.heartbeat");

@@ -1,36 +1,20 @@
-import { windowKeys } from "@agent-relay/shared/window/keys.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
+import { expect, test } from "@jest/globals";
+import { windowKeys } from "window/redis/keys.ts";
+import type { Frame } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const BEHIND_MS = 500;
-const relay = new TestRelay("alice-hmac", "bob-hmac");
-const noLeaks = watchLeaks();
+const relay = useRelay("alice-hmac", "bob-hmac");
 const http = new HttpClient();
-let gateway: Pod;
-let reporting: Pod;
-let view: WindowView;
-let alice: AgentSocket;
-let bob: AgentSocket;
 let reportsRead = 0;
-
-beforeAll(async () => {
-  await relay.start();
-  const pod = await relay.startWsConnector();
-  gateway = await relay.startGateway();
-  reporting = await relay.startOpsReporting();
-  view = relay.view();
-  alice = await relay.online(pod, "alice-hmac");
-  bob = await relay.online(pod, "bob-hmac");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const pod = given(() => relay.startWsConnector());
+const gateway = given(() => relay.startGateway());
+const reporting = given(() => relay.startOpsReporting());
+const view = given(() => relay.view());
+const alice = given(() => relay.online(pod, "alice-hmac"));
+const bob = given(() => relay.online(pod, "bob-hmac"));
 
 test("after a mix of requests the totals are exact, within half a second", async () => {
   await sendOverWebsocket();
@@ -101,7 +85,7 @@ async function sendOverWebsocket(): Promise<void> {
 
 /** 7 sends and 5 session requests, 3 of them to an agent that is online. */
 async function sendThroughGateway(): Promise<void> {
-  const key = { "x-api-key": relay.keys.apiKeys.get("alice-hmac") as string };
+  const key = relay.credentials("alice-hmac");
   const send = (body: object, headers: Record<string, string> = key) =>
     http.post(`${gateway.url}/v1/messages/send`, { from: "agent://alice-hmac", message: "hi", ...body }, headers);
   const request = (body: object) =>

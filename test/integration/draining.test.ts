@@ -1,32 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { AgentSocket } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import type { PodProcess } from "../support/pod-process.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { expect, test } from "@jest/globals";
+import { partitionKeys } from "window/redis/keys.ts";
+import { RedisMonitor } from "../support/redis-monitor.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const TARGETS = Array.from({ length: 50 }, (_, n) => `target-${n}-hmac`);
 const IN_FLIGHT = 32;
-const relay = new TestRelay("sender-hmac", ...TARGETS);
-const noLeaks = watchLeaks();
-let staying: Pod;
-let leaving: PodProcess;
-let view: WindowView;
-let sender: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  staying = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
-  leaving = await relay.startWsConnectorProcess();
-  view = relay.view();
-  sender = await relay.online(staying, "sender-hmac");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const relay = useRelay("sender-hmac", ...TARGETS);
+const staying = given(() => relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" }));
+const leaving = given(() => relay.startWsConnectorProcess());
+const view = given(() => relay.view());
+const sender = given(() => relay.online(staying, "sender-hmac"));
 
 test("a connection is closed only after it got what its pod's channel still held for it", async () => {
   const proxy = await relay.proxy();
@@ -65,4 +50,31 @@ test("a pod that is told to end says so, delivers what it promised, releases its
   expect(new Set(delivered).size).toBe(delivered.length);
   expect(traffic.promised.filter((id) => !delivered.includes(id))).toEqual([]);
   expect(traffic.promised.length).toBeLessThan(traffic.sent.size);
+});
+
+test("the heartbeats of an agent do not bring it back to a pod that has let it go", async () => {
+  const pod = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
+  const targets = await Promise.all(TARGETS.map((name) => relay.online(pod, name)));
+  for (const [n, target] of targets.entries()) {
+    new Traffic(target, IN_FLIGHT, () => relay.envelope(TARGETS[n] as string, "agent.heartbeat"));
+  }
+  const traffic = new Traffic(sender, IN_FLIGHT, (n) =>
+    relay.envelope("sender-hmac", "message.send", { to: `agent://${TARGETS[n % TARGETS.length]}` }),
+  );
+  await until("messages flow", () => targets.every(({ deliveries }) => deliveries.length > 0));
+  const released = new Set<string>();
+  const broughtBack = new Set<string>();
+  const monitor = await RedisMonitor.open(view.client, ({ name, args: [key, agent = ""] }) => {
+    if (key !== partitionKeys.route(0)) return;
+    if (name === "hdel") released.add(agent);
+    if (name === "hset" && released.has(agent)) broughtBack.add(agent);
+  });
+  await pod.stop();
+  await traffic.stop();
+  await until("every release is seen", () => released.size === TARGETS.length);
+  monitor.close();
+
+  expect(broughtBack).toEqual(new Set());
+  const delivered = new Set(deliveredTo(targets));
+  expect(traffic.promised.filter((id) => !delivered.has(id))).toEqual([]);
 });

@@ -3,15 +3,12 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { createRelay } from "../../deploy/local/relay.ts";
+import { describe, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
-import { freePort } from "../support/free-port.ts";
 import { GuidedCaller } from "../support/guided-caller.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 /** Callers who follow only the JSON, against the three services behind one address. */
 
@@ -20,35 +17,14 @@ const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
 const BOB = "agent://bob";
 /** Long enough for a walk, short enough to wait for its end. */
 const FRESHNESS_MS = 3000;
+const NAMED = `?from=agent://alice&target_agent_id=${BOB}`;
 
-const relay = new TestRelay("alice", "bob");
-const noLeaks = watchLeaks();
+const relay = useRelay("alice", "bob");
 const http = new HttpClient();
-let pod: Pod;
+const pod = given(() => relay.startWhole({ RELAY_PROOF_FRESHNESS_MS: String(FRESHNESS_MS) }));
 let bob: AgentSocket;
 
-beforeAll(async () => {
-  await relay.start();
-  const port = await freePort();
-  const { service } = createRelay(
-    {
-      ...relay.environment,
-      PORT: String(port),
-      LOG_LEVEL: "silent",
-      RELAY_PROOF_FRESHNESS_MS: String(FRESHNESS_MS),
-    },
-    ({ baseUrl }) => {
-      pod = { port, url: baseUrl, stop: () => service.stop() };
-    },
-  );
-  await service.start();
-});
-afterAll(async () => {
-  await pod.stop();
-  await relay.stop();
-  await noLeaks();
-});
-
+const pathOf = (url: string) => decodeURIComponent(url.replace(pod.url, ""));
 const guideUrl = (query = `?target_agent_id=${BOB}`) => `${pod.url}/api/public/session-request-guide${query}`;
 const apiKey = () => relay.keys.apiKeys.get("alice") as string;
 const newCaller = () => new GuidedCaller({ agent: "agent://alice", apiKey: apiKey() }, BOB);
@@ -56,30 +32,32 @@ const gate = async () => (await http.get(`${pod.url}/api/public/marketplace-hand
 
 test("a caller whose target is not there is stopped before it spends a request", async () => {
   const caller = newCaller();
-  await expect(caller.walk(guideUrl())).rejects.toThrow("The target is online. can_deliver_realtime is false");
+  await expect(caller.walk(guideUrl())).rejects.toThrow("can_deliver_realtime is false");
   expect(caller.calls.filter(({ method }) => method === "POST")).toEqual([]);
   expect(await gate()).toMatchObject({ status: NO_GO, allowed_next_step: "connect_target_connector" });
 });
 
-test("guide, refresh packet, request, proof and gate lead to go", async () => {
+test("guide, request, proof and gate lead to go", async () => {
   bob = await relay.online(pod, "bob");
-  expect(await gate()).toMatchObject({ status: NO_GO, allowed_next_step: "request_session_with_online_target" });
+  const nextStep = async () => (await gate()).allowed_next_step;
+  await until("the gate sees bob", async () => (await nextStep()) === "request_session_with_online_target");
+  expect((await gate()).status).toBe(NO_GO);
   const caller = newCaller();
   const { accepted, proof, gate: status } = await caller.walk(guideUrl());
   expect(status).toBe(GO);
   expect(proof).toMatchObject({ requester: "agent://alice", target: BOB, target_status: "online" });
   expect((await bob.delivered(accepted.envelope_id)).session_id).toBe(accepted.session_id);
-  expect(caller.calls.map(({ method, url, status }) => [method, url.replace(pod.url, ""), status])).toEqual([
+  expect(caller.calls.map(({ method, url, status }) => [method, pathOf(url), status])).toEqual([
     ["GET", "/api/public/session-request-guide?target_agent_id=agent://bob", 200],
-    ["GET", "/api/public/session-request-refresh-packet?target_agent_id=agent://bob", 200],
+    ["GET", "/api/public/session-request-guide?target_agent_id=agent://bob&from=agent://alice", 200],
     ["GET", "/api/onboarding/check-online?agent_id=agent://bob", 200],
     ["POST", "/v1/sessions/request", 202],
     ["GET", "/api/ops/session-proof-retention", 200],
-    ["GET", "/api/public/marketplace-handoff-status?target_agent_id=agent://bob", 200],
+    ["GET", `/api/public/marketplace-handoff-status${NAMED}`, 200],
   ]);
 });
 
-test("a caller that names no target fills in the placeholders and arrives too", async () => {
+test("a caller that names no target is told what is missing, names it and arrives too", async () => {
   expect((await newCaller().walk(guideUrl(""))).gate).toBe(GO);
 });
 
@@ -90,29 +68,46 @@ test("a proof that expired is refreshed by following the gate's own link", async
   const { next_step_url } = await caller.read(`${pod.url}/api/public/marketplace-handoff-status`);
   const packet = await caller.read(next_step_url);
   expect(packet).toMatchObject({ status: "refresh_due", should_refresh_before_handoff: true });
-  expect((await caller.walk(packet.links.session_request_guide)).gate).toBe(GO);
+  expect((await caller.walk(guideUrl())).gate).toBe(GO);
   expect((await gate()).next_step_url).toMatch(/marketplace-first-job-handoff$/);
 });
 
 test("the target's approval stands where the first-job handoff looks for it", async () => {
-  const { accepted, guide } = await newCaller().walk(guideUrl());
-  const bridge = (await http.get(guide.links.marketplace_first_job_handoff)).body;
-  const { url } = bridge.steps.find(({ step }: { step: string }) => step === "target_decision");
+  const { accepted } = await newCaller().walk(guideUrl());
   const { session_id } = accepted;
-  const status = async () => (await http.get(url.replace("{session_id}", session_id))).body.status;
+  const bridgeUrl = `${pod.url}/api/public/marketplace-first-job-handoff${NAMED}&session_id=${session_id}`;
+  const { next, steps } = (await http.get(bridgeUrl)).body;
+  expect(next).toMatchObject({ step: "wait_for_target_decision", who: "target", request: null });
+  const { url } = steps.find(({ step }: { step: string }) => step === "target_decision");
+  expect(next.watch).toBe(url);
+  const status = async () => (await http.get(url)).body.status;
   expect(await status()).toBe("pending_until_session.approve_or_session.reject");
   await bob.ask(relay.envelope("bob", "session.approve", { to: "agent://alice", payload: { session_id } }));
   expect(await status()).toBe("approved");
+  await until("the handoff tells of it", async () => (await http.get(bridgeUrl)).body.target_decision === "approved");
+  expect((await http.get(bridgeUrl)).body.next).toMatchObject({ who: "person", request: null });
+});
+
+test("what bob proved opens no gate for anybody else, and for bob whoever asks", async () => {
+  await newCaller().walk(guideUrl());
+  const gateOf = async (query: string) =>
+    (await http.get(`${pod.url}/api/public/marketplace-handoff-status${query}`)).body;
+  expect(await gateOf("?target_agent_id=agent://nobody")).toMatchObject({ status: NO_GO, proof_freshness: "none" });
+  expect(await gateOf(`?from=agent://eve&target_agent_id=${BOB}`)).toMatchObject({
+    status: GO,
+    proof_requester_is_you: false,
+  });
+  const first = await http.get(`${pod.url}/api/public/marketplace-first-job-handoff?target_agent_id=agent://nobody`);
+  expect(first.body.steps[0]).toMatchObject({ step: "target_online", done: false });
 });
 
 test("the commands of the activation plan work as they stand, and end at go", async () => {
-  const plan = (await http.get(`${pod.url}/api/public/activation-plan?target_agent_id=${BOB}`)).body;
+  const plan = (await http.get(`${pod.url}/api/public/activation-plan${NAMED}`)).body;
+  expect(plan.ready_to_run).toBe(true);
   const answers = [];
   for (const { command } of plan.copy_paste_steps) {
     const env = { ...process.env, RELAY_API_KEY: apiKey() };
-    const run = await promisify(execFile)("sh", ["-c", command.replaceAll("agent://YOUR_AGENT", "agent://alice")], {
-      env,
-    });
+    const run = await promisify(execFile)("sh", ["-c", command], { env });
     answers.push(JSON.parse(run.stdout));
   }
   expect(answers.map(({ ok }) => ok)).toEqual(answers.map(() => true));
@@ -122,12 +117,10 @@ test("the commands of the activation plan work as they stand, and end at go", as
 describe("every link of a guide", () => {
   test("leads somewhere", async () => {
     const { links } = (await http.get(guideUrl())).body;
-    const { websocket, session, session_request, feedback, ...read } = links;
+    const { session, feedback, ...read } = links;
     for (const url of Object.values(read) as string[]) expect([url, (await http.get(url)).status]).toEqual([url, 200]);
     expect((await http.get(session)).body.code).toBe("unknown_session");
-    expect((await http.post(session_request, {})).body.code).toBe("invalid_api_key");
     expect((await http.post(feedback, {})).status).toBe(202);
-    expect(websocket).toBe(`${pod.url.replace("http", "ws")}/ws`);
   });
 
   test("stays with the settings, whatever the Host header says", async () => {
@@ -135,8 +128,13 @@ describe("every link of a guide", () => {
     const [answer] = await once(request(guideUrl(), { headers, agent: false }).end(), "response");
     const guide = await json(answer);
     expect(JSON.stringify(guide)).not.toContain("evil.example");
-    expect(guide).toMatchObject({ links: { session_request_guide: guideUrl() } });
+    expect(guide).toMatchObject({ next: { request: { url: guideUrl() } } });
   });
+});
+
+test("from that is the target is refused: a session is between two agents", async () => {
+  const { status, body } = await http.get(guideUrl(`?from=${BOB}&target_agent_id=${BOB}`));
+  expect([status, body.code, body.errors[0].field]).toEqual([400, "invalid_request", "target_agent_id"]);
 });
 
 test.each(["bob", "agent://BOB", "agent://*", ""])("a target that is no agent id is refused: %j", async (target) => {

@@ -1,26 +1,14 @@
-import { windowKeys } from "@agent-relay/shared/window/keys.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
+import { windowKeys } from "window/redis/keys.ts";
 import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-const relay = new TestRelay("alice-hmac");
-const noLeaks = watchLeaks();
-let gateway: Pod;
-let reporting: Pod;
-
-beforeAll(async () => {
-  await relay.start();
-  const hops = { RELAY_TRUSTED_PROXY_HOPS: "1" };
-  gateway = await relay.startGateway(hops);
-  reporting = await relay.startOpsReporting({ ...hops, RELAY_BASE_URL: "https://relay.example" });
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const SETTINGS = { RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_BASE_URL: "https://relay.example" };
+const relay = useRelay("alice-hmac");
+const gateway = given(() => relay.startGateway(SETTINGS));
+const reporting = given(() => relay.startOpsReporting(SETTINGS));
 
 /** A visitor whom the trusted proxy saw at an address. */
 const visitorAt = (address: string, userAgent: string) =>
@@ -45,7 +33,7 @@ async function journeysOf(actions: number): Promise<Frame[]> {
 
 test("a journey leads over both services, through views and posts that were answered well, and nothing else", async () => {
   const alice = visitorAt("203.0.113.7", "alice/1.0");
-  const key = { "x-api-key": relay.keys.apiKeys.get("alice-hmac") as string };
+  const key = relay.credentials("alice-hmac");
   const request = { from: "agent://alice-hmac", to: "agent://bob", purpose: "talk" };
   const send = { from: "agent://alice-hmac", to: "agent://bob", message: "hi" };
   const envelope = relay.envelope("alice-hmac", "agent.register");
@@ -115,11 +103,11 @@ test("whatever is sent, 200 journeys of 50 actions are kept", async () => {
     await Promise.all(requests);
   }
   const { client } = relay.view();
-  const full = async () => (await client.hvals(windowKeys.journeys)).some((text) => text.split(" ").length === 53);
+  const full = async () => (await client.hvals(windowKeys.journeys)).some((text) => text.split(" ").length === 54);
   await until("the journey of the one is full", full);
   const texts = await client.hvals(windowKeys.journeys);
   expect(texts.length).toBeLessThanOrEqual(200);
-  for (const text of texts) expect(text).toMatch(/^\d{13} \d{13} \d+( [A-Za-z]+@\d{13}){1,50}$/);
+  for (const text of texts) expect(text).toMatch(/^\d{13} \d{13} \d+ \d+( [A-Za-z]+@\d{13}){1,50}$/);
   expect((await readJourneys()).bounds).toEqual({ max_journeys: 200, max_actions_per_journey: 50 });
 });
 

@@ -1,34 +1,19 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { beforeEach, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import type { RedisProxy } from "../support/redis-proxy.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 /** Pod one hears from Redis through a proxy: its answers and its channel can be made to overtake each other. */
 
 const LINKS = ["ws-connector", "ws-connector-channel"] as const;
-const relay = new TestRelay("rover-hmac", "anchor-hmac", "sender-hmac");
-const noLeaks = watchLeaks();
-let proxy: RedisProxy;
-let one: Pod;
-let two: Pod;
-let view: WindowView;
-
-beforeAll(async () => {
-  await relay.start();
-  proxy = await relay.proxy();
-  one = await relay.startWsConnector({ REDIS_URL: proxy.url });
-  two = await relay.startWsConnector();
-  view = relay.view();
-});
-beforeEach(() => {
+const relay = useRelay("rover-hmac", "anchor-hmac", "sender-hmac");
+const proxy = given(() => relay.proxy());
+const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
+const two = given(() => relay.startWsConnector());
+const view = given(() => relay.view());
+beforeEach(async () => {
   for (const link of LINKS) proxy.letGo(link);
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
+  await until("pod one has Redis again", async () => (await fetch(`${one.url}/ready`)).ok);
 });
 
 test("a takeover that overtakes the answer to a register still ends the older connection", async () => {

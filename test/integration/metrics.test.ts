@@ -1,50 +1,29 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { createRelay } from "../../deploy/local/relay.ts";
+import { describe, expect, test } from "@jest/globals";
+import { KeysFile } from "protocol/contract/keys-file.ts";
+import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
-import { PodProcess } from "../support/pod-process.ts";
-import { TestRelay } from "../support/relay.ts";
 import { type Scrape, scrape } from "../support/scrape.ts";
+import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
 import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-type Name = "gateway" | "ws-connector" | "ops-reporting";
-
-/** Every label there may be: closed sets all of them. Those after `service` are of prom-client's process metrics. */
+/** Every label there may be: closed sets all of them, `key_id` of the keys file's ids. Those after `service` are of prom-client's process metrics. */
 const LABELS = [
+  "key_id",
   ...["code", "le", "limit", "link", "outcome", "status", "surface", "type", "service"],
   ...["kind", "space", "version", "major", "minor", "patch"],
 ];
-const relay = new TestRelay("alice", "bob-hmac");
+const relay = useRelay("alice", "bob-hmac");
 const http = new HttpClient();
-const pods = new Map<Name, { process: PodProcess; metrics: string }>();
+const services = given(() => ServiceProcesses.start(relay));
 
-beforeAll(async () => {
-  await relay.start();
-  for (const name of ["ws-connector", "gateway", "ops-reporting"] as const) {
-    const port = await freePort();
-    const environment = { ...relay.environment, METRICS_PORT: String(port) };
-    const process = await PodProcess.start(`services/${name}/src/main.ts`, environment);
-    const metrics = `http://127.0.0.1:${port}/metrics`;
-    pods.set(name, { process, metrics });
-    await until(`${name} serves its metrics`, () =>
-      fetch(metrics)
-        .then(({ ok }) => ok)
-        .catch(() => false),
-    );
-  }
-});
-afterAll(async () => {
-  await Promise.all([...pods.values()].map(({ process }) => process.stop()));
-  await relay.stop();
-});
-
-const pod = (name: Name) => (pods.get(name) as { process: PodProcess }).process;
-const metricsOf = (name: Name): Promise<Scrape> => scrape((pods.get(name) as { metrics: string }).metrics);
+const metricsOf = (name: ServiceName): Promise<Scrape> => scrape(services.metricsOf(name));
 
 describe("The connector's metrics", () => {
   test("follow connections, envelopes, deliveries and refusals", async () => {
-    const bob = await relay.online(pod("ws-connector"), "bob-hmac");
-    const alice = await relay.online(pod("ws-connector"), "alice");
+    const bob = await relay.online(services.pod("ws-connector"), "bob-hmac");
+    const alice = await relay.online(services.pod("ws-connector"), "alice");
     await alice.ask(relay.envelope("alice", "message.send", { to: "agent://bob-hmac" }));
     const offer = relay.envelope("alice", "message.offer", { to: "agent://bob-hmac" });
     await alice.ask(offer);
@@ -84,7 +63,7 @@ describe("The connector's metrics", () => {
   });
 
   test("count what is refused before it is a connection", async () => {
-    await expect(relay.connect(pod("ws-connector"), "/elsewhere")).rejects.toThrow();
+    await expect(relay.connect(services.pod("ws-connector"), "/elsewhere")).rejects.toThrow();
     const after = await metricsOf("ws-connector");
     expect(after.value("relay_connections_refused_total", { code: "not_found" })).toBe(1);
   });
@@ -92,9 +71,9 @@ describe("The connector's metrics", () => {
 
 describe("The gateway's metrics", () => {
   test("count answers by surface and status, refusals by code, and what was sent", async () => {
-    const { url } = pod("gateway");
+    const { url } = services.pod("gateway");
     const message = { from: "agent://alice", to: "agent://nobody", message: "hello" };
-    await http.post(`${url}/v1/messages/send`, message, { "x-api-key": relay.keys.apiKeys.get("alice") as string });
+    await http.post(`${url}/v1/messages/send`, message, relay.credentials("alice"));
     await http.post(`${url}/v1/messages/send`, message, { "x-api-key": "rk_wrong" });
     await http.get(`${url}/of/agent-alice/nothing`);
     const after = await metricsOf("gateway");
@@ -108,8 +87,8 @@ describe("The gateway's metrics", () => {
   });
 
   test("are not on the port that the edge leads to, and nothing else is on theirs", async () => {
-    expect((await http.get(`${pod("gateway").url}/metrics`)).status).toBe(404);
-    const { metrics } = pods.get("gateway") as { metrics: string };
+    expect((await http.get(`${services.pod("gateway").url}/metrics`)).status).toBe(404);
+    const metrics = services.metricsOf("gateway");
     expect((await http.get(metrics.replace("/metrics", "/health"))).status).toBe(404);
     const posted = await http.post(metrics, {});
     expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET"]);
@@ -117,17 +96,63 @@ describe("The gateway's metrics", () => {
   });
 });
 
+describe("Refusals by key", () => {
+  const SERIES = "relay_key_refusals_total";
+  const keysFile = () => KeysFile.parse(relay.keys.file);
+  const countOf = async (name: ServiceName, key_id: string) => (await metricsOf(name)).value(SERIES, { key_id }) ?? 0;
+
+  test("name the API key that was valid, and never one that was not", async () => {
+    const send = (key: object, changes = {}) =>
+      http.post(
+        `${services.pod("gateway").url}/v1/messages/send`,
+        { from: "agent://alice", to: "agent://bob-hmac", message: "hi", ...changes },
+        { ...key },
+      );
+    const apiKeyId = keysFile().api_keys.find(({ agents }) => agents.includes("agent://alice"))?.id ?? "";
+    await send(relay.credentials("alice"), { from: "agent://mallory" });
+    await send(relay.credentials("alice"), { more: 1 });
+    await send(relay.credentials("alice"));
+    for (const key of [{}, { "x-api-key": "rk_wrong" }, { "x-api-key": apiKeyId }]) await send(key);
+    expect(await countOf("gateway", apiKeyId)).toBe(2);
+    expect((await metricsOf("gateway")).value(SERIES)).toBe(2);
+  });
+
+  test("name the signing key that was proven, and no other that somebody writes", async () => {
+    const socket = await relay.connect(services.pod("ws-connector"));
+    const before = (await metricsOf("ws-connector")).value(SERIES) ?? 0;
+    const envelope = relay.envelope("alice", "message.send", { to: "agent://nobody" });
+    expect(await socket.ask({ ...envelope, sig: "A".repeat(86) })).toMatchObject({ code: "bad_signature" });
+    expect(await socket.ask({ ...envelope, key_id: "somebody" })).toMatchObject({ code: "unknown_key" });
+    expect(await socket.ask({ ...envelope, ts: 0 })).toMatchObject({ code: "clock_skew" });
+    expect((await metricsOf("ws-connector")).value(SERIES) ?? 0).toBe(before);
+    const known = await countOf("ws-connector", envelope.key_id);
+    expect(await socket.ask(envelope)).toMatchObject({ code: "not_registered" });
+    expect(await countOf("ws-connector", envelope.key_id)).toBe(known + 1);
+  });
+
+  test("stand in no report and no document", async () => {
+    const paths = ["/api/diagnostics", "/api/ops/traffic-daily", "/api/public/feedback-summary"];
+    const { api_keys, signing_keys } = keysFile();
+    const ids = [...api_keys.map(({ id }) => id), ...signing_keys.map(({ key_id }) => key_id)];
+    for (const path of paths) {
+      const text = JSON.stringify((await http.get(services.pod("ops-reporting").url + path)).body);
+      expect(ids.filter((id) => text.includes(`"${id}"`))).toEqual([]);
+    }
+  });
+});
+
 describe("The metrics of every service", () => {
-  test("tell of Redis and of the event loop, under labels of closed sets, and of no agent, key or address", async () => {
-    await http.get(`${pod("ops-reporting").url}/api/ops/traffic-daily`);
+  test("tell of Redis and of the event loop, under labels of closed sets, and of no agent or address; of keys their ids alone", async () => {
+    await http.get(`${services.pod("ops-reporting").url}/api/ops/traffic-daily`);
     const secrets = ["agent://", "alice", "bob", "rk_", "127.0.0.1", "win_", "con_", "pod_", "nobody", "offer"];
-    for (const name of pods.keys()) {
+    for (const name of SERVICES) {
       const after = await metricsOf(name);
       expect(after.value("relay_redis_up", { service: name, link: name })).toBe(1);
       expect(after.value("relay_redis_call_seconds_count", { link: name })).toBeGreaterThan(0);
       expect(after.value("nodejs_eventloop_lag_p99_seconds")).toBeGreaterThan(0);
       expect([...after.labelNames].filter((label) => !LABELS.includes(label))).toEqual([]);
-      expect(secrets.filter((secret) => after.text.includes(secret))).toEqual([]);
+      const withoutKeyIds = after.text.replace(/^relay_key_refusals_total\{.*$/gm, "");
+      expect(secrets.filter((secret) => withoutKeyIds.includes(secret))).toEqual([]);
     }
   });
 
@@ -136,9 +161,7 @@ describe("The metrics of every service", () => {
     try {
       // All but a connector's channel, which waits for Redis to go on.
       await until("the links that ask Redis are seen down", async () => {
-        const up = [...pods.keys()].map(async (name) =>
-          (await metricsOf(name)).value("relay_redis_up", { link: name }),
-        );
+        const up = SERVICES.map(async (name) => (await metricsOf(name)).value("relay_redis_up", { link: name }));
         return (await Promise.all(up)).every((value) => value === 0);
       });
       await until("what they had no answer to is counted", async () => {
@@ -152,16 +175,10 @@ describe("The metrics of every service", () => {
 
 test("The relay in one process serves the metrics of its three services in one text", async () => {
   const metricsPort = await freePort();
-  const environment = { ...relay.environment, PORT: String(await freePort()), METRICS_PORT: String(metricsPort) };
-  const { service } = createRelay({ ...environment, LOG_LEVEL: "silent" }, () => {});
-  await service.start();
-  try {
-    const { text, value } = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
-    for (const name of pods.keys()) expect(value("relay_redis_up", { link: name })).toBe(1);
-    const types = text.match(/^# TYPE \S+/gm) ?? [];
-    expect(types.length).toBeGreaterThan(20);
-    expect(new Set(types).size).toBe(types.length);
-  } finally {
-    await service.stop();
-  }
+  await relay.startWhole({ METRICS_PORT: String(metricsPort) });
+  const { text, value } = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
+  for (const name of SERVICES) expect(value("relay_redis_up", { link: name })).toBe(1);
+  const types = text.match(/^# TYPE \S+/gm) ?? [];
+  expect(types.length).toBeGreaterThan(20);
+  expect(new Set(types).size).toBe(types.length);
 });

@@ -1,28 +1,14 @@
-import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
+import { partitionKeys } from "window/redis/keys.ts";
 import type { AgentSocket } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-const relay = new TestRelay("rover-hmac", "left-hmac", "right-hmac", "sender-hmac", "crowd-hmac");
+const relay = useRelay("rover-hmac", "left-hmac", "right-hmac", "sender-hmac", "crowd-hmac");
 const ROUNDS = 100;
-const noLeaks = watchLeaks();
-let one: Pod;
-let two: Pod;
-let view: WindowView;
-
-beforeAll(async () => {
-  await relay.start();
-  one = await relay.startWsConnector();
-  two = await relay.startWsConnector();
-  view = relay.view();
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const one = given(() => relay.startWsConnector());
+const two = given(() => relay.startWsConnector());
+const view = given(() => relay.view());
 
 test("two pods that take an agent from each other again and again end with one owner, who gets the messages", async () => {
   const left = await relay.online(one, "left-hmac");
@@ -76,28 +62,42 @@ test("the agent that a closed connection lost stays with its new owner", async (
 
 test("a route to a connection that its pod does not know is released by the next delivery, or heartbeat", async () => {
   const sender = await relay.online(one, "sender-hmac");
-  await leaveRouteBehind();
+  await leaveRouteBehind("con_gone");
   await sender.ask(message("sender-hmac", "rover-hmac"));
   await until("the route is gone", async () => !(await view.isConnected("rover-hmac")));
   expect(await sender.ask(message("sender-hmac", "rover-hmac"))).toMatchObject({
     target_delivery: { status: "stale" },
   });
 
-  await leaveRouteBehind();
+  await leaveRouteBehind("con_gone");
+  await expectHeartbeatToBringRoverBack();
+  await sender.close();
+});
+
+test("a route to a connection that carries another agent only is released by the next heartbeat", async () => {
+  const other = await relay.online(two, "right-hmac");
+  await leaveRouteBehind(other.connectionId);
+  await expectHeartbeatToBringRoverBack();
+  expect((await view.route("right-hmac"))?.connection).toBe(other.connectionId);
+  await other.close();
+});
+
+/** A first heartbeat is refused, for the route says that another connection has rover; it makes the pod look. */
+async function expectHeartbeatToBringRoverBack(): Promise<void> {
   const rover = await relay.connect(one);
   const heartbeat = relay.envelope("rover-hmac", "agent.heartbeat");
   expect(await rover.ask(heartbeat)).toMatchObject({ code: "not_registered" });
   await until("the route is gone", async () => !(await view.isConnected("rover-hmac")));
   expect(await rover.ask(heartbeat)).toMatchObject({ frame: "ack", presence: { status: "online" } });
-  await Promise.all([sender.close(), rover.close()]);
-});
+  await rover.close();
+}
 
-/** Makes rover's route lead to a connection that is none, as a fault might have left it. */
-async function leaveRouteBehind(): Promise<void> {
+/** Makes rover's route lead to a connection that does not have it, as a fault might have left it. */
+async function leaveRouteBehind(connection: string): Promise<void> {
   const rover = await relay.online(two, "rover-hmac");
   const key = partitionKeys.route(0);
   const route = (await view.client.hget(key, "agent://rover-hmac")) as string;
-  await view.client.hset(key, "agent://rover-hmac", route.replace(rover.connectionId, "con_gone"));
+  await view.client.hset(key, "agent://rover-hmac", route.replace(rover.connectionId, connection));
   await rover.close();
 }
 

@@ -1,37 +1,21 @@
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { resetWindow } from "@agent-relay/shared/window/reset.ts";
-import { readSession } from "@agent-relay/shared/window/sessions.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
+import { resetWindow } from "window/reset.ts";
+import { readSession } from "window/sessions.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const PARTITIONS = 4;
 const NAMES = ["ada", "berta", "carl", "dora", "emil", "frida", "gustav", "zoe"].map((name) => `${name}-hmac`);
-const relay = new TestRelay(...NAMES);
-const noLeaks = watchLeaks();
-let pods: [Pod, Pod];
-let view: WindowView;
-let link: RedisLink;
-let agents: Map<string, AgentSocket>;
-
-beforeAll(async () => {
-  await relay.start();
-  const settings = { RELAY_PARTITIONS: String(PARTITIONS) };
-  pods = [await relay.startWsConnector(settings), await relay.startWsConnector(settings)];
-  view = relay.view(PARTITIONS);
-  link = new RedisLink({ url: relay.redis.url, name: "test", logger: relay.logger("test") });
-  await link.start();
-  const online = NAMES.map(async (name, n) => [name, await relay.online(pods[n % 2] as Pod, name)] as const);
-  agents = new Map(await Promise.all(online));
-});
-afterAll(async () => {
-  await link.stop();
-  await relay.stop();
-  await noLeaks();
-});
+const SETTINGS = { RELAY_PARTITIONS: String(PARTITIONS) };
+const relay = useRelay(...NAMES);
+const pods = given(
+  async () => [await relay.startWsConnector(SETTINGS), await relay.startWsConnector(SETTINGS)] as const,
+);
+const view = given(() => relay.view(PARTITIONS));
+const link = given(() => relay.link());
+const agents = given(() => relay.allOnline(pods, NAMES));
 
 test("the agents of this test lie in every partition, and all partitions are in one window", async () => {
   expect(new Set(NAMES.map((name) => view.partition(name))).size).toBe(PARTITIONS);

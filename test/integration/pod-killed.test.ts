@@ -1,35 +1,21 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { beforeEach, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
 import type { PodProcess } from "../support/pod-process.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-const relay = new TestRelay("sender-hmac", "target-hmac", "second");
-const noLeaks = watchLeaks();
-let survivor: Pod;
-let victim: PodProcess;
-let view: WindowView;
-let sender: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  survivor = await relay.startWsConnector();
-  view = relay.view();
-  sender = await relay.online(survivor, "sender-hmac");
-});
+const relay = useRelay("sender-hmac", "target-hmac", "second");
+let doomed: PodProcess;
+const survivor = given(() => relay.startWsConnector());
+const view = given(() => relay.view());
+const sender = given(() => relay.online(survivor, "sender-hmac"));
 beforeEach(async () => {
-  victim = await relay.startWsConnectorProcess();
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
+  doomed = await relay.startWsConnectorProcess();
 });
 
 test("a pod that was killed is discovered at the next delivery, whose ack says stale", async () => {
-  const target = await relay.online(victim, "target-hmac");
+  const target = await relay.online(doomed, "target-hmac");
   expect(await sender.ask(message())).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
-  await victim.end("SIGKILL");
+  await doomed.end("SIGKILL");
   expect(await target.untilClosed()).toBe(1006);
   expect(await view.isConnected("target-hmac")).toBe(true);
 
@@ -41,14 +27,14 @@ test("a pod that was killed is discovered at the next delivery, whose ack says s
 });
 
 test("an agent of a killed pod comes back on another one with a register", async () => {
-  await relay.online(victim, "target-hmac");
-  await victim.end("SIGKILL");
+  await relay.online(doomed, "target-hmac");
+  await doomed.end("SIGKILL");
   await expectOnline(await relay.online(survivor, "target-hmac"));
 });
 
 test("an agent of a killed pod comes back on another one with a heartbeat alone", async () => {
-  await relay.online(victim, "target-hmac");
-  await victim.end("SIGKILL");
+  await relay.online(doomed, "target-hmac");
+  await doomed.end("SIGKILL");
   const target = await relay.connect(survivor);
   expect(await target.ask(relay.envelope("target-hmac", "agent.heartbeat"))).toMatchObject({
     accepted: true,
@@ -58,14 +44,14 @@ test("an agent of a killed pod comes back on another one with a heartbeat alone"
 });
 
 test("an agent comes back on the pod that took the killed one's place", async () => {
-  await relay.online(victim, "target-hmac");
-  await victim.end("SIGKILL");
+  await relay.online(doomed, "target-hmac");
+  await doomed.end("SIGKILL");
   const successor = await relay.startWsConnectorProcess();
   await expectOnline(await relay.online(successor, "target-hmac"));
 });
 
 test("a heartbeat does not take an agent from a pod that lives", async () => {
-  const target = await relay.online(victim, "target-hmac");
+  const target = await relay.online(doomed, "target-hmac");
   const thief = await relay.connect(survivor);
   expect(await thief.ask(relay.envelope("target-hmac", "agent.heartbeat"))).toMatchObject({ code: "not_registered" });
   await expectOnline(target);

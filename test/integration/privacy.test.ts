@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
+import { expect, test } from "@jest/globals";
+import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
 import { everythingIn } from "../support/redis-dump.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 /** Words that stand in secrets only, each in its own kind of place. */
 const MARKS = {
@@ -13,36 +11,24 @@ const MARKS = {
   feedback: "markfeedbackmark",
   purpose: "markpurposemark",
   userAgent: "markagentmark",
-  unknownField: "markfieldmark",
+  unknownField: "rk_markfieldmark",
   wrongKey: "rk_markwrongkeymark",
   query: "markquerymark",
   forwarded: "203.0.113.77",
 };
+/** Named in the answer to who sent it, and nowhere else. */
+const NAMED_FIELD = "marknamemark";
 /** Clients come from the address below, so the links in answers must not hold it. */
 const BASE = { RELAY_BASE_URL: "https://relay.example" };
 const CLIENT_ADDRESS = "127.0.0.1";
-const relay = new TestRelay("alice-hmac", "bob");
-const noLeaks = watchLeaks();
+const relay = useRelay("alice-hmac", "bob");
 const http = new HttpClient({ "user-agent": MARKS.userAgent, "x-forwarded-for": MARKS.forwarded });
-let gateway: Pod;
-let reporting: Pod;
-let view: WindowView;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  const pod = await relay.startWsConnector();
-  gateway = await relay.startGateway(BASE);
-  reporting = await relay.startOpsReporting(BASE);
-  view = relay.view();
-  alice = await relay.online(pod, "alice-hmac");
-  bob = await relay.online(pod, "bob");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const pod = given(() => relay.startWsConnector());
+const gateway = given(() => relay.startGateway(BASE));
+const reporting = given(() => relay.startOpsReporting(BASE));
+const view = given(() => relay.view());
+const alice = given(() => relay.online(pod, "alice-hmac"));
+const bob = given(() => relay.online(pod, "bob"));
 
 test("no secret and no address is in Redis, in a log line or in an answer, whatever was sent", async () => {
   const answersToSenders = http.answers.length;
@@ -54,7 +40,8 @@ test("no secret and no address is in Redis, in a log line or in an answer, whate
   }
   await until("the views are written", async () => (await everythingIn(view.client)).includes("trafficDaily"));
   await relay.redis.pause();
-  expect((await http.get(`${reporting.url}/api/ops/traffic-daily`)).status).toBe(503);
+  const report = () => http.get(`${reporting.url}/api/ops/traffic-daily`);
+  await until("reports are refused", async () => (await report()).status === 503);
   expect(await alice.ask(secretMessage())).toMatchObject({ code: "unavailable" });
   await relay.redis.resume();
   await until("Redis answers", async () => (await http.get(`${reporting.url}/ready`)).status === 200);
@@ -76,6 +63,10 @@ test("no secret and no address is in Redis, in a log line or in an answer, whate
     errorFrames: JSON.stringify(errors),
   };
   for (const [place, text] of Object.entries(places)) {
+    expect({ place, isNamed: text.includes(NAMED_FIELD) }).toEqual({
+      place,
+      isNamed: place.match(/answers|Frames/) !== null,
+    });
     expect({ place, found: secrets.filter((secret) => text.includes(secret)) }).toEqual({ place, found: [] });
   }
   expect(errors.length).toBeGreaterThan(3);
@@ -92,7 +83,9 @@ async function sendOverWebsocket(): Promise<void> {
   const absent = { to: "agent://absent", payload: { purpose: MARKS.purpose } };
   await alice.ask(relay.envelope("alice-hmac", "session.request", absent));
 
-  await alice.ask(relay.envelope("alice-hmac", "message.send", { to: "agent://bob", [MARKS.unknownField]: 1 }));
+  await alice.ask(
+    relay.envelope("alice-hmac", "message.send", { to: "agent://bob", [MARKS.unknownField]: 1, [NAMED_FIELD]: 1 }),
+  );
   await alice.ask({ ...secretMessage(), type: MARKS.payload });
   await alice.ask({ ...secretMessage(), payload: { message: MARKS.payload, changed: true } });
   await alice.ask({ ...secretMessage(), ts: MARKS.payload });
@@ -100,7 +93,7 @@ async function sendOverWebsocket(): Promise<void> {
 }
 
 async function sendThroughGateway(): Promise<void> {
-  const key = { "x-api-key": relay.keys.apiKeys.get("alice-hmac") as string };
+  const key = relay.credentials("alice-hmac");
   const body = { from: "agent://alice-hmac", to: "agent://bob" };
   const accepted = await Promise.all([
     http.post(`${gateway.url}/v1/messages/send`, { ...body, message: MARKS.payload }, key),
@@ -120,13 +113,13 @@ async function sendThroughGateway(): Promise<void> {
 }
 
 async function sendBroken(): Promise<void> {
-  const key = { "x-api-key": relay.keys.apiKeys.get("alice-hmac") as string };
+  const key = relay.credentials("alice-hmac");
   const send = `${gateway.url}/v1/messages/send`;
   const body = { from: "agent://alice-hmac", to: "agent://bob", message: MARKS.payload };
   const refused = await Promise.all([
     http.post(send, body, { "x-api-key": MARKS.wrongKey }),
     http.post(send, { ...body, api_key: key["x-api-key"] }, key),
-    http.post(send, { ...body, [MARKS.unknownField]: 1 }, key),
+    http.post(send, { ...body, [MARKS.unknownField]: 1, [NAMED_FIELD]: 1 }, key),
     http.post(send, { ...body, from: MARKS.payload }, key),
     http.post(send, `{"message": "${MARKS.payload}`, key),
     http.post(send, body, { ...key, "content-type": `text/${MARKS.payload}` }),

@@ -1,33 +1,19 @@
 import { createHmac, createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { type AgentSocket, type Frame, jcs } from "../support/agent.ts";
+import { beforeAll, expect, test } from "@jest/globals";
+import { type Frame, jcs } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { TestRelay } from "../support/relay.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 /** A recipient that knows the signing manifest, its partner's public key, and nothing of the relay's code. */
 
-const relay = new TestRelay("alice", "bob-hmac");
-const noLeaks = watchLeaks();
+const relay = useRelay("alice", "bob-hmac");
 const http = new HttpClient();
-let manifest: Frame;
-let gatewayUrl: string;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  const pod = await relay.startWsConnector();
-  [{ url: gatewayUrl }] = [await relay.startGateway()];
-  await relay.startGateway();
-  manifest = (await http.get(`${gatewayUrl}/.well-known/signing-manifest.json`)).body;
-  alice = await relay.online(pod, "alice");
-  bob = await relay.online(pod, "bob-hmac");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const pod = given(() => relay.startWsConnector());
+const gateway = given(() => relay.startGateway());
+beforeAll(() => relay.startGateway());
+const manifest: Frame = given(async () => (await http.get(`${gateway.url}/.well-known/signing-manifest.json`)).body);
+const alice = given(() => relay.online(pod, "alice"));
+const bob = given(() => relay.online(pod, "bob-hmac"));
 
 test("a recipient verifies an agent's signature by the manifest and the agent's public key", async () => {
   const payload = { message: "grüße ✓", nested: { z: [1.5, -0, 1e21], a: null, "\u20ac": true }, empty: {} };
@@ -40,10 +26,10 @@ test("a recipient verifies an agent's signature by the manifest and the agent's 
 });
 
 test("a recipient verifies what a gateway made by the manifest alone, and can tell it from an agent's", async () => {
-  const headers = { "x-api-key": relay.keys.apiKeys.get("alice") as string };
+  const headers = relay.credentials("alice");
   const body = { from: "agent://alice", to: "agent://bob-hmac" };
-  const send = await http.post(`${gatewayUrl}/v1/messages/send`, { ...body, message: "hi" }, headers);
-  const request = await http.post(`${gatewayUrl}/v1/sessions/request`, { ...body, purpose: "talk" }, headers);
+  const send = await http.post(`${gateway.url}/v1/messages/send`, { ...body, message: "hi" }, headers);
+  const request = await http.post(`${gateway.url}/v1/sessions/request`, { ...body, purpose: "talk" }, headers);
   expect([send.status, request.status]).toEqual([202, 202]);
   for (const { body } of [send, request]) {
     const { envelope } = await bob.delivered(body.envelope_id);

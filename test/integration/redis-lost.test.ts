@@ -1,31 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const WITHIN_MS = 1000;
-const relay = new TestRelay("alice", "bob-hmac");
-const noLeaks = watchLeaks();
-let one: Pod;
-let two: Pod;
-let view: WindowView;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  one = await relay.startWsConnector();
-  two = await relay.startWsConnector();
-  view = relay.view();
-  alice = await relay.online(one, "alice");
-  bob = await relay.online(two, "bob-hmac");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const relay = useRelay("alice", "bob-hmac");
+const one = given(() => relay.startWsConnector());
+const two = given(() => relay.startWsConnector());
+const view = given(() => relay.view());
+const alice = given(() => relay.online(one, "alice"));
+const bob = given(() => relay.online(two, "bob-hmac"));
 
 test("connections outlive a Redis that died and came back empty, and are present again after their next heartbeat", async () => {
   await alice.ask(message("before"));

@@ -1,27 +1,19 @@
-import { SURFACES, type SurfaceId } from "@agent-relay/shared/contract/surfaces.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
+import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-const relay = new TestRelay("alice", "bob");
-const noLeaks = watchLeaks();
+/** How long a report may be behind what was acknowledged. Source: docs/protocol.md#counters. */
+const BEHIND_MS = 500;
+
+const SETTINGS = { RELAY_BASE_URL: "https://relay.example" };
+const relay = useRelay("alice", "bob");
 const http = new HttpClient({ "x-forwarded-host": "forged.example" });
-let gateway: Pod;
-let reporting: Pod;
-
-beforeAll(async () => {
-  await relay.start();
-  const links = { RELAY_BASE_URL: "https://relay.example" };
-  const pod = await relay.startWsConnector();
-  gateway = await relay.startGateway(links);
-  reporting = await relay.startOpsReporting(links);
-  await relay.online(pod, "bob");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const pod = given(() => relay.startWsConnector());
+const gateway = given(() => relay.startGateway(SETTINGS));
+const reporting = given(() => relay.startOpsReporting(SETTINGS));
+beforeAll(() => relay.online(pod, "bob"));
 
 const REPORTS = [
   "trafficDaily",
@@ -39,7 +31,7 @@ const PATHS = REPORTS.flatMap((id) => {
 describe.each(["before", "after"])("%s a session request", (when) => {
   beforeAll(async () => {
     if (when === "before") return;
-    const key = { "x-api-key": relay.keys.apiKeys.get("alice") as string };
+    const key = relay.credentials("alice");
     const request = { from: "agent://alice", to: "agent://bob", purpose: "talk" };
     expect((await http.post(`${gateway.url}/v1/sessions/request`, request, key)).status).toBe(202);
   });
@@ -57,7 +49,8 @@ describe.each(["before", "after"])("%s a session request", (when) => {
 
 test("a request to an online target makes every report say that the proof is fresh", async () => {
   const read = async (id: SurfaceId) => (await http.get(reporting.url + SURFACES[id].path)).body;
-  expect((await read("trafficDaily")).session_proof_retention.proof_freshness).toBe("fresh");
+  const freshness = async () => (await read("trafficDaily")).session_proof_retention.proof_freshness;
+  await until("the proof shows", async () => (await freshness()) === "fresh", BEHIND_MS);
   expect((await read("sessionProofRetention")).activation_status).toBe("proof_fresh");
   expect((await read("economicReadiness")).status).toBe("ready_for_negotiation_handoff");
   expect((await read("restartSurvivalCheck")).refresh_gate.proof_freshness).toBe("fresh");
@@ -72,6 +65,7 @@ test("the suggested feedback is taken as it stands and leads the recommended act
   for (let n = 0; n < 2; n += 1) {
     await http.post(gateway.url + submit_endpoint, { category: "smoke test", message: "is feedback taken?" });
   }
+  await until("all feedback shows", async () => (await summary()).feedback.total === 3, BEHIND_MS);
   const { feedback, feedback_actions } = await summary();
   expect(feedback).toMatchObject({
     total: 3,

@@ -1,18 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import type { ServiceName, Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { Redis } from "ioredis";
+import { beforeAll, expect, test } from "@jest/globals";
+import type { ServiceName, Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
-import { AgentSocket, type Frame } from "../support/agent.ts";
+import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
-import { watchLeaks } from "../support/leaks.ts";
+import { connectorIn, madePackages } from "../support/packages.ts";
 import { everythingIn } from "../support/redis-dump.ts";
+import { RedisMonitor } from "../support/redis-monitor.ts";
 import { Secrets } from "../support/secrets.ts";
 import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
 import { until } from "../support/until.ts";
+import { given, use } from "../support/use-relay.ts";
 
 /** The three services as processes over Redis as it is deployed: everything is sent once, with a mark of its own in each place. */
 
@@ -47,34 +48,31 @@ const TOLD = {
 };
 const CLIENT = { "user-agent": TOLD.userAgent, "x-forwarded-for": TOLD.address };
 
-const relay = new GuardedRelay("alice-hmac", "bob-hmac");
-const noLeaks = watchLeaks();
+const relay = use(new GuardedRelay("alice-hmac", "bob-hmac"));
 const http = new HttpClient(CLIENT);
 const gatewayKey = makeEd25519Key({ id: "unused", agents: [] });
-const services = new ServiceProcesses();
-const scans: string[] = [];
-const passed: string[] = [];
-const signatures: Record<string, string> = {};
-let redis: Redis;
-let monitor: Redis;
-let alice: AgentSocket;
-let bob: AgentSocket;
-let sessionId: string;
-
-beforeAll(async () => {
-  await relay.start();
+const connector = given(async () => await connectorIn(await madePackages()));
+const services = given(async () => {
   const keyFile = `${relay.keysFile}.pem`;
   await writeFile(keyFile, gatewayKey.privateKeyPem, { mode: 0o600 });
-  await services.start(relay, {
+  return await ServiceProcesses.start(relay, {
     LOG_LEVEL: "trace",
     RELAY_BASE_URL: "https://relay.example",
     RELAY_TRUSTED_PROXY_HOPS: "1",
     RELAY_GATEWAY_KEY_FILE: keyFile,
+    RELAY_PACKAGES_DIR: await madePackages(),
   });
-  redis = relay.view().client;
-  monitor = await redis.monitor();
-  monitor.on("monitor", (_time: string, args: readonly string[]) => passed.push(args.join(" ")));
-  [alice, bob] = await Promise.all([connect(), connect()]);
+});
+const redis = given(() => relay.view().client);
+const [alice, bob] = [given(() => connect()), given(() => connect())];
+const scans: string[] = [];
+const passed: string[] = [];
+const signatures: Record<string, string> = {};
+let sessionId: string;
+
+beforeAll(async () => {
+  const monitor = await RedisMonitor.open(redis, ({ name, args }) => passed.push([name, ...args].join(" ")));
+  relay.defer(() => monitor.close());
   await whileScanning(async () => {
     await sendOverWebsocket();
     await sendThroughGateway();
@@ -83,13 +81,6 @@ beforeAll(async () => {
   await sendIntoFaults();
   scans.push(await everythingIn(redis));
 }, 60_000);
-afterAll(async () => {
-  monitor?.disconnect();
-  for (const socket of [alice, bob]) socket?.socket.terminate();
-  await services.stop();
-  await relay.stop();
-  await noLeaks();
-});
 
 test("what was said reached the other side, so that there was something to hide", () => {
   const delivered = JSON.stringify([...alice.deliveries, ...bob.deliveries]);
@@ -171,7 +162,7 @@ async function sendOverWebsocket(): Promise<void> {
 
 async function sendThroughGateway(): Promise<void> {
   const gateway = services.urlOf("gateway");
-  const headers = { "x-api-key": apiKey(), "idempotency-key": TOLD.idempotencyKey };
+  const headers = { ...relay.credentials("alice-hmac"), "idempotency-key": TOLD.idempotencyKey };
   const { purpose, intro, scope } = SAID;
   const body = { from: "agent://alice-hmac", to: "agent://bob-hmac" };
   const feedback = { message: TOLD.feedback, category: TOLD.feedbackCategory, surface: TOLD.feedbackSurface };
@@ -195,8 +186,8 @@ async function sendBroken(): Promise<void> {
   await alice.answerTo(`{"payload": "${SAID.payload}`);
   const answers = await Promise.all([
     http.post(`${gateway}/v1/messages/send`, body, { "x-api-key": TOLD.wrongApiKey }),
-    http.post(`${gateway}/v1/messages/send`, { ...body, [TOLD.unknownField]: 1 }, { "x-api-key": apiKey() }),
-    http.post(`${gateway}/v1/messages/send`, `{"message": "${SAID.message}`, { "x-api-key": apiKey() }),
+    http.post(`${gateway}/v1/messages/send`, { ...body, [TOLD.unknownField]: 1 }, relay.credentials("alice-hmac")),
+    http.post(`${gateway}/v1/messages/send`, `{"message": "${SAID.message}`, relay.credentials("alice-hmac")),
     http.get(`${gateway}/sessions/${TOLD.query}`),
     ...SERVICES.map((name) => http.get(`${services.urlOf(name)}/${TOLD.query}?${TOLD.query}=${TOLD.query}`)),
   ]);
@@ -209,7 +200,7 @@ async function sendIntoFaults(): Promise<void> {
   const logged = (text: string) =>
     until(text, () => services.logOf("gateway").includes(text) && services.logOf("ws-connector").includes(text));
   await relay.writeKeys({ signing_keys: [{ key_id: secret, alg: "hmac-sha256", secret, agents: [secret] }] });
-  await logged("keys file refused");
+  await logged('"problems"');
   await writeFile(relay.keysFile, `{"signing_keys": [{"secret": "${secret}`);
   await logged("not JSON");
   await relay.writeKeys(relay.keys.file);
@@ -219,7 +210,7 @@ async function sendIntoFaults(): Promise<void> {
   const message = signed("alice-hmac", "message.send", { to: "agent://bob-hmac", payload: { lost: SAID.payload } });
   const [answer, ...answers] = await Promise.all([
     alice.ask(message),
-    http.post(`${services.urlOf("gateway")}/v1/messages/send`, body, { "x-api-key": apiKey() }),
+    http.post(`${services.urlOf("gateway")}/v1/messages/send`, body, relay.credentials("alice-hmac")),
     http.post(`${services.urlOf("gateway")}/api/public/feedback`, { message: TOLD.feedback }),
     http.get(`${services.urlOf("gateway")}/api/onboarding/online-agents`),
     http.get(`${services.urlOf("ops-reporting")}/api/ops/traffic-daily`),
@@ -270,13 +261,10 @@ function readsOf(service: ServiceName): string[] {
     (surface) => surface.method === "GET" && (surface.service === service || surface.service === "each"),
   );
   const query = (surface: Surface) => (surface.path.includes("check-online") ? "?agent_id=agent://bob-hmac" : "");
-  return reads.map((surface) => surface.path.replace("{session_id}", sessionId) + query(surface));
+  const path = (surface: Surface) => surface.path.replace("{session_id}", sessionId).replace("{file}", connector.file);
+  return reads.map((surface) => path(surface) + query(surface));
 }
 
 async function connect(): Promise<AgentSocket> {
-  return await AgentSocket.open(`${services.urlOf("ws-connector").replace("http", "ws")}/ws?${TOLD.query}=1`, CLIENT);
-}
-
-function apiKey(): string {
-  return relay.keys.apiKeys.get("alice-hmac") as string;
+  return await relay.connect(services.pod("ws-connector"), `/ws?${TOLD.query}=1`, CLIENT);
 }

@@ -1,35 +1,16 @@
-import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { readSession } from "@agent-relay/shared/window/sessions.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { expect, test } from "@jest/globals";
+import { partitionKeys } from "window/redis/keys.ts";
+import { readSession } from "window/sessions.ts";
+import type { Frame } from "../support/agent.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const SESSIONS = 40;
-const relay = new TestRelay("alice-hmac", "bob-hmac", "left-hmac", "right-hmac");
-const noLeaks = watchLeaks();
-let one: Pod;
-let two: Pod;
-let view: WindowView;
-let link: RedisLink;
-let alice: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  one = await relay.startWsConnector();
-  two = await relay.startWsConnector();
-  view = relay.view();
-  link = new RedisLink({ url: relay.redis.url, name: "test", logger: relay.logger("test") });
-  await link.start();
-  alice = await relay.online(one, "alice-hmac");
-});
-afterAll(async () => {
-  await link.stop();
-  await relay.stop();
-  await noLeaks();
-});
+const relay = useRelay("alice-hmac", "bob-hmac", "left-hmac", "right-hmac");
+const one = given(() => relay.startWsConnector());
+const two = given(() => relay.startWsConnector());
+const view = given(() => relay.view());
+const link = given(() => relay.link());
+const alice = given(() => relay.online(one, "alice-hmac"));
 
 test("a session is decided until it expires, and not after; the lookups say the same", async () => {
   const bob = await relay.online(two, "bob-hmac");

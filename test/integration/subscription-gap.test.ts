@@ -1,29 +1,19 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { AgentSocket, Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const TARGETS = Array.from({ length: 10 }, (_, n) => `target-${n}-hmac`);
-const relay = new TestRelay("sender-hmac", "newcomer-hmac", "absent-hmac", ...TARGETS);
-const noLeaks = watchLeaks();
-let near: Pod;
-let far: Pod;
-let view: WindowView;
+const relay = useRelay("sender-hmac", "newcomer-hmac", "absent-hmac", ...TARGETS);
+const view = given(() => relay.view());
+const near = given(() => relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" }));
+/** Those of the near pod, which are not to be cut. */
+const nearChannels = given(() => channels());
+const far = given(() => relay.startWsConnector());
 let sender: AgentSocket;
 let targets: AgentSocket[];
-/** The channel of the near pod, which is not to be cut. */
-let nearChannel: string;
 
-beforeAll(async () => {
-  await relay.start();
-  view = relay.view();
-  near = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
-  [nearChannel] = (await channels()) as [string];
-  far = await relay.startWsConnector();
-});
 beforeEach(async () => {
   sender = await relay.online(near, "sender-hmac");
   targets = await Promise.all(TARGETS.map((name) => relay.online(far, name)));
@@ -31,10 +21,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await reconnect();
   await Promise.all([sender, ...targets].map((socket) => socket.close()));
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
 });
 
 test("a pod cut off from its channel is not ready until messages come back through it", async () => {
@@ -93,7 +79,7 @@ test("a register during the gap is refused as unavailable; sent again it is told
  * @returns ids of what was under way meanwhile: it may have been published, and lost with the connection killed.
  */
 async function cutOff(traffic?: Traffic): Promise<string[]> {
-  const farChannel = (await channels()).find((id) => id !== nearChannel) as string;
+  const farChannel = (await channels()).find((id) => !nearChannels.includes(id)) as string;
   const answered = new Set(traffic?.answers.keys());
   const cut = view.client.multi().call("ACL", "SETUSER", "default", "-ssubscribe");
   await cut.call("CLIENT", "KILL", "ID", farChannel).exec();

@@ -1,26 +1,13 @@
 import { createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { type AgentSocket, canonical, type Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
 const MESSAGES = 500;
-const relay = new TestRelay("ed", "mac-hmac");
-const noLeaks = watchLeaks();
-let ed: AgentSocket;
-let mac: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  const [one, two] = await Promise.all([relay.startWsConnectorProcess(), relay.startWsConnectorProcess()]);
-  ed = await relay.online(one, "ed");
-  mac = await relay.online(two, "mac-hmac");
-});
-afterAll(async () => {
-  await relay.stop();
-  await noLeaks();
-});
+const relay = useRelay("ed", "mac-hmac");
+const ed = given(async () => relay.online(await relay.startWsConnectorProcess(), "ed"));
+const mac = given(async () => relay.online(await relay.startWsConnectorProcess(), "mac-hmac"));
 
 test("two processes carry messages both ways in order, signed so that node:crypto alone can tell", async () => {
   for (let n = 0; n < MESSAGES; n += 1) {

@@ -1,35 +1,16 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { resetWindow } from "@agent-relay/shared/window/reset.ts";
-import { readSession } from "@agent-relay/shared/window/sessions.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import type { AgentSocket, Frame } from "../support/agent.ts";
-import { watchLeaks } from "../support/leaks.ts";
-import { type Pod, TestRelay } from "../support/relay.ts";
-import type { WindowView } from "../support/window-view.ts";
+import { expect, test } from "@jest/globals";
+import { resetWindow } from "window/reset.ts";
+import { readSession } from "window/sessions.ts";
+import type { Frame } from "../support/agent.ts";
+import { given, useRelay } from "../support/use-relay.ts";
 
-const relay = new TestRelay("alice", "bob-hmac");
-const noLeaks = watchLeaks();
-let view: WindowView;
-let link: RedisLink;
-let alice: AgentSocket;
-let bob: AgentSocket;
-
-beforeAll(async () => {
-  await relay.start();
-  const pods: Pod[] = [await relay.startWsConnector(), await relay.startWsConnector()];
-  view = relay.view();
-  link = new RedisLink({ url: relay.redis.url, name: "test", logger: relay.logger("test") });
-  await link.start();
-  alice = await relay.online(pods[0] as Pod, "alice");
-  bob = await relay.online(pods[1] as Pod, "bob-hmac");
-});
-afterAll(async () => {
-  await link.stop();
-  await relay.stop();
-  await noLeaks();
-});
+const relay = useRelay("alice", "bob-hmac");
+const alice = given(async () => relay.online(await relay.startWsConnector(), "alice"));
+const bob = given(async () => relay.online(await relay.startWsConnector(), "bob-hmac"));
+const view = given(() => relay.view());
+const link = given(() => relay.link());
 
 test("a reset under live connections empties the window but the replay guard; the next heartbeat brings each back", async () => {
   await expectFreshWindowAfter(async () => {

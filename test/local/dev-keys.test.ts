@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { KeysFile } from "@agent-relay/shared/contract/keys-file.ts";
-import { KeyRing } from "@agent-relay/shared/signing/key-ring.ts";
 import { describe, expect, test } from "@jest/globals";
+import { KeysFile } from "protocol/contract/keys-file.ts";
+import { KeyRing } from "protocol/signing/key-ring.ts";
 import { runKeysCommand } from "../../deploy/keys/commands.ts";
 import {
   developmentAgentsFile,

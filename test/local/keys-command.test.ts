@@ -3,9 +3,9 @@ import { createPrivateKey, createPublicKey } from "node:crypto";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { KeysFile } from "@agent-relay/shared/contract/keys-file.ts";
-import { hashApiKey } from "@agent-relay/shared/signing/api-key.ts";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { KeysFile } from "protocol/contract/keys-file.ts";
+import { hashApiKey } from "protocol/signing/api-key.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../deploy/keys.ts", import.meta.url));
@@ -93,7 +93,7 @@ describe("npm run keys", () => {
     expect((await keys("revoke", "bob-1")).code).toBe(0);
     expect((await stored()).signing_keys).toEqual([]);
     expect((await stored()).api_keys).toEqual(before.api_keys);
-    expect(await keys("revoke", "bob-1")).toMatchObject({ code: 1, stderr: expect.stringContaining("no key bob-1") });
+    expect(await keys("revoke", "bob-1")).toMatchObject({ code: 1, stderr: expect.stringContaining("bob-1") });
   });
 
   test("loses no key when several are made at once", async () => {
@@ -134,7 +134,7 @@ describe("npm run keys", () => {
     await writeFile(file, text);
     const { code, stdout, stderr } = await keys("new", "--agent", "agent://alice");
     expect(code).toBe(1);
-    expect(stderr).toContain("left as it is");
+    expect(stderr).toContain(file);
     expect(stderr).not.toContain("rk_secret");
     expect(stdout).toBe("");
     expect(await readFile(file, "utf8")).toBe(text);
@@ -142,15 +142,20 @@ describe("npm run keys", () => {
   });
 
   test.each([
-    ["an id that is taken", ["new", "--agent", "agent://alice", "--key-id", "taken"], 1, "taken already"],
-    ["a gateway's id", ["new", "--agent", "agent://alice", "--key-id", "gateway-1"], 1, "must not begin with gateway-"],
-    ["an agent that is none", ["new", "--agent", "agent://Alice"], 1, "must be an agent id"],
-    ["no agent", ["new"], 2, "--agent agent://<name>"],
+    ["an id that is taken", ["new", "--agent", "agent://alice", "--key-id", "taken"], 1, "taken"],
+    ["a gateway's id", ["new", "--agent", "agent://alice", "--key-id", "gateway-1"], 1, "gateway-"],
+    ["an agent that is none", ["new", "--agent", "agent://Alice"], 1, "agents"],
+    ["no agent", ["new"], 2, "--agent"],
     ["an unknown algorithm", ["new", "--agent", "agent://alice", "--alg", "rsa"], 2, "ed25519, hmac-sha256"],
-    ["an end that is past", ["new", "--agent", "agent://alice", "--expires-at", "2020-01-01T00:00:00Z"], 2, "past"],
+    [
+      "an end that is past",
+      ["new", "--agent", "agent://alice", "--expires-at", "2020-01-01T00:00:00Z"],
+      2,
+      "--expires-at",
+    ],
     ["an unknown option", ["list", "--secrets"], 2, "--help"],
     ["an unknown command", ["delete"], 2, "--help"],
-    ["a second id to revoke", ["revoke", "taken", "other"], 2, "one key id"],
+    ["a second id to revoke", ["revoke", "taken", "other"], 2, "revoke"],
   ])("refuses %s with words that help, and changes nothing", async (_, args, code, words) => {
     const text = JSON.stringify({ api_keys: [{ id: "taken", sha256: "0".repeat(64), agents: ["agent://alice"] }] });
     await writeFile(file, text);
@@ -159,7 +164,7 @@ describe("npm run keys", () => {
   });
 
   test("says so when there is no keys file", async () => {
-    expect(await keys("list")).toMatchObject({ code: 1, stderr: expect.stringContaining("There is no keys file") });
+    expect(await keys("list")).toMatchObject({ code: 1, stderr: expect.stringContaining(file) });
   });
 
   test("teaches its use with --help", async () => {

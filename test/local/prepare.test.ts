@@ -17,8 +17,8 @@ describe("deciding whether npm ci is needed", () => {
   const lock = {
     packages: {
       "": { version: "0.1.0" },
-      shared: { version: "0.1.0" },
-      "node_modules/@agent-relay/shared": { link: true },
+      "shared/window": { version: "0.1.0" },
+      "node_modules/window": { link: true },
       "node_modules/ws": { version: "8.23.0" },
       "node_modules/for-another-platform": { version: "1.0.0", optional: true },
     },
@@ -60,14 +60,12 @@ describe("finding a Redis server", () => {
   test("says that a server is too old, and why", async () => {
     await using folder = await temporaryFolder();
     const old = await server(folder.path, "redis-server", "Redis server v=6.2.7 sha=0");
-    expect(() => redisProgram(folder.path)).toThrow(`${old} is older than Redis 7.0, which sharded pub/sub needs`);
+    expect(() => redisProgram(folder.path)).toThrow(new RegExp(`${old}.* 7\\.0`));
   });
 
   test("says what to run when there is none", async () => {
     await using folder = await temporaryFolder();
-    expect(() => redisProgram(folder.path)).toThrow(
-      "No redis-server or valkey-server on the PATH. Install Redis 7.0 or newer.",
-    );
+    expect(() => redisProgram(folder.path)).toThrow(/redis-server.*Redis 7\.0/);
     await server(folder.path, "apt-get", "");
     expect(() => redisProgram(folder.path)).toThrow(
       "Run: sudo apt-get install -y --no-install-recommends redis-server",
@@ -108,10 +106,9 @@ describe("finding a Python", () => {
 describe("finding a Docker engine", () => {
   test("says what is missing when there is no docker, and when its engine does not answer", async () => {
     await using folder = await temporaryFolder();
-    expect(() => dockerEngine(folder.path)).toThrow("No docker on the PATH. Install Docker Engine");
+    expect(() => dockerEngine(folder.path)).toThrow(/^docker .*Install Docker Engine/);
     await program(folder.path, "docker", "echo Client: 28; echo first >&2; echo 'Is the daemon running?' >&2; exit 1");
-    expect(() => dockerEngine(folder.path)).toThrow("No Docker engine answers. Start one that this user may use.");
-    expect(() => dockerEngine(folder.path)).toThrow(/ Docker said: Is the daemon running\?$/);
+    expect(() => dockerEngine(folder.path)).toThrow(/ Is the daemon running\?$/);
   });
 
   test("is content with one that answers", async () => {
@@ -123,7 +120,7 @@ describe("finding a Docker engine", () => {
 
 test("kubectl is the one on the PATH, and it is said when there is none", async () => {
   await using folder = await temporaryFolder();
-  expect(() => kubectlProgram(folder.path)).toThrow("No kubectl on the PATH. Install it");
+  expect(() => kubectlProgram(folder.path)).toThrow(/^kubectl .*Install/);
   await program(folder.path, "kubectl", "");
   expect(kubectlProgram(folder.path)).toBe(join(folder.path, "kubectl"));
 });
@@ -164,7 +161,7 @@ describe("the lock file", () => {
     await using folder = await temporaryFolder();
     const lock = join(folder.path, "lock");
     await writeFile(lock, String(process.pid));
-    await expect(withLock(lock, 0, () => "in")).rejects.toThrow(`${lock} is held by another process`);
+    await expect(withLock(lock, 0, () => "in")).rejects.toThrow(lock);
     expect(await readFile(lock, "utf8")).toBe(String(process.pid));
   });
 });

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { SimpleSendRequest } from "@agent-relay/shared/contract/requests.ts";
 import { describe, expect, test } from "@jest/globals";
+import { SimpleSendRequest } from "protocol/contract/requests.ts";
 import { banner } from "../../deploy/local/banner.ts";
 import { closingLine } from "../support/closing-line.mjs";
 
@@ -18,11 +18,11 @@ describe("what npm start prints", () => {
 
   test("says how to listen and send, and where the relay is when that is not where relay looks first", () => {
     const text = banner(started);
-    expect(text).toContain("npx relay listen --key .local/bob.json\n");
-    expect(text).toContain("npx relay send --key .local/alice.json agent://bob '{");
+    expect(text).toContain("npx --no relay listen --key .local/bob.json\n");
+    expect(text).toContain("npx --no relay send --key .local/alice.json agent://bob '{");
     expect(text).not.toContain("--url");
     const elsewhere = banner({ ...started, baseUrl: "http://127.0.0.1:9000" });
-    expect(elsewhere.match(/npx relay .* --url http:\/\/127\.0\.0\.1:9000/g)).toHaveLength(2);
+    expect(elsewhere.match(/npx --no relay .* --url http:\/\/127\.0\.0\.1:9000/g)).toHaveLength(2);
   });
 
   test("holds a line that, pasted into a shell, sends alice's message to bob", () => {

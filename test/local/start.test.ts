@@ -52,7 +52,7 @@ test("npm start serves, and prints the lines with which a message is exchanged",
   const env = { PORT: String(port), HOST: "127.0.0.1", REDIS_URL: "", RELAY_KEYS_FILE: "" };
   const relay = run("npm start", env);
   await until("npm start says that the relay is up", () => relay.printed().includes("Agent Relay is up."), 15_000);
-  const listener = run(lineOf(relay.printed(), "npx relay listen"), {});
+  const listener = run(lineOf(relay.printed(), "npx --no relay listen"), {});
   await until("bob is online", () => listener.printed().includes("agent://bob is online"), 10_000);
 
   const curl = lineOf(relay.printed(), "curl");
@@ -60,7 +60,7 @@ test("npm start serves, and prints the lines with which a message is exchanged",
   expect(answer.stdout).toMatch(/"can_deliver_realtime":true.*202$/);
   await until("the message is printed", () => listener.printed().includes('{"message":"Hello, Bob."}'));
 
-  const send = await promisify(execFile)("sh", ["-c", lineOf(relay.printed(), "npx relay send")], { cwd: ROOT });
+  const send = await promisify(execFile)("sh", ["-c", lineOf(relay.printed(), "npx --no relay send")], { cwd: ROOT });
   expect(send.stdout).toContain("handed to agent://bob");
   await until("the other message is printed", () => listener.printed().split('{"message":"Hello, Bob."}').length === 3);
 

@@ -72,7 +72,7 @@ export function signed(key: AgentKey, fields: Fields): Frame {
 export class AgentSocket {
   readonly socket: WebSocket;
   readonly frames: Frame[] = [];
-  /** The frames as they came, for whoever holds them against the contract. */
+  /** The frames as they came, for tests that validate them. */
   readonly texts: string[] = [];
   closed: { readonly code: number } | undefined;
 

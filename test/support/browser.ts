@@ -1,13 +1,19 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { browserProgram } from "../../deploy/local/browser-program.mjs";
+import type { TestRelay } from "./relay.ts";
 
 const ARGUMENTS = [
   ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
   ...["--disable-background-networking", "--disable-component-update", "--disable-sync"],
 ];
 
-export async function openBrowser(): Promise<Browser> {
-  return await chromium.launch({ executablePath: browserProgram(), args: ARGUMENTS });
+export const BROWSER_OPENS_WITHIN_MS = 60_000;
+
+/** A browser that closes with the relay whose pages it shows. */
+export async function openBrowser(relay: TestRelay): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath: browserProgram(), args: ARGUMENTS });
+  relay.defer(() => browser.close());
+  return browser;
 }
 
 /** A page with all that went wrong on it: console errors (violations of the policy are such), exceptions, bad answers. */

@@ -12,6 +12,21 @@ export function rowsBetween(document: string, name: string): string[][] {
   );
 }
 
+/** The sections of a document, as GitHub names them in links. */
+export function sectionsOf(markdown: string): string[] {
+  const titles = [...markdown.replace(/^```[\s\S]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => title);
+  const slugs = titles.map((title) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w\s-]/g, "")
+      .replaceAll(" ", "-"),
+  );
+  return slugs.map((slug, index) => {
+    const earlier = slugs.slice(0, index).filter((other) => other === slug).length;
+    return earlier === 0 ? slug : `${slug}-${earlier}`;
+  });
+}
+
 /** The text of a fenced block by its info string. */
 export function codeBlock(document: string, info: string): string {
   const [, block] = new RegExp(`^\`\`\`${info}\n([^]*?)^\`\`\``, "m").exec(document) ?? [];

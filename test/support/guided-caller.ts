@@ -1,4 +1,5 @@
 import { type Answer, HttpClient } from "./http.ts";
+import { until } from "./until.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what comes over the wire has no type yet.
 type Document = any;
@@ -15,6 +16,7 @@ export interface Call {
  * paths, headers and what counts as success included, it reads from the documents.
  */
 export class GuidedCaller {
+  /** In order; a call that was repeated until it showed something stands here once. */
   readonly calls: Call[] = [];
   readonly #http = new HttpClient();
   readonly #self: { readonly agent: string; readonly apiKey: string };
@@ -25,19 +27,17 @@ export class GuidedCaller {
     this.#target = target;
   }
 
-  /** Guide → refresh packet → preflight → request → proof → gate. Returns what the gate says, and the guide. */
+  /** Guide → preflight → request → proof → gate. Returns what the gate says, and the guide. */
   async walk(guideUrl: string): Promise<{ guide: Document; accepted: Document; proof: Document; gate: string }> {
-    const guide = this.#filledIn(await this.read(guideUrl));
-    const packet = this.#filledIn(await this.read(guide.links.session_request_refresh_packet));
+    const guide = await this.#readyAt(guideUrl);
+    const packet = guide.compact_refresh_packet;
     for (const { check, required, request } of packet.preflight_checklist) {
       if (required && request !== undefined) expectField(check, await this.read(request.url), request.expect);
     }
     const accepted = await this.#send(packet);
     for (const expectation of packet.pass_when) expectField("the answer", accepted, expectation);
 
-    const { endpoint, proofs, match } = guide.acceptance_monitoring;
-    const report = await this.read(endpoint);
-    const proof = report[proofs].find((record: Document) => record[match] === accepted[match]);
+    const proof = await this.#proofOf(accepted, guide.acceptance_monitoring);
     const { post_refresh_gate } = packet;
     const gate = (await this.read(post_refresh_gate.endpoint))[post_refresh_gate.field];
     return { guide, accepted, proof, gate };
@@ -47,6 +47,17 @@ export class GuidedCaller {
     return this.#recorded("GET", url, await this.#http.get(url));
   }
 
+  /** Reads the proofs until the session is among them. */
+  async #proofOf(accepted: Document, { endpoint, proofs, match }: Document): Promise<Document> {
+    let proof: Document;
+    await until(`${accepted[match]} is among the proofs`, async () => {
+      const report = await this.read(endpoint);
+      proof = report[proofs].find((record: Document) => record[match] === accepted[match]);
+      return proof !== undefined;
+    });
+    return proof;
+  }
+
   async #send({ method, endpoint, auth_header, request_body }: Document): Promise<Document> {
     if (method !== "POST") throw new Error(`Cannot ${method}`);
     const headers = { [auth_header]: this.#self.apiKey };
@@ -54,19 +65,21 @@ export class GuidedCaller {
   }
 
   #recorded(method: string, url: string, { status, body }: Answer): Document {
-    this.calls.push({ method, url, status });
+    const last = this.calls.at(-1);
+    const isRepeated = last?.method === method && last.url === url && last.status === status;
+    if (!isRepeated) this.calls.push({ method, url, status });
     if (!body.ok) throw new Error(`${method} ${url} was answered ${status}: ${body.hint}`);
     return body;
   }
 
-  /** The document with its own placeholders replaced wherever they stand. */
-  #filledIn(document: Document): Document {
-    const values: Record<string, string> = { from: this.#self.agent, to: this.#target };
-    let text = JSON.stringify(document);
-    for (const { field, placeholder } of (document.compact_refresh_packet ?? document).fill_in) {
-      text = text.replaceAll(placeholder, values[field] as string);
-    }
-    return JSON.parse(text);
+  /** The document; when it says that something is missing, the same with that in its query. */
+  async #readyAt(url: string): Promise<Document> {
+    const document = await this.read(url);
+    if (document.ready_to_run) return document;
+    const values: Record<string, string> = { from: this.#self.agent, target_agent_id: this.#target };
+    const complete = new URL(url);
+    for (const name of document.missing) complete.searchParams.set(name, values[name] as string);
+    return await this.read(complete.href);
   }
 }
 

@@ -132,8 +132,18 @@ export function promiseOf(entry: Entry): (Attempt & { readonly answer: Answer })
   );
 }
 
-/** How many envelopes from agent to agent were sent, acknowledged, promised, delivered; how many refusals there were. */
-export function tally({ entries }: LedgerContent) {
+/** Counts of envelopes from agent to agent. */
+export interface Tally {
+  readonly sent: number;
+  readonly acked: number;
+  /** Acked as deliverable in realtime. */
+  readonly promised: number;
+  readonly delivered: number;
+  /** Refusals, of which one envelope may have several. */
+  readonly refused: number;
+}
+
+export function tally({ entries }: LedgerContent): Tally {
   const published = entries.filter(({ to }) => to !== undefined);
   const count = (holds: (entry: Entry) => boolean) => published.filter(holds).length;
   return {

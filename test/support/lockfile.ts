@@ -9,6 +9,8 @@ interface Entry {
   /** Where a workspace is that the entry only links to. */
   readonly resolved?: string;
   readonly link?: boolean;
+  /** Nothing but development needs it. */
+  readonly dev?: boolean;
 }
 
 /** Where the packages are installed that a workspace needs to run, with all that those need; workspaces left out. */

@@ -2,8 +2,20 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { until } from "./until.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
+/** Arguments of Node for a process that is asked what it holds. */
+export const MEMORY_PROBE = ["--expose-gc", "--import", new URL("memory-probe.ts", import.meta.url).href] as const;
+const ERROR_LEVELS: readonly string[] = ["error", "fatal"];
+
+/** What a process holds after a full collection. */
+export interface Held {
+  readonly heapUsed: number;
+  readonly arrayBuffers: number;
+  /** Open TCP sockets. */
+  readonly sockets: number;
+}
 
 /** A service as a process of its own, for tests in which a process must die. Its settings are all it is given. */
 export class PodProcess {
@@ -52,6 +64,25 @@ export class PodProcess {
 
   get hasEnded(): boolean {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** Lines of level error or worse. */
+  get errorLines(): string[] {
+    return this.log.filter((line) => ERROR_LEVELS.includes(JSON.parse(line).level));
+  }
+
+  /** Only of a process with `MEMORY_PROBE`. */
+  async held(): Promise<Held> {
+    const from = this.log.length;
+    this.#child.kill("SIGUSR2");
+    const report = () =>
+      this.log
+        .slice(from)
+        .map((line) => JSON.parse(line))
+        .find(({ msg }) => msg === "held");
+    await until("the process says what it holds", () => report() !== undefined || this.hasEnded);
+    if (report() === undefined) throw new Error("The process ended before it said what it holds.");
+    return report().held;
   }
 
   /** Sends a signal; resolves with the exit code, or null when the signal itself ended the process. */

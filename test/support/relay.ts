@@ -1,16 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createGateway } from "@agent-relay/gateway/service.ts";
-import { readGatewaySettings } from "@agent-relay/gateway/settings.ts";
-import { createOpsReporting } from "@agent-relay/ops-reporting/service.ts";
-import { readOpsReportingSettings } from "@agent-relay/ops-reporting/settings.ts";
-import { HttpServer } from "@agent-relay/shared/http/server.ts";
-import type { HttpService } from "@agent-relay/shared/http/serving.ts";
-import { createLogger, type Logger } from "@agent-relay/shared/logging.ts";
-import { createWsConnector } from "@agent-relay/ws-connector/service.ts";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
+import type { ServiceName } from "protocol/contract/surface.ts";
+import { createLogger, type Logger } from "runtime/logging.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
+import { type RelayOptions, startRelay } from "../../deploy/local/relay.ts";
 import { type AgentKey, AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "./agent.ts";
 import { PodProcess } from "./pod-process.ts";
 import { RedisProxy } from "./redis-proxy.ts";
@@ -20,7 +15,7 @@ import { WindowView } from "./window-view.ts";
 
 type Environment = Record<string, string>;
 
-/** One service on a port of its own. */
+/** Services on a port of their own. */
 export interface Pod {
   readonly port: number;
   readonly url: string;
@@ -41,9 +36,8 @@ export class TestRelay {
   readonly redis: TestRedis = new TestRedis();
   readonly log: string[] = [];
   readonly keys: Keys;
-  readonly #pods: Pod[] = [];
   readonly #sockets: AgentSocket[] = [];
-  readonly #tools: { stop(): Promise<void> | void }[] = [];
+  readonly #ends: (() => unknown)[] = [];
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
 
   constructor(...names: readonly string[]) {
@@ -59,10 +53,14 @@ export class TestRelay {
 
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.socket.terminate();
-    await Promise.all(this.#pods.map((pod) => pod.stop()));
-    for (const tool of this.#tools) await tool.stop();
+    for (const end of this.#ends.splice(0).reverse()) await end();
     await this.redis.stop();
     await this.#folder?.[Symbol.asyncDispose]();
+  }
+
+  /** Ends something with the relay: before all that was there before it. */
+  defer(end: () => unknown): void {
+    this.#ends.push(end);
   }
 
   /** Every connection that was made through `connect` or `online`. */
@@ -92,19 +90,13 @@ export class TestRelay {
     return createLogger({ service, level: "debug" }, { write: (line: string) => void this.log.push(line) });
   }
 
+  /** The three services behind one address. */
+  async startWhole(overrides: Environment = {}): Promise<Pod> {
+    return await this.#start({ ...this.environment, LOG_LEVEL: "silent", ...overrides });
+  }
+
   async startWsConnector(overrides: Environment = {}): Promise<Pod> {
-    const logger = this.logger("ws-connector");
-    const connector = createWsConnector(readWsConnectorSettings(this.environmentOf("ws-connector", overrides)), {
-      logger,
-    });
-    const { handler, upgrade } = connector;
-    const server = new HttpServer({ handler, upgrade, host: "127.0.0.1", port: 0, logger });
-    await connector.start();
-    await server.start();
-    return this.#add(server.port, async () => {
-      await connector.stop();
-      await server.stop();
-    });
+    return await this.#startService("ws-connector", overrides);
   }
 
   /**
@@ -116,42 +108,54 @@ export class TestRelay {
   }
 
   async startGateway(overrides: Environment = {}): Promise<Pod> {
-    const logger = this.logger("gateway");
-    const settings = readGatewaySettings(this.environmentOf("gateway", overrides));
-    return await this.#serve(createGateway(settings, { logger }), logger);
+    return await this.#startService("gateway", overrides);
   }
 
   async startOpsReporting(overrides: Environment = {}): Promise<Pod> {
-    const logger = this.logger("ops-reporting");
-    const settings = readOpsReportingSettings(this.environmentOf("ops-reporting", overrides));
-    return await this.#serve(createOpsReporting(settings, { logger }), logger);
+    return await this.#startService("ops-reporting", overrides);
   }
 
-  /** A ws-connector that is a process of its own: one that can die. */
-  async startWsConnectorProcess(overrides: Environment = {}): Promise<PodProcess> {
-    const environment = this.environmentOf("ws-connector", overrides);
-    const pod = await PodProcess.start("services/ws-connector/src/main.ts", environment);
-    this.#pods.push(pod);
+  /** A service as it is deployed, a process of its own: one that can die. @param nodeArguments arguments of Node itself. */
+  async startProcess(
+    service: ServiceName,
+    overrides: Environment = {},
+    nodeArguments: readonly string[] = [],
+  ): Promise<PodProcess> {
+    const environment = this.environmentOf(service, overrides);
+    const pod = await PodProcess.start(`services/${service}/src/main.ts`, environment, nodeArguments);
+    this.defer(() => pod.stop());
     return pod;
   }
 
-  /** A look into Redis; ends with the relay. */
+  async startWsConnectorProcess(overrides: Environment = {}): Promise<PodProcess> {
+    return await this.startProcess("ws-connector", overrides);
+  }
+
+  /** A look into Redis. */
   view(partitions = 1): WindowView {
     const view = new WindowView(this.redis.adminAddress, partitions);
-    this.#tools.push(view);
+    this.defer(() => view.stop());
     return view;
   }
 
-  /** A proxy in front of Redis, for the pod that is given its `url`; ends with the relay. */
+  /** A link to Redis as the services have them, under a user's name and rights. */
+  async link(user: RedisUser = "gateway"): Promise<RedisLink> {
+    const link = new RedisLink({ url: this.redis.urlFor(user), name: "test", logger: this.logger("test") });
+    this.defer(() => link.stop());
+    await link.start();
+    return link;
+  }
+
+  /** A proxy in front of Redis, for the pod that is given its `url`. */
   async proxy(): Promise<RedisProxy> {
     const proxy = await new RedisProxy(this.redis.url).start();
-    this.#tools.push(proxy);
+    this.defer(() => proxy.stop());
     return proxy;
   }
 
-  /** Connects to a pod. */
-  async connect(pod: Pod, path = "/ws"): Promise<AgentSocket> {
-    const socket = await AgentSocket.open(`${pod.url.replace("http", "ws")}${path}`);
+  /** Connects to a pod. @param headers go out with the upgrade. */
+  async connect(pod: Pod, path = "/ws", headers: Record<string, string> = {}): Promise<AgentSocket> {
+    const socket = await AgentSocket.open(`${pod.url.replace("http", "ws")}${path}`, headers);
     this.#sockets.push(socket);
     return socket;
   }
@@ -164,26 +168,32 @@ export class TestRelay {
     return socket;
   }
 
+  /** Registers agents on these pods in turn; by name. */
+  async allOnline(pods: readonly Pod[], names: readonly string[]): Promise<Map<string, AgentSocket>> {
+    const online = names.map(async (name, n) => [name, await this.online(pods[n % pods.length] as Pod, name)] as const);
+    return new Map(await Promise.all(online));
+  }
+
   /** A signed envelope of agent://<name>. */
   envelope(name: string, type: string, fields: { readonly [name: string]: unknown } = {}): Frame {
     return signed(this.keys.agents.get(name) as AgentKey, { type, from: `agent://${name}`, ...fields });
   }
 
-  /** Without websockets the server stops first, so that what its last answers counted is written. */
-  async #serve(service: HttpService, logger: Logger): Promise<Pod> {
-    const server = new HttpServer({ handler: service.handler, host: "127.0.0.1", port: 0, logger });
-    await service.start();
-    await server.start();
-    return this.#add(server.port, async () => {
-      await server.stop();
-      await service.stop();
-    });
+  /** The field with which requests to the gateway authenticate as agent://<name>. */
+  credentials(name: string): { readonly "x-api-key": string } {
+    return { "x-api-key": this.keys.apiKeys.get(name) as string };
   }
 
-  #add(port: number, stop: () => Promise<void>): Pod {
-    const pod = { port, url: `http://127.0.0.1:${port}`, stop };
-    this.#pods.push(pod);
-    return pod;
+  async #startService(service: ServiceName, overrides: Environment): Promise<Pod> {
+    const options = { services: [service], logger: this.logger(service) };
+    return await this.#start(this.environmentOf(service, overrides), options);
+  }
+
+  async #start(environment: Environment, options: RelayOptions = {}): Promise<Pod> {
+    const relay = await startRelay({ environment, ...options });
+    const stop = () => relay.stop();
+    this.defer(stop);
+    return { port: relay.port, url: `http://127.0.0.1:${relay.port}`, stop };
   }
 }
 

@@ -1,51 +1,71 @@
-import type { ServiceName } from "@agent-relay/shared/contract/surface.ts";
+import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "./free-port.ts";
-import { PodProcess } from "./pod-process.ts";
+import type { PodProcess } from "./pod-process.ts";
 import type { TestRelay } from "./relay.ts";
+import { until } from "./until.ts";
 
 export const SERVICES = ["gateway", "ws-connector", "ops-reporting"] as const satisfies ServiceName[];
 
-/** One process of each service, as they are deployed, with their metrics. */
-export class ServiceProcesses {
-  readonly #pods = new Map<ServiceName, { readonly process: PodProcess; readonly metricsPort: string }>();
+interface ServiceProcess {
+  readonly pod: PodProcess;
+  readonly metrics: string;
+}
 
-  /** @param settings are given to each. */
-  async start(relay: TestRelay, settings: Record<string, string>): Promise<void> {
-    await Promise.all(SERVICES.map((name) => this.#start(relay, name, settings)));
+/** One process of each service, as they are deployed, with their metrics. They end with the relay. */
+export class ServiceProcesses {
+  readonly #processes: ReadonlyMap<ServiceName, ServiceProcess>;
+
+  private constructor(processes: ReadonlyMap<ServiceName, ServiceProcess>) {
+    this.#processes = processes;
   }
 
-  async #start(relay: TestRelay, name: ServiceName, settings: Record<string, string>): Promise<void> {
-    const metricsPort = String(await freePort());
-    const environment = relay.environmentOf(name, { ...settings, METRICS_PORT: metricsPort });
-    const process = await PodProcess.start(`services/${name}/src/main.ts`, environment);
-    this.#pods.set(name, { process, metricsPort });
+  /** @param settings are given to each. */
+  static async start(relay: TestRelay, settings: Record<string, string> = {}): Promise<ServiceProcesses> {
+    const starting = SERVICES.map(async (name) => [name, await startProcess(relay, name, settings)] as const);
+    return new ServiceProcesses(new Map(await Promise.all(starting)));
+  }
+
+  pod(name: ServiceName): PodProcess {
+    return this.#process(name).pod;
   }
 
   urlOf(name: ServiceName): string {
-    return this.#podOf(name).process.url;
+    return this.pod(name).url;
   }
 
+  /** Address of a service's metrics. */
   metricsOf(name: ServiceName): string {
-    return `http://127.0.0.1:${this.#podOf(name).metricsPort}/metrics`;
+    return this.#process(name).metrics;
   }
 
   /** All that a service logged so far. */
   logOf(name: ServiceName): string {
-    return this.#podOf(name).process.log.join("\n");
+    return this.pod(name).log.join("\n");
   }
 
   /** Asks a service to stop. Resolves with its exit code. */
   async end(name: ServiceName): Promise<number | null> {
-    return await this.#podOf(name).process.end("SIGTERM");
+    return await this.pod(name).end("SIGTERM");
   }
 
-  async stop(): Promise<void> {
-    await Promise.all([...this.#pods.values()].map(({ process }) => process.stop()));
+  #process(name: ServiceName): ServiceProcess {
+    return this.#processes.get(name) as ServiceProcess;
   }
+}
 
-  #podOf(name: ServiceName) {
-    const pod = this.#pods.get(name);
-    if (pod === undefined) throw new Error(`${name} was not started.`);
-    return pod;
-  }
+async function startProcess(
+  relay: TestRelay,
+  name: ServiceName,
+  settings: Record<string, string>,
+): Promise<ServiceProcess> {
+  const port = String(await freePort());
+  const pod = await relay.startProcess(name, { ...settings, METRICS_PORT: port });
+  const metrics = `http://127.0.0.1:${port}/metrics`;
+  await until(`${name} serves its metrics`, () => answers(metrics));
+  return { pod, metrics };
+}
+
+async function answers(url: string): Promise<boolean> {
+  const response = await fetch(url).catch(() => null);
+  return response?.ok === true;
 }

@@ -17,7 +17,7 @@ export interface Link {
 const EVERY = "*";
 
 /**
- * Stands on a network between two processes and does what befalls networks. Each fault strikes the links of one name, or
+ * Stands on a network between two processes and does what befalls networks. Each fault concerns the links of one name, or
  * every link when none is given, and lasts until `heal`.
  */
 export class TcpProxy {

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { partitionKeys, windowKeys } from "@agent-relay/shared/window/keys.ts";
+import { partitionKeys, windowKeys } from "window/redis/keys.ts";
 
 /** deploy/redis/users.acl, read as its own comments tell. */
 

@@ -1,6 +1,6 @@
-import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
-import { partitionOf } from "@agent-relay/shared/window/partitions.ts";
 import { Redis } from "ioredis";
+import { partitionKeys } from "window/redis/keys.ts";
+import { partitionOf } from "window/redis/partitions.ts";
 
 /** A look into Redis past the relay's own reading of it. */
 export class WindowView {
@@ -35,7 +35,7 @@ export class WindowView {
     return routed === true;
   }
 
-  /** Epoch ms of the last register or heartbeat; null when there was none. */
+  /** Unix ms of the last register or heartbeat; null when there was none. */
   async lastSeen(name: string): Promise<number | null> {
     const score = await this.client.zscore(partitionKeys.presence(this.partition(name)), `agent://${name}`);
     return score === null ? null : Number(score);

@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { usage } from "./failure.ts";
+import { usageError } from "./failure.ts";
 
 /** Options of every command. */
 const COMMON = { json: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
@@ -12,8 +12,8 @@ const SECRET_OPTION = /^--?(?:private[-_]?key|secret|seed|api[-_]?key|x-api-key|
 const SECRET_VALUE = /^(?:--key=)?(?:[A-Za-z0-9_-]{43}|rk_[0-9A-Za-z]{36})$/;
 
 /**
- * Reads the words after a command's name.
- * @throws {Failure} that names options, and never what was given for them.
+ * Parses the words after a command's name.
+ * @throws {Failure} that names options, never their values.
  */
 export function readArguments<const T extends ParseArgsOptionsConfig>(args: string[], options: T) {
   refuseSecrets(args);
@@ -21,23 +21,23 @@ export function readArguments<const T extends ParseArgsOptionsConfig>(args: stri
     return parseArgs({ args, options: { ...COMMON, ...options }, allowPositionals: true });
   } catch (error) {
     const [sentence] = (error as Error).message.split(/\.\s|\n/);
-    throw usage(`${sentence?.replace(/\.$/, "")}.`);
+    throw usageError(`${sentence?.replace(/\.$/, "")}.`);
   }
 }
 
-/** Arguments stand in the process list, in shell histories and in logs. */
+/** Arguments appear in the process list, in shell histories and in logs. */
 function refuseSecrets(args: string[]): void {
   if (!args.some((arg) => SECRET_OPTION.test(arg) || SECRET_VALUE.test(arg))) return;
-  throw usage(
-    "A secret must not stand on the command line: every user of this machine can read it there, and the shell keeps it.",
-    "Put it into a key file (--key FILE, made by: relay keygen), or into RELAY_PRIVATE_KEY, RELAY_SECRET or RELAY_API_KEY. Consider this one leaked.",
+  throw usageError(
+    "A secret is not allowed on the command line: every user of this machine can read it there, and the shell records it.",
+    "Put it into a key file (--key FILE, made by: relay keygen), or into RELAY_PRIVATE_KEY, RELAY_SECRET or RELAY_API_KEY. Treat this one as leaked.",
   );
 }
 
-/** @throws {Failure} for an option whose value is no whole number within the bounds. */
-export function wholeNumber(name: string, text: string | undefined, least: number, most: number): number | undefined {
+/** @throws {Failure} for an option whose value is not a whole number within the bounds. */
+export function wholeNumber(name: string, text: string | undefined, min: number, max: number): number | undefined {
   if (text === undefined) return undefined;
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= least && number <= most) return number;
-  throw usage(`--${name} is a whole number from ${least} to ${most}.`);
+  if (number >= min && number <= max) return number;
+  throw usageError(`--${name} must be a whole number from ${min} to ${max}.`);
 }

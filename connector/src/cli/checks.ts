@@ -1,71 +1,76 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Draft } from "../canonical.ts";
+import { type Draft, signedPart } from "../canonical.ts";
 import { Clock } from "../clock.ts";
-import type { HelloFrame } from "../frames.ts";
+import { knownRetry } from "../errors.ts";
+import { type HelloFrame, textOf } from "../frames.ts";
 import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
 import { Failure } from "./failure.ts";
-import type { Signatory } from "./key-file.ts";
+import type { Credentials } from "./key-file.ts";
 import type { Answer, RelayHttp } from "./relay-http.ts";
 
-/** The steps of `relay check`. Each resolves with what it found, in words, or rejects with a Failure. */
+/** The steps of `relay check`. Each resolves with a text about what it found, or rejects with a Failure. */
 
 const HELLO_WITHIN_MS = 10_000;
-const REMARKABLE_MS = 5000;
-/** A new key is in force within 5 s: until then the relay may not know it yet. Source: docs/protocol.md, "Keys". */
-const NEW_KEY = { withinMs: 5000, askAgainMs: 250 } as const;
+const NOTABLE_SKEW_MS = 5000;
+/** The relay reads its keys file again within 5 s of a change. Source: docs/protocol.md#keys. */
+const NEW_KEY = { withinMs: 5000, retryMs: 250 } as const;
 
-/** What `hello` told. */
-export interface Greeting {
-  /** Follows the relay's clock. */
+/** What `hello` says about the relay's clock. */
+export interface HelloInfo {
+  /** The relay's clock. */
   readonly clock: Clock;
   /** How far this machine's clock is ahead, in milliseconds. */
   readonly aheadMs: number;
   readonly maxClockSkewMs: number;
+  /** Of the connector that the relay hands out. */
+  readonly connectorVersion: string | undefined;
 }
 
 export async function checkReachable(http: RelayHttp): Promise<string> {
-  const { status } = await http.ask("/health");
-  if (status === 200) return `a relay answers at ${http.baseUrl}`;
-  throw new Failure("unreachable", `What answers at ${http.baseUrl} is no healthy relay (${status}).`, "Check --url.");
+  const { status } = await http.request("/health");
+  if (status === 200) return `the relay answers at ${http.baseUrl}`;
+  throw new Failure("unreachable", `The server at ${http.baseUrl} is not a healthy relay (${status}).`, "Check --url.");
 }
 
-/** An edge may keep the probe to itself. */
+/** An edge proxy may hide this probe: 404. */
 export async function checkReady(http: RelayHttp): Promise<string> {
-  const { status } = await http.ask("/ready");
-  if (status === 200) return "it can do its work";
-  if (status === 404) return "it does not say so here, and need not";
+  const { status, body } = await http.request("/ready");
+  if (status === 200) return "it is ready";
+  if (status === 404) return "it does not expose its readiness here";
   throw new Failure(
     "unavailable",
-    "The relay is up, but cannot reach its Redis.",
-    "Its operator must see to it; try again later.",
+    "The relay is up, but not ready.",
+    `Try again later, or tell its operator. ${textOf(body.next_action) ?? ""}`.trim(),
+    knownRetry(body.retry),
   );
 }
 
-/** Connects, waits for `hello`, and goes away again; nothing is registered. */
-export async function greet(http: RelayHttp): Promise<Greeting> {
+/** Connects, waits for `hello`, and disconnects; nothing is registered. */
+export async function checkWebsocket(http: RelayHttp): Promise<HelloInfo> {
   const openedAt = Date.now();
-  const hello = await hear(http.websocketUrl);
+  const hello = await receiveHello(http.websocketUrl);
   const clock = new Clock();
   if (hello.serverTime !== undefined) clock.measure(hello.serverTime, openedAt);
-  return { clock, aheadMs: Date.now() - clock.now(), maxClockSkewMs: hello.maxClockSkewMs };
+  const { maxClockSkewMs, connectorVersion } = hello;
+  return { clock, aheadMs: Date.now() - clock.now(), maxClockSkewMs, connectorVersion };
 }
 
-async function hear(url: string): Promise<HelloFrame> {
+async function receiveHello(url: string): Promise<HelloFrame> {
   const { promise, resolve, reject } = Promise.withResolvers<HelloFrame>();
   const fail = (why: string) =>
     reject(
       new Failure(
         "unreachable",
         `The websocket at ${url} ${why}.`,
-        "A proxy on the way must pass websocket upgrades; the relay refuses them when it is full.",
+        "A proxy in between must pass websocket upgrades; the relay refuses them when its connection limit is reached.",
       ),
     );
   const socket = new Socket(url, {
     frame: (frame) => frame.frame === "hello" && resolve(frame),
-    closed: (code) => fail(`does not open (${code})`),
+    closed: (code) => fail(`cannot be opened (${code})`),
   });
-  const timer = setTimeout(() => fail("does not say hello within 10 s"), HELLO_WITHIN_MS);
+  const timer = setTimeout(() => fail("sent no hello within 10 s"), HELLO_WITHIN_MS);
   try {
     socket.open();
     return await promise;
@@ -75,30 +80,48 @@ async function hear(url: string): Promise<HelloFrame> {
   }
 }
 
-export function checkClock({ aheadMs, maxClockSkewMs }: Greeting): string {
+export function checkClock({ aheadMs, maxClockSkewMs }: HelloInfo): string {
   const seconds = (Math.abs(aheadMs) / 1000).toFixed(1);
-  const words = `this machine's clock is ${seconds} s ${aheadMs < 0 ? "behind" : "ahead of"} the relay's`;
-  if (Math.abs(aheadMs) < REMARKABLE_MS) return words;
+  const text = `this machine's clock is ${seconds} s ${aheadMs < 0 ? "behind" : "ahead of"} the relay's`;
+  if (Math.abs(aheadMs) < NOTABLE_SKEW_MS) return text;
   const hint = "Set this machine's clock (NTP). This package corrects for it; other programs that sign here do not.";
-  if (Math.abs(aheadMs) <= maxClockSkewMs) return `${words}, which is allowed. ${hint}`;
-  throw new Failure("clock_skew", `${words}: more than ${maxClockSkewMs / 1000} s.`, hint);
+  if (Math.abs(aheadMs) <= maxClockSkewMs) return `${text}, which is allowed. ${hint}`;
+  throw new Failure("clock_skew", `${text}: more than ${maxClockSkewMs / 1000} s.`, hint);
 }
 
-/** Has the relay check a signed heartbeat, which changes nothing there. */
-export async function checkSignature({ agent, key }: Signatory, http: RelayHttp, { clock }: Greeting): Promise<string> {
+/** Has the relay check a signed heartbeat; it has no effect there. Source: docs/protocol.md#self-test. */
+export async function checkSignature(
+  { agent, key }: Credentials,
+  http: RelayHttp,
+  { clock }: HelloInfo,
+): Promise<string> {
   const signer = new Signer(key, clock);
   await signer.start();
   const draft: Draft = { id: crypto.randomUUID(), type: "agent.heartbeat", from: agent, payload: {} };
   const { text } = await signer.sign(signer.draft(draft));
-  http.succeeded(await selfTest(text, http));
-  return `the relay knows the key ${key.keyId}, its signature fits, and it may act for ${agent}`;
+  const answer = await selfTest(text, http);
+  if (answer.body.code === "bad_signature") throw await badSignature(text, answer);
+  http.requireSuccess(answer);
+  return `the relay knows the key ${key.keyId}, its signature is valid, and it may act for ${agent}`;
+}
+
+/** What is wrong: the key, when the relay checked the text that was signed here, else that text. */
+async function badSignature(text: string, { body }: Answer): Promise<Failure> {
+  const signed = new TextEncoder().encode(signedPart(JSON.parse(text)));
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", signed));
+  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const hint =
+    body.canonical_sha256 === hex
+      ? "The relay checked the same text: the private key in the key file is not that of its key_id."
+      : "The relay checked another text than was signed here: a proxy in between changes requests, or the versions differ.";
+  return new Failure("bad_signature", "The signature does not match the envelope.", hint, knownRetry(body.retry));
 }
 
 async function selfTest(text: string, http: RelayHttp): Promise<Answer> {
-  const giveUpAt = performance.now() + NEW_KEY.withinMs;
+  const deadline = performance.now() + NEW_KEY.withinMs;
   let answer = await http.post("/api/self-test", text);
-  while (answer.body.code === "unknown_key" && performance.now() < giveUpAt) {
-    await delay(NEW_KEY.askAgainMs);
+  while (answer.body.code === "unknown_key" && performance.now() < deadline) {
+    await delay(NEW_KEY.retryMs);
     answer = await http.post("/api/self-test", text);
   }
   return answer;

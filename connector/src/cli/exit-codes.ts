@@ -1,4 +1,4 @@
-/** How a command ended, for scripts. Source of the README's table. */
+/** How a command ended, for scripts. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -11,16 +11,16 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-/** The same in words. */
+/** The same for `relay --help`; the README's table is checked against it. */
 export const EXIT_CODES = `Exit codes
-  0    done; listen: stopped by a signal, by the end of its input or by its reader
-  1    something failed that no other code names
-  2    the command line, or what it was given to send, was not understood
+  0    success; listen: stopped by a signal, by the end of its input or by its reader
+  1    another error
+  2    the command line or the input is invalid
   3    the relay refused it, or the session was rejected or has expired
-  4    no relay answers, or it cannot do its work for the moment
-  5    in time no answer came, or not the target; what went out may have been accepted
+  4    the relay is not reachable, or not available at the moment
+  5    timeout: no answer, or the target did not come online; what was sent may have been accepted
   6    the agent is online elsewhere, or another connection took it over
-  7    the key cannot be used, is not known, may not act for the agent, or was revoked
+  7    the key is invalid, unknown, not allowed for the agent, or revoked
   130  interrupted
 `;
 
@@ -30,12 +30,14 @@ const CODES: Readonly<Record<string, number>> = {
   bad_signature: EXIT.key,
   key_not_allowed: EXIT.key,
   key_revoked: EXIT.key,
+  missing_api_key: EXIT.key,
   invalid_api_key: EXIT.key,
   api_key_not_allowed_for_sender: EXIT.key,
   unreachable: EXIT.unreachable,
   unavailable: EXIT.unreachable,
   rate_limited: EXIT.unreachable,
   over_capacity: EXIT.unreachable,
+  not_ready: EXIT.unreachable,
   internal_error: EXIT.unreachable,
   closed: EXIT.unreachable,
   timeout: EXIT.timeout,

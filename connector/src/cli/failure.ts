@@ -1,18 +1,21 @@
-import { RelayError } from "../errors.ts";
+import { RelayError, type Retry } from "../errors.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 
-/** Why a command could not do what it was asked, in words for people. They hold no secret and no word of the command line. */
+/** Why a command failed, for people. The texts contain no secret, and nothing of the command line. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly code: string;
   /** What to do about it. */
   readonly hint: string;
+  /** Whether the same can succeed later, where the relay or the SDK says so. */
+  readonly retry: Retry | undefined;
 
   /** @param code decides the exit code; see exit-codes.ts. */
-  constructor(code: string, message: string, hint: string) {
+  constructor(code: string, message: string, hint: string, retry?: Retry) {
     super(message);
     this.code = code;
     this.hint = hint;
+    this.retry = retry;
   }
 
   get exitCode(): number {
@@ -20,14 +23,14 @@ export class Failure extends Error {
   }
 }
 
-/** The command line, or what it was given to send, was not understood. */
-export function usage(message: string, hint = "See --help."): Failure {
+/** The command line, or the input, is invalid. */
+export function usageError(message: string, hint = "See --help."): Failure {
   return new Failure("usage", message, hint);
 }
 
-/** What a thrown value means for the person in front of it. */
+/** Turns any thrown value into a Failure. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  if (error instanceof RelayError) return new Failure(error.code, error.message, error.hint);
-  return new Failure("failed", (error as Error)?.message ?? String(error), "Report it if it stays.");
+  if (error instanceof RelayError) return new Failure(error.code, error.message, error.hint, error.retry);
+  return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.");
 }

@@ -1,26 +1,24 @@
 import { open, readFile, stat } from "node:fs/promises";
+import { AGENT_ID } from "../agent-id.ts";
 import { membersOf, textOf } from "../frames.ts";
 import { importSigningKey } from "../keys.ts";
 import type { AgentKey } from "../types.ts";
 import { Failure } from "./failure.ts";
 
-/** A key as its agent keeps it, and as `relay keygen` writes it: one JSON object, mode 0600. */
+/** The content of a key file, as `relay keygen` writes it: one JSON object, mode 0600. */
 export type KeyRecord = { readonly agent_id: string; readonly key_id: string } & (
   | { readonly alg: "ed25519" /** base64url, the 32-byte seed. */; readonly private_key: string }
   | { readonly alg: "hmac-sha256" /** base64url, at least 32 bytes. */; readonly secret: string }
 );
 
-/** Source: docs/protocol.md, "Agents". The name is its first group. */
-export const AGENT_ID = /^agent:\/\/([a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?)$/;
-
-/** Who an agent is, and what it signs with. */
-export interface Signatory {
+/** An agent and the key that it signs with. */
+export interface Credentials {
   readonly agent: string;
   readonly key: AgentKey;
 }
 
 /** @throws {Failure} `invalid_key`, with what is wrong with the file. */
-export async function readKeyFile(file: string): Promise<Signatory> {
+export async function readKeyFile(file: string): Promise<Credentials> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw invalid(`The key file cannot be read (${error.code}).`);
   });
@@ -28,18 +26,19 @@ export async function readKeyFile(file: string): Promise<Signatory> {
   try {
     record = JSON.parse(text);
   } catch {
-    // The parser's own message quotes the text.
+    // The parser's own message would quote the text.
     throw invalid("The key file is not JSON.");
   }
-  return await signatoryOf(record, "The key file");
+  return await credentialsOf(record, "The key file");
 }
 
 /** @param origin what the record was read from, at the beginning of a sentence. @throws {Failure} `invalid_key`. */
-export async function signatoryOf(record: unknown, origin: string): Promise<Signatory> {
+export async function credentialsOf(record: unknown, origin: string): Promise<Credentials> {
   const { agent_id, key_id, alg, private_key, secret } = membersOf(record);
   const [agent, keyId] = [textOf(agent_id), textOf(key_id)];
-  if (agent === undefined || !AGENT_ID.test(agent)) throw invalid(`${origin} names no agent, such as agent://alice.`);
-  if (keyId === undefined) throw invalid(`${origin} names no key id.`);
+  if (agent === undefined || !AGENT_ID.test(agent))
+    throw invalid(`${origin} has no valid agent_id, such as agent://alice.`);
+  if (keyId === undefined) throw invalid(`${origin} has no key_id.`);
   const key = keyOf(keyId, alg, textOf(private_key), textOf(secret));
   if (key === undefined) {
     throw invalid(`${origin} has neither alg "ed25519" with a private_key nor alg "hmac-sha256" with a secret.`);
@@ -54,13 +53,13 @@ function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string
   return undefined;
 }
 
-/** What to do about a file that others than its owner may read; undefined for a private one. */
-export async function exposureOf(file: string): Promise<string | undefined> {
-  const isOpen = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
-  return isOpen ? `The key file can be read by others than its owner. Run: chmod 600 ${file}` : undefined;
+/** A warning about a file that users other than its owner may read; undefined for a private one. */
+export async function permissionWarning(file: string): Promise<string | undefined> {
+  const isShared = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
+  return isShared ? `Other users can read the key file. Run: chmod 600 ${file}` : undefined;
 }
 
-/** Writes a file that only its owner may read. @throws {Failure} when there is one: no key is ever overwritten. */
+/** Writes a file that only its owner may read. @throws {Failure} when the file exists: a key is never overwritten. */
 export async function writePrivateFile(file: string, value: object): Promise<void> {
   const handle = await open(file, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
     const taken = error.code === "EEXIST";

@@ -1,10 +1,10 @@
 import { run } from "./run.ts";
 
-/** The process of `relay`: signals, streams that break, and the exit code. */
+/** The process of `relay`: signals, broken streams, and the exit code. */
 const stopped = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
 
-// A reader that goes away (relay listen | head -1) is no fault; what it did not read has nowhere to go.
+// A reader that closes the pipe (relay listen | head -1) stops the command and is not an error.
 process.stdout.on("error", () => stopped.abort());
 process.stderr.on("error", () => {});
 

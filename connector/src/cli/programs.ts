@@ -1,30 +1,32 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Delivery } from "../types.ts";
-import type { Io } from "./command.ts";
 import { SECRET_VARIABLES } from "./identity.ts";
+import type { Io } from "./io.ts";
 import { jsonLine } from "./output.ts";
 
-/** More than an envelope can hold. */
+/** More than fits into an envelope. */
 const MAX_OUTPUT_BYTES = 65_536;
 
 /** How a program ended. */
 export interface ProgramEnd {
   readonly exitCode: number | null;
-  /** What it printed; empty unless it was kept. Undefined when it was more than an envelope can hold. */
+  /** What it printed; empty unless it was kept. Undefined when it was more than fits into an envelope. */
   readonly printed: string | undefined;
 }
 
 export interface ProgramOptions {
-  /** For the shell. Nothing of a delivery is ever part of it: deliveries are stdin and environment. */
+  /** For the shell. It never contains anything of a delivery: those go to stdin and the environment. */
   readonly command: string;
-  /** Variables of the program's environment, beside this process's own. */
+  /** Additional environment variables. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Keep what it prints; else that goes to stderr. */
+  /** Keep its output; else the output goes to stderr. */
   readonly keepsOutput: boolean;
 }
 
-/** Runs the program for one delivery. Rejects when it cannot be run at all. The signal ends it, with all it started. */
+/**
+ * Runs the program for one delivery. Rejects when it cannot be started. The signal ends it, with its child processes.
+ */
 export async function runProgram(delivery: Delivery, options: ProgramOptions, io: Io): Promise<ProgramEnd> {
   const child = spawn(options.command, {
     shell: true,
@@ -45,7 +47,7 @@ export async function runProgram(delivery: Delivery, options: ProgramOptions, io
   }
 }
 
-/** For programs that need not read the envelope. */
+/** The main members of a delivery, for programs that do not parse the envelope. */
 function variablesOf({ envelope, from, type, sessionId, verified }: Delivery): Record<string, string> {
   const variables = {
     RELAY_FROM: from,
@@ -54,7 +56,7 @@ function variablesOf({ envelope, from, type, sessionId, verified }: Delivery): R
     RELAY_SESSION_ID: sessionId ?? "",
     RELAY_VERIFIED: verified,
   };
-  // A NUL cannot stand in an environment; no valid envelope has one there.
+  // An environment cannot contain NUL; the relay checks deliveries, but this process must not depend on it.
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.replaceAll("\0", "")]));
 }
 
@@ -76,12 +78,12 @@ function collect(child: ChildProcess, keeps: boolean, io: Io): () => string | un
   return () => (bytes > MAX_OUTPUT_BYTES ? undefined : Buffer.concat(chunks).toString("utf8"));
 }
 
-/** A shell does not pass signals on to what it runs. */
+/** Signals the process group: a shell does not forward signals to its children. */
 function endGroup(child: ChildProcess): void {
   try {
     if (process.platform === "win32") child.kill();
     else if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
   } catch {
-    // It has ended.
+    // It has already ended.
   }
 }

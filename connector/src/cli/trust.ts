@@ -3,7 +3,7 @@ import { membersOf, textOf } from "../frames.ts";
 import type { TrustedKey } from "../types.ts";
 import { Failure } from "./failure.ts";
 
-/** Keys of other agents, by agent: what the SDK checks signatures with. */
+/** Public keys of other agents, by agent id. */
 type Trust = Record<string, TrustedKey[]>;
 
 /**
@@ -17,8 +17,7 @@ export async function readTrust(files: readonly string[]): Promise<Trust> {
       const { key_id, alg, public_key, secret, agents } = membersOf(record);
       const keyId = textOf(key_id);
       const key = keyId === undefined ? undefined : trustedKey(keyId, alg, textOf(public_key), textOf(secret));
-      if (key === undefined || !Array.isArray(agents))
-        throw invalid("A record of --trust is not one that relay keygen prints.");
+      if (key === undefined || !Array.isArray(agents)) throw invalid("A file of --trust contains an invalid record.");
       for (const agent of agents.map(String)) trust.set(agent, [...(trust.get(agent) ?? []), key]);
     }
   }
@@ -41,5 +40,9 @@ async function recordsIn(file: string): Promise<unknown[]> {
 }
 
 function invalid(message: string): Failure {
-  return new Failure("invalid_key", message, "Give files with the public records of other agents, one or a list each.");
+  return new Failure(
+    "invalid_key",
+    message,
+    "Each file contains one public record, as relay keygen prints it, or a list of them.",
+  );
 }

@@ -4,42 +4,42 @@ import type { PendingSession } from "../types.ts";
 import { MessageQueue } from "./message-queue.ts";
 
 /**
- * Reads a surface of the relay's HTTP side; resolves with the JSON object of a success, else rejects with an error that has
- * `code`, `message` and `hint`.
+ * Asks the relay for the presence of an agent. Resolves with its answer; rejects with an error that has `code`, `message`
+ * and `hint`.
  */
-export type Get = (path: string, signal: AbortSignal) => Promise<unknown>;
+export type PresenceOf = (agentId: string, signal: AbortSignal) => Promise<unknown>;
 
-/** The agent that the tools speak for: its connection, what came in for it, and what waits for its decision. */
+/** The agent that the tools act as: its connection, its unread messages, and its pending sessions. */
 export class McpAgent {
   readonly connector: Connector;
-  readonly get: Get;
+  readonly presenceOf: PresenceOf;
   readonly queue: MessageQueue = new MessageQueue(MAX_INBOX);
-  #pending: readonly PendingSession[] = [];
+  #pendingSessions: readonly PendingSession[] = [];
 
-  constructor(connector: Connector, get: Get) {
+  constructor(connector: Connector, presenceOf: PresenceOf) {
     this.connector = connector;
-    this.get = get;
+    this.presenceOf = presenceOf;
   }
 
-  /** Connects from now on; what becomes of it, the connector's state says. */
+  /** Starts connecting; the connector's state tells the progress. */
   start(): void {
     this.connector.on("delivery", (delivery) => this.queue.add(delivery));
-    this.connector.on("overflow", () => this.queue.lose());
+    this.connector.on("overflow", () => this.queue.countDropped());
     this.connector.on("state", ({ status }) => {
       if (status === "closed") this.queue.end();
     });
     this.connector.on("notice", (notice) => {
-      if (notice.kind === "pending_sessions") this.#pending = notice.sessions;
+      if (notice.kind === "pending_sessions") this.#pendingSessions = notice.sessions;
     });
     void this.connector.start();
   }
 
-  /** Of the latest notice, those that are neither decided here nor expired. */
+  /** The sessions of the latest notice that are neither decided here nor expired. */
   pendingSessions(): readonly PendingSession[] {
-    return this.#pending.filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+    return this.#pendingSessions.filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
   }
 
   decided(sessionId: string): void {
-    this.#pending = this.#pending.filter((session) => session.sessionId !== sessionId);
+    this.#pendingSessions = this.#pendingSessions.filter((session) => session.sessionId !== sessionId);
   }
 }

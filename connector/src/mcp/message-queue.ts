@@ -1,15 +1,15 @@
 import type { Delivery } from "../types.ts";
 
-/** Deliveries that one call takes away. */
+/** Deliveries that one call removes from the queue. */
 export interface Batch {
   readonly deliveries: readonly Delivery[];
   /** How many still wait. */
   readonly waiting: number;
-  /** How many were lost to overflow since the batch before. */
+  /** How many were dropped since the previous batch. */
   readonly dropped: number;
 }
 
-/** Deliveries until a call takes them, each once. At most `max` wait, then the oldest gives way. */
+/** Deliveries that wait for a call, each for one. At most `max` wait, then the oldest is dropped. */
 export class MessageQueue {
   readonly #max: number;
   readonly #deliveries: Delivery[] = [];
@@ -37,31 +37,31 @@ export class MessageQueue {
     this.#deliveries.push(delivery);
     if (this.#deliveries.length > this.#max) {
       this.#deliveries.shift();
-      this.lose();
+      this.countDropped();
     }
     this.#wake();
   }
 
-  /** A delivery was lost before it came here. */
-  lose(): void {
+  /** A delivery was dropped, here or in the connector's inbox. */
+  countDropped(): void {
     this.#dropped += 1;
   }
 
-  /** No delivery will come any more; those that wait can still be taken. */
+  /** No delivery follows; those that wait can still be taken. */
   end(): void {
     this.#hasEnded = true;
     this.#wake();
   }
 
   /**
-   * What is there at once, else what comes first; an empty batch after `timeoutMs`, or after the end. Rejects with the
-   * signal's reason, and takes nothing then: nobody would read it.
+   * Resolves with what waits, else with the next delivery; with an empty batch after `timeoutMs`, or after the end. When the
+   * signal aborts, rejects with its reason and removes nothing.
    */
   async take(max: number, timeoutMs: number, signal: AbortSignal): Promise<Batch> {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), timeoutMs);
-    const over = AbortSignal.any([signal, deadline.signal]);
-    while (this.size === 0 && !this.#hasEnded && !over.aborted) await this.#change(over);
+    const cancelled = AbortSignal.any([signal, deadline.signal]);
+    while (this.size === 0 && !this.#hasEnded && !cancelled.aborted) await this.#change(cancelled);
     clearTimeout(timer);
     signal.throwIfAborted();
     return this.#batch(max);

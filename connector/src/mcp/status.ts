@@ -1,15 +1,15 @@
 import { z } from "zod";
 import type { PendingSession as Pending } from "../types.ts";
-import { Connection, connectionOf } from "./connection.ts";
+import { ConnectionState, connectionStateOf } from "./connection-state.ts";
 import { PendingSession } from "./schemas.ts";
 import type { Tool } from "./tool.ts";
 
 const StatusInput = z.strictObject({});
 const StatusOutput = z.strictObject({
   agent_id: z.string().describe("This agent's own id: what others send to."),
-  connection: Connection,
+  connection: ConnectionState,
   waiting: z.int().describe("Messages that wait for wait_for_messages."),
-  dropped: z.int().describe("Messages lost since the last wait_for_messages."),
+  dropped: z.int().describe("Messages dropped since the last wait_for_messages."),
   pending_sessions: z
     .array(PendingSession)
     .describe("Sessions that were undecided when this agent last came online. Later ones come as messages."),
@@ -18,8 +18,8 @@ const StatusOutput = z.strictObject({
 export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
   name: "my_status",
   title: "My status",
-  description: `Says which agent you are on the relay, whether you are connected, how many messages wait, and which sessions others asked of you while you were away (ids and times only; approve_session and reject_session decide them).
-A connection that is closed stays closed: \`reason\` and \`hint\` say what a person has to mend, such as a key that the relay refused.`,
+  description: `Returns which agent you are on the relay, whether you are connected, how many messages wait, and which sessions others requested while you were offline (ids and times only; approve_session and reject_session decide them).
+A connection that is closed stays closed: \`reason\` and \`hint\` tell what a person has to fix, such as a key that the relay refused.`,
   input: StatusInput,
   output: StatusOutput,
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
@@ -27,7 +27,7 @@ A connection that is closed stays closed: \`reason\` and \`hint\` say what a per
     const { connector, queue } = agent;
     return {
       agent_id: connector.agent,
-      connection: connectionOf(connector.state),
+      connection: connectionStateOf(connector.state),
       waiting: queue.size,
       dropped: queue.dropped,
       pending_sessions: agent.pendingSessions().map(pendingSession),

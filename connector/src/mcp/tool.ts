@@ -1,19 +1,20 @@
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
-import { RelayError } from "../errors.ts";
+import { RelayError, type Retry } from "../errors.ts";
 import type { ConnectorState } from "../types.ts";
 import type { McpAgent } from "./agent.ts";
-import { connectionOf } from "./connection.ts";
+import { connectionStateOf } from "./connection-state.ts";
 
-/** An error in words for people: a RelayError, or one of whoever asks the relay over HTTP. */
+/** An error with texts for people: a RelayError, or an error of PresenceOf. */
 interface Failure extends Error {
   readonly code: string;
   readonly hint: string;
+  readonly retry?: Retry | undefined;
 }
 
-/** What else was thrown may hold anything: it is not repeated. */
-const UNEXPECTED = { code: "internal_error", message: "The tool failed.", hint: "Report it if it stays." };
+/** Any other error may contain anything: it is not passed on. */
+const UNEXPECTED = { code: "internal_error", message: "The tool failed.", hint: "If it happens again, report it." };
 
 export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   /** snake_case. */
@@ -24,9 +25,9 @@ export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   readonly input: I;
   readonly output: O;
   readonly annotations: Required<Omit<ToolAnnotations, "title">>;
-  /** What it throws becomes the tool's error, with its words when it is a RelayError or another Failure. */
+  /** What it throws becomes the tool's error; the texts of a Failure are passed on. */
   run(input: z.output<I>, agent: McpAgent, signal: AbortSignal): Promise<z.input<O>>;
-  /** What a model is to read before the result. */
+  /** A text for the model before the result. */
   preface?(output: z.input<O>): string;
 }
 
@@ -48,10 +49,10 @@ function succeeded(output: Record<string, unknown>, preface: string | undefined)
   return { structuredContent: output, content: texts.map((text) => ({ type: "text", text })) };
 }
 
-/** Only in words: structured content would have to fit the schema of a success. */
+/** As text only: structured content would have to match the schema of a success. */
 function failed(error: unknown, state: ConnectorState): CallToolResult {
-  const said = isFailure(error) ? errorOf(error) : UNEXPECTED;
-  const text = JSON.stringify({ ...said, connection: connectionOf(state) });
+  const details = isFailure(error) ? errorOf(error) : UNEXPECTED;
+  const text = JSON.stringify({ ...details, connection: connectionStateOf(state) });
   return { isError: true, content: [{ type: "text", text }] };
 }
 
@@ -60,7 +61,7 @@ function isFailure(error: unknown): error is Failure {
 }
 
 function errorOf(error: Failure): object {
-  const { code, message, hint } = error;
-  if (!(error instanceof RelayError)) return { code, message, hint };
-  return { code, message, hint, retry: error.retry, outcome: error.outcome, retry_after_ms: error.retryAfterMs };
+  const { code, message, hint, retry } = error;
+  if (!(error instanceof RelayError)) return { code, message, hint, retry };
+  return { code, message, hint, retry, outcome: error.outcome, retry_after_ms: error.retryAfterMs };
 }

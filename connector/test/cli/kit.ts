@@ -8,7 +8,7 @@ import type { Pod } from "../../../test/support/relay.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
-import { Stage } from "../kit.ts";
+import { jsonLines, Stage } from "../kit.ts";
 
 const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 
@@ -34,18 +34,25 @@ export class Running {
     return jsonLines(this.stdout);
   }
 
-  async says(text: string, times = 1, withinMs = 10_000): Promise<void> {
-    await until(`it says ${text}, ${times} times`, () => this.stderr.split(text).length > times, withinMs).catch(
-      (e) => {
-        throw new Error(`${e.message}\n${this.stderr}`);
-      },
-    );
+  /** The JSON lines on stderr so far, of commands with `--json`. */
+  // biome-ignore lint/suspicious/noExplicitAny: what a program prints has no type yet.
+  get reports(): any[] {
+    return jsonLines(this.stderr);
+  }
+
+  /** Resolves when an event was reported on stderr so many times. */
+  async reported(event: string, times = 1): Promise<void> {
+    const count = () => this.reports.filter((report) => report.event === event).length;
+    await this.#until(`it reported ${event}, ${times} times`, () => count() >= times);
+  }
+
+  /** Resolves when a text stands on stderr so many times. */
+  async wrote(text: string, times = 1): Promise<void> {
+    await this.#until(`it wrote ${text}, ${times} times`, () => this.stderr.split(text).length > times);
   }
 
   async prints(count: number): Promise<void> {
-    await until(`it printed ${count} lines`, () => this.lines.length >= count).catch((error) => {
-      throw new Error(`${error.message}\n${this.stdout}\n${this.stderr}`);
-    });
+    await this.#until(`it printed ${count} lines`, () => this.lines.length >= count);
   }
 
   /** @returns the exit code. */
@@ -54,15 +61,12 @@ export class Running {
     await this.#ended;
     return this.child.exitCode;
   }
-}
 
-// biome-ignore lint/suspicious/noExplicitAny: what a program prints has no type yet.
-export function jsonLines(text: string): any[] {
-  const whole = text.slice(0, text.lastIndexOf("\n") + 1);
-  return whole
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
+  async #until(name: string, condition: () => boolean): Promise<void> {
+    await until(name, condition, 10_000).catch((error) => {
+      throw new Error(`${error.message}\n${this.stdout}\n${this.stderr}`);
+    });
+  }
 }
 
 /** An address where nothing listens. */
@@ -141,8 +145,8 @@ export class CommandLine {
 
   /** A `relay listen` whose agent is online. */
   async listen(name: string, ...args: string[]): Promise<Running> {
-    const running = this.begin(["listen", "--key", this.keyFile(name), ...args]);
-    await running.says(`agent://${name} is online`);
+    const running = this.begin(["listen", "--json", "--key", this.keyFile(name), ...args]);
+    await running.reported("online");
     return running;
   }
 

@@ -9,7 +9,7 @@ import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/type
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AgentKey } from "../../src/index.ts";
-import { Stage, type TestAgent } from "../kit.ts";
+import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
 
 const RELAY = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 
@@ -20,10 +20,10 @@ type Structured = any;
 /** A host with a model: the SDK's own client, and the process `relay mcp` that it started. */
 export class Host {
   readonly client = new Client({ name: "test-host", version: "1.0.0" });
-  /** What was announced by itself. */
-  readonly announced: unknown[] = [];
-  /** Lines on stdout that are not MCP, and other faults of the wire. */
-  readonly faults: Error[] = [];
+  /** The log messages that the server sent. */
+  readonly notifications: unknown[] = [];
+  /** Lines on stdout that are not MCP, and other errors of the transport. */
+  readonly errors: Error[] = [];
   log = "";
   hasEnded = false;
   readonly #transport: StdioClientTransport;
@@ -34,12 +34,12 @@ export class Host {
   }
 
   async start(): Promise<this> {
-    this.client.onerror = (error) => this.faults.push(error);
+    this.client.onerror = (error) => this.errors.push(error);
     this.client.onclose = () => {
       this.hasEnded = true;
     };
     this.client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
-      this.announced.push(params.data);
+      this.notifications.push(params.data);
     });
     this.#transport.stderr?.on("data", (chunk: Buffer) => {
       this.log += chunk.toString();
@@ -74,6 +74,11 @@ export class Host {
   /** Every text that a tool answered with. */
   async texts(name: string, input: object = {}): Promise<string[]> {
     return (await this.#call(name, input)).texts;
+  }
+
+  /** The kinds of events that the process reported on stderr. */
+  get events(): string[] {
+    return jsonLines(this.log).map(({ event }) => event);
   }
 
   /** Resolves when the process has read everything that was sent to it so far. */
@@ -115,10 +120,14 @@ export class RelayProcess {
     });
     this.exitCode = once(this.child, "close").then(([code]) => code);
   }
+
+  async untilOnline(): Promise<void> {
+    await until("it is online", () => jsonLines(this.stderr).some(({ event }) => event === "online"));
+  }
 }
 
 /** A stage whose agents can be hosts of `relay mcp`. */
-export class McpStage extends Stage {
+export class McpStage extends WholeStage {
   readonly #hosts: Host[] = [];
   readonly #processes: RelayProcess[] = [];
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
@@ -131,7 +140,7 @@ export class McpStage extends Stage {
   /** Initialized; the connection to the relay may not be there yet. @param agent by name, or one that the relay does not know. */
   async host(agent: string | TestAgent, url: string, options: readonly string[] = []): Promise<Host> {
     const file = await this.keyFile(typeof agent === "string" ? this.agent(agent) : agent);
-    const host = new Host(["--key", file, ...options], { RELAY_URL: url });
+    const host = new Host(["--json", "--key", file, ...options], { RELAY_URL: url });
     this.#hosts.push(host);
     return await host.start();
   }
@@ -145,7 +154,7 @@ export class McpStage extends Stage {
 
   /** The bare process, for what the SDK's transport does not show. */
   async process(name: string, url: string, program = RELAY): Promise<RelayProcess> {
-    const args = ["--key", await this.keyFile(this.agent(name)), "--url", url];
+    const args = ["--json", "--key", await this.keyFile(this.agent(name)), "--url", url];
     const process = new RelayProcess(program, args);
     this.#processes.push(process);
     return process;
@@ -173,8 +182,8 @@ export class McpStage extends Stage {
     await Promise.all(hosts.map((host) => host.stop()));
     for (const { child } of this.#processes.splice(0)) child.kill("SIGKILL");
     await super.clear();
-    const faults = hosts.flatMap((host) => host.faults);
-    if (faults.length > 0) throw new Error(`stdout had something else than MCP: ${faults.join("\n")}`);
+    const errors = hosts.flatMap((host) => host.errors);
+    if (errors.length > 0) throw new Error(`stdout had something else than MCP: ${errors.join("\n")}`);
   }
 
   override async stop(): Promise<void> {

@@ -32,7 +32,7 @@ describe("The queue of messages", () => {
 
   test("loses the oldest when it is full, and says once how many were lost, here or before", async () => {
     const queue = filled(2, "a", "b", "c", "d");
-    queue.lose();
+    queue.countDropped();
     expect(await take(queue)).toEqual({ ids: ["c", "d"], waiting: 0, dropped: 3 });
     expect(await take(queue)).toMatchObject({ dropped: 0 });
   });

@@ -1,30 +1,19 @@
-import { AGENT_ID_PATTERN } from "@agent-relay/shared/contract/agent-id.ts";
-import { SESSION_ID_PATTERN } from "@agent-relay/shared/contract/envelope.ts";
-import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { watchLeaks } from "../../../test/support/leaks.ts";
-import type { Pod } from "../../../test/support/relay.ts";
-import { serveWhole } from "../../../test/support/whole-relay.ts";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
+import { SESSION_ID_PATTERN } from "protocol/contract/envelope.ts";
+import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "protocol/contract/limits.ts";
+import { INSTRUCTIONS } from "../../src/mcp/instructions.ts";
+import { sharedByAll } from "../fixture.ts";
 import { type Host, McpStage } from "./kit.ts";
 
 const BOB = "agent://bob";
 const SESSION = `ses_${"0".repeat(26)}`;
 
-const stage = new McpStage("alice", "bob");
-const noLeaks = watchLeaks();
-let relay: Pod;
+const stage = sharedByAll(new McpStage("alice", "bob"));
 let alice: Host;
 
 beforeAll(async () => {
-  await stage.start();
-  relay = await serveWhole(stage.relay);
-  alice = await stage.onlineHost("alice", relay.url);
-});
-afterAll(async () => {
-  await stage.clear();
-  await relay.stop();
-  await stage.stop();
-  await noLeaks();
+  alice = await stage.onlineHost("alice", stage.url);
 });
 
 /** A JSON object of that many levels. */
@@ -73,43 +62,48 @@ describe("A client that lists the tools", () => {
     });
   });
 
-  test("is told in the instructions what a model must know before it trusts anybody", () => {
-    const instructions = alice.client.getInstructions();
-    for (const part of ["agent://", "Accepted is not delivered", "data from a stranger", "verified"]) {
-      expect(instructions).toContain(part);
-    }
+  test("gets the instructions, which name only tools that exist", async () => {
+    const { tools } = await alice.client.listTools();
+    const names = tools.map(({ name }) => name);
+    expect(alice.client.getInstructions()).toBe(INSTRUCTIONS);
+    const named = INSTRUCTIONS.match(/\b(?:my|wait|send|request|approve|reject|check)_\w+/g) ?? [];
+    expect(named.length).toBeGreaterThan(0);
+    for (const name of named) expect(names).toContain(name);
   });
 });
 
 describe("What the relay would refuse", () => {
   test.each([
-    ["send_message", { to: "bob", message: "hi" }, "agent://<name>"],
-    ["send_message", { to: "agent://Bob", message: "hi" }, "agent://<name>"],
-    ["send_message", { to: BOB }, "give either message or payload"],
-    ["send_message", { to: BOB, message: "hi", payload: {} }, "give either message or payload"],
+    ["send_message", { to: "bob", message: "hi" }, "to"],
+    ["send_message", { to: "agent://Bob", message: "hi" }, "to"],
+    ["send_message", { to: BOB }, "payload"],
+    ["send_message", { to: BOB, message: "hi", payload: {} }, "payload"],
     ["send_message", { to: BOB, message: "" }, "message"],
     ["send_message", { to: BOB, message: "x".repeat(TEXT_LIMITS.message + 1) }, "message"],
-    ["send_message", { to: BOB, payload: [] }, "must be a JSON object"],
-    ["send_message", { to: BOB, payload: "text" }, "must be a JSON object"],
-    ["send_message", { to: BOB, payload: nested(ENVELOPE_LIMITS.maxPayloadDepth + 1) }, "32 levels"],
-    ["send_message", { to: BOB, payload: nested(2000) }, "32 levels"],
-    ["send_message", { to: BOB, payload: JSON.parse('{"a":{"__proto__":{}}}') }, "__proto__"],
+    ["send_message", { to: BOB, payload: [] }, "payload"],
+    ["send_message", { to: BOB, payload: "text" }, "payload"],
+    ["send_message", { to: BOB, payload: nested(ENVELOPE_LIMITS.maxPayloadDepth + 1) }, "payload"],
+    ["send_message", { to: BOB, payload: nested(2000) }, "payload"],
+    ["send_message", { to: BOB, payload: JSON.parse('{"a":{"__proto__":{}}}') }, "payload"],
     ["send_message", { to: BOB, message: "hi", task_id: "" }, "task_id"],
-    ["send_message", { to: BOB, message: "hi", from: BOB }, "Unrecognized key"],
+    ["send_message", { to: BOB, message: "hi", from: BOB }, "from"],
     ["request_session", { to: BOB }, "purpose"],
     ["request_session", { to: BOB, purpose: "work", ttl_minutes: 4 }, "ttl_minutes"],
     ["request_session", { to: BOB, purpose: "work", ttl_minutes: 7.5 }, "ttl_minutes"],
-    ["approve_session", { session_id: "ses_1", to: BOB }, "session id"],
+    ["approve_session", { session_id: "ses_1", to: BOB }, "session_id"],
     ["reject_session", { session_id: SESSION, to: BOB, reason: "x".repeat(TEXT_LIMITS.reason + 1) }, "reason"],
     ["wait_for_messages", { timeout_seconds: 3600 }, "timeout_seconds"],
     ["wait_for_messages", { max: 0 }, "max"],
-    ["check_presence", { agent_id: "agent://*" }, "agent://<name>"],
-    ["my_status", { verbose: true }, "Unrecognized key"],
-    ["no_such_tool", {}, "not found"],
-  ])("is an error of the tool %s, and never leaves: %#", async (name, input, words) => {
+    ["check_presence", { agent_id: "agent://*" }, "agent_id"],
+    ["my_status", { verbose: true }, "verbose"],
+  ])("is an error of the tool %s that names the member, and is not sent: %#", async (name, input, member) => {
     const text = await alice.refusal(name, input);
     expect(text).toMatch(/^MCP error -32602/);
-    expect(text).toContain(words);
+    expect(text).toMatch(new RegExp(`\\b${member}"?$`));
+  });
+
+  test("is an error of a tool that does not exist", async () => {
+    expect(await alice.refusal("no_such_tool")).toMatch(/^MCP error -32602/);
   });
 
   test("is told with the relay's code and hint when only the relay can know", async () => {

@@ -1,29 +1,31 @@
-import { createApp } from "@agent-relay/shared/http/app.ts";
-import { healthHandler } from "@agent-relay/shared/http/health.ts";
-import { readyHandler } from "@agent-relay/shared/http/readiness.ts";
-import { mountSurfaces } from "@agent-relay/shared/http/router.ts";
-import { countTraffic } from "@agent-relay/shared/http/traffic.ts";
-import type { Logger } from "@agent-relay/shared/logging.ts";
-import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import type { Counters } from "@agent-relay/shared/window/counters.ts";
-import type { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
-import type { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import type { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 import type Koa from "koa";
+import { createApp } from "runtime/http/app.ts";
+import { healthHandler } from "runtime/http/health.ts";
+import { mountSurfaces } from "runtime/http/router.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { Logger } from "runtime/logging.ts";
+import type { Counters } from "window/counters.ts";
+import type { PresenceStore } from "window/presence.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import { readyHandler } from "window/ready-handler.ts";
+import type { RedisLink } from "window/redis/redis-link.ts";
+import { countTraffic } from "window/traffic.ts";
+import { feedbackEndpoints } from "./api/endpoints/feedback.ts";
+import { presenceEndpoints } from "./api/endpoints/presence.ts";
+import { selfTestEndpoints } from "./api/endpoints/self-test.ts";
+import { sessionEndpoints } from "./api/endpoints/sessions.ts";
+import { simpleRequestEndpoints } from "./api/endpoints/simple-requests.ts";
+import type { EnvelopePublisher } from "./api/envelope-publisher.ts";
+import type { RateLimits } from "./api/rate-limits.ts";
 import type { GatewayKey } from "./gateway-key.ts";
-import type { Publisher } from "./publisher.ts";
-import type { RateLimits } from "./rate-limits.ts";
-import { discoveryRoutes } from "./routes/discovery.ts";
-import { feedbackRoutes } from "./routes/feedback.ts";
-import { pageRoutes } from "./routes/pages.ts";
-import { presenceRoutes } from "./routes/presence.ts";
-import { selfTestRoutes } from "./routes/self-test.ts";
-import { sessionRoutes } from "./routes/sessions.ts";
-import { simpleRequestRoutes } from "./routes/simple-requests.ts";
 import type { GatewaySettings } from "./settings.ts";
+import { discoveryEndpoints } from "./site/endpoints/discovery.ts";
+import { packageEndpoints } from "./site/endpoints/packages.ts";
+import { pageEndpoints } from "./site/endpoints/pages.ts";
+import type { Packages } from "./site/packages.ts";
 
-/** What the routes work with. */
-export interface GatewayDeps {
+/** What the gateway is composed of; each group of endpoints takes the parts that it names. */
+export interface GatewayParts {
   readonly settings: GatewaySettings;
   readonly logger: Logger;
   readonly link: RedisLink;
@@ -31,25 +33,31 @@ export interface GatewayDeps {
   readonly counters: Counters;
   readonly keys: KeyStore;
   readonly gatewayKey: GatewayKey;
-  readonly publisher: Publisher;
+  readonly publisher: EnvelopePublisher;
   readonly limits: RateLimits;
-  readonly board: PresenceBoard;
+  readonly presenceStore: PresenceStore;
+  readonly packages: Packages;
+  readonly connectionCount: (() => number) | undefined;
 }
 
-/** Koa with every surface of the gateway mounted. */
-export function createGatewayApp(deps: GatewayDeps): Koa {
-  const { settings, logger, counters, window } = deps;
-  const handlers = {
-    ...simpleRequestRoutes(deps),
-    ...presenceRoutes(deps),
-    ...sessionRoutes(deps),
-    ...feedbackRoutes(deps),
-    ...selfTestRoutes(deps),
-    ...discoveryRoutes(deps),
-    ...pageRoutes(deps),
-    health: healthHandler("gateway"),
-    ready: readyHandler("gateway", deps),
+/** Koa with every surface of the gateway mounted: the API, the site, and the probes. */
+export function createGatewayApp(parts: GatewayParts): Koa {
+  const { settings, logger, link, window, counters, keys, gatewayKey, publisher, limits, presenceStore, packages } =
+    parts;
+  const readiness = { window, presenceStore, connectionCount: parts.connectionCount };
+  const api = {
+    ...simpleRequestEndpoints({ keys, limits, publisher, settings }),
+    ...presenceEndpoints({ presenceStore, limits }),
+    ...sessionEndpoints({ link, limits, settings }),
+    ...feedbackEndpoints({ link, window, limits, settings }),
+    ...selfTestEndpoints({ keys, counters, limits }),
   };
+  const site = {
+    ...discoveryEndpoints({ gatewayKey, settings, packages, ...readiness }),
+    ...packageEndpoints({ packages, settings }),
+    ...pageEndpoints({ settings }),
+  };
+  const probes = { health: healthHandler("gateway"), ready: readyHandler("gateway", readiness) };
   const app = createApp({ logger, trustedProxyHops: settings.trustedProxyHops });
-  return app.use(mountSurfaces("gateway", handlers, countTraffic(counters, window)));
+  return app.use(mountSurfaces("gateway", { ...api, ...site, ...probes }, countTraffic(counters, window)));
 }

@@ -1,16 +1,13 @@
-import { GATEWAY_KEY_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { createGatewaySigner, type GatewaySigner } from "@agent-relay/shared/signing/gateway-signer.ts";
-import {
-  announceGatewayKey,
-  type GatewayKey as ListedKey,
-  readGatewayKeys,
-} from "@agent-relay/shared/window/gateway-keys.ts";
-import type { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import { type RedisLink, unavailable } from "@agent-relay/shared/window/redis-link.ts";
+import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
+import { announceGatewayKey, type GatewayKey as ListedKey, readGatewayKeys } from "window/gateway-keys.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import type { RedisLink } from "window/redis/redis-link.ts";
+import { unavailable } from "window/unavailable.ts";
+import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 
 /**
- * This gateway's own signing key. It is listed in each window before anything it signed can be accepted there, and kept
- * listed for as long as the gateway lives. Source: protocol, section 4, "Gateway signing".
+ * This gateway's own signing key. Recipients verify with the published list, so the key is listed in a window before any
+ * envelope that it signed is accepted there, and stays listed while the gateway runs. Source: docs/protocol.md#gateway-signing.
  */
 export class GatewayKey {
   readonly #file: string | undefined;
@@ -29,7 +26,7 @@ export class GatewayKey {
     options.link.onReady(() => this.#announce());
   }
 
-  /** Reads or makes the key. @throws Error when the file holds none that can be used. */
+  /** Reads the key from its file, or makes one. @throws Error when the file does not hold a valid key. */
   async load(): Promise<void> {
     this.#signer = await createGatewaySigner(this.#file);
   }
@@ -42,19 +39,19 @@ export class GatewayKey {
     clearInterval(this.#timer);
   }
 
-  /** @throws RelayError `unavailable` before the key is loaded. */
+  /** @throws ServiceError `unavailable` before the key is loaded. */
   get keyId(): string {
     return this.#loaded.keyId;
   }
 
-  /** What is forwarded of an envelope under this key: its canonical text with the signature. */
+  /** @param canonical text of an envelope whose `key_id` is this key's. Returns it with `sig`: what is forwarded. */
   sign(canonical: string): string {
     return this.#loaded.sign(canonical);
   }
 
   /**
-   * The keys of all live gateways. This one's is always among them, also when a reset has just emptied the list.
-   * @throws RelayError `unavailable`.
+   * The keys of all live gateways. This gateway's own is always included, also when a window reset has just emptied the list.
+   * @throws ServiceError `unavailable`.
    */
   async listed(): Promise<ListedKey[]> {
     const { keyId, publicKey } = this.#loaded;

@@ -1,33 +1,43 @@
-import type { HttpService } from "@agent-relay/shared/http/serving.ts";
-import type { Logger } from "@agent-relay/shared/logging.ts";
-import { observeAcceptor, observeAnswers, observeLinks } from "@agent-relay/shared/metrics/observe.ts";
-import { ServiceMetrics } from "@agent-relay/shared/metrics/service-metrics.ts";
-import { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
-import { Counters } from "@agent-relay/shared/window/counters.ts";
-import { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
-import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
+import type { HttpService } from "runtime/http/http-service.ts";
+import { KeyStore } from "runtime/key-store.ts";
+import type { Logger } from "runtime/logging.ts";
+import { observeAnswers } from "runtime/metrics/observe-answers.ts";
+import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { Acceptor } from "window/acceptance/acceptor.ts";
+import { Counters } from "window/counters.ts";
+import { observeAcceptor, observeLinks } from "window/observe.ts";
+import { PresenceStore } from "window/presence.ts";
+import { ProcessWindow } from "window/process-window.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
+import { EnvelopePublisher } from "./api/envelope-publisher.ts";
+import { observeKeys } from "./api/observe-keys.ts";
+import { RateLimits } from "./api/rate-limits.ts";
 import { createGatewayApp } from "./app.ts";
 import { GatewayKey } from "./gateway-key.ts";
-import { Publisher } from "./publisher.ts";
-import { RateLimits } from "./rate-limits.ts";
 import type { GatewaySettings } from "./settings.ts";
+import { readPackages } from "./site/packages.ts";
+
+interface GatewayOptions {
+  readonly logger: Logger;
+  /** Websockets of this process, where a connector shares it. */
+  readonly connectionCount?: (() => number) | undefined;
+}
 
 /**
- * The gateway: simple sends and session requests, presence, feedback, self-test and discovery. Stop the server that
- * feeds `handler` first: `stop` then writes the counters and leaves Redis.
+ * The gateway: the HTTP API (simple sends, session requests, presence, feedback, self-test) and the public site. Stop the
+ * server that calls `handler` before this: `stop` then writes the last counters and disconnects from Redis.
+ * @throws {SettingsError} when RELAY_PACKAGES_DIR does not hold what its index says.
  */
-export function createGateway(settings: GatewaySettings, { logger }: { readonly logger: Logger }): HttpService {
-  const { partitions, offlineAfterMs, deployId } = settings;
+export function createGateway(settings: GatewaySettings, { logger, connectionCount }: GatewayOptions): HttpService {
+  const { partitions, offlineAfterMs, proofFreshnessMs, deployId } = settings;
   const link = new RedisLink({ url: settings.redisUrl, name: "gateway", logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
   const counters = new Counters({ link, window });
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
-  const acceptor = new Acceptor({ link, window, partitions, pod: "gateway", offlineAfterMs, logger });
+  const acceptor = new Acceptor({ link, window, partitions, offlineAfterMs, proofFreshnessMs, logger });
   const metrics = new ServiceMetrics("gateway");
-  const struck = metrics.counter("relay_limits_total");
+  const limitsReached = metrics.counter("relay_limits_total");
   const app = createGatewayApp({
     settings,
     logger,
@@ -36,18 +46,21 @@ export function createGateway(settings: GatewaySettings, { logger }: { readonly 
     counters,
     keys,
     gatewayKey,
-    publisher: new Publisher({ gatewayKey, acceptor }),
+    publisher: new EnvelopePublisher({ gatewayKey, acceptor, contact: settings.contact }),
     limits: new RateLimits({
       link,
       window,
       publicRequestsPerMinute: settings.publicRequestsPerMinute,
-      struck: (limit) => struck.add(limit),
+      limitReached: (limit) => limitsReached.add(limit),
     }),
-    board: new PresenceBoard({ link, partitions, offlineAfterMs }),
+    presenceStore: new PresenceStore({ link, partitions, offlineAfterMs }),
+    packages: readPackages(settings.packagesDir),
+    connectionCount,
   });
   observeLinks(metrics, [link]);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, app);
+  observeKeys(metrics, app);
 
   let stopped = false;
   return {

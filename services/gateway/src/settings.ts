@@ -1,6 +1,6 @@
-import { settingsReader } from "@agent-relay/shared/settings.ts";
+import { settingsReader } from "runtime/settings.ts";
 
-/** Settings of the gateway from the environment. @throws SettingsError that lists every fault. */
+/** Settings of the gateway from the environment. @throws SettingsError that lists every invalid setting. */
 export const readGatewaySettings = settingsReader(
   "PORT",
   "HOST",
@@ -15,6 +15,8 @@ export const readGatewaySettings = settingsReader(
   "RELAY_OFFLINE_AFTER_MS",
   "RELAY_PARTITIONS",
   "RELAY_PUBLIC_REQUESTS_PER_MINUTE",
+  "RELAY_PACKAGES_DIR",
+  "RELAY_CONTACT",
   "RELAY_DEPLOY_ID",
   "METRICS_PORT",
   "LOG_LEVEL",

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { beforeAll, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { GatewayKit, post, type Running } from "./kit.ts";
+import { post, useGateway, useGatewayKit } from "./kit.ts";
 
-const kit = new GatewayKit();
-let gateway: Running;
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
 
 beforeAll(async () => {
-  await kit.start();
-  gateway = await kit.gateway();
   await kit.online("agent://bob");
 });
-afterAll(() => kit.stop());
 
 const get = (path: string, headers = {}, method = "GET") => fetch(gateway.url + path, { headers, method });
 
@@ -43,6 +40,7 @@ test("a known mix of requests gives exactly its counts", async () => {
     published_envelopes: 6,
     simple_send_accepted: 3,
     session_requests: 3,
+    session_requests_to_online_target: 1,
     simple_session_request_accepted: 3,
     simple_session_request_accepted_to_online_target: 1,
     simple_session_request_accepted_to_offline_target: 2,

@@ -1,35 +1,30 @@
+import { describe, expect, test } from "@jest/globals";
 import {
   AgentManifest,
   AgentReadableHealth,
   DiscoveryIndex,
   RelayManifest,
   SimpleCapabilities,
-} from "@agent-relay/shared/contract/documents.ts";
-import { SigningManifest } from "@agent-relay/shared/contract/responses.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+} from "protocol/contract/documents.ts";
+import { SigningManifest } from "protocol/contract/responses.ts";
+import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { z } from "zod";
 import { until } from "../../../test/support/until.ts";
-import { securityText } from "../src/discovery/texts.ts";
 import { readGatewaySettings } from "../src/settings.ts";
-import { GatewayKit, post, type Running } from "./kit.ts";
+import { securityText } from "../src/site/discovery/site-files.ts";
+import { post, useGateway, useGatewayKit } from "./kit.ts";
 
 const BASE = "https://relay.example";
 const DAY_MS = 86_400_000;
-const kit = new GatewayKit();
-let gateway: Running;
-
-beforeAll(async () => {
-  await kit.start();
-  gateway = await kit.gateway({
-    RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
-    RELAY_OFFLINE_AFTER_MS: "99000",
-    RELAY_PROOF_FRESHNESS_MS: "123456",
-    RELAY_ALTERNATE_WS_PATH: "/agents/live",
-  });
+const kit = useGatewayKit();
+const gateway = useGateway(kit, {
+  RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
+  RELAY_OFFLINE_AFTER_MS: "99000",
+  RELAY_PROOF_FRESHNESS_MS: "123456",
+  RELAY_ALTERNATE_WS_PATH: "/agents/live",
 });
-afterAll(() => kit.stop());
 
 const get = (path: string) => fetch(gateway.url + path);
 const text = async (path: string) => await (await get(path)).text();
@@ -75,6 +70,7 @@ describe("the manifests", () => {
     expect(link_templates).toEqual({
       checkOnline: `${BASE}/api/onboarding/check-online{?agent_id}`,
       readSession: `${BASE}/sessions/{session_id}`,
+      packageFile: `${BASE}/packages/{file}`,
     });
   });
 
@@ -89,7 +85,6 @@ describe("the manifests", () => {
     const agent = await read("/.well-known/agent.json", AgentManifest);
     expect(agent).toMatchObject(signing);
     expect(agent).toMatchObject({ is_a2a_agent_card: false, openapi: `${BASE}/openapi.json` });
-    expect(agent.note).toContain("no A2A agent card");
     expect(agent.readiness).toMatchObject({ ready: `${BASE}/ready`, onlineAgents: expect.any(String) });
     expect(agent.handoff).toMatchObject({ marketplaceHandoffStatus: expect.stringContaining(BASE) });
   });
@@ -129,7 +124,7 @@ describe("security.txt", () => {
       .filter((line) => line !== "" && !line.startsWith("#"))
       .map((line) => line.split(/: (.*)/, 2));
 
-  test("has the fields of RFC 9116, each once, and sends reports to the feedback endpoint", async () => {
+  test("has the fields of RFC 9116, each once, and without a contact says that feedback reaches no person", async () => {
     const document = await text("/.well-known/security.txt");
     expect(Object.fromEntries(fields(document))).toEqual({
       Contact: `${BASE}/api/public/feedback`,
@@ -138,7 +133,9 @@ describe("security.txt", () => {
       Canonical: `${BASE}/.well-known/security.txt`,
     });
     expect(fields(document)).toHaveLength(4);
-    expect(document).toMatch(/^# .*secrets must not be submitted/im);
+    expect(document).toMatch(/^# .*secrets/im);
+    expect(document).toMatch(/^# .*named no contact/im);
+    expect(document).toMatch(/^# .*no person/im);
   });
 
   test("expires in the future, within a year of when it was read, whenever that is", () => {
@@ -149,6 +146,41 @@ describe("security.txt", () => {
       expect(life).toBeGreaterThan(30 * DAY_MS);
       expect(life).toBeLessThan(365 * DAY_MS);
     }
+  });
+});
+
+describe("the operator's contact", () => {
+  const CONTACT = "mailto:relay@example.org?subject=relay";
+  const withContact = useGateway(kit, { RELAY_CONTACT: CONTACT });
+  const PLACES = ["/llms.txt", "/.well-known/security.txt", "/.well-known/relay-manifest.json"].concat([
+    "/.well-known/signing-manifest.json",
+    "/.well-known/agent.json",
+  ]);
+  const readAt = async (url: string) => await (await fetch(url)).text();
+  const hintOf = async (url: string, key: object) => {
+    const refused = await post(`${url}/v1/messages/send`, {}, { ...key });
+    return ((await refused.json()) as { hint: string }).hint;
+  };
+
+  test.each(PLACES)("stands in %s; without one it says that there is none", async (path) => {
+    expect(await readAt(withContact.url + path)).toContain(CONTACT);
+    expect(await readAt(gateway.url + path)).toContain("named no contact");
+  });
+
+  test("is the first that security.txt names", async () => {
+    expect(await readAt(`${withContact.url}/.well-known/security.txt`)).toContain(`\nContact: ${CONTACT}\n`);
+  });
+
+  test("stands in the hint of every 401, beside what feedback cannot do, and in the answer to feedback", async () => {
+    const body = { from: "agent://mallory", to: "agent://bob", message: "hi" };
+    const notAllowed = await post(`${withContact.url}/v1/messages/send`, body, { "x-api-key": kit.freshKey() });
+    expect(await notAllowed.json()).toMatchObject({ status: 401, hint: expect.stringContaining(CONTACT) });
+    for (const key of [{}, { "x-api-key": "wrong" }]) {
+      expect(await hintOf(withContact.url, key)).toContain(CONTACT);
+      expect(await hintOf(gateway.url, key)).toMatch(/no person.*named no contact/);
+    }
+    const counted = await post(`${withContact.url}/api/feedback`, {});
+    expect(await counted.json()).toMatchObject({ note: expect.stringContaining(CONTACT) });
   });
 });
 
@@ -163,11 +195,11 @@ describe("what crawlers read", () => {
     expect(mapped).toEqual(expected.map(({ path }) => BASE + path));
   });
 
-  test("may be cached, unlike everything else", async () => {
+  test("may be cached without asking again, unlike everything else", async () => {
     for (const path of ["/robots.txt", "/sitemap.xml"]) {
       expect((await get(path)).headers.get("cache-control")).toBe("public, max-age=3600");
     }
-    for (const path of ["/llms.txt", "/openapi.json", "/.well-known/security.txt"]) {
+    for (const path of ["/.well-known/security.txt", "/API/discovery", "/v1/simple-capabilities"]) {
       expect((await get(path)).headers.get("cache-control")).toBe("no-store");
     }
   });
@@ -181,7 +213,7 @@ describe("the health that agents read", () => {
     await kit.online("agent://bob");
     const state = await health();
     expect(state).toMatchObject({ ready: true, online_agents: 1, stale_agents: 0 });
-    expect(state.meaning.not_proven).toContain("no evidence of payment");
+    expect(state.meaning.not_proven).toContain(PROOF_BOUNDARY);
   });
 
   test("stays 200 while Redis is away, and then says that it is not ready", async () => {
@@ -192,7 +224,6 @@ describe("the health that agents read", () => {
       expect(AgentReadableHealth.parse(await response.json())).toMatchObject({
         ready: false,
         online_agents: null,
-        next_action: expect.stringContaining("Wait"),
       });
       expect((await get("/openapi.json")).status).toBe(200);
       expect((await get("/.well-known/agent.json")).status).toBe(503);

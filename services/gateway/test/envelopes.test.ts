@@ -1,18 +1,16 @@
 import { createPublicKey, verify } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { beforeAll, expect, test } from "@jest/globals";
+import type { AcceptedSession } from "protocol/contract/responses.ts";
 import { until } from "../../../test/support/until.ts";
-import { GatewayKit, post, type Running } from "./kit.ts";
+import { post, useGateway, useGatewayKit } from "./kit.ts";
 
-const kit = new GatewayKit();
-let gateway: Running;
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
 let bobGets: string[];
 
 beforeAll(async () => {
-  await kit.start();
-  gateway = await kit.gateway();
   bobGets = await kit.online("agent://bob");
 });
-afterAll(() => kit.stop());
 
 interface Manifest {
   readonly gateway_keys: { readonly key_id: string; readonly public_key: string }[];
@@ -89,20 +87,22 @@ test("a session request carries its terms, its lifetime always among them", asyn
 
 test("an accepted session says what comes next, with links from the settings and not from Host", async () => {
   const body = { from: "agent://alice", to: "agent://bob", purpose: "to talk", ttl_minutes: 5 };
-  const online = await (await ask("/v1/sessions/request", body)).json();
+  const online = (await (await ask("/v1/sessions/request", body)).json()) as AcceptedSession;
   await nextDelivery();
-  const firstJob = "https://relay.example/api/public/marketplace-first-job-handoff";
+  const about = `?from=agent://alice&target_agent_id=agent://bob&session_id=${online.session_id}`;
+  const firstJob = `https://relay.example/api/public/marketplace-first-job-handoff${about}`;
   expect(online).toMatchObject({
     ok: true,
     accepted: true,
     session_id: expect.stringMatching(/^ses_/),
     target_delivery: { status: "online", can_deliver_realtime: true },
     next: {
+      session: `https://relay.example/sessions/${online.session_id}`,
       monitor: {
         metric: "traffic.simple_session_request.accepted",
         url: "https://relay.example/api/ops/traffic-daily",
       },
-      ecosystem_handoff: "https://relay.example/api/public/ecosystem-handoff",
+      ecosystem_handoff: `https://relay.example/api/public/ecosystem-handoff${about}`,
       marketplace_first_job_handoff: firstJob,
       first_job_handoff_priority: { priority: "after_target_approves", handoff: firstJob },
       async_negotiation_fallback: { mode: "pending_until_session.approve_or_session.reject" },
@@ -116,6 +116,24 @@ test("an accepted session says what comes next, with links from the settings and
     target_delivery: { status: "not_seen", can_deliver_realtime: false },
     next: { first_job_handoff_priority: { priority: "after_target_comes_online" } },
   });
+});
+
+test("a 202 for a target that was not online says that nothing is kept, what to do and where to look; others do not", async () => {
+  const check = "https://relay.example/api/onboarding/check-online?agent_id=agent://nobody";
+  const message = { from: "agent://alice", message: "hi" };
+  const session = { from: "agent://alice", purpose: "to talk" };
+  const accepted = async (path: string, body: object) => (await (await ask(path, body)).json()) as AcceptedSession;
+
+  const sent = await accepted("/v1/messages/send", { ...message, to: "agent://nobody" });
+  expect(sent.next).toEqual({ kept: false, do: "Send it again when the target is online", check });
+  const requested = await accepted("/v1/sessions/request", { ...session, to: "agent://nobody" });
+  expect(requested.next).toMatchObject({ kept: false, do: expect.stringContaining("pending"), check });
+
+  expect(await accepted("/v1/messages/send", { ...message, to: "agent://bob" })).not.toHaveProperty("next");
+  await nextDelivery();
+  const { next } = await accepted("/v1/sessions/request", { ...session, to: "agent://bob" });
+  await nextDelivery();
+  expect(Object.keys(next)).not.toEqual(expect.arrayContaining(["kept"]));
 });
 
 test("the manifest names every live gateway's key and the websocket's addresses", async () => {

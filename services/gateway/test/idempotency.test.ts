@@ -1,20 +1,13 @@
-import type { AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
-import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
+import type { AcceptanceItem } from "window/acceptance/acceptance.ts";
+import type { Acceptor } from "window/acceptance/acceptor.ts";
+import { EnvelopePublisher } from "../src/api/envelope-publisher.ts";
 import type { GatewayKey } from "../src/gateway-key.ts";
-import { Publisher } from "../src/publisher.ts";
-import { codeOf, GatewayKit, post, type Running } from "./kit.ts";
+import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
-const kit = new GatewayKit();
-let gateway: Running;
-let other: Running;
-
-beforeAll(async () => {
-  await kit.start();
-  gateway = await kit.gateway();
-  other = await kit.gateway();
-});
-afterAll(() => kit.stop());
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
+const other = useGateway(kit);
 
 const message = { from: "agent://alice", to: "agent://bob", message: "a secret errand" };
 const session = { from: "agent://alice", to: "agent://bob", purpose: "to talk", ttl_minutes: 7 };
@@ -85,9 +78,10 @@ test("of many at once over two gateways one is sent; the others wait or get its 
 
 test("while the first is in progress another with its key is refused, and one with another key is not", async () => {
   const items: AcceptanceItem[] = [];
-  const publisher = new Publisher({
+  const publisher = new EnvelopePublisher({
     gatewayKey: { keyId: "gateway-test", sign: () => ({ text: "" }) } as unknown as GatewayKey,
     acceptor: { accept: (item: AcceptanceItem) => items.push(item) } as unknown as Acceptor,
+    contact: undefined,
   });
   const publish = (idempotencyKey: string) =>
     publisher.publish(

@@ -1,15 +1,16 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Problem } from "@agent-relay/shared/contract/responses.ts";
-import { HttpServer } from "@agent-relay/shared/http/server.ts";
-import { createLogger, type Logger } from "@agent-relay/shared/logging.ts";
-import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
-import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
-import { partitionKeys } from "@agent-relay/shared/window/keys.ts";
-import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { readSnapshot, type WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import { afterAll, beforeAll } from "@jest/globals";
+import type { Problem } from "protocol/contract/responses.ts";
+import { generateApiKey } from "protocol/signing/api-key.ts";
+import { HttpServer } from "runtime/http/server.ts";
+import { createLogger, type Logger } from "runtime/logging.ts";
+import { Acceptor } from "window/acceptance/acceptor.ts";
+import { ProcessWindow } from "window/process-window.ts";
+import { partitionKeys } from "window/redis/keys.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
+import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
@@ -107,6 +108,7 @@ export class GatewayKit {
       partitions: 1,
       pod,
       offlineAfterMs: 300_000,
+      proofFreshnessMs: 10_800_000,
       logger: this.logger,
     });
     const now = Date.now();
@@ -118,10 +120,41 @@ export class GatewayKit {
     return delivered;
   }
 
+  /** Gives an agent the presence of one that a connection has held for `heldMs`, and that was silent for `silentMs`. */
+  async held(agent: string, { heldMs, silentMs = 0 }: { readonly heldMs: number; readonly silentMs?: number }) {
+    const { link } = await this.link();
+    const lastSeen = Date.now() - silentMs;
+    await link.client.hset(partitionKeys.route(0), agent, `pod con 1 ${lastSeen} ${Date.now() - heldMs}`);
+    await link.client.zadd(partitionKeys.presence(0), lastSeen, agent);
+    await link.client.zadd(partitionKeys.online(0), lastSeen, agent);
+  }
+
   async snapshot(): Promise<WindowSnapshot> {
     const { link } = await this.link();
     return await readSnapshot(link, 1);
   }
+}
+
+/** A kit for the tests of a file, or of a describe block: started before the first of them, stopped after the last. */
+export function useGatewayKit(): GatewayKit {
+  const kit = new GatewayKit();
+  beforeAll(() => kit.start());
+  afterAll(() => kit.stop());
+  return kit;
+}
+
+/** A gateway of the kit, for the same tests. */
+export function useGateway(kit: GatewayKit, overrides: Record<string, string> = {}): Running {
+  let running: Running;
+  beforeAll(async () => {
+    running = await kit.gateway(overrides);
+  });
+  return {
+    get url() {
+      return running.url;
+    },
+    stop: () => running.stop(),
+  };
 }
 
 export type Headers = Record<string, string>;

@@ -1,18 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { afterAll, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { GatewayKit } from "./kit.ts";
+import { useGatewayKit } from "./kit.ts";
 
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
-const kit = new GatewayKit();
+const kit = useGatewayKit();
 const children: ChildProcess[] = [];
 
-beforeAll(() => kit.start());
-afterAll(async () => {
+afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
-  await kit.stop();
 });
 
 function start(env: Record<string, string>) {
@@ -37,15 +35,15 @@ test("the gateway alone serves on its port, and at SIGTERM writes what it has co
   expect((await kit.snapshot()).traffic.get("surface_views")).toBe(10);
 });
 
-test("settings at fault are all named at once, without their values, and end it with 78", async () => {
+test("invalid settings are all named at once, without their values, and the exit code is 78", async () => {
   const { output, ended } = start({ REDIS_URL: "redis//:secret", RELAY_PARTITIONS: "none" });
   expect((await ended)[0]).toBe(78);
   for (const name of ["REDIS_URL", "RELAY_PARTITIONS", "RELAY_KEYS_FILE"]) expect(output.text).toContain(name);
   expect(output.text).not.toContain("secret");
 });
 
-test("a keys file that does not validate ends it with 1", async () => {
+test("with an invalid keys file the exit code is 1", async () => {
   const { output, ended } = start({ ...kit.environment(), RELAY_KEYS_FILE: MAIN });
   expect((await ended)[0]).toBe(1);
-  expect(output.text).toContain("The keys file is not valid");
+  expect(output.text).toContain("KeysFileError");
 });

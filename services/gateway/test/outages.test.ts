@@ -1,18 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { NotReady } from "protocol/contract/responses.ts";
 import { until } from "../../../test/support/until.ts";
 import { createGateway } from "../src/service.ts";
 import { readGatewaySettings } from "../src/settings.ts";
-import { codeOf, GatewayKit, post, type Running } from "./kit.ts";
+import { codeOf, post, type Running, useGatewayKit } from "./kit.ts";
 
 const message = { from: "agent://alice", to: "agent://bob", message: "hi" };
-const kit = new GatewayKit();
+const kit = useGatewayKit();
 let gateway: Running;
 
 beforeAll(async () => {
-  await kit.start();
   gateway = await kit.gateway();
 });
-afterAll(() => kit.stop());
 
 const send = (headers = {}) =>
   post(`${gateway.url}/v1/messages/send`, message, { "x-api-key": kit.freshKey(), ...headers });
@@ -28,10 +27,10 @@ const isReady = async () => (await get("/ready")).status === 200;
 describe.each([
   ["gone", () => kit.redis.kill(), () => kit.redis.start()],
   ["hung", () => kit.redis.pause(), () => kit.redis.resume()],
-] as const)("while Redis is %s", (_how, breakIt, mendIt) => {
+] as const)("while Redis is %s", (_how, breakIt, repairIt) => {
   beforeEach(breakIt);
   afterEach(async () => {
-    await mendIt();
+    await repairIt();
     await until("the gateway is back", isReady);
   });
 
@@ -56,13 +55,18 @@ describe.each([
     );
     expect((await get("/health")).status).toBe(200);
     const ready = await get("/ready");
-    expect([ready.status, await ready.json()]).toEqual([503, expect.objectContaining({ ready: false, ok: false })]);
+    expect([ready.status, ready.headers.get("content-type")]).toEqual([503, "application/problem+json"]);
+    expect(ready.headers.get("retry-after")).toBe("1");
+    expect(NotReady.parse(await ready.json())).toMatchObject({
+      ...{ ok: false, code: "not_ready", retry: "later", ready: false, service: "gateway" },
+      ...{ online_agents: null, stale_agents: null, reason: expect.any(String), next_action: expect.any(String) },
+    });
   });
 
   test("what needs it for a limit alone goes on", async () => {
     expect(await codeOf(post(`${gateway.url}/api/self-test`, {}))).toBe("400 invalid_envelope");
     expect((await get("/api/self-test")).status).toBe(200);
-    expect(await codeOf(post(`${gateway.url}/v1/messages/send`, message))).toBe("401 invalid_api_key");
+    expect(await codeOf(post(`${gateway.url}/v1/messages/send`, message))).toBe("401 missing_api_key");
   });
 });
 

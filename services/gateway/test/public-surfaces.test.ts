@@ -1,21 +1,18 @@
-import { createPrivateKey, sign } from "node:crypto";
-import { CheckOnline, OnlineAgents } from "@agent-relay/shared/contract/presence.ts";
-import { Ready, SelfTestGuide, SelfTestPass } from "@agent-relay/shared/contract/responses.ts";
-import { SessionRecord } from "@agent-relay/shared/contract/session.ts";
-import { canonicalText } from "@agent-relay/shared/signing/canonical.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { createHash, createPrivateKey, sign } from "node:crypto";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { CheckOnline } from "protocol/contract/presence.ts";
+import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "protocol/contract/responses.ts";
+import { SessionRecord } from "protocol/contract/session.ts";
+import { canonicalText } from "protocol/signing/canonical.ts";
 import { until } from "../../../test/support/until.ts";
-import { codeOf, GatewayKit, post, type Running } from "./kit.ts";
+import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
-const kit = new GatewayKit();
-let gateway: Running;
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
 
 beforeAll(async () => {
-  await kit.start();
-  gateway = await kit.gateway();
   await kit.online("agent://bob");
 });
-afterAll(() => kit.stop());
 
 const get = (path: string) => fetch(gateway.url + path);
 
@@ -100,7 +97,8 @@ describe("feedback", () => {
     const feedback = { surface: "checkOnline", sentiment: "blocked", category: "Mallory was here", message: "secret" };
     const answer = await post(gateway.url + path, feedback);
     expect(answer.status).toBe(202);
-    expect(await answer.json()).toEqual({ ok: true, stored: "aggregate_only", raw_message_stored: false });
+    const note = expect.stringContaining("reaches no person");
+    expect(await answer.json()).toEqual({ ok: true, stored: "aggregate_only", raw_message_stored: false, note });
 
     const { feedback: after } = await kit.snapshot();
     for (const name of ["total", "surface:checkOnline", "sentiment:blocked", "category:other", "message_provided"]) {
@@ -159,6 +157,47 @@ describe("the self-test", () => {
     expect(await codeOf(selfTest('{"__proto__":{}}'))).toBe("400 invalid_envelope");
     expect(await codeOf(selfTest("{"))).toBe("400 malformed_json");
     expect(await codeOf(selfTest(signed({ payload: { pad: "x".repeat(32_768) } })))).toBe("413 body_too_large");
+  });
+
+  describe("with ?explain=1", () => {
+    const explained = async (body: unknown) => {
+      const answer = await post(`${gateway.url}/api/self-test?explain=1`, body);
+      return { status: answer.status, ...((await answer.json()) as { canonical?: string; canonical_sha256?: string }) };
+    };
+
+    test("tells the canonical text of any envelope whose shape is valid, whatever its clock, key or signature", async () => {
+      const good = signed();
+      expect(await explained(good)).toMatchObject({ status: 200, canonical: canonicalText(good) });
+      const forged = { ...good, payload: { b: 1, a: 2 } };
+      const refused = await explained(forged);
+      expect(refused).toMatchObject({ status: 400, code: "bad_signature", canonical: canonicalText(forged) });
+      expect(refused.canonical_sha256).toBe(
+        createHash("sha256")
+          .update(refused.canonical ?? "")
+          .digest("hex"),
+      );
+      for (const changes of [{ ts: 0 }, { key_id: "nobody" }, { from: "agent://bob", to: "agent://alice" }]) {
+        const envelope = signed(changes);
+        expect(await explained(envelope)).toMatchObject({ status: 400, canonical: canonicalText(envelope) });
+      }
+    });
+
+    test("tells nothing of what has no valid shape, and without it nothing of any", async () => {
+      const itself = { type: "session.request", to: "agent://alice", payload: { purpose: "p" } };
+      for (const body of [{ ...signed(), more: 1 }, signed(itself), "{", "1"]) {
+        const answer = await explained(body);
+        expect(answer.status).toBe(400);
+        expect(answer).not.toHaveProperty("canonical");
+      }
+      const plain = await (await selfTest({ ...signed(), payload: {} })).json();
+      expect(plain).toMatchObject({ code: "bad_signature", retry: "fix", canonical_sha256: expect.any(String) });
+      expect(plain).not.toHaveProperty("canonical");
+    });
+
+    test("is asked for by 1 alone", async () => {
+      expect(await codeOf(post(`${gateway.url}/api/self-test?explain=yes`, signed()))).toBe("400 invalid_request");
+      expect((await post(`${gateway.url}/api/self-test?other=1`, signed())).status).toBe(200);
+    });
   });
 
   test("accepts nothing: neither guard nor presence nor sessions know of it", async () => {

@@ -1,18 +1,11 @@
-import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { codeOf, GatewayKit, post, type Running } from "./kit.ts";
+import { expect, test } from "@jest/globals";
+import { generateApiKey } from "protocol/signing/api-key.ts";
+import { codeOf, post, type Running, useGateway, useGatewayKit } from "./kit.ts";
 
-const kit = new GatewayKit();
-let one: Running;
-let two: Running;
-
-beforeAll(async () => {
-  await kit.start();
-  const overrides = { RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" };
-  one = await kit.gateway(overrides);
-  two = await kit.gateway(overrides);
-});
-afterAll(() => kit.stop());
+const OVERRIDES = { RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" };
+const kit = useGatewayKit();
+const one = useGateway(kit, OVERRIDES);
+const two = useGateway(kit, OVERRIDES);
 
 const message = { from: "agent://alice", to: "agent://bob", message: "hi" };
 const send = (at: Running, apiKey: string, headers: Record<string, string> = {}) =>

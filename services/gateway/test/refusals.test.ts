@@ -1,15 +1,9 @@
-import { generateApiKey } from "@agent-relay/shared/signing/api-key.ts";
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { codeOf, GatewayKit, type Headers, post, type Running } from "./kit.ts";
+import { describe, expect, test } from "@jest/globals";
+import { generateApiKey } from "protocol/signing/api-key.ts";
+import { codeOf, type Headers, post, useGateway, useGatewayKit } from "./kit.ts";
 
-const kit = new GatewayKit();
-let gateway: Running;
-
-beforeAll(async () => {
-  await kit.start();
-  gateway = await kit.gateway();
-});
-afterAll(() => kit.stop());
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
 
 const ENDPOINTS = [
   ["/v1/messages/send", { from: "agent://alice", to: "agent://bob", message: "hi" }],
@@ -20,18 +14,22 @@ describe.each(ENDPOINTS)("POST %s", (path, good) => {
   const ask = (body: unknown, headers: Headers = {}) => post(gateway.url + path, body, headers);
   const withKey = (body: unknown, headers: Headers = {}) => ask(body, { "x-api-key": kit.freshKey(), ...headers });
 
-  test("refuses a missing, malformed or unknown key before it looks at the body", async () => {
-    for (const key of [{}, { "x-api-key": "nonsense" }, { "x-api-key": generateApiKey() }]) {
-      const response = await ask("{ broken", key);
-      expect(response.headers.get("www-authenticate")).toContain("ApiKey");
-      expect(await codeOf(response)).toBe("401 invalid_api_key");
-    }
+  test.each([
+    ["missing", {}, "missing_api_key"],
+    ["empty", { "x-api-key": "" }, "missing_api_key"],
+    ["malformed", { "x-api-key": "nonsense" }, "invalid_api_key"],
+    ["unknown", { "x-api-key": generateApiKey() }, "invalid_api_key"],
+  ])("refuses a key that is %s before it looks at the body", async (_, key: Headers, code) => {
+    const response = await ask("{ broken", key);
+    expect(response.headers.get("www-authenticate")).toContain("ApiKey");
+    expect(await response.clone().json()).toMatchObject({ code, retry: "fix" });
+    expect(await codeOf(response)).toBe(`401 ${code}`);
   });
 
   test("takes the key from the header alone", async () => {
     const key = kit.freshKey();
-    expect(await codeOf(ask({ ...good, api_key: key }))).toBe("401 invalid_api_key");
-    expect(await codeOf(post(`${gateway.url}${path}?x-api-key=${key}`, good))).toBe("401 invalid_api_key");
+    expect(await codeOf(ask({ ...good, api_key: key }))).toBe("401 missing_api_key");
+    expect(await codeOf(post(`${gateway.url}${path}?x-api-key=${key}`, good))).toBe("401 missing_api_key");
   });
 
   test.each(["api_key", "x-api-key", "key"])("refuses a body field %s, and echoes nothing of it", async (field) => {
@@ -70,6 +68,15 @@ describe.each(ENDPOINTS)("POST %s", (path, good) => {
     for (let n = 0; n < 30; n += 1) expect((await ask("{ broken", headers)).status).toBe(400);
     expect(await codeOf(ask("{ broken", headers))).toBe("429 rate_limited");
     expect(await codeOf(ask({ ...good, from: "agent://mallory" }, headers))).toBe("429 rate_limited");
+  });
+});
+
+describe("a session", () => {
+  test("is between two agents: none is requested of its requester", async () => {
+    const body = { from: "agent://alice", to: "agent://alice", purpose: "to talk" };
+    const answer = await post(`${gateway.url}/v1/sessions/request`, body, { "x-api-key": kit.freshKey() });
+    expect(await answer.clone().json()).toMatchObject({ retry: "fix", errors: [{ field: "to" }] });
+    expect(await codeOf(answer)).toBe("400 invalid_request");
   });
 });
 

@@ -1,36 +1,39 @@
-import { createApp } from "@agent-relay/shared/http/app.ts";
-import { healthHandler } from "@agent-relay/shared/http/health.ts";
-import { readyHandler } from "@agent-relay/shared/http/readiness.ts";
-import { mountSurfaces } from "@agent-relay/shared/http/router.ts";
-import { countTraffic } from "@agent-relay/shared/http/traffic.ts";
-import type { Logger } from "@agent-relay/shared/logging.ts";
-import type { Counters } from "@agent-relay/shared/window/counters.ts";
-import type { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
-import type { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import type { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
 import type Koa from "koa";
-import { diagnosticRoutes } from "./routes/diagnostics.ts";
-import { guideRoutes } from "./routes/guides.ts";
-import { reportRoutes } from "./routes/reports.ts";
+import { createApp } from "runtime/http/app.ts";
+import { healthHandler } from "runtime/http/health.ts";
+import { mountSurfaces } from "runtime/http/router.ts";
+import type { Logger } from "runtime/logging.ts";
+import type { Counters } from "window/counters.ts";
+import type { PresenceStore } from "window/presence.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import { readyHandler } from "window/ready-handler.ts";
+import type { RedisLink } from "window/redis/redis-link.ts";
+import { countTraffic } from "window/traffic.ts";
+import { domainRoutingEndpoint } from "./endpoints/domain-routing.ts";
+import { guideEndpoints } from "./endpoints/guides.ts";
+import { reportEndpoints } from "./endpoints/reports.ts";
 import type { OpsReportingSettings } from "./settings.ts";
+import { WindowReader } from "./window-reader.ts";
 
-/** What the routes work with. */
+/** What the endpoints work with. */
 export interface OpsReportingDeps {
   readonly settings: OpsReportingSettings;
   readonly logger: Logger;
   readonly link: RedisLink;
   readonly window: ProcessWindow;
   readonly counters: Counters;
-  readonly board: PresenceBoard;
+  readonly presenceStore: PresenceStore;
+  readonly connectionCount: (() => number) | undefined;
 }
 
 /** Koa with every surface of ops-reporting mounted. */
 export function createOpsReportingApp(deps: OpsReportingDeps): Koa {
-  const { settings, logger, counters, window } = deps;
+  const { settings, logger, link, presenceStore, counters, window, connectionCount } = deps;
+  const reader = new WindowReader({ link, window, presenceStore, connectionCount, ...settings });
   const handlers = {
-    ...reportRoutes(deps),
-    ...diagnosticRoutes(deps),
-    ...guideRoutes(deps),
+    ...reportEndpoints(reader, settings),
+    ...guideEndpoints(reader, settings),
+    ...domainRoutingEndpoint(settings),
     health: healthHandler("ops-reporting"),
     ready: readyHandler("ops-reporting", deps),
   };

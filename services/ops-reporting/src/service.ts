@@ -1,13 +1,20 @@
-import type { HttpService } from "@agent-relay/shared/http/serving.ts";
-import type { Logger } from "@agent-relay/shared/logging.ts";
-import { observeAnswers, observeLinks } from "@agent-relay/shared/metrics/observe.ts";
-import { ServiceMetrics } from "@agent-relay/shared/metrics/service-metrics.ts";
-import { Counters } from "@agent-relay/shared/window/counters.ts";
-import { PresenceBoard } from "@agent-relay/shared/window/presence.ts";
-import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
+import type { HttpService } from "runtime/http/http-service.ts";
+import type { Logger } from "runtime/logging.ts";
+import { observeAnswers } from "runtime/metrics/observe-answers.ts";
+import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { Counters } from "window/counters.ts";
+import { observeLinks } from "window/observe.ts";
+import { PresenceStore } from "window/presence.ts";
+import { ProcessWindow } from "window/process-window.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
 import { createOpsReportingApp } from "./app.ts";
 import type { OpsReportingSettings } from "./settings.ts";
+
+interface OpsReportingOptions {
+  readonly logger: Logger;
+  /** Websockets of this process, where a connector shares it. */
+  readonly connectionCount?: (() => number) | undefined;
+}
 
 /**
  * Reports about the process window: reads, but for the count of its own views. It opens no window. Stop the server that
@@ -15,14 +22,14 @@ import type { OpsReportingSettings } from "./settings.ts";
  */
 export function createOpsReporting(
   settings: OpsReportingSettings,
-  { logger }: { readonly logger: Logger },
+  { logger, connectionCount }: OpsReportingOptions,
 ): HttpService {
   const { partitions, offlineAfterMs } = settings;
   const link = new RedisLink({ url: settings.redisUrl, name: "ops-reporting", logger });
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
   const counters = new Counters({ link, window });
-  const board = new PresenceBoard({ link, partitions, offlineAfterMs });
-  const app = createOpsReportingApp({ settings, logger, link, window, counters, board });
+  const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
+  const app = createOpsReportingApp({ settings, logger, link, window, counters, presenceStore, connectionCount });
   const metrics = new ServiceMetrics("ops-reporting");
   observeLinks(metrics, [link]);
   observeAnswers(metrics, app);

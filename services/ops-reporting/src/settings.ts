@@ -1,6 +1,6 @@
-import { settingsReader } from "@agent-relay/shared/settings.ts";
+import { settingsReader } from "runtime/settings.ts";
 
-/** Settings of ops-reporting from the environment. @throws SettingsError that lists every fault. */
+/** Settings of ops-reporting from the environment. @throws SettingsError that lists every invalid one. */
 export const readOpsReportingSettings = settingsReader(
   "PORT",
   "HOST",
@@ -10,6 +10,7 @@ export const readOpsReportingSettings = settingsReader(
   "RELAY_PUBLIC_HOSTS",
   "RELAY_TRUSTED_PROXY_HOPS",
   "RELAY_PROOF_FRESHNESS_MS",
+  "RELAY_PROOF_IDENTITIES",
   "RELAY_OFFLINE_AFTER_MS",
   "RELAY_PARTITIONS",
   "METRICS_PORT",
@@ -22,5 +23,5 @@ export type OpsReportingSettings = Omit<
   "port" | "host" | "metricsPort" | "logLevel"
 >;
 
-/** What reports need besides the window: where links lead, and how long a session proof stays fresh. */
-export type ReportSettings = Pick<OpsReportingSettings, "baseUrl" | "proofFreshnessMs">;
+/** What reports need besides the window: where links lead, how long a session proof stays fresh, and what it shows. */
+export type ReportSettings = Pick<OpsReportingSettings, "baseUrl" | "proofFreshnessMs" | "proofIdentities">;

@@ -1,15 +1,17 @@
-import { Diagnostics } from "@agent-relay/shared/contract/reports/diagnostics.ts";
 import { describe, expect, test } from "@jest/globals";
+import { Diagnostics } from "protocol/contract/reports/diagnostics.ts";
+import { activationOf } from "../src/reports/activation.ts";
 import { diagnostics } from "../src/reports/diagnostics.ts";
-import type { ReportSource } from "../src/source.ts";
-import { FRESHNESS_MS, proofOf, STARTED_AT, snapshotOf } from "./snapshot.ts";
+import { FRESHNESS_MS, proofOf, SETTINGS, STARTED_AT, sourceOf, type WholeSource } from "./report-sources.ts";
 
-const SETTINGS = { baseUrl: "https://relay.example", proofFreshnessMs: FRESHNESS_MS };
 const MINUTE_MS = 60_000;
 const ONLINE = { ok: 3, stale: 2, critical_stale: 1, offline: 5 };
 
-const reportOf = (changes: Partial<ReportSource> = {}, gateways = 1) =>
-  Diagnostics.parse(diagnostics(snapshotOf(changes), gateways, SETTINGS));
+const keysOf = (gateways: number) =>
+  Array.from({ length: gateways }, (_, n) => ({ keyId: `gateway-${n}`, publicKey: "" }));
+
+const reportOf = (changes: Partial<WholeSource> = {}, gateways = 1) =>
+  Diagnostics.parse(diagnostics(sourceOf({ gatewayKeys: keysOf(gateways), ...changes }), SETTINGS));
 
 describe("diagnostics", () => {
   test("has the shape of the contract in a window in which nothing happened", () => {
@@ -79,21 +81,41 @@ describe("diagnostics", () => {
   });
 
   test.each([
-    ["no gateway", {}, 0, "no_gateway_live", /start a gateway/],
-    ["no agent", {}, 1, "no_connector_online", /agent\.register/],
-    ["stale agents", { presence: { ...ONLINE, ok: 0 } }, 1, "no_connector_online", /agent\.heartbeat/],
-    ["an agent online", { presence: ONLINE }, 1, "no_session_request_accepted", /session/],
-    ["an expired proof", proofUntil(-1), 1, "session_proof_stale", /expired 1 ms ago/],
-    ["a proof at its last", proofUntil(0), 1, "missing_durable_session_proof_store", /for 0 ms more/],
-  ] as const)("%s is the bottleneck, and the advice follows from it", (_, changes, gateways, bottleneck, advice) => {
+    ["no gateway", {}, 0, "no_gateway_live"],
+    ["no agent", {}, 1, "no_connector_online"],
+    ["stale agents", { presence: { ...ONLINE, ok: 0 } }, 1, "no_connector_online"],
+    ["an agent online", { presence: ONLINE }, 1, "no_session_request_accepted"],
+    ["an expired proof", proofUntil(-1), 1, "session_proof_stale"],
+    ["a proof in its last millisecond", proofUntil(0), 1, "none"],
+  ] as const)("with %s names the bottleneck, and the advice follows from it", (_, changes, gateways, bottleneck) => {
     const report = reportOf(changes, gateways);
     expect(report.current_bottleneck).toBe(bottleneck);
-    expect(report.next_action).toMatch(advice);
+    const { nextAction } = activationOf(sourceOf(changes), SETTINGS);
+    if (gateways > 0) expect(report.next_action).toBe(nextAction);
+    else expect(report.next_action).not.toBe(nextAction);
+  });
+});
+
+describe("connections beside the agents that are online", () => {
+  const counted = { online_agents: 0, connections: 2 };
+
+  test("are shown where this process has them, and not where another has", () => {
+    expect(reportOf({ connections: 2 }).presence).toMatchObject(counted);
+    expect(reportOf({ connections: 0 }).presence).toMatchObject({ connections: 0 });
+    expect(reportOf().presence).not.toHaveProperty("connections");
+  });
+
+  test("change the advice when nobody is online: a client does not refresh its presence", () => {
+    const nobody = { presence: { ...ONLINE, ok: 0 } };
+    const advice = (changes: Partial<WholeSource>) => reportOf(changes).next_action;
+    expect(advice({ ...nobody, connections: 2 })).not.toBe(advice(nobody));
+    expect(advice({ ...nobody, connections: 0 })).toBe(advice(nobody));
+    expect(advice({ presence: ONLINE, connections: 2 })).toBe(advice({ presence: ONLINE }));
   });
 });
 
 /** An online target's proof with so many ms left. */
-function proofUntil(ms: number): Partial<ReportSource> {
+function proofUntil(ms: number): Partial<WholeSource> {
   const proof = proofOf();
   return { presence: ONLINE, proofs: [proof], lastOnlineProof: proof, now: proof.acceptedAt + FRESHNESS_MS - ms };
 }

@@ -1,5 +1,5 @@
-import { DomainRouting } from "@agent-relay/shared/contract/reports/domain-routing.ts";
 import { describe, expect, test } from "@jest/globals";
+import { DomainRouting } from "protocol/contract/reports/domain-routing.ts";
 import { domainRouting, type ObservedRequest } from "../src/reports/domain-routing.ts";
 
 const SETTINGS = {
@@ -28,7 +28,6 @@ describe("domain-routing", () => {
       expected: { public_hosts: ["relay.example"], source: "RELAY_BASE_URL" },
       host_matches_expected: true,
       stale_custom_domain_hints: [],
-      next_action: "Routing is as expected: nothing to do.",
     });
   });
 
@@ -67,7 +66,7 @@ describe("domain-routing", () => {
     if (host !== "") expect(JSON.stringify(report)).not.toContain(`"${host}"`);
   });
 
-  test("forwarded fields do not exist without a trusted proxy, but for the hint that they came in", () => {
+  test("forwarded fields are ignored without a trusted proxy, but for the hint that they were received", () => {
     const request = { forwardedHost: "evil.test", forwardedProto: "http" };
     const report = reportOf(request);
     expect(report.observed).toMatchObject({ proxy_host: null, proxy_origin: null, forwarded_headers: "not_trusted" });

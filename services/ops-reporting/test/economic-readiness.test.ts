@@ -1,7 +1,7 @@
-import { EconomicReadiness, READINESS_STAGES } from "@agent-relay/shared/contract/reports/economic-readiness.ts";
 import { describe, expect, test } from "@jest/globals";
+import { EconomicReadiness, READINESS_STAGES } from "protocol/contract/reports/economic-readiness.ts";
 import { economicReadiness } from "../src/reports/economic-readiness.ts";
-import { proofOf, SETTINGS, snapshotOf, WINDOWS } from "./snapshot.ts";
+import { numbersIn, SETTINGS, WINDOWS } from "./report-sources.ts";
 
 type WindowName = keyof typeof WINDOWS;
 
@@ -28,6 +28,8 @@ describe("economic-readiness", () => {
     ],
     ["proofStale", ["session_proof_stale", NO_STORE]],
     ["proofFresh", [NO_STORE]],
+    ["proofFreshNobodyOnline", ["no_connector_online", NO_STORE]],
+    ["webSocketsOnly", [NO_STORE]],
   ])("finds the blockers of the window %s", (name, blockers) => {
     expect(readiness(name).blockers.map(({ blocker }) => blocker)).toEqual(blockers);
   });
@@ -39,21 +41,36 @@ describe("economic-readiness", () => {
   });
 
   test("knows stage by stage what is ready, and by which evidence", () => {
-    expect(readiness("busy").stages.map(({ status, evidence }) => [status, evidence])).toEqual([
-      ["ready", "20 agents online."],
-      ["ready", "40 envelopes published."],
-      ["ready", "Gateway session requests: 6 to online targets, 4 to others."],
-      ["ready", "The online-target proof is fresh for 2 h 59 min more."],
-      ["blocked", "1 proof kept in the process window alone."],
-      ["outside_the_relay", "The relay coordinates and negotiates only; it holds no record of what follows."],
+    expect(readiness("busy").stages.map(({ status, evidence }) => [status, numbersIn(evidence)])).toEqual([
+      ["ready", [20]],
+      ["ready", [40]],
+      ["ready", [10, 10, 0, 6]],
+      ["ready", [2, 59]],
+      ["blocked", [1]],
+      ["outside_the_relay", []],
     ]);
-    expect(readiness("busy").operator_quick_scan.headline).toBe("4 of 6 stages are ready.");
+    expect(numbersIn(readiness("busy").operator_quick_scan.headline)).toEqual([4, 6]);
     expect(readiness("empty").stages[1]).toMatchObject({ status: "not_shown_yet", blockers: [] });
   });
 
-  test("counts a websocket's online-target proof as negotiation", () => {
-    const proof = proofOf({ source: "websocket_envelope" });
-    const report = economicReadiness(snapshotOf({ proofs: [proof], lastOnlineProof: proof }), SETTINGS);
-    expect(report.stages[2]).toMatchObject({ stage: "session_negotiation", status: "ready" });
+  test("shows session requests over websockets as the evidence that they are", () => {
+    const { stages, evidence } = readiness("webSocketsOnly");
+    expect(stages[2]).toMatchObject({ stage: "session_negotiation", status: "ready" });
+    expect(numbersIn(stages[2]?.evidence as string)).toEqual([2, 0, 2, 1]);
+    expect(evidence).toMatchObject({
+      session_requests_accepted: 2,
+      session_requests_accepted_over_websockets: 2,
+      session_requests_accepted_to_online_target: 1,
+    });
   });
+
+  test.each(Object.keys(WINDOWS) as WindowName[])(
+    "is ready in the window %s only when no stage up to the proof is blocked, and then nobody is sent anywhere else",
+    (name) => {
+      const { status, stages, current_bottleneck } = readiness(name);
+      const isBlocked = stages.slice(0, 4).some((stage) => stage.status === "blocked");
+      expect(status).toBe(isBlocked ? "not_ready_for_negotiation_handoff" : "ready_for_negotiation_handoff");
+      expect(current_bottleneck === "none").toBe(!isBlocked);
+    },
+  );
 });

@@ -1,12 +1,13 @@
-import type { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
-import { HttpServer } from "@agent-relay/shared/http/server.ts";
-import { createLogger } from "@agent-relay/shared/logging.ts";
-import { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
-import { addFeedback } from "@agent-relay/shared/window/feedback.ts";
-import { ProcessWindow } from "@agent-relay/shared/window/process-window.ts";
-import { RedisLink } from "@agent-relay/shared/window/redis-link.ts";
-import { readSnapshot } from "@agent-relay/shared/window/snapshot.ts";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { REPORT_LIMITS } from "protocol/contract/limits.ts";
+import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
+import { HttpServer } from "runtime/http/server.ts";
+import { createLogger } from "runtime/logging.ts";
+import { Acceptor } from "window/acceptance/acceptor.ts";
+import { addFeedback } from "window/feedback.ts";
+import { ProcessWindow } from "window/process-window.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
+import { readSnapshot } from "window/snapshot.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { createOpsReporting } from "../src/service.ts";
@@ -62,8 +63,16 @@ test("a window that a gateway opened is found without a restart", async () => {
   expect(totals.published_envelopes).toBe(0);
 });
 
-test("acceptances and feedback stand in the report as soon as they were acknowledged", async () => {
-  const acceptor = new Acceptor({ link, window, partitions: 1, pod: "test", offlineAfterMs: 300_000, logger });
+test("acceptances and feedback stand in the report soon after they were acknowledged", async () => {
+  const acceptor = new Acceptor({
+    link,
+    window,
+    partitions: 1,
+    pod: "test",
+    offlineAfterMs: 300_000,
+    proofFreshnessMs: 10_800_000,
+    logger,
+  });
   const request = (id: string) => ({
     envelope: {
       id,
@@ -82,7 +91,15 @@ test("acceptances and feedback stand in the report as soon as they were acknowle
   for (const id of ["one", "two"]) await new Promise((done) => acceptor.accept({ ...request(id), done }));
   await addFeedback(link, window, { sentiment: "helpful" });
 
-  const { totals, recent_session_proofs } = await report();
+  let { totals, recent_session_proofs } = await report();
+  await until(
+    "the feedback shows",
+    async () => {
+      ({ totals, recent_session_proofs } = await report());
+      return totals.feedback_total === 1;
+    },
+    REPORT_LIMITS.maxBehindMs,
+  );
   expect(totals).toMatchObject({
     published_envelopes: 2,
     simple_session_request_accepted: 2,
@@ -102,13 +119,17 @@ test("its own views are counted, an alias under the main surface's name", async 
   const { traffic, surfaces } = await snapshot();
   expect(Object.fromEntries(traffic)).toEqual({ surface_views: views });
   expect(Object.fromEntries(surfaces)).toEqual({ trafficDaily: views });
-  expect((await report()).top_surfaces).toEqual([{ name: "trafficDaily", count: views - 1 }]);
+  const counted = views;
+  const shown = async () => (await report()).top_surfaces[0]?.count ?? 0;
+  await until("the report shows them", async () => (await shown()) >= counted, REPORT_LIMITS.maxBehindMs);
+  expect((await report()).top_surfaces.map(({ name }) => name)).toEqual(["trafficDaily"]);
 });
 
 test("an outage is a 503; afterwards it goes on by itself, in the new window", async () => {
+  const status = async () => (await get("/api/ops/traffic-daily")).status;
   await redis.kill();
-  expect((await get("/api/ops/traffic-daily")).status).toBe(503);
+  await until("the outage shows", async () => (await status()) === 503, REPORT_LIMITS.maxBehindMs);
   await redis.start();
-  await until("it goes on", async () => (await get("/api/ops/traffic-daily")).status === 200);
+  await until("it goes on", async () => (await status()) === 200);
   expect((await report()).totals.published_envelopes).toBe(0);
 });

@@ -1,7 +1,7 @@
-import { SessionProofRetention } from "@agent-relay/shared/contract/reports/session-proof-retention.ts";
 import { describe, expect, test } from "@jest/globals";
+import { SessionProofRetention } from "protocol/contract/reports/session-proof-retention.ts";
 import { sessionProofRetention } from "../src/reports/session-proof-retention.ts";
-import { FRESHNESS_MS, proofOf, SETTINGS, STARTED_AT, snapshotOf, WINDOWS } from "./snapshot.ts";
+import { FRESHNESS_MS, numbersIn, proofOf, SETTINGS, STARTED_AT, sourceOf, WINDOWS } from "./report-sources.ts";
 
 type WindowName = keyof typeof WINDOWS;
 const NAMES = Object.keys(WINDOWS) as WindowName[];
@@ -45,8 +45,8 @@ describe("session-proof-retention", () => {
       ms_until_refresh_due: -1,
       stale_by_ms: 1,
       activation_check: { process_window_passed: false },
-      operator_quick_scan: { headline: "The online-target proof has been stale for 1 ms." },
     });
+    expect(numbersIn(retention("proofStale").operator_quick_scan.headline)).toEqual([1]);
   });
 
   test("has nulls where there is no proof, and permits nothing", () => {
@@ -74,7 +74,7 @@ describe("session-proof-retention", () => {
 
   test("goes by the last proof of an online target even when newer ones have pushed it out", () => {
     const proofs = Array.from({ length: 25 }, () => proofOf({ targetStatus: "stale", acceptedAt: STARTED_AT + 1 }));
-    const report = sessionProofRetention(snapshotOf({ proofs, lastOnlineProof: proofOf() }), SETTINGS);
+    const report = sessionProofRetention(sourceOf({ proofs, lastOnlineProof: proofOf() }), SETTINGS);
     expect(report).toMatchObject({ proof_freshness: "fresh", latest_online_target_proof_at: STARTED_AT });
   });
 
@@ -91,6 +91,20 @@ describe("session-proof-retention", () => {
     const { checks } = retention(name).activation_check;
     expect(checks.filter((check) => check.passed).map(({ check }) => check)).toEqual(passed);
     expect(checks).toHaveLength(5);
+  });
+
+  test("says what ends the proofs: the loss of Redis or a deploy's window reset, not a restart of a service", () => {
+    expect(retention("proofFresh").durability.survives_restart).toEqual({
+      service_restart: true,
+      deploy_window_reset: false,
+      loss_of_redis: false,
+    });
+  });
+
+  test("observes session requests over websockets, not that the gateway had none", () => {
+    const [, requests] = retention("webSocketsOnly").activation_check.checks;
+    expect(requests).toMatchObject({ check: "session_request_accepted", passed: true });
+    expect(numbersIn(requests?.observed as string)).toEqual([2, 0, 2, 2]);
   });
 
   test("proves nothing of payment, GMV, earnings, completion, payout or reputation", () => {

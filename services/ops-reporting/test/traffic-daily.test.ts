@@ -1,9 +1,9 @@
-import { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
 import { describe, expect, test } from "@jest/globals";
+import { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
 import { trafficDaily } from "../src/reports/traffic-daily.ts";
-import { FRESHNESS_MS, proofOf, SETTINGS, STARTED_AT, snapshotOf, WINDOWS } from "./snapshot.ts";
+import { FRESHNESS_MS, numbersIn, proofOf, SETTINGS, STARTED_AT, sourceOf, WINDOWS } from "./report-sources.ts";
 
-const BUSY = snapshotOf({
+const BUSY = sourceOf({
   counters: new Map([
     ["websocket_accepted", 100],
     ["published_envelopes", 70],
@@ -33,7 +33,7 @@ const BUSY = snapshotOf({
 describe("traffic-daily", () => {
   test("has the shape of the contract, in a window without traffic too", () => {
     expect(TrafficDaily.parse(trafficDaily(BUSY, SETTINGS))).toMatchObject({ ok: true, service: "agent-relay" });
-    const { totals } = TrafficDaily.parse(trafficDaily(snapshotOf(), SETTINGS));
+    const { totals } = TrafficDaily.parse(trafficDaily(sourceOf(), SETTINGS));
     expect(new Set(Object.values(totals))).toEqual(new Set([0]));
   });
 
@@ -59,11 +59,11 @@ describe("traffic-daily", () => {
       [String(minute + 2), 5],
       [String(minute), 7],
     ]);
-    expect(trafficDaily(snapshotOf({ minutes }), SETTINGS).current_window.accepted_by_minute).toEqual([
+    expect(trafficDaily(sourceOf({ minutes }), SETTINGS).current_window.accepted_by_minute).toEqual([
       { minute_start: minute * 60_000, count: 7 },
       { minute_start: (minute + 2) * 60_000, count: 5 },
     ]);
-    expect(trafficDaily(snapshotOf(), SETTINGS).current_window.accepted_by_minute).toEqual([]);
+    expect(trafficDaily(sourceOf(), SETTINGS).current_window.accepted_by_minute).toEqual([]);
   });
 
   test("names every counter in full", () => {
@@ -131,10 +131,8 @@ describe("traffic-daily", () => {
     });
   });
 
-  test("begins an operator's look with the events and visitors", () => {
-    expect(trafficDaily(BUSY, SETTINGS).operator_quick_scan.headline).toBe(
-      "1509 events, 42 anonymous visitors in this window.",
-    );
+  test("begins the operator's quick scan with the events and visitors", () => {
+    expect(numbersIn(trafficDaily(BUSY, SETTINGS).operator_quick_scan.headline)).toEqual([1509, 42]);
   });
 
   test("says that nothing is durable", () => {
@@ -144,7 +142,7 @@ describe("traffic-daily", () => {
 
 describe("a session proof", () => {
   const recordAt = (now: number, changes = {}) =>
-    trafficDaily(snapshotOf({ now, proofs: [proofOf(changes)] }), SETTINGS).recent_session_proofs[0];
+    trafficDaily(sourceOf({ now, proofs: [proofOf(changes)] }), SETTINGS).recent_session_proofs[0];
 
   test("is fresh through the last millisecond of its window, and not one more", () => {
     const end = STARTED_AT + FRESHNESS_MS;

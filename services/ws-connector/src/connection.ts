@@ -1,11 +1,10 @@
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
-import { CONNECTION_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import type { LimitName } from "@agent-relay/shared/metrics/catalogue.ts";
+import { CLOSE_CODES, type ErrorCode } from "protocol/contract/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
-import type { Caller } from "./admission.ts";
-import { helloFrame } from "./frames.ts";
-import type { Intake } from "./intake.ts";
+import type { AddressCounts } from "./connection-quota.ts";
+import { errorFrame, helloFrame } from "./frames.ts";
 import { Outbox } from "./outbox.ts";
 import { Ownership } from "./ownership.ts";
 import type { TokenBuckets } from "./token-bucket.ts";
@@ -17,31 +16,43 @@ export interface ConnectionOptions {
   readonly socket: WebSocket;
   /** The stream under the socket. */
   readonly stream: Duplex;
-  readonly caller: Caller;
+  readonly addressCounts: AddressCounts;
 }
 
-/** What holds for all connections of a pod. */
-export interface ConnectionTerms {
-  /** What a client may send: envelopes, and pings. */
-  readonly allowance: TokenBuckets;
+/** What is the same for all connections of a pod. */
+export interface ConnectionContext {
+  /** Of envelopes and pings. */
+  readonly rateLimit: TokenBuckets;
+  /** More than this does not wait for a client that reads too slowly. */
   readonly outboxBytes: number;
+  /** What `hello` says of the connector that the relay hands out. */
+  readonly connectorVersion: string | undefined;
   readonly events: ConnectionEvents;
 }
 
-/** What a connection tells its owner. */
 export interface ConnectionEvents {
   readonly text: (connection: Connection, text: string) => void;
   /** The first valid envelope came in. */
-  readonly proven: (connection: Connection) => void;
-  /** A limit against abuse struck. */
-  readonly struck: (limit: LimitName) => void;
+  readonly registered: (connection: Connection) => void;
+  /** An error frame is sent that answers no envelope. */
+  readonly refused: (code: ErrorCode) => void;
+  /** A limit against abuse refused something or closed the connection. */
+  readonly limitReached: (limit: LimitName) => void;
   /** The end is decided: nothing is taken in or delivered any more. */
   readonly closing: (connection: Connection) => void;
-  /** The socket is gone. @param code why: what this side closed it with, else what the other side or ws says. */
+  /** The socket is gone. @param code the close code of this side if it closed, else what the client or ws says. */
   readonly closed: (connection: Connection, code: number) => void;
 }
 
-/** Where a socket has its connection, so that one set of listeners serves all. */
+/** Why a connection is not read for a while. */
+export type PauseReason = "full_intake" | "draining";
+
+/** Takes in the texts of one connection while any envelope of it is in flight. */
+export interface ConnectionIntake {
+  receive(text: string): void;
+}
+
+/** The property of a socket that holds its connection, so that all sockets share one set of listeners. */
 const CONNECTION = Symbol("connection");
 
 function connectionOf(socket: WebSocket): Connection {
@@ -50,35 +61,36 @@ function connectionOf(socket: WebSocket): Connection {
 
 /**
  * One websocket: its frames, its limits, its end. Knows the socket, not Redis. A pod has very many: a connection holds
- * nothing that is the same for all. Source: protocol, section 6.
+ * nothing that is the same for all. Source: docs/protocol.md#frames.
  */
 export class Connection {
   readonly id: string;
   readonly agents: Ownership;
-  /** What admission counts it under. */
-  readonly caller: Caller;
-  /** What its envelopes go through, while any are under way. */
-  intake: Intake | undefined;
-  readonly #terms: ConnectionTerms;
+  /** Of its client address, for the quota. */
+  readonly addressCounts: AddressCounts;
+  /** Undefined while nothing is in flight. */
+  intake: ConnectionIntake | undefined;
+  readonly #context: ConnectionContext;
   readonly #socket: WebSocket;
   readonly #outbox: Outbox;
-  /** When the allowance is full again. */
-  #allowanceFullAt = 0;
+  /** When the token bucket of its rate limit is full again, monotonic ms. */
+  #bucketFullAt = 0;
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
   #refusalsInARow = 0;
+  /** Undefined until the first pause. */
+  #pausedFor: Set<PauseReason> | undefined;
   #unansweredPings = 0;
   #closing = false;
   #closedWith: number | undefined;
 
-  constructor(terms: ConnectionTerms, { id, socket, stream, caller }: ConnectionOptions) {
+  constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
     this.id = id;
     this.agents = new Ownership(id);
-    this.caller = caller;
-    this.#terms = terms;
+    this.addressCounts = addressCounts;
+    this.#context = context;
     this.#socket = Object.assign(socket, { [CONNECTION]: this });
     this.#outbox = new Outbox(socket, stream);
-    this.#registerTimer = setTimeout(() => this.#breach("register_within"), CONNECTION_LIMITS.registerWithinMs);
   }
 
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
@@ -91,19 +103,25 @@ export class Connection {
     return this.#outbox.bytes;
   }
 
+  /** True from the moment that its pod lets it go: it keeps what it has until its routes are released, and gets nothing new. */
+  get isDraining(): boolean {
+    return this.#pausedFor?.has("draining") ?? false;
+  }
+
   open(): void {
     const { message, pong, ping, error, close } = Connection.#listeners;
     this.#socket.on("message", message).on("pong", pong).on("ping", ping).on("error", error).on("close", close);
-    this.send(helloFrame(this.id, Date.now()));
+    this.#registerTimer = setTimeout(() => this.#timeOut(), CONNECTION_LIMITS.registerWithinMs);
+    this.send(helloFrame(this.id, Date.now(), this.#context.connectorVersion));
   }
 
   /**
-   * False when it could not be taken: the connection is closing. What waits is bounded: a client that reads too slowly
-   * is cut off rather than held in memory.
+   * False when the connection is closing, or closes now because too much waits already: a client that reads too slowly is
+   * disconnected rather than held in memory.
    */
   send(text: string): boolean {
     if (this.isClosing) return false;
-    if (this.#outbox.bytes > this.#terms.outboxBytes) {
+    if (this.#outbox.bytes > this.#context.outboxBytes) {
       this.close(CLOSE_CODES.slowConsumer);
       return false;
     }
@@ -111,41 +129,48 @@ export class Connection {
     return true;
   }
 
-  /** Takes one envelope's allowance. Returns 0, or the ms until there is one. */
+  /** Takes a token of the rate limit. Returns 0, or the ms until there is one. */
   takeToken(): number {
-    const { allowance, events } = this.#terms;
+    const { rateLimit, events } = this.#context;
     const now = performance.now();
-    const retryAfterMs = allowance.wait(this.#allowanceFullAt, now);
-    if (retryAfterMs > 0) events.struck("envelopes");
-    else this.#allowanceFullAt = allowance.take(this.#allowanceFullAt, now);
+    const retryAfterMs = rateLimit.wait(this.#bucketFullAt, now);
+    if (retryAfterMs > 0) events.limitReached("envelopes");
+    else this.#bucketFullAt = rateLimit.take(this.#bucketFullAt, now);
     return retryAfterMs;
   }
 
-  /** A verified envelope came in, whatever became of it. */
+  /** An envelope was accepted, or refused only because Redis is unavailable. */
   noteValid(): void {
     this.#refusalsInARow = 0;
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
-    this.#terms.events.proven(this);
+    this.#context.events.registered(this);
   }
 
-  /** An envelope was refused; so many in a row end the connection. */
+  /** An envelope was refused; too many in a row close the connection. */
   noteRefusal(): void {
     this.#refusalsInARow += 1;
-    if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.#breach("refusals_in_a_row");
+    if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.#closeFor("refusals_in_a_row");
   }
 
-  /** Stops reading while too much of this connection is under way; what the client sends waits in its own kernel. */
-  pause(): void {
+  /**
+   * Stops reading from the socket: what the client sends waits in the kernel, and then at the client. A closing connection
+   * is read, for the client's answer to the close.
+   */
+  pause(reason: PauseReason): void {
+    if (this.isClosing) return;
+    this.#pausedFor ??= new Set();
+    this.#pausedFor.add(reason);
     this.#socket.pause();
   }
 
-  resume(): void {
-    this.#socket.resume();
+  /** Reads from the socket again when no other reason against it is left. */
+  resume(reason: PauseReason): void {
+    if (this.#pausedFor?.delete(reason) && this.#pausedFor.size === 0) this.#socket.resume();
   }
 
-  /** Asks whether the client is there; one that left two pings unanswered is cut off. */
+  /** Asks whether the client is there; one that left two pings unanswered is disconnected. */
   ping(): void {
     if (this.isClosing) return;
     if (this.#unansweredPings >= CONNECTION_LIMITS.maxUnansweredPings) {
@@ -173,7 +198,7 @@ export class Connection {
     pong(this: WebSocket) {
       connectionOf(this).#unansweredPings = 0;
     },
-    // Each ping costs a pong: a flood of them draws on the same allowance as envelopes.
+    // Each ping costs a pong, so pings and envelopes share one rate limit.
     ping(this: WebSocket) {
       const connection = connectionOf(this);
       if (connection.takeToken() > 0) connection.close(CLOSE_CODES.policy);
@@ -185,18 +210,24 @@ export class Connection {
     close(this: WebSocket, code: number) {
       const connection = connectionOf(this);
       connection.#end();
-      connection.#terms.events.closed(connection, connection.#closedWith ?? code);
+      connection.#context.events.closed(connection, connection.#closedWith ?? code);
     },
   };
 
   #receive(data: Buffer, isBinary: boolean): void {
     this.#unansweredPings = 0;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
-    else if (!this.isClosing) this.#terms.events.text(this, data.toString());
+    else if (!this.isClosing) this.#context.events.text(this, data.toString());
   }
 
-  #breach(limit: LimitName): void {
-    if (!this.#closing) this.#terms.events.struck(limit);
+  /** A client that sent no valid envelope in time is told so: the close code alone would not say what it did wrong. */
+  #timeOut(): void {
+    if (this.send(errorFrame("register_timeout", {}))) this.#context.events.refused("register_timeout");
+    this.#closeFor("register_within");
+  }
+
+  #closeFor(limit: LimitName): void {
+    if (!this.#closing) this.#context.events.limitReached(limit);
     this.close(CLOSE_CODES.policy);
   }
 
@@ -204,6 +235,6 @@ export class Connection {
     if (this.#closing) return;
     this.#closing = true;
     clearTimeout(this.#registerTimer);
-    this.#terms.events.closing(this);
+    this.#context.events.closing(this);
   }
 }

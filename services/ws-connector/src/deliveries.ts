@@ -1,39 +1,41 @@
-import type { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
-import type { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
-import type { Connection } from "./connection.ts";
+import type { Tally } from "runtime/metrics/service-metrics.ts";
+import type { PodChannel } from "window/pod-channel.ts";
+import type { RouteReleaser } from "window/routes.ts";
+import type { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrame } from "./frames.ts";
-import type { PodChannel } from "./pod-channel.ts";
 import type { Registrar } from "./registrar.ts";
 
+export interface DeliveryDependencies {
+  readonly connections: ConnectionRegistry;
+  readonly registrar: Registrar;
+  readonly releaser: RouteReleaser;
+  /** By `sent` or `connection_gone`. */
+  readonly delivered: Tally;
+}
+
 /**
- * From the pod's channel to the sockets. A line for a connection that the pod does not know, or that is closing, means
- * that its route outlived it: the route is released, and the agent is stale at once. Source: protocol, section 7.
+ * Passes what comes in over the pod's channel on to the connections. A delivery to a connection
+ * that is closing or unknown, or a probe of one that no longer has the agent, tells of a route that was left behind: it is
+ * released, so that the agent is stale at once.
+ * Source: docs/protocol.md#presence.
  */
-export function deliverTo(
-  connections: ReadonlyMap<string, Connection>,
-  {
-    channel,
-    releaser,
-    registrar,
-    delivered,
-  }: { channel: PodChannel; releaser: RouteReleaser; registrar: Registrar; delivered: Tally },
+export function deliverFrom(
+  channel: PodChannel,
+  { connections, registrar, releaser, delivered }: DeliveryDependencies,
 ): void {
-  const live = (id: string) => {
-    const connection = connections.get(id);
-    return connection === undefined || connection.isClosing ? null : connection;
-  };
   channel.listen({
     deliver: (id, epoch, agent, sessionId, text) => {
-      const taken = live(id)?.send(deliverFrame(sessionId, text)) ?? false;
-      delivered.add(taken ? "sent" : "connection_gone");
-      if (!taken) releaser.release([{ agent, connection: id, epoch }]);
+      const isSent = connections.find(id)?.send(deliverFrame(sessionId, text)) ?? false;
+      delivered.add(isSent ? "sent" : "connection_gone");
+      if (!isSent) releaser.release([{ agent, connection: id, epoch }]);
     },
     superseded: (id, epoch, agent) => {
-      const connection = live(id);
-      if (connection !== null) registrar.supersede(connection, agent, epoch);
+      const connection = connections.find(id);
+      if (connection !== undefined) registrar.superseded(connection, agent, epoch);
     },
     probe: (id, epoch, agent) => {
-      if (live(id) === null) releaser.release([{ agent, connection: id, epoch }]);
+      const mayOwn = connections.find(id)?.agents.mayOwn(agent) ?? false;
+      if (!mayOwn) releaser.release([{ agent, connection: id, epoch }]);
     },
   });
 }

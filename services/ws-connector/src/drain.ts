@@ -1,33 +1,55 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import type { PodChannel } from "window/pod-channel.ts";
+import type { RouteReleaser } from "window/routes.ts";
 import type { Connection } from "./connection.ts";
 import { drainingNotice } from "./frames.ts";
+import type { Registrar } from "./registrar.ts";
 
-/** Between two closes while there is time, so that the other pods are not met by all clients at once. */
+/** Between two closes while there is time, so that the other pods do not get all clients at once. */
 const PACE_MS = 5;
 const RECONNECT_MIN_MS = 100;
 const RECONNECT_SPREAD_MS = 900;
 
+export interface DrainOptions {
+  readonly registrar: Registrar;
+  readonly channel: PodChannel;
+  readonly releaser: RouteReleaser;
+  /** The closes are spread over this time, or less when there are few. */
+  readonly drainMs: number;
+}
+
 /**
- * Sends every client elsewhere: first the notice, then the closes, spread over at most `drainMs`. Deliveries go on until
- * a connection's own close. Source: pitfalls, "Reconnect storms".
- * @param dismiss ends one connection.
+ * Sends every client to another pod: first the notices, then the closes. Deliveries go on until a connection's own close.
+ * Source: docs/operations.md#scale.
  */
-export async function drain(
-  connections: ReadonlyMap<string, Connection>,
-  drainMs: number,
-  dismiss: (connection: Connection) => Promise<void>,
-): Promise<void> {
-  const leaving = [...connections.values()];
-  for (const connection of leaving) {
+export async function drain(connections: Iterable<Connection>, options: DrainOptions): Promise<void> {
+  const open = [...connections];
+  for (const connection of open) {
     connection.send(drainingNotice(RECONNECT_MIN_MS + Math.floor(Math.random() * RECONNECT_SPREAD_MS)));
   }
   const startedAt = performance.now();
-  const dismissals: Promise<void>[] = [];
-  const span = Math.min(drainMs, leaving.length * PACE_MS);
-  for (const [index, connection] of leaving.entries()) {
-    const waitMs = startedAt + (index * span) / leaving.length - performance.now();
+  const span = Math.min(options.drainMs, open.length * PACE_MS);
+  const closes: Promise<void>[] = [];
+  for (const [index, connection] of open.entries()) {
+    const waitMs = startedAt + (index * span) / open.length - performance.now();
     if (waitMs > 0) await delay(waitMs);
-    dismissals.push(dismiss(connection));
+    closes.push(closeAfterDeliveries(connection, options));
   }
-  await Promise.all(dismissals);
+  await Promise.all(closes);
+  await options.releaser.flush();
+}
+
+/**
+ * From the release of its routes on nothing new is promised to a connection: no register or heartbeat is under way that
+ * would bring a route back, and none follows. What was promised before comes in first.
+ */
+async function closeAfterDeliveries(connection: Connection, options: DrainOptions): Promise<void> {
+  const { registrar, channel, releaser } = options;
+  connection.pause("draining");
+  await registrar.settled(connection);
+  releaser.release(connection.agents.routes());
+  await releaser.flush();
+  await channel.caughtUp();
+  connection.close(CLOSE_CODES.goingAway);
 }

@@ -1,23 +1,21 @@
-import type { Envelope } from "@agent-relay/shared/contract/envelope.ts";
-import { ERRORS, type ErrorCode } from "@agent-relay/shared/contract/errors.ts";
-import {
-  type AckFrame,
-  ANNOUNCED_LIMITS,
-  type ErrorFrame,
-  type NoticeFrame,
-} from "@agent-relay/shared/contract/frames.ts";
-import type { PendingSession } from "@agent-relay/shared/contract/session.ts";
-import type { DeliveryAcceptance, PresenceAcceptance, WaitingSession } from "@agent-relay/shared/window/acceptance.ts";
+import type { Envelope } from "protocol/contract/envelope.ts";
+import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { type AckFrame, ANNOUNCED_LIMITS, type ErrorFrame, type NoticeFrame } from "protocol/contract/frames.ts";
+import { notKept } from "protocol/contract/not-kept.ts";
+import type { PendingSession } from "protocol/contract/session.ts";
+import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 
-/** The frames that the relay sends, as texts; `frame` is always the first member. Source: protocol, section 6. */
+/** The frames that the relay sends, as JSON texts; `frame` is always the first member. Source: docs/protocol.md#frames. */
 
-export function helloFrame(connectionId: string, now: number): string {
+/** @param connectorVersion of the connector that the relay hands out; undefined when it hands out none. */
+export function helloFrame(connectionId: string, now: number, connectorVersion?: string): string {
   return JSON.stringify({
     frame: "hello",
     service: "agent-relay",
     connection_id: connectionId,
     server_time: now,
     limits: ANNOUNCED_LIMITS,
+    connector_version: connectorVersion,
   });
 }
 
@@ -31,53 +29,68 @@ export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance):
   return ack(envelope, outcome, `"presence":${JSON.stringify(presence)}`);
 }
 
-export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance): string {
+/** @param baseUrl where an envelope's sender can look up a target that was not online. */
+export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance, baseUrl: string): string {
   const { outcome, delivery, sessionId, sessionStatus } = acceptance;
-  const target = `"target_delivery":{"status":"${delivery}","can_deliver_realtime":${delivery === "online"}}`;
-  if (sessionId === null) return ack(envelope, outcome, target);
-  const status = sessionStatus ?? (envelope.type === "session.approve" ? "approved" : "rejected");
-  return ack(envelope, outcome, `${target},"session_id":"${sessionId}","session_status":"${status}"`);
+  const isOnline = delivery === "online";
+  const target = `"target_delivery":{"status":"${delivery}","can_deliver_realtime":${isOnline}}`;
+  const next = isOnline ? "" : nextOf(envelope, outcome, baseUrl);
+  if (sessionId === null) return ack(envelope, outcome, target + next);
+  return ack(envelope, outcome, `${target},"session_id":"${sessionId}","session_status":"${sessionStatus}"${next}`);
 }
 
-/** One for each envelope, so it is put together from texts that their patterns keep free of anything to escape. */
+/**
+ * What the sender of an undelivered envelope does. Nothing is said of a duplicate, whose first delivery may have reached the
+ * target, nor of a decision, which is kept with its session.
+ */
+function nextOf({ type, to }: Envelope, outcome: DeliveryAcceptance["outcome"], baseUrl: string): string {
+  if (outcome === "duplicate" || type === "session.approve" || type === "session.reject") return "";
+  const what = type === "session.request" ? "session_request" : "message";
+  return `,"next":${JSON.stringify(notKept(what, to as string, baseUrl))}`;
+}
+
+/** Concatenated, because every envelope gets one: the patterns of its parts allow no character that JSON escapes. */
 function ack({ id, type }: Envelope, outcome: "accepted" | "duplicate", rest: string): string {
   const repeat = outcome === "duplicate" ? ',"duplicate":true' : "";
   return `{"frame":"ack","envelope_id":"${id}","type":"${type}","accepted":true${repeat},${rest}}`;
 }
 
-/** What an error frame says beyond its code. */
+/** Members of an error frame beyond those that its code implies. */
 export interface ErrorDetails {
   readonly envelopeId?: string | undefined;
   readonly detail?: string | undefined;
   readonly retryAfterMs?: number;
-  /** Epoch ms, for clock errors. */
+  /** Unix ms, for clock errors. */
   readonly serverTime?: number;
+  readonly canonicalSha256?: string | undefined;
 }
 
 export function errorFrame(code: ErrorCode, details: ErrorDetails): string {
-  const { title, hint } = ERRORS[code];
+  const { title, hint, retry } = ERRORS[code];
   return JSON.stringify({
     frame: "error",
     code,
     message: details.detail ?? title,
     hint,
+    retry,
     ...(details.envelopeId === undefined ? {} : { envelope_id: details.envelopeId }),
     ...(details.retryAfterMs === undefined ? {} : { retry_after_ms: details.retryAfterMs }),
     ...(details.serverTime === undefined ? {} : { server_time: details.serverTime }),
+    ...(details.canonicalSha256 === undefined ? {} : { canonical_sha256: details.canonicalSha256 }),
   } satisfies Omit<ErrorFrame, "code"> & { code: ErrorCode });
 }
 
 /**
- * A delivery, put around the canonical text as it was accepted: nothing is parsed or serialised again.
- * @param sessionId `-` when the envelope is of no session.
+ * A delivery: the canonical text as it was accepted, not parsed or serialised again.
+ * @param sessionId null when the envelope belongs to no session.
  */
-export function deliverFrame(sessionId: string, envelopeText: string): string {
-  if (sessionId === "-") return `{"frame":"deliver","envelope":${envelopeText}}`;
+export function deliverFrame(sessionId: string | null, envelopeText: string): string {
+  if (sessionId === null) return `{"frame":"deliver","envelope":${envelopeText}}`;
   return `{"frame":"deliver","session_id":"${sessionId}","envelope":${envelopeText}}`;
 }
 
-export function pendingSessionsNotice(agent: string, waiting: readonly WaitingSession[]): string {
-  const sessions = waiting.map(
+export function pendingSessionsNotice(agent: string, pending: PresenceAcceptance["pending"]): string {
+  const sessions = pending.map(
     ({ sessionId, requester, createdAt, expiresAt }): PendingSession => ({
       session_id: sessionId,
       requester,
@@ -98,6 +111,6 @@ export function drainingNotice(reconnectAfterMs: number): string {
 
 type Notice = NoticeFrame extends infer N ? (N extends NoticeFrame ? Omit<N, "frame"> : never) : never;
 
-function notice(said: Notice): string {
-  return JSON.stringify({ frame: "notice", ...said });
+function notice(members: Notice): string {
+  return JSON.stringify({ frame: "notice", ...members });
 }

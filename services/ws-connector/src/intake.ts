@@ -1,141 +1,147 @@
-import type { ErrorCode } from "@agent-relay/shared/contract/errors.ts";
-import { CONNECTION_LIMITS, HTTP_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { decode } from "@agent-relay/shared/intake/decode.ts";
-import { isRefusal, type Refusal, refuse } from "@agent-relay/shared/intake/refusal.ts";
-import { inspect, type VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
-import type { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
-import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import type { Verifier } from "@agent-relay/shared/signing/verifier.ts";
-import type { Acceptance, AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
-import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
+import type { ErrorCode } from "protocol/contract/errors.ts";
+import { CONNECTION_LIMITS, HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { decode } from "protocol/intake/decode.ts";
+import { isRefusal, type Refusal, refuse } from "protocol/intake/refusal.ts";
+import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
+import type { Tally } from "runtime/metrics/service-metrics.ts";
+import type { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import type { Acceptance, AcceptanceItem } from "window/acceptance/acceptance.ts";
+import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
-import { Lane } from "./lane.ts";
 import type { Registrar } from "./registrar.ts";
+import { type DecisionEvent, type DecisionState, decisionStep, IDLE } from "./session-decision.ts";
+import { VerificationQueue } from "./verification-queue.ts";
 
-/** Envelopes of one connection under way at once; beyond that its socket is not read. */
-const MAX_UNDER_WAY = 256;
-
-interface Decision {
-  readonly of: VerifiedEnvelope;
-  outcome: Acceptance | null | undefined;
-}
+/** Envelopes of one connection in flight at once; beyond that its socket is not read. */
+const MAX_IN_FLIGHT = 256;
 
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
   readonly keys: KeyStore;
-  readonly verifier: Verifier;
+  readonly verifier: SignatureVerifier;
   readonly acceptor: Acceptor;
   readonly registrar: Registrar;
   /** Error frames sent, by code. */
   readonly refusals: Tally;
+  /** Base address of the HTTP surfaces, for links in acks. */
+  readonly baseUrl: string;
+  /** Those that a key's holder got, by key. */
+  readonly keyRefusals: KeyRefusals;
 }
 
 /** Takes in one text frame. Most connections are silent most of the time, and have no intake then. */
-export function takeIn(connection: Connection, text: string, dependencies: IntakeDependencies): void {
+export function receiveText(connection: Connection, text: string, dependencies: IntakeDependencies): void {
   connection.intake ??= new Intake(connection, dependencies);
   connection.intake.receive(text);
 }
 
 /**
- * Intake of one connection: rate → decode … authority (the shared steps) → ownership → acceptance → ack.
- * What finishes after its connection closed is discarded. Source: protocol, section 6.
+ * Intake of one connection: rate → decode … authority (the steps shared with the self-test) → ownership → acceptance →
+ * ack. What is still in flight when its connection closes is discarded, except for a session decision that may be in
+ * effect. Source: docs/protocol.md#frames.
  */
-export class Intake {
+class Intake {
   readonly #connection: Connection;
   readonly #keys: KeyStore;
   readonly #acceptor: Acceptor;
   readonly #registrar: Registrar;
   readonly #refusals: Tally;
-  readonly #lane: Lane;
+  readonly #baseUrl: string;
+  readonly #keyRefusals: KeyRefusals;
+  readonly #queue: VerificationQueue;
   #accepting = 0;
-  #paused = false;
-  /** The decision at the head of the lane; its outcome is undefined until the session's partition has answered. */
-  #decision: Decision | undefined;
+  /** Of the envelope at the head of the queue. */
+  #decision: DecisionState = IDLE;
 
-  constructor(connection: Connection, { keys, verifier, acceptor, registrar, refusals }: IntakeDependencies) {
+  constructor(connection: Connection, dependencies: IntakeDependencies) {
+    const { keys, verifier, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
     this.#connection = connection;
     this.#keys = keys;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
     this.#refusals = refusals;
-    this.#lane = new Lane(
+    this.#baseUrl = baseUrl;
+    this.#keyRefusals = keyRefusals;
+    this.#queue = new VerificationQueue(
       verifier,
-      (result) => this.#take(result),
-      () => this.#regulate(),
+      (result) => this.#handle(result),
+      () => this.#adjustReading(),
     );
   }
 
-  /** Takes in one text frame. */
   receive(text: string): void {
     const retryAfterMs = this.#connection.takeToken();
-    if (retryAfterMs > 0) this.#limit(text, retryAfterMs);
-    else this.#lane.push(inspect(text, this.#keys.ring, Date.now()));
-    this.#regulate();
+    if (retryAfterMs > 0) this.#refuseOverRate(text, retryAfterMs);
+    else this.#queue.push(checkBeforeSignature(text, this.#keys.ring, Date.now()));
+    this.#adjustReading();
   }
 
-  /** Handles the head of the lane; false while it must wait. */
-  #take(result: Refusal | VerifiedEnvelope): boolean {
-    if (this.#connection.isClosing && !this.#isDeciding(result)) return true;
+  /** Handles the head of the queue; false while it must wait there. */
+  #handle(result: Refusal | VerifiedEnvelope): boolean {
+    if (this.#decision.kind !== "idle") return this.#handleDecision(result as VerifiedEnvelope);
+    if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      this.#refuse(result.code, { envelopeId: result.envelopeId, detail: detailOf(result) });
+      const { code, envelopeId, canonicalSha256, keyId } = result;
+      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, keyId);
       return true;
     }
-    if (result.kind === "register" || result.kind === "heartbeat") return this.#takePresence(result);
-    return this.#takePublication(result);
+    if (result.kind === "register" || result.kind === "heartbeat") return this.#handlePresence(result);
+    return this.#handlePublication(result);
   }
 
-  #takePresence(verified: VerifiedEnvelope): boolean {
+  #handlePresence(verified: VerifiedEnvelope): boolean {
     const { envelope } = verified;
-    const { agents } = this.#connection;
-    if (agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
+    if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail });
+      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, verified.keyId);
       return true;
     }
-    if (!this.#registrar.canTakeAgents) {
+    if (!this.#registrar.canTakeAgents(this.#connection)) {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
-    agents.begin(envelope.from);
+    this.#registrar.requested(this.#connection, envelope.from);
     this.#accept(verified, (acceptance) => {
-      this.#registrar.settle(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
-      this.#lane.drain();
+      this.#registrar.answered(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
+      this.#queue.advance();
     });
     return true;
   }
 
-  #takePublication(verified: VerifiedEnvelope): boolean {
+  #handlePublication(verified: VerifiedEnvelope): boolean {
     const { envelope, kind } = verified;
     const { agents } = this.#connection;
-    if (!agents.owns(envelope.from) && !this.#isDeciding(verified)) {
-      if (agents.isUnderWay(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id });
+    if (!agents.owns(envelope.from)) {
+      if (agents.isPending(envelope.from)) return false;
+      this.#refuse("not_registered", { envelopeId: envelope.id }, verified.keyId);
       return true;
     }
-    if (kind === "session_decision" && !this.#isDecided(verified)) return false;
-    const refused = this.#decision?.outcome ?? null;
-    this.#decision = undefined;
-    if (refused !== null) this.#answer(verified, refused);
-    else this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
+    if (kind === "session_decision") return this.#handleDecision(verified);
+    this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
   }
 
-  /** True for a decision that the session's partition has: it may be in effect, and its requester must hear of it. */
-  #isDeciding(result: Refusal | VerifiedEnvelope): boolean {
-    return this.#decision?.of === result;
+  #handleDecision(verified: VerifiedEnvelope): boolean {
+    return this.#applyDecision(verified, { kind: "handed_over" });
   }
 
-  /** The session's partition decides first; the lane waits, so that nothing overtakes the decision. */
-  #isDecided(verified: VerifiedEnvelope): boolean {
-    if (this.#decision?.of === verified) return this.#decision.outcome !== undefined;
-    const decision: Decision = { of: verified, outcome: undefined };
-    this.#decision = decision;
-    void this.#acceptor.decide(verified.envelope).then((outcome) => {
-      decision.outcome = outcome;
-      this.#lane.drain();
-    });
-    return false;
+  /** True when the decision at the head of the queue is done with. */
+  #applyDecision(verified: VerifiedEnvelope, event: DecisionEvent): boolean {
+    const { state, effect } = decisionStep(this.#decision, event);
+    this.#decision = state;
+    if (effect.kind === "decide") void this.#decide(verified);
+    else if (effect.kind === "advance") this.#queue.advance();
+    else if (effect.kind === "accept") this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
+    else if (effect.kind === "answer") this.#answer(verified, effect.answer);
+    return effect.kind === "accept" || effect.kind === "answer";
+  }
+
+  async #decide(verified: VerifiedEnvelope): Promise<void> {
+    const answer = await this.#acceptor.decide(verified.envelope);
+    this.#applyDecision(verified, answer === null ? { kind: "decided" } : { kind: "refused", answer });
   }
 
   #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void): void {
@@ -146,39 +152,44 @@ export class Intake {
       text: verified.text,
       origin: "websocket",
       connection: this.#connection.id,
+      // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
         this.#accepting -= 1;
         done(acceptance);
-        this.#regulate();
+        this.#adjustReading();
       },
     };
     this.#acceptor.accept(item);
   }
 
-  #answer({ envelope }: VerifiedEnvelope, acceptance: Acceptance): void {
+  #answer({ envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): void {
     if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
       this.#connection.noteValid();
-      if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance));
+      if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (acceptance.outcome === "unavailable") {
       this.#connection.noteValid();
       const retryAfterMs = HTTP_LIMITS.unavailableRetryAfterMs;
       this.#sendError("unavailable", { envelopeId: envelope.id, retryAfterMs });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
-      this.#refuse(acceptance.outcome, { envelopeId: envelope.id });
+      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, keyId);
     }
   }
 
-  #refuse(code: ErrorCode, details: ErrorDetails): void {
+  /** @param keyId the key, once the signature was verified; anybody can write another's key id. */
+  #refuse(code: ErrorCode, details: ErrorDetails, keyId: string | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
+    if (keyId !== undefined) this.#keyRefusals.add(keyId);
     this.#sendError(code, { ...details, ...serverTime });
     this.#connection.noteRefusal();
   }
 
-  /** Over the rate the frame is read for its id only. A limit is no refusal: the envelope may come again. */
-  #limit(text: string, retryAfterMs: number): void {
+  /** A frame over the rate is read for its id only, and does not count as a refusal: the envelope may come again. */
+  #refuseOverRate(text: string, retryAfterMs: number): void {
     const decoded = decode(text);
     const { envelopeId } = isRefusal(decoded) ? {} : refuse("rate_limited", decoded.value);
+    const { keyId } = this.#connection.agents;
+    if (keyId !== undefined) this.#keyRefusals.add(keyId);
     this.#sendError("rate_limited", { envelopeId, retryAfterMs });
   }
 
@@ -187,14 +198,12 @@ export class Intake {
     this.#connection.send(errorFrame(code, details));
   }
 
-  #regulate(): void {
-    const underWay = this.#lane.length + this.#accepting;
-    if (underWay === 0) this.#connection.intake = undefined;
-    const isFull = underWay > MAX_UNDER_WAY;
-    if (isFull === this.#paused) return;
-    this.#paused = isFull;
-    if (isFull) this.#connection.pause();
-    else this.#connection.resume();
+  /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */
+  #adjustReading(): void {
+    const inFlight = this.#queue.length + this.#accepting;
+    if (inFlight === 0) this.#connection.intake = undefined;
+    if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
+    else this.#connection.resume("full_intake");
   }
 }
 

@@ -1,160 +1,114 @@
-import type { Route } from "@agent-relay/shared/window/routes.ts";
+import type { Route } from "window/routes.ts";
+import { ABSENT, type AgentState, isOutcomeUnknown, keyIds, ownedEpoch } from "./agent-state.ts";
+import { type AgentEvent, transition } from "./agent-transitions.ts";
 
-/** How one agent stands to the connection. */
-interface Standing {
-  readonly agent: string;
-  /** The epoch under which the connection owns the agent, or null when it does not. */
-  epoch: number | null;
-  /** The key that the last register or heartbeat was signed with. */
-  keyId: string;
-  /** The key of one that had no answer: Redis may have given the agent to this connection all the same. */
-  doubtedKeyId: string | undefined;
-  /** Registers and heartbeats that have no answer yet. */
-  underWay: number;
-  /** Epoch of a takeover that came meanwhile. */
-  takeover: number | undefined;
-}
-
-/**
- * The agents that one connection owns. A takeover by another connection may overtake the answer to a register of this
- * one, so it is judged only when no register is under way: by the epoch, which rises with each takeover.
- */
+/** The agents that one connection owns, may own, or has requested. */
 export class Ownership {
   readonly #connection: string;
   /** Nearly every connection carries one agent: that one needs no map. */
-  #first: Standing | undefined;
-  #others: Map<string, Standing> | undefined;
+  #firstAgent: string | undefined;
+  #firstState: AgentState = ABSENT;
+  #others: Map<string, AgentState> | undefined;
 
   constructor(connection: string) {
     this.#connection = connection;
   }
 
-  /** True when the connection has no agent and is about to get none. */
+  /** True when the connection owns no agent and no request is pending. */
   get isEmpty(): boolean {
-    return this.#all().every(({ epoch, underWay }) => epoch === null && underWay === 0);
+    return this.#all().every(([, state]) => state.kind !== "pending" && ownedEpoch(state) === null);
+  }
+
+  /** A key by which it owns its first agent: who holds the connection holds that key. Undefined before a register. */
+  get keyId(): string | undefined {
+    return keyIds(this.#firstState)[0];
+  }
+
+  /** True while a register or heartbeat of any agent waits for its answer. */
+  get hasPending(): boolean {
+    return this.#all().some(([, { kind }]) => kind === "pending");
   }
 
   owns(agent: string): boolean {
-    return (this.#find(agent)?.epoch ?? null) !== null;
+    return ownedEpoch(this.#stateOf(agent)) !== null;
   }
 
-  /** True while a register or heartbeat of the agent has no answer. */
-  isUnderWay(agent: string): boolean {
-    return (this.#find(agent)?.underWay ?? 0) > 0;
+  /** True unless the agent's route cannot lead here: it is owned, requested, or the outcome of a request is unknown. */
+  mayOwn(agent: string): boolean {
+    return this.#stateOf(agent).kind !== "absent";
   }
 
-  /** How many agents this connection has or may have. */
+  /** True while a register or heartbeat of the agent waits for its answer. */
+  isPending(agent: string): boolean {
+    return this.#stateOf(agent).kind === "pending";
+  }
+
+  /** True while a register or heartbeat that had no answer may have made this connection the owner. */
+  isOutcomeUnknown(agent: string): boolean {
+    return isOutcomeUnknown(this.#stateOf(agent));
+  }
+
+  /** How many agents the connection would have, at most, if it requested this one. */
   countWith(agent: string): number {
-    const count = (this.#first === undefined ? 0 : 1) + (this.#others?.size ?? 0);
-    return this.#find(agent) === undefined ? count + 1 : count;
+    const count = (this.#firstAgent === undefined ? 0 : 1) + (this.#others?.size ?? 0);
+    return this.#stateOf(agent).kind === "absent" ? count + 1 : count;
   }
 
-  /** A register or heartbeat was sent to acceptance. */
-  begin(agent: string): void {
-    this.#ensure(agent).underWay += 1;
+  /** @returns the epoch of a takeover that the client is to be told of, or null. */
+  apply(agent: string, event: AgentEvent): number | null {
+    const { state, supersededBy } = transition(this.#stateOf(agent), event);
+    this.#keep(agent, state);
+    return supersededBy;
   }
 
-  /**
-   * A register or heartbeat was answered.
-   * @param epoch the epoch under which this connection owns the agent, or null when it does not.
-   * @returns the epoch of a takeover that came meanwhile and is newer, or null.
-   */
-  end(agent: string, epoch: number | null, keyId: string): number | null {
-    const standing = this.#ensure(agent);
-    standing.underWay = Math.max(0, standing.underWay - 1);
-    if (epoch !== null) {
-      standing.epoch = epoch;
-      standing.keyId = keyId;
-      standing.doubtedKeyId = undefined;
-    }
-    if (standing.underWay > 0) return null;
-    const takeover = standing.takeover ?? 0;
-    standing.takeover = undefined;
-    return this.lose(agent, takeover);
+  /** The routes that lead, or may lead, to this connection. */
+  routes(): Route[] {
+    return this.#routesOf(() => true);
   }
 
-  /** Another connection took the agent over. @returns the epoch when that is news, or null. */
-  lose(agent: string, epoch: number): number | null {
-    const standing = this.#find(agent);
-    if (standing === undefined) return null;
-    if (standing.underWay > 0) {
-      standing.takeover = Math.max(epoch, standing.takeover ?? 0);
-      return null;
-    }
-    const isNews = standing.epoch !== null && standing.epoch < epoch;
-    if (isNews) standing.epoch = null;
-    this.#tidy(standing);
-    return isNews ? epoch : null;
+  /** Gives up every agent. @returns their routes, to be released. */
+  releaseAll(): Route[] {
+    return this.releaseUnless(() => false);
   }
 
-  /** A register or heartbeat had no answer: nobody knows whether it made this connection the owner. */
-  doubt(agent: string, keyId: string): void {
-    this.#ensure(agent).doubtedKeyId = keyId;
-  }
-
-  /** True while a register of the agent that had no answer may have made this connection the owner. */
-  isDoubted(agent: string): boolean {
-    return this.#find(agent)?.doubtedKeyId !== undefined;
-  }
-
-  /** The routes that lead, or may lead, to this connection, of the agents that `isMeant` picks. */
-  routes(isMeant: (keyId: string, agent: string) => boolean = () => true): Route[] {
-    const connection = this.#connection;
-    return this.#all().flatMap(({ agent, epoch, keyId, doubtedKeyId }) => {
-      const owned = epoch !== null && isMeant(keyId, agent) ? [{ agent, connection, epoch }] : [];
-      const isDoubted = doubtedKeyId !== undefined && isMeant(doubtedKeyId, agent);
-      return isDoubted ? [...owned, { agent, connection, epoch: null }] : owned;
-    });
-  }
-
-  /** Gives up every agent that `isAllowed` refuses. @returns their routes, to be released. */
-  dropUnless(isAllowed: (keyId: string, agent: string) => boolean): Route[] {
-    const routes = this.routes((keyId, agent) => !isAllowed(keyId, agent));
-    for (const { agent } of routes) this.#drop(agent);
+  /** Gives up the agents that are, or may be, owned by a key that `isAllowed` refuses. @returns their routes, to be released. */
+  releaseUnless(isAllowed: (keyId: string, agent: string) => boolean): Route[] {
+    const routes = this.#routesOf((keyId, agent) => !isAllowed(keyId, agent));
+    for (const { agent } of routes) this.apply(agent, { kind: "released" });
     return routes;
   }
 
-  #drop(agent: string): void {
-    const standing = this.#find(agent);
-    if (standing === undefined) return;
-    standing.epoch = null;
-    standing.doubtedKeyId = undefined;
-    this.#tidy(standing);
+  /** Routes of the agents of which any key matches. Without an epoch a route is released whatever its epoch. */
+  #routesOf(matches: (keyId: string, agent: string) => boolean): Route[] {
+    return this.#all()
+      .filter(([agent, state]) => keyIds(state).some((keyId) => matches(keyId, agent)))
+      .map(([agent, state]) => ({
+        agent,
+        connection: this.#connection,
+        epoch: isOutcomeUnknown(state) ? null : ownedEpoch(state),
+      }));
   }
 
-  #all(): Standing[] {
-    const first = this.#first === undefined ? [] : [this.#first];
-    return this.#others === undefined ? first : [...first, ...this.#others.values()];
+  #all(): [string, AgentState][] {
+    const first: [string, AgentState][] = this.#firstAgent === undefined ? [] : [[this.#firstAgent, this.#firstState]];
+    return this.#others === undefined ? first : [...first, ...this.#others];
   }
 
-  #find(agent: string): Standing | undefined {
-    return this.#first?.agent === agent ? this.#first : this.#others?.get(agent);
+  #stateOf(agent: string): AgentState {
+    return agent === this.#firstAgent ? this.#firstState : (this.#others?.get(agent) ?? ABSENT);
   }
 
-  #ensure(agent: string): Standing {
-    const found = this.#find(agent);
-    if (found !== undefined) return found;
-    const standing: Standing = {
-      agent,
-      epoch: null,
-      keyId: "",
-      doubtedKeyId: undefined,
-      underWay: 0,
-      takeover: undefined,
-    };
-    if (this.#first === undefined) {
-      this.#first = standing;
+  /** Forgets an agent that is absent. */
+  #keep(agent: string, state: AgentState): void {
+    const isFirst = agent === this.#firstAgent || (this.#firstAgent === undefined && !this.#others?.has(agent));
+    if (isFirst) {
+      this.#firstAgent = state.kind === "absent" ? undefined : agent;
+      this.#firstState = state;
+    } else if (state.kind === "absent") {
+      this.#others?.delete(agent);
     } else {
       this.#others ??= new Map();
-      this.#others.set(agent, standing);
+      this.#others.set(agent, state);
     }
-    return standing;
-  }
-
-  /** Forgets an agent that the connection neither has nor may have. */
-  #tidy(standing: Standing): void {
-    if (standing.epoch !== null || standing.doubtedKeyId !== undefined || standing.underWay > 0) return;
-    if (standing === this.#first) this.#first = undefined;
-    else this.#others?.delete(standing.agent);
   }
 }

@@ -1,23 +1,28 @@
-import type { Envelope } from "@agent-relay/shared/contract/envelope.ts";
-import { CLOSE_CODES } from "@agent-relay/shared/contract/errors.ts";
-import type { VerifiedEnvelope } from "@agent-relay/shared/intake/steps.ts";
-import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import type { Acceptance, PresenceAcceptance } from "@agent-relay/shared/window/acceptance.ts";
-import type { RouteReleaser } from "@agent-relay/shared/window/routes.ts";
+import type { Envelope } from "protocol/contract/envelope.ts";
+import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
+import type { PodChannel } from "window/pod-channel.ts";
+import type { RouteReleaser } from "window/routes.ts";
+import type { AgentEvent } from "./agent-transitions.ts";
 import type { Connection } from "./connection.ts";
 import { pendingSessionsNotice, presenceAck, supersededNotice } from "./frames.ts";
-import type { PodChannel } from "./pod-channel.ts";
 
-const UNANSWERED: Acceptance = { outcome: "unavailable" };
+/** Answers are due within a second; nobody waits longer for one that does not come. */
+const SETTLED_WITHIN_MS = 1500;
 
 /**
- * Who owns which agent, as this pod knows it: takes up what acceptance says of registers and heartbeats, and gives up
- * what another connection took, a key no longer allows, or a close leaves behind. Source: protocol, sections 4 and 6.
+ * Keeps the ownership of connections as Redis says: applies the answers to registers and heartbeats, and releases what
+ * another connection took over, a key no longer allows, or a close leaves behind.
+ * Source: docs/protocol.md#keys, docs/protocol.md#frames.
  */
 export class Registrar {
   readonly #keys: KeyStore;
   readonly #channel: PodChannel;
   readonly #releaser: RouteReleaser;
+  /** Callers of `settled`. */
+  readonly #settling = new Map<Connection, () => void>();
 
   constructor(options: { keys: KeyStore; channel: PodChannel; releaser: RouteReleaser }) {
     this.#keys = options.keys;
@@ -25,48 +30,71 @@ export class Registrar {
     this.#releaser = options.releaser;
   }
 
-  /** False while no delivery could reach this pod: then it takes no agent from a connection that others reach. */
-  get canTakeAgents(): boolean {
-    return this.#channel.ready;
+  /**
+   * False while no delivery could reach this pod, which then takes no agent from a connection that deliveries reach; and
+   * once the pod lets the connection go, so that nothing brings a route back that was released.
+   */
+  canTakeAgents(connection: Connection): boolean {
+    return this.#channel.ready && !connection.isDraining;
+  }
+
+  /** A register or heartbeat of the agent goes to acceptance. */
+  requested(connection: Connection, agent: string): void {
+    connection.agents.apply(agent, { kind: "requested" });
   }
 
   /**
-   * Takes up the answer to a register or heartbeat.
-   * @param refuse answers the connection with any other outcome than a presence.
+   * Applies the answer of acceptance to a register or heartbeat.
+   * @param refuse answers the client when the outcome is not a presence.
    */
-  settle(
+  answered(
     connection: Connection,
     verified: VerifiedEnvelope,
     answer: Acceptance,
     refuse: (acceptance: Acceptance) => void,
   ): void {
     const { envelope, keyId } = verified;
-    // No ack before deliveries to this connection flow: nobody is promised what no one listens for.
-    const acceptance = this.#channel.ready || !isPresence(answer) ? answer : UNANSWERED;
-    const isNews = acceptance.outcome === "accepted" || connection.agents.isDoubted(envelope.from);
-    const takeover = this.#takeUp(connection, verified, acceptance);
-    if (acceptance.outcome === "not_registered") void this.#concede(connection, envelope.from, acceptance.epoch);
+    const { agents } = connection;
+    const agent = envelope.from;
+    // While the channel is down no delivery reaches this connection, so its register is not acknowledged as online.
+    const acceptance: Acceptance = this.#channel.ready || !isPresence(answer) ? answer : { outcome: "unavailable" };
+    // A repeat brings the pending sessions again only if its first answer may not have arrived.
+    const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
+    const supersededBy = agents.apply(agent, eventOf(acceptance, keyId));
+    const settled = this.#settling.get(connection);
+    if (settled !== undefined && !agents.hasPending) settled();
+    if (acceptance.outcome === "not_registered") void this.#supersedeInOrder(connection, agent, acceptance.epoch);
     if (connection.isClosing) {
       this.releaseAll(connection);
       return;
     }
     if (!isPresence(acceptance)) refuse(acceptance);
-    else this.#acknowledge(connection, envelope, isNews ? acceptance : { ...acceptance, waiting: [] });
-    if (takeover !== null) this.#giveUp(connection, envelope.from, takeover);
-    if (!this.#keys.ring.mayAct(keyId, envelope.from, Date.now())) this.audit(connection);
+    else this.#acknowledge(connection, envelope, isNew ? acceptance : { ...acceptance, pending: [] });
+    if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
+    if (!this.#keys.ring.mayAct(keyId, agent, Date.now())) this.releaseRevoked(connection);
+  }
+
+  /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
+  async settled(connection: Connection): Promise<void> {
+    if (!connection.agents.hasPending) return;
+    await new Promise<void>((resolve) => {
+      this.#settling.set(connection, resolve);
+      setTimeout(resolve, SETTLED_WITHIN_MS).unref();
+    });
+    this.#settling.delete(connection);
   }
 
   /** Another connection took an agent over. */
-  supersede(connection: Connection, agent: string, epoch: number): void {
-    const takeover = connection.agents.lose(agent, epoch);
-    if (takeover !== null) this.#giveUp(connection, agent, takeover);
+  superseded(connection: Connection, agent: string, epoch: number): void {
+    const supersededBy = connection.agents.apply(agent, { kind: "superseded", epoch });
+    if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
   }
 
   /** Releases the agents whose key no longer allows them; a connection left without any is closed. */
-  audit(connection: Connection): void {
+  releaseRevoked(connection: Connection): void {
     const { ring } = this.#keys;
     const now = Date.now();
-    const routes = connection.agents.dropUnless((keyId, agent) => ring.mayAct(keyId, agent, now));
+    const routes = connection.agents.releaseUnless((keyId, agent) => ring.mayAct(keyId, agent, now));
     if (routes.length === 0) return;
     this.#releaser.release(routes);
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.keyRevoked);
@@ -74,33 +102,27 @@ export class Registrar {
 
   /** Releases every agent of a connection that ends. */
   releaseAll(connection: Connection): void {
-    const routes = connection.agents.dropUnless(() => false);
+    const routes = connection.agents.releaseAll();
     if (routes.length > 0) this.#releaser.release(routes);
   }
 
-  /** @returns the epoch of a takeover by another connection, when that is news, or null. */
-  #takeUp({ agents }: Connection, { envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): number | null {
-    if (acceptance.outcome === "unavailable") agents.doubt(envelope.from, keyId);
-    return agents.end(envelope.from, isPresence(acceptance) ? acceptance.epoch : null, keyId);
-  }
-
   /**
-   * Redis says that another connection owns the agent. What was promised to this one before may still be on its way over
-   * the channel, ahead of the notice of the takeover: the answer must not overtake it.
+   * A refused heartbeat tells of a takeover before the channel does. Deliveries that were promised to this connection
+   * earlier may still be in the channel, ahead of the notice of the takeover: they come first.
    */
-  async #concede(connection: Connection, agent: string, epoch: number): Promise<void> {
+  async #supersedeInOrder(connection: Connection, agent: string, epoch: number): Promise<void> {
     if (!connection.agents.owns(agent)) return;
     await this.#channel.caughtUp();
-    this.supersede(connection, agent, epoch);
+    this.superseded(connection, agent, epoch);
   }
 
   #acknowledge(connection: Connection, envelope: Envelope, presence: PresenceAcceptance): void {
     connection.noteValid();
     connection.send(presenceAck(envelope, presence));
-    if (presence.waiting.length > 0) connection.send(pendingSessionsNotice(envelope.from, presence.waiting));
+    if (presence.pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, presence.pending));
   }
 
-  #giveUp(connection: Connection, agent: string, epoch: number): void {
+  #tellSuperseded(connection: Connection, agent: string, epoch: number): void {
     connection.send(supersededNotice(agent, epoch));
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.superseded);
   }
@@ -108,4 +130,11 @@ export class Registrar {
 
 function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
   return "about" in acceptance && acceptance.about === "presence";
+}
+
+/** What an answer means for the ownership of the agent. */
+function eventOf(acceptance: Acceptance, keyId: string): AgentEvent {
+  if (acceptance.outcome === "unavailable" && acceptance.sent !== false) return { kind: "unanswered", keyId };
+  if (!isPresence(acceptance) || acceptance.epoch === null) return { kind: "not_granted" };
+  return { kind: "granted", epoch: acceptance.epoch, keyId };
 }

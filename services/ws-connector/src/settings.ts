@@ -1,12 +1,14 @@
-import { settingsReader } from "@agent-relay/shared/settings.ts";
+import { settingsReader } from "runtime/settings.ts";
 
 /** Settings of the ws-connector. */
 export const readWsConnectorSettings = settingsReader(
   "PORT",
   "HOST",
   "REDIS_URL",
+  "RELAY_BASE_URL",
   "RELAY_ALTERNATE_WS_PATH",
   "RELAY_KEYS_FILE",
+  "RELAY_PROOF_FRESHNESS_MS",
   "RELAY_OFFLINE_AFTER_MS",
   "RELAY_MAX_CONNECTIONS",
   "RELAY_CONNECTIONS_PER_ADDRESS",
@@ -16,6 +18,7 @@ export const readWsConnectorSettings = settingsReader(
   "RELAY_PARTITIONS",
   "RELAY_OUTBOX_BYTES",
   "RELAY_DRAIN_MS",
+  "RELAY_PACKAGES_DIR",
   "RELAY_DEPLOY_ID",
   "RELAY_TRUSTED_PROXY_HOPS",
   "METRICS_PORT",

@@ -1,16 +1,17 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { type ErrorCode, RelayError } from "@agent-relay/shared/contract/errors.ts";
-import { ENVELOPE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
-import { clientAddress } from "@agent-relay/shared/http/client-address.ts";
-import { rawProblem } from "@agent-relay/shared/http/problem.ts";
-import type { Logger } from "@agent-relay/shared/logging.ts";
-import { type WebSocket, WebSocketServer } from "ws";
+import { type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
+import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { clientAddress } from "runtime/http/client-address.ts";
+import { rawProblem } from "runtime/http/problem.ts";
+import { WebSocketServer } from "ws";
+import type { ConnectionRegistry } from "./connection-registry.ts";
+import type { WsConnectorSettings } from "./settings.ts";
 
 /**
- * Compression stays off: it fragments memory, and a small frame may hide a large one. A client that does not answer a
- * close, or never ends its own, is cut off: it would hold a connection for 30 s.
+ * Compression is off: it fragments memory, and a small frame could inflate to a large one. A client that does not answer
+ * a close within a second is disconnected; ws would wait for 30 s.
  */
 const SERVER_OPTIONS = {
   noServer: true,
@@ -20,45 +21,46 @@ const SERVER_OPTIONS = {
   closeTimeout: 1000,
 };
 
-/** The one version that there is; ws would take an older draft, too. Source: RFC 6455, section 4.4. */
+/** The only version of the RFC; ws would also accept that of a draft. Source: RFC 6455, section 4.4. */
 const WEBSOCKET_VERSION = "13";
 
 export interface UpgradeOptions {
-  readonly alternatePath: string;
-  /** `any`, or the origins that browsers may connect from. Clients without an Origin header are no browsers. */
-  readonly allowedOrigins: readonly string[];
-  readonly trustedProxyHops: number;
-  /** Why the pod takes no other connection of this client address, or null. */
-  readonly refusalOf: (address: string) => RelayError | null;
-  readonly opened: (socket: WebSocket, stream: Duplex, address: string) => void;
+  readonly settings: Pick<WsConnectorSettings, "alternateWsPath" | "allowedOrigins" | "trustedProxyHops">;
+  readonly connections: ConnectionRegistry;
   readonly refused: (code: ErrorCode) => void;
-  readonly logger: Logger;
 }
 
-/** Takes HTTP upgrades: path, origin and limits are checked before the handshake. */
-export function createUpgrade(options: UpgradeOptions): (req: IncomingMessage, socket: Duplex, head: Buffer) => void {
+/** Handles HTTP upgrades: path, origin and limits are checked before the handshake. */
+export function createUpgrade({
+  settings,
+  connections,
+  refused,
+}: UpgradeOptions): (req: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const server = new WebSocketServer(SERVER_OPTIONS);
-  const refuse = (socket: Duplex, error: RelayError, fields = {}) => {
-    options.refused(error.code);
+  const refuse = (socket: Duplex, error: ServiceError, fields = {}) => {
+    refused(error.code);
     socket.on("error", () => {});
     socket.end(rawProblem(error, fields), () => socket.destroy());
   };
   const refuseHandshake = (socket: Duplex) =>
-    refuse(socket, new RelayError("invalid_request"), { "Sec-WebSocket-Version": WEBSOCKET_VERSION });
+    refuse(socket, new ServiceError("invalid_request"), { "Sec-WebSocket-Version": WEBSOCKET_VERSION });
   server.on("wsClientError", (_error, socket) => refuseHandshake(socket));
   return (req, socket, head) => {
-    const address = clientAddress(req, options.trustedProxyHops);
-    const refusal = faultOf(req, options) ?? options.refusalOf(address);
+    const address = clientAddress(req, settings.trustedProxyHops);
+    const refusal = requestRefusal(req, settings) ?? connections.refusalOf(address);
     if (refusal !== null) refuse(socket, refusal);
     else if (req.headers["sec-websocket-version"] !== WEBSOCKET_VERSION) refuseHandshake(socket);
-    else server.handleUpgrade(req, socket, head, (websocket) => options.opened(websocket, socket, address));
+    else server.handleUpgrade(req, socket, head, (websocket) => connections.add(websocket, socket, address));
   };
 }
 
-function faultOf(req: IncomingMessage, options: UpgradeOptions): RelayError | null {
+/** Why the request itself is refused, whoever sends it and however many connections there are; or null. */
+function requestRefusal(req: IncomingMessage, settings: UpgradeOptions["settings"]): ServiceError | null {
   const path = (req.url ?? "").split("?", 1)[0];
-  if (path !== WEBSOCKET_PATH && path !== options.alternatePath) return new RelayError("not_found");
+  if (path !== WEBSOCKET_PATH && path !== settings.alternateWsPath) return new ServiceError("not_found");
+  // A client without an Origin header is not a browser.
   const { origin } = req.headers;
-  const isAllowed = origin === undefined || options.allowedOrigins.some((one) => one === "any" || one === origin);
-  return isAllowed ? null : new RelayError("origin_not_allowed");
+  const isAllowed =
+    origin === undefined || settings.allowedOrigins.some((allowed) => allowed === "any" || allowed === origin);
+  return isAllowed ? null : new ServiceError("origin_not_allowed");
 }

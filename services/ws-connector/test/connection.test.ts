@@ -4,18 +4,18 @@ import { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
-import { Connection, type ConnectionEvents, type ConnectionTerms } from "../src/connection.ts";
+import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 
 let server: WebSocketServer;
 let client: WebSocket;
 let socket: WebSocket;
 let connection: Connection;
-let terms: ConnectionTerms;
-let told: string[];
-const caller = { open: 1, unregistered: 1, opened: 1 };
+let context: ConnectionContext;
+let reported: string[];
+const addressCounts = { open: 1, unregistered: 1, opened: 1 };
 
-/** A connection over a real socket; the client answers pings only when it is told to. */
+/** A connection over a real socket; the client answers pings only when it is reported to. */
 beforeEach(async () => {
   server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
   await once(server, "listening");
@@ -23,23 +23,24 @@ beforeEach(async () => {
   client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong: false });
   const [accepted, req] = await connected;
   socket = accepted;
-  told = [];
+  reported = [];
   const events: ConnectionEvents = {
-    text: (_, text) => told.push(text),
-    proven: () => told.push("proven"),
-    struck: (limit) => told.push(limit),
-    closing: () => told.push("closing"),
-    closed: () => told.push("closed"),
+    text: (_, text) => reported.push(text),
+    registered: () => reported.push("registered"),
+    refused: (code) => reported.push(code),
+    limitReached: (limit) => reported.push(limit),
+    closing: () => reported.push("closing"),
+    closed: () => reported.push("closed"),
   };
-  terms = { allowance: new TokenBuckets(2, 10), outboxBytes: 65_536, events };
-  connection = new Connection(terms, { id: "con_1", socket, stream: req.socket, caller });
+  context = { rateLimit: new TokenBuckets(2, 10), outboxBytes: 65_536, connectorVersion: undefined, events };
+  connection = new Connection(context, { id: "con_1", socket, stream: req.socket, addressCounts });
   connection.open();
   await once(client, "message");
 });
 
 afterEach(async () => {
   client.terminate();
-  await until("the connection has ended", () => told.includes("closed"));
+  await until("the connection has ended", () => reported.includes("closed"));
   server.close();
 });
 
@@ -81,21 +82,44 @@ describe("pings", () => {
   });
 });
 
-test("The end is told once, before the socket is gone, and nothing is sent or heard after it", async () => {
+test("The end is reported once, before the socket is gone, and nothing is sent or heard after it", async () => {
   connection.close({ code: 1008, reason: "policy", reconnect: false });
-  expect(told).toEqual(["closing"]);
+  expect(reported).toEqual(["closing"]);
   expect(connection.send("late")).toBe(false);
   connection.close({ code: 1001, reason: "going away", reconnect: true });
   client.send("late");
   const [code, reason] = await once(client, "close");
   expect([code, String(reason)]).toEqual([1008, "policy"]);
-  await until("the connection has ended", () => told.includes("closed"));
-  expect(told).toEqual(["closing", "closed"]);
+  await until("the connection has ended", () => reported.includes("closed"));
+  expect(reported).toEqual(["closing", "closed"]);
+});
+
+describe("a connection that is not read for two reasons", () => {
+  beforeEach(() => {
+    connection.pause("full_intake");
+    connection.pause("draining");
+    client.send("text");
+  });
+
+  test("is not read when one of them ends, and is when the other does", async () => {
+    connection.resume("full_intake");
+    expect(socket.isPaused).toBe(true);
+    connection.resume("draining");
+    await until("the text is read", () => reported.includes("text"));
+  });
+
+  test("is read once it closes, for the client's answer to the close, and not paused again", async () => {
+    connection.close({ code: 1001, reason: "going away", reconnect: true });
+    connection.pause("full_intake");
+    expect(socket.isPaused).toBe(false);
+    const [code] = await once(client, "close");
+    expect(code).toBe(1001);
+  });
 });
 
 test("Connections share their listeners", () => {
   const other = Object.assign(new EventEmitter(), { OPEN: 1 }) as unknown as WebSocket;
-  const another = new Connection(terms, { id: "con_2", socket: other, stream: new Duplex(), caller });
+  const another = new Connection(context, { id: "con_2", socket: other, stream: new Duplex(), addressCounts });
   another.open();
   for (const event of ["message", "ping", "pong", "error", "close"]) {
     expect(other.listenerCount(event)).toBe(1);
@@ -104,7 +128,7 @@ test("Connections share their listeners", () => {
   other.emit("close", 1006);
 });
 
-test("Pings and envelopes of a client draw on one allowance", async () => {
+test("Pings and envelopes of a client share one rate limit", async () => {
   // A connection without a valid envelope would be closed with the same code later.
   connection.noteValid();
   const burst = Array.from({ length: 9 }, () => connection.takeToken());

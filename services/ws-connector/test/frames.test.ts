@@ -1,8 +1,9 @@
-import type { Envelope } from "@agent-relay/shared/contract/envelope.ts";
-import { ERRORS, type ErrorCode } from "@agent-relay/shared/contract/errors.ts";
-import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "@agent-relay/shared/contract/frames.ts";
-import type { DeliveryAcceptance, PresenceAcceptance } from "@agent-relay/shared/window/acceptance.ts";
 import { describe, expect, test } from "@jest/globals";
+import type { Envelope } from "protocol/contract/envelope.ts";
+import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
+import { PENDING } from "protocol/contract/session.ts";
+import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import {
   deliverFrame,
   deliveryAck,
@@ -14,6 +15,7 @@ import {
   supersededNotice,
 } from "../src/frames.ts";
 
+const BASE_URL = "https://relay.example";
 const SESSION = `ses_00${"0".repeat(24)}`;
 const ENVELOPE: Envelope = {
   id: "env-1",
@@ -31,7 +33,7 @@ const PRESENCE: PresenceAcceptance = {
   status: "online",
   lastSeen: 1_790_000_000_000,
   epoch: 1,
-  waiting: [],
+  pending: [],
 };
 const DELIVERY: DeliveryAcceptance = {
   outcome: "accepted",
@@ -49,9 +51,9 @@ test("Every frame has `frame` as its first member and the shape of the contract"
     [HelloFrame, helloFrame("con_1", 1_790_000_000_000)],
     [AckFrame, presenceAck(ENVELOPE, PRESENCE)],
     [AckFrame, presenceAck(ENVELOPE, { ...PRESENCE, outcome: "duplicate", status: "not_seen", lastSeen: null })],
-    [AckFrame, deliveryAck(ENVELOPE, DELIVERY)],
-    [AckFrame, deliveryAck(ENVELOPE, { ...DELIVERY, sessionId: SESSION, sessionStatus: "expired" })],
-    [DeliverFrame, deliverFrame("-", JSON.stringify(ENVELOPE))],
+    [AckFrame, deliveryAck(ENVELOPE, DELIVERY, BASE_URL)],
+    [AckFrame, deliveryAck(ENVELOPE, { ...DELIVERY, sessionId: SESSION, sessionStatus: "expired" }, BASE_URL)],
+    [DeliverFrame, deliverFrame(null, JSON.stringify(ENVELOPE))],
     [DeliverFrame, deliverFrame(SESSION, JSON.stringify(ENVELOPE))],
     [NoticeFrame, supersededNotice("agent://alice", 7)],
     [NoticeFrame, drainingNotice(250)],
@@ -66,7 +68,7 @@ test("Every frame has `frame` as its first member and the shape of the contract"
 
 test("A delivery carries the envelope's text as it is, to the byte", () => {
   const text = '{"id":"1","payload":{"b":1e+21,"a":"\u2028"},"sig":"s"}';
-  expect(deliverFrame("-", text)).toBe(`{"frame":"deliver","envelope":${text}}`);
+  expect(deliverFrame(null, text)).toBe(`{"frame":"deliver","envelope":${text}}`);
   expect(deliverFrame(SESSION, text)).toBe(`{"frame":"deliver","session_id":"${SESSION}","envelope":${text}}`);
 });
 
@@ -74,23 +76,48 @@ describe("an ack", () => {
   const parsed = (text: string) => JSON.parse(text);
 
   test("is marked as a duplicate only when it is one", () => {
-    expect(parsed(deliveryAck(ENVELOPE, DELIVERY))).not.toHaveProperty("duplicate");
-    expect(parsed(deliveryAck(ENVELOPE, { ...DELIVERY, outcome: "duplicate" }))).toHaveProperty("duplicate", true);
+    expect(parsed(deliveryAck(ENVELOPE, DELIVERY, BASE_URL))).not.toHaveProperty("duplicate");
+    expect(parsed(deliveryAck(ENVELOPE, { ...DELIVERY, outcome: "duplicate" }, BASE_URL))).toHaveProperty(
+      "duplicate",
+      true,
+    );
   });
 
   test("says that realtime delivery is possible only to an online target", () => {
     for (const status of ["online", "stale", "not_seen"] as const) {
-      const { target_delivery } = parsed(deliveryAck(ENVELOPE, { ...DELIVERY, delivery: status }));
+      const { target_delivery } = parsed(deliveryAck(ENVELOPE, { ...DELIVERY, delivery: status }, BASE_URL));
       expect(target_delivery).toEqual({ status, can_deliver_realtime: status === "online" });
     }
   });
 
-  test.each([
-    ["session.approve", "approved"],
-    ["session.reject", "rejected"],
-  ])("of %s says that the session is %s", (type, status) => {
-    const ack = parsed(deliveryAck({ ...ENVELOPE, type }, { ...DELIVERY, sessionId: SESSION }));
-    expect(ack).toMatchObject({ session_id: SESSION, session_status: status });
+  const nextOf = (envelope: Partial<Envelope>, acceptance: Partial<DeliveryAcceptance>) =>
+    parsed(deliveryAck({ ...ENVELOPE, ...envelope }, { ...DELIVERY, ...acceptance }, BASE_URL)).next;
+  const request = { sessionId: SESSION, sessionStatus: PENDING } as const;
+
+  test.each(["stale", "not_seen"] as const)(
+    "of what met a %s target says that it is not kept, what to do, and where to look",
+    (delivery) => {
+      const check = `${BASE_URL}/api/onboarding/check-online?agent_id=agent://bob`;
+      const sent = nextOf({}, { delivery });
+      expect(sent).toEqual({ kept: false, do: "Send it again when the target is online", check });
+      const requested = nextOf({ type: "session.request" }, { ...request, delivery });
+      expect(requested).toEqual({ kept: false, do: expect.stringContaining("pending"), check });
+      expect(requested.do).not.toBe(sent.do);
+    },
+  );
+
+  test("says nothing of the kind of what an online target gets, of a repeat, nor of a decision, which is kept", () => {
+    expect(nextOf({}, { delivery: "online" })).toBeUndefined();
+    expect(nextOf({ type: "session.request" }, { ...request, delivery: "online" })).toBeUndefined();
+    expect(nextOf({}, { outcome: "duplicate" })).toBeUndefined();
+    for (const type of ["session.approve", "session.reject"]) {
+      expect(nextOf({ type }, { sessionId: SESSION, sessionStatus: null })).toBeUndefined();
+    }
+  });
+
+  test("of a session says what became of the session", () => {
+    const ack = parsed(deliveryAck(ENVELOPE, { ...DELIVERY, sessionId: SESSION, sessionStatus: "rejected" }, BASE_URL));
+    expect(ack).toMatchObject({ session_id: SESSION, session_status: "rejected" });
   });
 });
 
@@ -101,6 +128,7 @@ test("An error has the title and hint of its code, and only the details that are
     code: "clock_skew",
     message: title,
     hint,
+    retry: "fix",
   });
   expect(
     JSON.parse(errorFrame("clock_skew", { envelopeId: "e", detail: "why", retryAfterMs: 5, serverTime: 7 })),
@@ -109,6 +137,7 @@ test("An error has the title and hint of its code, and only the details that are
     code: "clock_skew",
     message: "why",
     hint,
+    retry: "fix",
     envelope_id: "e",
     retry_after_ms: 5,
     server_time: 7,

@@ -1,51 +1,63 @@
-import { Tally } from "@agent-relay/shared/metrics/service-metrics.ts";
-import type { KeyStore } from "@agent-relay/shared/signing/key-store.ts";
-import { Verifier } from "@agent-relay/shared/signing/verifier.ts";
-import type { AcceptanceItem } from "@agent-relay/shared/window/acceptance.ts";
-import type { Acceptor } from "@agent-relay/shared/window/acceptor.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { ED25519, RING, signed } from "../../../shared/test/intake/support.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
+import { Tally } from "runtime/metrics/service-metrics.ts";
+import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import type { Acceptance, AcceptanceItem } from "window/acceptance/acceptance.ts";
+import type { Acceptor } from "window/acceptance/acceptor.ts";
+import { ED25519, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Connection } from "../src/connection.ts";
-import { type IntakeDependencies, takeIn } from "../src/intake.ts";
+import { type IntakeDependencies, receiveText } from "../src/intake.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { Registrar } from "../src/registrar.ts";
-import { online } from "./registrar-bench.ts";
+import { online } from "./registrar-harness.ts";
 
-let said: string[];
-let wait: number;
+/** Codes of the error frames. */
+let errors: string[];
+let retryAfterMs: number;
 let connection: Connection;
-/** What acceptance has and has not answered. */
-let asked: AcceptanceItem[];
+/** What was sent to acceptance. */
+const BASE_URL = "https://relay.example";
+let accepting: AcceptanceItem[];
+/** What the session's partition answers to the last decision. */
+let decided: PromiseWithResolvers<Acceptance | null>;
 let dependencies: IntakeDependencies;
 
-const verifier = new Verifier();
+const verifier = new SignatureVerifier();
 beforeAll(() => verifier.start());
 afterAll(() => verifier.stop());
 
 beforeEach(() => {
-  said = [];
-  wait = 0;
-  asked = [];
+  errors = [];
+  retryAfterMs = 0;
+  accepting = [];
+  decided = Promise.withResolvers();
   const agents = new Ownership("con_1");
   connection = {
     agents,
     isClosing: false,
-    takeToken: () => wait,
+    takeToken: () => retryAfterMs,
     noteValid: () => {},
     noteRefusal: () => {},
-    send: (text: string) => said.push(JSON.parse(text).code),
+    resume: () => {},
+    send: (text: string) => errors.push(JSON.parse(text).code),
   } as unknown as Connection;
   dependencies = {
     keys: { ring: RING } as unknown as KeyStore,
     verifier,
-    acceptor: { accept: (item: AcceptanceItem) => asked.push(item) } as unknown as Acceptor,
-    registrar: { canTakeAgents: true, settle: () => {} } as unknown as Registrar,
+    acceptor: {
+      accept: (item: AcceptanceItem) => accepting.push(item),
+      decide: () => decided.promise,
+    } as unknown as Acceptor,
+    registrar: { canTakeAgents: () => true, requested: () => {}, answered: () => {} } as unknown as Registrar,
     refusals: new Tally(),
+    baseUrl: BASE_URL,
+    keyRefusals: new KeyRefusals(),
   };
 });
 
-const receive = (envelope: object) => takeIn(connection, JSON.stringify(envelope), dependencies);
+const receive = (envelope: object) => receiveText(connection, JSON.stringify(envelope), dependencies);
 const register = (id: string) => signed({ id, type: "agent.register", payload: {}, ts: Date.now() });
 
 describe("a connection has no intake", () => {
@@ -53,28 +65,62 @@ describe("a connection has no intake", () => {
     expect(connection.intake).toBeUndefined();
     receive(register("a"));
     receive(register("b"));
-    asked[0]?.done(online(1));
+    accepting[0]?.done(online(1));
     expect(connection.intake).toBeDefined();
-    asked[1]?.done(online(1));
+    accepting[1]?.done(online(1));
     expect(connection.intake).toBeUndefined();
   });
 
   test("when its envelope is refused at once", () => {
     receive({ id: "a" });
-    expect([said, connection.intake]).toEqual([["invalid_envelope"], undefined]);
+    expect([errors, connection.intake]).toEqual([["invalid_envelope"], undefined]);
   });
 
   test("when its envelope is refused on another thread", async () => {
     const { sig } = signed({ key_id: "alice-ed" }, ED25519);
     receive({ ...signed({ key_id: "alice-ed", ts: Date.now() }, ED25519), sig });
     expect(connection.intake).toBeDefined();
-    await until("it is refused", () => said.length > 0);
-    expect([said, connection.intake]).toEqual([["bad_signature"], undefined]);
+    await until("it is refused", () => errors.length > 0);
+    expect([errors, connection.intake]).toEqual([["bad_signature"], undefined]);
   });
 
   test("when its envelope is over the rate", () => {
-    wait = 5;
+    retryAfterMs = 5;
     receive(register("a"));
-    expect([said, connection.intake]).toEqual([["rate_limited"], undefined]);
+    expect([errors, connection.intake]).toEqual([["rate_limited"], undefined]);
+  });
+});
+
+describe("what is in flight when the connection closes", () => {
+  const close = () => Object.assign(connection, { isClosing: true });
+  const isAbandoned = () => accepting.map(({ envelope, abandoned }) => [envelope.id, abandoned?.()]);
+  const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
+
+  beforeEach(() => {
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, keyId: "alice-hmac" });
+  });
+
+  test("is dropped before it goes to Redis", () => {
+    receive(signed({ id: "message", ts: Date.now() }));
+    expect(isAbandoned()).toEqual([["message", false]]);
+    close();
+    expect(isAbandoned()).toEqual([["message", true]]);
+  });
+
+  test("is not even sent to acceptance behind a session decision, which itself goes on to its requester", async () => {
+    receive(signed({ ...decision, ts: Date.now() }));
+    receive(signed({ id: "behind", ts: Date.now() }));
+    close();
+    decided.resolve(null);
+    await until("the decision goes on", () => accepting.length > 0);
+    expect(isAbandoned()).toEqual([["decision", false]]);
+  });
+
+  test("ends there when it is a session decision that the session's partition refused", async () => {
+    receive(signed({ ...decision, ts: Date.now() }));
+    close();
+    decided.resolve({ outcome: "session_closed" });
+    await until("nothing is in flight", () => connection.intake === undefined);
+    expect(accepting).toEqual([]);
   });
 });

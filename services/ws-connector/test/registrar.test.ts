@@ -1,87 +1,105 @@
-import { beforeEach, describe, expect, test } from "@jest/globals";
-import { AGENT, online, RegistrarBench } from "./registrar-bench.ts";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
 
-const WAITING = [
+const PENDING = [
   { sessionId: `ses_00${"0".repeat(24)}`, requester: "agent://bob", createdAt: 1, expiresAt: 60_001 },
 ] as const;
 const UNAVAILABLE = { outcome: "unavailable" } as const;
-let bench: RegistrarBench;
+let harness: RegistrarHarness;
 
 beforeEach(() => {
-  bench = new RegistrarBench();
+  harness = new RegistrarHarness();
+});
+afterEach(() => {
+  jest.useRealTimers();
 });
 
-/** What was said, in short, to one answered register. */
-function register(acceptance: Parameters<RegistrarBench["settle"]>[0]): string[] {
-  const before = bench.said.length;
-  bench.begin();
-  bench.settle(acceptance);
-  return bench.said.slice(before).map(({ refused, notice, frame }) => refused ?? notice ?? frame);
+/** The frames that one register and its answer bring, in short. */
+function register(acceptance: Parameters<RegistrarHarness["answer"]>[0]): string[] {
+  const before = harness.sent.length;
+  harness.request();
+  harness.answer(acceptance);
+  return harness.sent.slice(before).map(({ refused, notice, frame }) => refused ?? notice ?? frame);
 }
 
 describe("the notice of pending sessions", () => {
   test("follows the ack of a register that takes the agent", () => {
-    expect(register(online(1, { waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
+    expect(register(online(1, { pending: PENDING }))).toEqual(["ack", "pending_sessions"]);
   });
 
   test("does not come again when that envelope comes again", () => {
-    register(online(1, { waiting: WAITING }));
-    expect(register(online(1, { outcome: "duplicate", waiting: WAITING }))).toEqual(["ack"]);
+    register(online(1, { pending: PENDING }));
+    expect(register(online(1, { outcome: "duplicate", pending: PENDING }))).toEqual(["ack"]);
   });
 
-  test("comes again when the agent was taken over meanwhile and is taken back, though nobody said so yet", () => {
-    register(online(1, { waiting: WAITING }));
-    expect(register(online(3, { waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
-    bench.supersede(2);
-    expect(bench.agents.owns(AGENT)).toBe(true);
+  test("comes again when the agent was taken over meanwhile and is taken back, before the notice of the takeover", () => {
+    register(online(1, { pending: PENDING }));
+    expect(register(online(3, { pending: PENDING }))).toEqual(["ack", "pending_sessions"]);
+    harness.takeOver(2);
+    expect(harness.agents.owns(AGENT)).toBe(true);
   });
 
   test("comes with the repeat of a register that had no answer", () => {
     expect(register(UNAVAILABLE)).toEqual(["unavailable"]);
-    expect(register(online(1, { outcome: "duplicate", waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
+    expect(register(online(1, { outcome: "duplicate", pending: PENDING }))).toEqual(["ack", "pending_sessions"]);
   });
 
   test("comes with the repeat of a register that was answered while no delivery reached the pod", () => {
-    bench.channel.ready = false;
-    expect(register(online(1, { waiting: WAITING }))).toEqual(["unavailable"]);
-    bench.channel.ready = true;
-    expect(register(online(1, { outcome: "duplicate", waiting: WAITING }))).toEqual(["ack", "pending_sessions"]);
+    harness.channel.ready = false;
+    expect(register(online(1, { pending: PENDING }))).toEqual(["unavailable"]);
+    harness.channel.ready = true;
+    expect(register(online(1, { outcome: "duplicate", pending: PENDING }))).toEqual(["ack", "pending_sessions"]);
   });
 });
 
 test("The repeat of somebody else's register does not make this connection the owner", () => {
   expect(register(online(null, { outcome: "duplicate" }))).toEqual(["ack"]);
-  expect(bench.agents.owns(AGENT)).toBe(false);
+  expect(harness.agents.owns(AGENT)).toBe(false);
 });
 
 describe("a heartbeat that Redis refuses", () => {
   test("takes the agent from a connection that had not heard of the takeover, behind what is on its way to it", async () => {
     register(online(1));
     expect(register({ outcome: "not_registered", epoch: 2 })).toEqual(["not_registered"]);
-    expect([bench.agents.owns(AGENT), bench.closedWith]).toEqual([true, undefined]);
-    await bench.catchUp();
-    expect(bench.said.at(-1)).toMatchObject({ notice: "superseded", epoch: 2 });
-    expect([bench.agents.owns(AGENT), bench.closedWith]).toEqual([false, 4409]);
+    expect([harness.agents.owns(AGENT), harness.closedWith]).toEqual([true, undefined]);
+    await harness.catchUp();
+    expect(harness.sent.at(-1)).toMatchObject({ notice: "superseded", epoch: 2 });
+    expect([harness.agents.owns(AGENT), harness.closedWith]).toEqual([false, 4409]);
   });
 
   test("brings no second notice when that of the takeover comes first", async () => {
     register(online(1));
     register({ outcome: "not_registered", epoch: 2 });
-    bench.supersede(2);
-    await bench.catchUp();
-    expect(bench.said.filter(({ notice }) => notice === "superseded")).toHaveLength(1);
+    harness.takeOver(2);
+    await harness.catchUp();
+    expect(harness.sent.filter(({ notice }) => notice === "superseded")).toHaveLength(1);
   });
 
   test("takes nothing from a connection that has registered again since", async () => {
     register(online(1));
     register({ outcome: "not_registered", epoch: 2 });
     register(online(3));
-    await bench.catchUp();
-    expect(bench.agents.owns(AGENT)).toBe(true);
+    await harness.catchUp();
+    expect(harness.agents.owns(AGENT)).toBe(true);
   });
+});
+
+test("An agent whose register was never sent to Redis leaves no route to release", () => {
+  register({ outcome: "unavailable", sent: false });
+  expect(harness.agents.countWith("agent://other")).toBe(1);
+  expect(harness.agents.releaseAll()).toEqual([]);
+});
+
+test("A register that is never answered is not waited for without end", async () => {
+  jest.useFakeTimers();
+  harness.request();
+  const settled = harness.registrar.settled(harness.connection);
+  jest.runAllTimers();
+  await settled;
+  expect(harness.agents.hasPending).toBe(true);
 });
 
 test("An agent whose register had no answer has a route that its connection releases at its end", () => {
   register(UNAVAILABLE);
-  expect(bench.agents.dropUnless(() => false)).toEqual([{ agent: AGENT, connection: "con_1", epoch: null }]);
+  expect(harness.agents.releaseAll()).toEqual([{ agent: AGENT, connection: "con_1", epoch: null }]);
 });

@@ -1,6 +1,6 @@
-import type { Acceptance } from "@agent-relay/shared/window/acceptance.ts";
 import { describe, expect, test } from "@jest/globals";
-import { AGENT, online, RegistrarBench } from "./registrar-bench.ts";
+import type { Acceptance } from "window/acceptance/acceptance.ts";
+import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
 
 /**
  * Registers, heartbeats and takeovers of one agent in every order in which they can happen. Redis answers in the order
@@ -39,16 +39,16 @@ class RedisModel {
 /** One run of steps over fresh models. */
 function run(kinds: readonly Kind[], takeovers: number, steps: readonly Step[], carriesAnother: boolean) {
   const redis = new RedisModel();
-  const relay = new RegistrarBench();
-  if (carriesAnother) relay.agents.end("agent://other", 1, "k");
+  const relay = new RegistrarHarness();
+  if (carriesAnother) relay.agents.apply("agent://other", { kind: "granted", epoch: 1, keyId: "k" });
   const toSend = [...kinds];
   const toCarryOut: Kind[] = [];
   let toTakeOver = takeovers;
   let owned = false;
 
-  const doers: Record<Step, () => void> = {
+  const actions: Record<Step, () => void> = {
     send: () => {
-      relay.begin();
+      relay.request();
       toCarryOut.push(toSend.shift() as Kind);
     },
     "carry out": () => redis.carryOut(toCarryOut.shift() as Kind),
@@ -56,17 +56,17 @@ function run(kinds: readonly Kind[], takeovers: number, steps: readonly Step[], 
       redis.takeOver();
       toTakeOver -= 1;
     },
-    answer: () => relay.settle(redis.answers.shift() as Acceptance),
-    notice: () => relay.supersede(redis.notices.shift() as number),
+    answer: () => relay.answer(redis.answers.shift() as Acceptance),
+    notice: () => relay.takeOver(redis.notices.shift() as number),
   };
   for (const step of steps) {
-    const before = relay.said.length;
-    doers[step]();
-    const said = relay.said.slice(before).filter(({ frame }) => frame === "notice");
+    const before = relay.sent.length;
+    actions[step]();
+    const notices = relay.sent.slice(before).filter(({ frame }) => frame === "notice");
     const isLost = owned && !relay.agents.owns(AGENT);
-    // No loss without its notice, and no notice of what is not lost.
-    if (isLost) expect(said).toHaveLength(1);
-    if (said.length > 0) expect([relay.agents.owns(AGENT), redis.owner]).toEqual([false, "other"]);
+    // No loss without its notice, and no notice of an agent that is not lost.
+    if (isLost) expect(notices).toHaveLength(1);
+    if (notices.length > 0) expect([relay.agents.owns(AGENT), redis.owner]).toEqual([false, "other"]);
     owned = relay.agents.owns(AGENT);
   }
   const open: Record<Step, number> = {
@@ -115,7 +115,7 @@ describe.each(KINDS)("a %s and a %s, while others take the agent over twice, in 
 
   test("close a connection with 4409 exactly when it had the agent, lost it, and carries no other", () => {
     everyRun(kinds, false, ({ redis, relay }) => {
-      const hadIt = relay.said.some(({ frame }) => frame === "ack");
+      const hadIt = relay.sent.some(({ frame }) => frame === "ack");
       if (relay.closedWith !== undefined) expect([relay.closedWith, redis.owner]).toEqual([4409, "other"]);
       else expect([relay.agents.owns(AGENT), redis.owner === "this"]).toEqual([hadIt, hadIt]);
     });

@@ -1,6 +1,7 @@
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES, type SurfaceId, serviceOf } from "@agent-relay/shared/contract/surfaces.ts";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Connectors } from "protocol/contract/packages.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
 import { AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "../../support/agent.ts";
 import { seriesIn } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
@@ -20,6 +21,8 @@ const stack = new ComposeStack();
 let agents: Frame;
 let bob: AgentSocket;
 let sessionId: string;
+/** One package of the images. */
+let handedOut: Connectors["packages"][number];
 const signatures: string[] = [];
 
 beforeAll(async () => {
@@ -30,6 +33,8 @@ beforeAll(async () => {
   await bob.ask(envelopeOfBob("agent.register"));
   const answer = await request("POST", "/v1/sessions/request", bodies().requestSession);
   sessionId = ((await answer.json()) as Frame).session_id;
+  const { packages } = Connectors.parse(await (await request("GET", "/connectors")).json());
+  handedOut = packages[0] as typeof handedOut;
 }, 300_000);
 afterAll(() => stack.stop(), 60_000);
 
@@ -42,12 +47,12 @@ describe("through the edge", () => {
     const { id, surface } = target;
     const service = serviceOf(surface.method, target.path);
     const before = await answersOf(service, id, surface.status);
-    const path = target.path.replace("{session_id}", sessionId);
+    const path = target.path.replace("{session_id}", sessionId).replace("/packages/{file}", handedOut.path);
     const query = id === "checkOnline" ? "?agent_id=agent://bob" : "";
     const answer = await request(surface.method, path + query, bodies()[id]);
     expect({ status: answer.status, type: answer.headers.get("content-type")?.split(";")[0] }).toEqual({
       status: surface.status,
-      type: surface.media,
+      type: id === "packageFile" ? handedOut.media : surface.media,
     });
     expect(await answersOf(service, id, surface.status)).toBeGreaterThan(before);
   });

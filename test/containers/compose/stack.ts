@@ -133,7 +133,7 @@ export class ComposeStack {
     };
   }
 
-  /** Exit codes of the containers that have ended since a time, by service. @param since epoch ms. */
+  /** Exit codes of the containers that have ended since a time, by service. @param since Unix ms. */
   async exitCodes(since: number): Promise<Record<string, number[]>> {
     const docker = await dockerEngine();
     const filters = { event: ["die"], label: [`${PROJECT_LABEL}=${this.project}`] };

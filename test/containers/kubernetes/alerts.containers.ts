@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
 import { describe, expect, test } from "@jest/globals";
+import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { environmentOf } from "./environment.ts";
 import { mainContainer, named, render } from "./manifests.ts";
 

@@ -1,9 +1,9 @@
-import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES, serviceOf, WEBSOCKET_PATH } from "@agent-relay/shared/contract/surfaces.ts";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
 import { describe, expect, test } from "@jest/globals";
 import type { IIngress } from "kubernetes-models/networking.k8s.io/v1";
+import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES, serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { environmentOf } from "./environment.ts";
 import { type Manifest, mainContainer, named, OVERLAYS, render } from "./manifests.ts";
 

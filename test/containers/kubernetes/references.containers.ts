@@ -1,6 +1,6 @@
-import { METRICS } from "@agent-relay/shared/metrics/catalogue.ts";
 import { describe, expect, test } from "@jest/globals";
 import type { IContainer } from "kubernetes-models/v1";
+import { METRICS } from "runtime/metrics/catalogue.ts";
 import {
   containersOf,
   type Manifest,

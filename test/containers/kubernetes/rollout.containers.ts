@@ -1,6 +1,6 @@
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
 import { describe, expect, test } from "@jest/globals";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { environmentOf, FROM_OUTSIDE } from "./environment.ts";
 import { mainContainer, named, OVERLAYS, ofKind, podOf, render, SERVICES } from "./manifests.ts";
 

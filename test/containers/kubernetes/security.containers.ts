@@ -65,7 +65,7 @@ function passes(policies: Policies, direction: Direction, end: Pod, other: Pod, 
     });
 }
 
-/** Source: NetworkPolicyPeer; without a namespaceSelector it is the policy's own namespace. */
+/** Without a namespaceSelector it is the policy's own namespace. Source: Kubernetes API, NetworkPolicyPeer. */
 function isPeer({ namespaceSelector, podSelector, ipBlock }: INetworkPolicyPeer, pod: Pod): boolean {
   if (ipBlock) throw new Error("Policies here name pods, not addresses.");
   const isNamespace = namespaceSelector

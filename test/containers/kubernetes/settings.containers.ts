@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
-import { readGatewaySettings } from "@agent-relay/gateway/settings.ts";
-import { readOpsReportingSettings } from "@agent-relay/ops-reporting/settings.ts";
-import { settingsReader } from "@agent-relay/shared/settings.ts";
-import type { SettingName } from "@agent-relay/shared/settings-catalogue.ts";
-import { readWsConnectorSettings } from "@agent-relay/ws-connector/settings.ts";
 import { describe, expect, test } from "@jest/globals";
+import { readGatewaySettings } from "gateway/settings.ts";
 import type { IContainer } from "kubernetes-models/v1";
+import { readOpsReportingSettings } from "ops-reporting/settings.ts";
+import { settingsReader } from "runtime/settings.ts";
+import type { SettingName } from "runtime/settings-catalogue.ts";
+import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { environmentOf, helpersOf, settingsOf } from "./environment.ts";
 import { containersOf, mainContainer, named, OVERLAYS, ofKind, podOf, render } from "./manifests.ts";
 

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Network, type StartedNetwork, type StartedTestContainer, Wait } from "testcontainers";
+import { freePort } from "../../support/free-port.ts";
 import { type Pod, TestRelay } from "../../support/relay.ts";
 import { DeployedContainer } from "./deployed-container.ts";
 import { RedisContainer } from "./redis-container.ts";
@@ -54,6 +55,23 @@ export class ContainerRelay extends TestRelay {
     return inTurn(await Promise.all([this.startWsConnector(overrides), this.startWsConnector(overrides)]));
   }
 
+  /** The three services behind the edge, two connectors among them. */
+  override async startWhole(overrides: Environment = {}): Promise<Pod> {
+    const port = await freePort();
+    const settings = {
+      RELAY_BASE_URL: `http://127.0.0.1:${port}`,
+      RELAY_WS_URL: `ws://127.0.0.1:${port}`,
+      RELAY_TRUSTED_PROXY_HOPS: "1",
+      ...overrides,
+    };
+    await Promise.all([
+      this.startGateway(settings),
+      this.startWsConnectors(settings),
+      this.startOpsReporting(settings),
+    ]);
+    return await this.#startEdge(port);
+  }
+
   override async startGateway(overrides: Environment = {}): Promise<Pod> {
     return await this.#startService("gateway", overrides);
   }
@@ -63,7 +81,7 @@ export class ContainerRelay extends TestRelay {
   }
 
   /** The edge of docker-compose.yml. @param port a free one, since the services must know their address before. */
-  async startEdge(port: number): Promise<Pod> {
+  async #startEdge(port: number): Promise<Pod> {
     const edge = this.#container("nginx:1-alpine", "edge")
       .withUser("101:101")
       .withTmpFs({ "/tmp": "" })

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { type AgentKey, canonical, type Fields } from "../../support/agent.ts";
-import { MARK } from "./victim.ts";
+import { MARK } from "./under-attack.ts";
 
 /** Generators of what an envelope may hold, and of what it must not. */
 

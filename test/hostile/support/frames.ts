@@ -55,7 +55,7 @@ export interface Outcome {
 const MAX_MESSAGE_BYTES = 32_768;
 
 /**
- * What RFC 6455 and the protocol, section 6, ask for after these frames, read frame by frame as they stand there. Texts
+ * What RFC 6455 and docs/protocol.md#frames, ask for after these frames, read frame by frame as they stand there. Texts
  * are taken for no envelopes: each gets one answer.
  */
 export function outcomeOf(frames: readonly ClientFrame[]): Outcome {
@@ -99,7 +99,7 @@ function closeCodeOf({ opcode, payload }: ClientFrame): number | null {
   return isUtf8(payload.subarray(2)) ? code : 1007;
 }
 
-/** Codes that may stand in a close frame. Source: RFC 6455, section 7.4, and the IANA registry. */
+/** Codes that may stand in a close frame. Source: RFC 6455, section 7.4; IANA WebSocket close code registry. */
 export function isCloseCode(code: number): boolean {
   return (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999);
 }

@@ -2,35 +2,36 @@ import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JsonObject } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
-import type { Command, Io } from "../command.ts";
-import { Failure, usage } from "../failure.ts";
-import { sayOnce } from "../one-shot.ts";
+import type { Command } from "../command.ts";
+import { Failure, usageError } from "../failure.ts";
+import type { Io } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
+import { sendOnce } from "../send-once.ts";
 
-const LOOK_AGAIN_MS = 1000;
+const POLL_MS = 1000;
 const HOUR_S = 3600;
 
-export const command: Command = {
+export const send: Command = {
   help: `relay send <to> [payload]: send a message.
 
   relay send agent://bob '{"message":"Hello, Bob."}'
   jq '{report: .}' report.json | relay send agent://bob -
 
-The payload is a JSON object of any content, from the second word, or from standard input (-, or no second word).
+The payload is a JSON object: the second word, or standard input (-, or no second word).
 
   --key FILE             the agent's key file; or RELAY_KEY_FILE
-  --url URL              the relay; or RELAY_URL; http://127.0.0.1:8080 when left out
+  --url URL              the relay; or RELAY_URL; default http://127.0.0.1:8080
   --type TYPE            message.<word> instead of message.send
-  --task-id ID           says which task it belongs to
-  --wait-online SECONDS  wait so long for the target to be online, and send nothing when it is not (exit code 5)
+  --task-id ID           the task that it belongs to
+  --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
   --take-over            send although the agent is online elsewhere, which ends that connection
   --json                 the result as one line of JSON
 
-How it goes out: with RELAY_API_KEY over HTTP, signed by the relay's gateway (a text only: {"message":"…"}); else through a
-relay listen of the same agent on this machine; else over a connection of its own.
+Transports: with RELAY_API_KEY over HTTP, signed by the relay's gateway (texts only: {"message":"…"}); else through a relay
+listen of the same agent on this machine; else over a connection of its own.
 
-Accepted is not delivered. The relay keeps no contents: when the target is not online nobody gets the message, the answer
-says so, and the exit code is still 0, unless --wait-online is given.
+Accepted is not delivered. The relay stores no contents: when the target is not online nobody receives the message; the
+result tells so, and the exit code is still 0, unless --wait-online is given.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
@@ -41,22 +42,24 @@ says so, and the exit code is still 0, unless --wait-online is given.
       "take-over": { type: "boolean" },
     });
     const [to, given, ...others] = positionals;
-    if (to === undefined || others.length > 0) throw usage("send takes the target and a payload, quoted as one word.");
+    if (to === undefined || others.length > 0)
+      throw usageError("send takes the target and a payload, quoted as one word.");
     const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, HOUR_S);
     const payload = payloadOf(await payloadText(given, io));
     const { type, "task-id": task_id } = values;
-    const order = { to, payload, ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
-    const say = async (http: RelayHttp) => {
+    const sent = { to, payload, ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
+    const request = async (http: RelayHttp) => {
       if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, io.signal);
-      return order;
+      return sent;
     };
-    return await sayOnce(values, { isForGateway: true, order: say }, io);
+    return await sendOnce(values, { isForGateway: true, request }, io);
   },
 };
 
 async function payloadText(given: string | undefined, { stdin }: Io): Promise<string> {
   if (given !== undefined && given !== "-") return given;
-  if ((stdin as { isTTY?: boolean }).isTTY && given === undefined) throw usage("Say what to send, or pipe it in.");
+  if ((stdin as { isTTY?: boolean }).isTTY && given === undefined)
+    throw usageError("The payload is missing: give it as the second word, or pipe it in.");
   return await text(stdin);
 }
 
@@ -65,17 +68,16 @@ function payloadOf(given: string): JsonObject {
     const value: unknown = JSON.parse(given);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   } catch {
-    // Said below, without the text.
+    // Reported below, without the text.
   }
-  throw usage("The payload is no JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
+  throw usageError("The payload is not a JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
 }
 
 async function untilOnline(agent: string, seconds: number, http: RelayHttp, signal: AbortSignal): Promise<void> {
   const deadline = Date.now() + seconds * 1000;
-  const path = `/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
-  while ((await http.get(path)).status !== "online") {
+  while ((await http.presence(agent)).status !== "online") {
     if (Date.now() >= deadline)
       throw new Failure("timeout", "The target did not come online in time.", "Nothing was sent.");
-    await delay(LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
+    await delay(POLL_MS, undefined, { signal }).catch(() => {});
   }
 }

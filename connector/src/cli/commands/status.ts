@@ -1,46 +1,47 @@
 import { readArguments } from "../arguments.ts";
-import type { Command, Output } from "../command.ts";
+import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import type { Output } from "../io.ts";
 import { jsonLine, type Style, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
-export const command: Command = {
+export const status: Command = {
   help: `relay status [agent…]: show who is online.
 
   relay status agent://alice agent://bob
 
-  --url URL  the relay; or RELAY_URL; http://127.0.0.1:8080 when left out
+  --url URL  the relay; or RELAY_URL; default http://127.0.0.1:8080
   --json     one line of JSON: the relay's counts, and its answer for each agent
 
-Needs no key. Without agents it shows the relay's counts alone; the relay never lists who is online.
+Needs no key. Without agents it shows only the relay's counts; the relay never lists who is online.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, { url: { type: "string" } });
     const http = new RelayHttp(values.url, io);
     const [relay, ...agents] = await Promise.all([
       http.get("/api/onboarding/online-agents"),
-      ...positionals.map((id) => http.get(`/api/onboarding/check-online?agent_id=${encodeURIComponent(id)}`)),
+      ...positionals.map((id) => http.presence(id)),
     ]);
     if (values.json) {
       await writeLine(io.stdout, jsonLine({ ok: true, relay, agents }));
       return EXIT.ok;
     }
-    for (const agent of agents) await writeLine(io.stdout, agentWords(agent, io.stdout));
-    await writeLine(io.stdout, relayWords(relay ?? {}, http.baseUrl));
+    for (const agent of agents) await writeLine(io.stdout, agentText(agent, io.stdout));
+    await writeLine(io.stdout, relayText(relay ?? {}, http.baseUrl));
     return EXIT.ok;
   },
 };
 
 const STYLES: Readonly<Record<string, Style>> = { online: "green", stale: "yellow", offline: "red", not_seen: "dim" };
 
-function agentWords({ agent_id, status, stale_ms }: Members, output: Output): string {
+function agentText({ agent_id, status, stale_ms }: Members, output: Output): string {
   const name = String(status);
-  const age = typeof stale_ms === "number" ? `heard of ${Math.round(stale_ms / 1000)} s ago` : "not heard of";
+  const age = typeof stale_ms === "number" ? `last seen ${Math.round(stale_ms / 1000)} s ago` : "never seen";
   return `${agent_id}  ${styled(output, STYLES[name] ?? "bold", name)}  ${age}`;
 }
 
-function relayWords({ online_agents, stale_agents, offline_agents }: Members, url: string): string {
+function relayText({ online_agents, stale_agents, offline_agents }: Members, url: string): string {
   return `${url}: ${online_agents} online, ${stale_agents} stale, ${offline_agents} offline.`;
 }

@@ -1,68 +1,83 @@
-import { LIVENESS_CONTRACT } from "@agent-relay/shared/contract/presence.ts";
-import { ECONOMIC_OPERABILITY } from "@agent-relay/shared/contract/reports/common.ts";
-import type { ActivationPlan } from "@agent-relay/shared/contract/reports/guides-activation.ts";
-import { guideWindow, handoffGate, minimumProofs } from "./figures.ts";
-import { refreshPacket } from "./refresh-packet.ts";
-import { type GuideView, guideFrame } from "./view.ts";
+import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
+import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
+import type { ActivationPlan } from "protocol/contract/reports/guides-activation.ts";
+import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import type { PresenceCounts } from "window/presence.ts";
+import { commonFields } from "./common-fields.ts";
+import type { GuideContext } from "./guide-context.ts";
+import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
+import { guideUrl } from "./links.ts";
+import { sessionRequest } from "./session-request.ts";
 
-/** From an empty window to a proof, with commands to copy. Pure. */
-export function activationPlan(view: GuideView): ActivationPlan {
-  const { activation, bottleneck, nextAction } = view.negotiation;
+/** How to get from an empty window to a session proof, with commands to copy. Pure. */
+export function activationPlan(context: GuideContext): ActivationPlan {
+  const { status, bottleneck, nextAction } = context.standing;
   return {
-    ...guideFrame(view),
+    ...commonFields(context),
     readiness: {
-      status: activation,
+      status,
       current_bottleneck: bottleneck,
-      gate: handoffGate(view),
-      current_window: guideWindow(view),
+      gate: handoffGate(context),
+      current_window: guideWindow(context),
     },
     next_action: nextAction,
-    connector_recovery: connectorRecovery(view),
-    minimum_viable_proof: minimumProofs(view),
-    copy_paste_steps: copyPasteSteps(view),
+    connector_recovery: connectorRecovery(context),
+    minimum_viable_proof: minimumProofs(context),
+    copy_paste_steps: copyPasteSteps(context),
     economic_operability: ECONOMIC_OPERABILITY,
   };
 }
 
-function connectorRecovery({ source, links }: GuideView): ActivationPlan["connector_recovery"] {
-  const { ok, stale, critical_stale, offline } = source.presence;
+/** For whoever keeps the connectors: the target's, else all of the window. */
+function connectorRecovery(context: GuideContext): ActivationPlan["connector_recovery"] {
+  const { settings, links } = context;
+  const counts = countsOf(context);
+  const { ok, stale, critical_stale, offline } = counts;
   const hints = [
-    ok + stale + critical_stale + offline === 0 &&
-      "No agent was seen: connect a connector and send a signed agent.register.",
-    stale > 0 && "Some agents went stale just now: send a signed agent.heartbeat, at least every 30 seconds.",
-    critical_stale > 0 &&
-      "Some agents have been silent for over two minutes: reconnect and send a signed agent.register.",
-    offline > 0 && "Some agents are offline: restart their connectors.",
+    ok + stale + critical_stale + offline === 0 && "Not seen: connect a connector and send a signed agent.register.",
+    stale > 0 && "Recently stale: send a signed agent.heartbeat at least every 30 seconds.",
+    critical_stale > 0 && "Silent for over two minutes: reconnect and send a signed agent.register.",
+    offline > 0 && "Offline: restart the connector.",
   ].filter((hint) => hint !== false);
   return {
     needed: ok === 0,
     hints,
     quickstart: [
       `Check your signing against the test vectors of ${links.signing_manifest}.`,
-      `Check one signed envelope with POST ${links.self_test}.`,
-      `Connect to ${links.websocket}, wait for hello, and send agent.register within 10 seconds.`,
+      `Check one signed envelope with POST ${settings.baseUrl + SURFACES.selfTest.path}.`,
+      `Connect to ${settings.wsUrl + WEBSOCKET_PATH}, wait for hello, and send agent.register within 10 seconds.`,
       "Send agent.heartbeat every 15 seconds.",
-      `Check ${links.check_online} again after 90 seconds.`,
+      "Check that you are still online after 90 seconds.",
     ],
     liveness_contract: LIVENESS_CONTRACT,
   };
 }
 
-/** Agent ids and links hold nothing that a shell would read; the API key stays in the environment. */
-function copyPasteSteps(view: GuideView): ActivationPlan["copy_paste_steps"] {
-  const { links } = view;
-  const { endpoint, auth_header, content_type, request_body } = refreshPacket(view);
+function countsOf({ source, standing }: GuideContext): PresenceCounts {
+  if (standing.target === null) return source.presence;
+  const none = { ok: 0, stale: 0, critical_stale: 0, offline: 0 };
+  const { severity } = standing.target.presence;
+  return severity === null ? none : { ...none, [severity]: 1 };
+}
+
+/** Agent ids and links hold no character that a shell interprets inside quotes; the API key stays in the environment. */
+function copyPasteSteps(context: GuideContext): ActivationPlan["copy_paste_steps"] {
+  const { links, missing, settings, query } = context;
+  const { endpoint, auth_header, content_type, body } = sessionRequest(context);
   const read = (url: string) => `curl -sS '${url}'`;
+  const request =
+    `curl -sS -X POST '${endpoint}' -H 'content-type: ${content_type}' ` +
+    `-H "${auth_header}: $RELAY_API_KEY" -d '${JSON.stringify(body)}'`;
   return [
     { step: "Read how envelopes are signed.", command: read(links.signing_manifest) },
-    { step: "Check that the target is online.", command: read(links.check_online) },
+    {
+      step: "Check that the target is online.",
+      command: missing.includes("target_agent_id") ? null : read(links.check_online),
+    },
     {
       step: "Request a session; the API key is read from RELAY_API_KEY.",
-      command:
-        `curl -sS -X POST '${endpoint}' -H 'content-type: ${content_type}' ` +
-        `-H "${auth_header}: $RELAY_API_KEY" -d '${JSON.stringify(request_body)}'`,
+      command: missing.length > 0 ? null : request,
     },
-    { step: "Find the session among the proofs.", command: read(links.session_proof_retention) },
-    { step: "Read the handoff gate.", command: read(links.marketplace_handoff_status) },
+    { step: "Read the handoff gate.", command: read(guideUrl(settings, "marketplaceHandoffStatus", query)) },
   ];
 }

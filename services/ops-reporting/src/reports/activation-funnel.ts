@@ -1,24 +1,21 @@
-import type {
-  ActivationFunnel,
-  FunnelStage,
-  StageName,
-} from "@agent-relay/shared/contract/reports/activation-funnel.ts";
-import { ECONOMIC_OPERABILITY, PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
-import type { Bottleneck } from "@agent-relay/shared/contract/reports/window.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import type { ActivationFunnel, FunnelStage, StageName } from "protocol/contract/reports/activation-funnel.ts";
+import { ECONOMIC_OPERABILITY, PRIVACY } from "protocol/contract/reports/common.ts";
+import type { Bottleneck } from "protocol/contract/reports/window.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
-import { sessionCounts } from "./current-window.ts";
+import type { ReportSource } from "../window-reader.ts";
+import { activationOf } from "./activation.ts";
 import { leadingCategory } from "./feedback-counts.ts";
 import { dropoffs, funnelStages, largestDropoff, rate } from "./funnel-stages.ts";
-import { negotiationOf, quickScan } from "./negotiation.ts";
+import { operatorQuickScan } from "./operator-quick-scan.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
+import { sessionRequests } from "./totals.ts";
 
-/** What brings more into a stage. */
+/** What brings more agents into a stage. */
 const STAGE_ADVICE: Readonly<Record<StageName, string>> = {
-  discovery: `Point agents at ${SURFACES.instructions.path} and ${SURFACES.activationPlan.path}.`,
-  connector_onboarding: `Help connectors to sign (${SURFACES.selfTestGuide.path}), register and hold 90 seconds.`,
+  discovery: `Point agents to ${SURFACES.instructions.path} and ${SURFACES.activationPlan.path}.`,
+  connector_onboarding: `Help connectors to sign (${SURFACES.selfTestGuide.path}), to register and to stay connected for 90 seconds.`,
   message_delivery: `Send to an agent that is online with POST ${SURFACES.sendMessage.path}.`,
   session_negotiation: `Check a target with ${SURFACES.checkOnline.path}, then POST ${SURFACES.requestSession.path}.`,
   feedback: `Ask agents for feedback, helpful or blocked, with POST ${SURFACES.submitFeedback.path}.`,
@@ -30,20 +27,20 @@ const NEXT_STEP: Readonly<Record<Bottleneck, Surface>> = {
   no_session_request_accepted: SURFACES.sessionRequestGuide,
   session_requests_only_to_offline_targets: SURFACES.sessionRequestGuide,
   session_proof_stale: SURFACES.sessionRequestRefreshPacket,
-  missing_durable_session_proof_store: SURFACES.marketplaceHandoffStatus,
+  none: SURFACES.marketplaceHandoffStatus,
 };
 
 const INSTRUMENTATION_GAPS = [
-  "Stages count events or parties of the whole window; no visitor is followed from one stage to the next.",
+  "Stages count events or agents of the whole window; no visitor is followed from one stage to the next.",
   "Answers to session requests count in message_delivery.",
-  "Visitors are an estimate, about 1 % off, and agents that use the websocket alone are none.",
-  "Agents unseen for a day are forgotten.",
+  "Visitors are an estimate, about 1 % off; agents that use the websocket only are not among them.",
+  "Agents not seen for a day are not counted any more.",
 ];
 
-/** From discovery to feedback: how much comes through, and where it is lost. Pure. */
-export function activationFunnel(source: ReportSource, settings: ReportSettings): ActivationFunnel {
+/** From discovery to feedback: how many reach each stage, and where they are lost. Pure. */
+export function activationFunnel(source: ReportSource<"presence">, settings: ReportSettings): ActivationFunnel {
   const stages = funnelStages(source);
-  const { bottleneck, nextAction } = negotiationOf(source, settings);
+  const { bottleneck, nextAction } = activationOf(source, settings);
   return {
     ok: true,
     service: "agent-relay",
@@ -59,25 +56,25 @@ export function activationFunnel(source: ReportSource, settings: ReportSettings)
       method: "GET",
       url: settings.baseUrl + NEXT_STEP[bottleneck].path,
     },
-    operator_quick_scan: quickScan(source, settings, funnelHeadline(stages)),
+    operator_quick_scan: operatorQuickScan(source, settings, funnelHeadline(stages)),
     product_insight: productInsight(source),
     instrumentation_gaps: INSTRUMENTATION_GAPS,
     economic_operability: ECONOMIC_OPERABILITY,
     proof_boundaries: PROOF_BOUNDARIES,
     privacy: PRIVACY,
     note:
-      "Counts of this process window. A later stage can count more than an earlier one: its conversion rate is 1 then, " +
-      "and nothing is lost.",
+      "Counts of this process window. A later stage can count more than an earlier one; its conversion rate is then 1 " +
+      "and its dropoff 0.",
   };
 }
 
 /** The funnel in one line. Pure. */
-export function funnelHeadline(stages: readonly FunnelStage[]): string {
+function funnelHeadline(stages: readonly FunnelStage[]): string {
   return stages.map(({ stage, count }) => `${stage} ${count}`).join(", ");
 }
 
-/** What mends the largest dropoff; without one, what wakes the first idle stage. */
-export function nextFunnelAction(source: ReportSource): string {
+/** What reduces the largest dropoff; without one, what brings agents into the first idle stage. */
+export function nextFunnelAction(source: ReportSource<"presence">): string {
   const largest = largestDropoff(source);
   if (largest !== null) {
     const { from, to, previous_count, current_count } = largest;
@@ -88,17 +85,14 @@ export function nextFunnelAction(source: ReportSource): string {
   return "Nothing is lost between the stages: keep connectors online.";
 }
 
-function productInsight(source: ReportSource): ActivationFunnel["product_insight"] {
-  const {
-    simple_session_request_accepted: requests,
-    accepted_to_online_target: toOnline,
-    accepted_to_offline_target: toOffline,
-  } = sessionCounts(source);
-  const split = `${toOnline} of ${requests} session requests met an online target`;
+function productInsight(source: ReportSource<"presence">): ActivationFunnel["product_insight"] {
+  const { accepted: requests, toOnlineTarget: toOnline } = sessionRequests(source);
+  const split = `${toOnline} of ${requests} session requests had an online target`;
   const summary = () => {
-    if (requests === 0) return "No session was requested through the gateway: nothing is known of targets yet.";
-    if (toOffline > toOnline) return `${split}: the presence of targets, not demand, holds negotiation back.`;
-    return `${split}: what is asked for can be negotiated in realtime.`;
+    if (requests === 0) return "No session was requested yet.";
+    if (requests - toOnline > toOnline)
+      return `${split}: targets that are offline, not missing demand, limit negotiation.`;
+    return `${split}: most requests can be negotiated in realtime.`;
   };
   return {
     summary: summary(),

@@ -1,6 +1,6 @@
-import { SESSION_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import type { CurrentWindow, SessionCounts } from "@agent-relay/shared/contract/reports/window.ts";
-import type { WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import type { CurrentWindow, SessionCounts } from "protocol/contract/reports/window.ts";
+import type { WindowSnapshot } from "window/snapshot.ts";
 import { totalsOf } from "./totals.ts";
 
 /** Session requests and retained proofs of the window. Pure. */

@@ -1,22 +1,25 @@
-import { GATEWAY_KEY_LIMITS, WINDOW_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { PRIVACY, SCOPE_FLAGS } from "@agent-relay/shared/contract/reports/common.ts";
-import type { Diagnostics } from "@agent-relay/shared/contract/reports/diagnostics.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import type { WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import { GATEWAY_KEY_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
+import type { Diagnostics } from "protocol/contract/reports/diagnostics.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { fleetAdvice } from "window/fleet-advice.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
+import type { ReportSource } from "../window-reader.ts";
+import { activationOf } from "./activation.ts";
 import { blockerCounts } from "./feedback-counts.ts";
-import { negotiationOf } from "./negotiation.ts";
 import { proofGate } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
 import { totalsOf } from "./totals.ts";
 
 const MINUTE_MS = 60_000;
 
-/** The state of the relay in aggregates. Pure. @param gateways how many gateway keys are listed. */
-export function diagnostics(source: ReportSource, gateways: number, settings: ReportSettings): Diagnostics {
+type Source = ReportSource<"presence" | "gatewayKeys" | "connections">;
+
+/** The state of the relay in aggregates. Pure. */
+export function diagnostics(source: Source, settings: ReportSettings): Diagnostics {
   const { now, windowStartedAt, feedback } = source;
-  const { bottleneck, nextAction, freshness } = negotiationOf(source, settings);
+  const gateways = source.gatewayKeys.length;
+  const { bottleneck, freshness } = activationOf(source, settings);
   const byMinute = publishedByMinute(source);
   return {
     ok: true,
@@ -43,7 +46,7 @@ export function diagnostics(source: ReportSource, gateways: number, settings: Re
       connector_session_blockers: blockerCounts(feedback),
     },
     current_bottleneck: gateways === 0 ? "no_gateway_live" : bottleneck,
-    next_action: gateways === 0 ? NO_GATEWAY : nextAction,
+    next_action: nextActionOf(source, settings),
     ...SCOPE_FLAGS,
     proof_boundaries: PROOF_BOUNDARIES,
     privacy: PRIVACY,
@@ -51,23 +54,29 @@ export function diagnostics(source: ReportSource, gateways: number, settings: Re
 }
 
 const NO_GATEWAY =
-  "No gateway has announced its key lately: start a gateway, without which nobody can send or request sessions over HTTP.";
+  "No gateway has announced its key recently: start a gateway. Without one nobody can send messages or request sessions over HTTP.";
 
-function presenceCounts({ presence }: ReportSource): Diagnostics["presence"] {
+/** Connections without anybody online are a fault of a client that no other report can see. */
+function nextActionOf(source: Source, settings: ReportSettings): string {
+  const { gatewayKeys, presence, connections = 0 } = source;
+  if (gatewayKeys.length === 0) return NO_GATEWAY;
+  if (presence.ok === 0 && connections > 0) return fleetAdvice(presence, connections);
+  return activationOf(source, settings).nextAction;
+}
+
+function presenceCounts({ presence, connections }: Source): Diagnostics["presence"] {
   const { ok, stale, critical_stale, offline } = presence;
   return {
     online_agents: ok,
     stale_agents: stale + critical_stale,
     critical_stale_agents: critical_stale,
     offline_agents: offline,
+    ...(connections === undefined ? {} : { connections }),
   };
 }
 
-/** The last 60 minutes, oldest first, those without any included. Pure. */
-export function publishedByMinute({
-  minutes,
-  now,
-}: Pick<WindowSnapshot, "minutes" | "now">): Diagnostics["published_envelopes_by_minute"] {
+/** The last 60 minutes, oldest first, zeros included. */
+function publishedByMinute({ minutes, now }: ReportSource): Diagnostics["published_envelopes_by_minute"] {
   const first = Math.floor(now / MINUTE_MS) - WINDOW_LIMITS.minutes + 1;
   return Array.from({ length: WINDOW_LIMITS.minutes }, (_, index) => ({
     minute_started_at: (first + index) * MINUTE_MS,

@@ -1,9 +1,9 @@
-import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
-import type { DomainHint, DomainRouting } from "@agent-relay/shared/contract/reports/domain-routing.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import type { DomainHint, DomainRouting } from "protocol/contract/reports/domain-routing.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
 
-/** One request as it came in, unchecked; a field that was not sent is empty. */
+/** One request as it was received, unchecked; a header field that was not sent is an empty text. */
 export interface ObservedRequest {
   readonly host: string;
   readonly encrypted: boolean;
@@ -15,7 +15,7 @@ type Scheme = "http" | "https";
 type Settings = Pick<OpsReportingSettings, "baseUrl" | "wsUrl" | "publicHosts" | "trustedProxyHops">;
 type Observed = DomainRouting["observed"];
 
-/** Compares the host a request came in under with those expected. Pure. */
+/** Compares the host that a request was sent to with the expected ones. Pure. */
 export function domainRouting(request: ObservedRequest, settings: Settings): DomainRouting {
   const { baseUrl, wsUrl, publicHosts, trustedProxyHops } = settings;
   const observed = observedOf(request, trustedProxyHops);
@@ -41,22 +41,22 @@ export function domainRouting(request: ObservedRequest, settings: Settings): Dom
   };
 }
 
-/** What is wrong with each, and what mends it; none repeats what the client sent. */
+/** The problem and its fix. None repeats what the client sent. */
 const HINTS: Readonly<Record<DomainHint, string>> = {
-  observed_host_missing: "The request named no host: let the edge pass the Host field on as the client sent it.",
+  observed_host_missing: "The request named no valid host: have the edge pass on the Host field as the client sent it.",
   stale_custom_domain:
-    "observed.public_origin is not an expected host. If it is an old custom domain, remove its DNS record or edge rule; if it is meant, add it to RELAY_PUBLIC_HOSTS.",
+    "observed.public_origin is not an expected host. If it is an old custom domain, remove its DNS record or edge rule; if it is intended, add it to RELAY_PUBLIC_HOSTS.",
   base_url_host_not_expected:
-    "Links lead to a host that is not among the expected ones: correct RELAY_BASE_URL or RELAY_PUBLIC_HOSTS.",
+    "Links lead to a host that is not expected: correct RELAY_BASE_URL or RELAY_PUBLIC_HOSTS.",
   ws_url_host_not_expected:
-    "Websocket addresses lead to a host that is not among the expected ones: correct RELAY_WS_URL or RELAY_PUBLIC_HOSTS.",
+    "Websocket addresses lead to a host that is not expected: correct RELAY_WS_URL or RELAY_PUBLIC_HOSTS.",
   scheme_differs_from_base_url:
-    "The request came in under another scheme than RELAY_BASE_URL has: let the edge redirect to it, or pass X-Forwarded-Proto on.",
+    "The scheme of the request differs from that of RELAY_BASE_URL: have the edge redirect to it, or pass on X-Forwarded-Proto.",
   forwarded_headers_not_trusted:
-    "Forwarded header fields came in and were ignored: if a proxy of yours wrote them, set RELAY_TRUSTED_PROXY_HOPS.",
+    "Forwarded header fields were received and ignored: if a proxy of yours wrote them, set RELAY_TRUSTED_PROXY_HOPS.",
 };
 
-/** In the order of urgency. */
+/** Most urgent first. */
 function hintsOf(observed: Observed, expected: DomainRouting["expected"], matches: boolean): DomainHint[] {
   const { base_url, ws_url, public_hosts } = expected;
   const found: Readonly<Record<DomainHint, boolean>> = {
@@ -70,7 +70,7 @@ function hintsOf(observed: Observed, expected: DomainRouting["expected"], matche
   return (Object.keys(found) as DomainHint[]).filter((hint) => found[hint]);
 }
 
-/** Forwarded fields are the client's own unless a trusted proxy wrote them: without trusted hops they do not exist. */
+/** Forwarded fields are the client's own unless a trusted proxy wrote them: without trusted hops they are ignored. */
 function observedOf(request: ObservedRequest, hops: number): Observed {
   const { forwardedHost, forwardedProto } = request;
   const wereSent = forwardedHost !== "" || forwardedProto !== "";
@@ -90,7 +90,7 @@ function observedOf(request: ObservedRequest, hops: number): Observed {
   };
 }
 
-/** The entry that the outermost trusted proxy wrote: counted from the right, for what stands further left is the client's. */
+/** The entry that the outermost trusted proxy wrote, counted from the right: the client writes what is further left. */
 function trusted(field: string, hops: number): string {
   const entries = field.split(",").map((entry) => entry.trim());
   return hops === 0 ? "" : (entries.at(-Math.min(hops, entries.length)) as string);
@@ -112,7 +112,7 @@ function originOf(scheme: Scheme, host: string | null): string | null {
   return host === null ? null : `${scheme}://${host}`;
 }
 
-/** With a default port spelled out or left away, a host is the same. */
+/** A default port may be present or absent on either side. */
 function isExpected(origin: string, hosts: readonly string[]): boolean {
   const { protocol, host } = new URL(origin);
   return hosts.some((expected) => URL.parse(`${protocol}//${expected}`)?.host === host);

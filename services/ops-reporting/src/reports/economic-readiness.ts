@@ -1,22 +1,26 @@
-import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "@agent-relay/shared/contract/reports/common.ts";
-import type { EconomicReadiness, ReadinessStage } from "@agent-relay/shared/contract/reports/economic-readiness.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
+import type { EconomicReadiness, ReadinessStage } from "protocol/contract/reports/economic-readiness.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
+import type { ReportSource } from "../window-reader.ts";
+import { activationOf } from "./activation.ts";
 import { sessionCounts } from "./current-window.ts";
-import { negotiationOf, proofHeadline, quickScan } from "./negotiation.ts";
-import { type ProofFreshness, proofGate } from "./proof-freshness.ts";
+import { quantity } from "./format.ts";
+import { operatorQuickScan } from "./operator-quick-scan.ts";
+import { type ProofFreshness, proofGate, proofHeadline } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { totalsOf } from "./totals.ts";
-import { count } from "./wording.ts";
+import { sessionRequests, totalsOf } from "./totals.ts";
 
-/** How far the relay's part of agents' business is ready; the rest happens elsewhere. Pure. */
-export function economicReadiness(source: ReportSource, settings: ReportSettings): EconomicReadiness {
+/** Which stages towards a negotiated deal are ready; work, payment and reputation happen outside the relay. Pure. */
+export function economicReadiness(source: ReportSource<"presence">, settings: ReportSettings): EconomicReadiness {
   const { presence } = source;
-  const { bottleneck, nextAction, freshness } = negotiationOf(source, settings);
+  const { bottleneck, nextAction, freshness } = activationOf(source, settings);
   const stages = readinessStages(source, freshness);
-  const ready = freshness.state === "fresh";
-  const ofAll = stages.filter(({ status }) => status === "ready").length;
+  // The stages after the proof are no condition of a negotiation handoff.
+  const untilProof = stages.slice(0, stages.findIndex(({ stage }) => stage === "online_target_proof") + 1);
+  const ready = untilProof.every(({ status }) => status !== "blocked");
+  const requests = sessionRequests(source);
+  const readyStages = stages.filter(({ status }) => status === "ready").length;
   return {
     ok: true,
     service: "agent-relay",
@@ -30,12 +34,15 @@ export function economicReadiness(source: ReportSource, settings: ReportSettings
       online_agents: presence.ok,
       stale_agents: presence.stale + presence.critical_stale,
       published_envelopes: totalsOf(source).published_envelopes,
+      session_requests_accepted: requests.accepted,
+      session_requests_accepted_over_websockets: requests.overWebsockets,
+      session_requests_accepted_to_online_target: requests.toOnlineTarget,
       ...sessionCounts(source),
       ...proofGate(freshness, settings.proofFreshnessMs),
     },
     current_bottleneck: bottleneck,
     next_action: nextAction,
-    operator_quick_scan: quickScan(source, settings, `${ofAll} of ${stages.length} stages are ready.`),
+    operator_quick_scan: operatorQuickScan(source, settings, `${readyStages} of ${stages.length} stages are ready.`),
     ...SCOPE_FLAGS,
     economic_operability: ECONOMIC_OPERABILITY,
     proof_boundaries: PROOF_BOUNDARIES,
@@ -43,38 +50,38 @@ export function economicReadiness(source: ReportSource, settings: ReportSettings
   };
 }
 
-function readinessStages(source: ReportSource, freshness: ProofFreshness): ReadinessStage[] {
+function readinessStages(source: ReportSource<"presence">, freshness: ProofFreshness): ReadinessStage[] {
   const { presence } = source;
   const published = totalsOf(source).published_envelopes;
-  const { accepted_to_online_target: toOnline, accepted_to_offline_target: toOffline } = sessionCounts(source);
+  const { accepted, byGateway, overWebsockets, toOnlineTarget } = sessionRequests(source);
   return [
     blockedBy(
       "connector_presence",
       presence.ok === 0 && "no_connector_online",
-      `${count(presence.ok, "agent")} online.`,
+      `${quantity(presence.ok, "agent")} online.`,
     ),
     {
       stage: "message_delivery",
       status: published > 0 ? "ready" : "not_shown_yet",
       blockers: [],
-      evidence: `${count(published, "envelope")} published.`,
+      evidence: `${quantity(published, "envelope")} published.`,
     },
     blockedBy(
       "session_negotiation",
       negotiationBlocker(source, freshness),
-      `Gateway session requests: ${toOnline} to online targets, ${toOffline} to others.`,
+      `${quantity(accepted, "session request")} accepted (${byGateway} through the gateway, ${overWebsockets} over websockets), ${toOnlineTarget} of them to online targets.`,
     ),
     blockedBy("online_target_proof", proofBlocker(freshness), proofHeadline(freshness)),
     blockedBy(
       "restart_survival",
       "missing_durable_session_proof_store",
-      `${count(source.proofs.length, "proof")} kept in the process window alone.`,
+      `${quantity(source.proofs.length, "proof")} kept in the process window only: a deploy's window reset or the loss of Redis ends it, a restart of a service does not.`,
     ),
     {
       stage: "economic_execution",
       status: "outside_the_relay",
       blockers: [],
-      evidence: "The relay coordinates and negotiates only; it holds no record of what follows.",
+      evidence: "The relay only coordinates and negotiates; it stores nothing about what follows.",
     },
   ];
 }
@@ -87,10 +94,9 @@ function blockedBy(stage: ReadinessStage["stage"], blocker: Blocker | false, evi
     : { stage, status: "blocked", blockers: [blocker], evidence };
 }
 
-/** A proof outweighs the counters: it may come from a websocket. */
-function negotiationBlocker(source: ReportSource, freshness: ProofFreshness): Blocker | false {
+function negotiationBlocker(source: ReportSource<"presence">, freshness: ProofFreshness): Blocker | false {
   if (freshness.state !== "none") return false;
-  const requested = sessionCounts(source).simple_session_request_accepted > 0 || source.proofs.length > 0;
+  const requested = sessionRequests(source).accepted > 0 || source.proofs.length > 0;
   return requested ? "session_requests_only_to_offline_targets" : "no_session_request_accepted";
 }
 

@@ -4,30 +4,30 @@ import {
   CATEGORIES,
   OTHER,
   SENTIMENTS,
-} from "@agent-relay/shared/contract/feedback-labels.ts";
-import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
-import type { FeedbackActions, RecommendedAction } from "@agent-relay/shared/contract/reports/feedback-summary.ts";
-import type { Surface } from "@agent-relay/shared/contract/surface.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import type { Counts } from "@agent-relay/shared/window/snapshot.ts";
+} from "protocol/contract/feedback-labels.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import type { FeedbackActions, RecommendedAction } from "protocol/contract/reports/feedback-summary.ts";
+import type { Surface } from "protocol/contract/surface.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { Counts } from "window/snapshot.ts";
 import { checksTotal, mostCounted } from "./feedback-counts.ts";
 
-/** What a category asks for, and the surface to begin with. */
+/** What to do about a category, and the surface to begin with. */
 const ACTIONS: Readonly<Record<ActionableCategory, { readonly action: string; readonly surface: Surface }>> = {
   connector_not_seen: {
-    action: "Look whether connectors register: have a signature tested, then watch the count of online agents.",
+    action: "Check that connectors register: have a signature tested, then watch the count of online agents.",
     surface: SURFACES.selfTestGuide,
   },
   stale_presence: {
-    action: "Have connectors send a heartbeat every 15 seconds, 30 at most, and reconnect after a close.",
+    action: "Have connectors send a heartbeat every 15 seconds (at most 30) and reconnect after a close.",
     surface: SURFACES.onlineAgents,
   },
   session_request_failed: {
-    action: "Compare requests accepted to online and to offline targets; have targets checked before a request.",
+    action: "Compare the requests accepted to online and to offline targets; have targets checked before a request.",
     surface: SURFACES.sessionProofRetention,
   },
   next_step_unclear: {
-    action: "Follow the next step that the funnel recommends, and say it more plainly where agents look.",
+    action: "Follow the next step that the funnel recommends, and describe it more clearly in the guides.",
     surface: SURFACES.activationFunnel,
   },
   session_request_auth_needed: {
@@ -35,26 +35,27 @@ const ACTIONS: Readonly<Record<ActionableCategory, { readonly action: string; re
     surface: SURFACES.sessionRequestGuide,
   },
   docs: {
-    action: "Read the signing documents as a newcomer would, and mend what misleads.",
+    action: "Read the signing documents as a newcomer would, and correct what misleads.",
     surface: SURFACES.signingManifest,
   },
   spam_offer_or_abuse: {
-    action: "Learn the sender from those who report it, and revoke its keys; the relay keeps no contents.",
+    action:
+      "See which key is refused most (relay_key_refusals_total on the operator's metrics port) and revoke it; the relay stores no contents.",
     surface: SURFACES.trafficDaily,
   },
   durable_store_missing_or_not_written_yet: {
-    action: "Tell agents that proofs end with the window: no durable store is configured.",
+    action: "Tell agents that proofs end with the process window: no durable store is configured.",
     surface: SURFACES.restartSurvivalCheck,
   },
 };
 
-/** What feedback asks for, most counted first; checks ask for nothing. Pure. */
+/** What to do about the feedback, the largest count first; smoke and deploy checks need no action. Pure. */
 export function feedbackActions(feedback: Counts, baseUrl: string): FeedbackActions {
   const total = feedback.get("total") ?? 0;
   const actionable = mostCounted(feedback, ACTIONABLE_CATEGORIES);
   const recommended = actionable.map(({ category, count }): RecommendedAction => {
     const { action, surface } = ACTIONS[category];
-    const evidence = `${count} of ${total} feedbacks in this window.`;
+    const evidence = `${count} of ${total} feedback entries in this window.`;
     return { category, count, action, evidence, url: baseUrl + surface.path };
   });
   return {
@@ -68,7 +69,7 @@ export function feedbackActions(feedback: Counts, baseUrl: string): FeedbackActi
       sentiments: [...SENTIMENTS, OTHER],
       unlisted_labels_count_as: OTHER,
       raw_message_stored: false,
-      note: "Smoke and deploy checks, and the category other, are counted and ask for no action.",
+      note: "Smoke checks, deploy checks and the category other are counted and need no action.",
     },
     privacy: PRIVACY,
   };

@@ -1,17 +1,17 @@
-import type { BlockerCategory } from "@agent-relay/shared/contract/feedback-labels.ts";
-import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
-import type { FeedbackSummary } from "@agent-relay/shared/contract/reports/feedback-summary.ts";
-import { SURFACES, type SurfaceId } from "@agent-relay/shared/contract/surfaces.ts";
+import type { BlockerCategory } from "protocol/contract/feedback-labels.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import type { FeedbackSummary } from "protocol/contract/reports/feedback-summary.ts";
+import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
+import type { ReportSource } from "../window-reader.ts";
+import { activationOf } from "./activation.ts";
 import { feedbackActions } from "./feedback-actions.ts";
-import { blockerCounts, labelled } from "./feedback-counts.ts";
-import { negotiationOf } from "./negotiation.ts";
+import { blockerCounts, countsByLabel } from "./feedback-counts.ts";
 
 type Suggested = FeedbackSummary["suggested_blocked_feedback"];
 
-/** Feedback as counted by its labels, and what it asks for. Pure. */
-export function feedbackSummary(source: ReportSource, settings: ReportSettings): FeedbackSummary {
+/** Counts of the feedback by its labels, and what to do about it. Pure. */
+export function feedbackSummary(source: ReportSource<"presence">, settings: ReportSettings): FeedbackSummary {
   const { feedback } = source;
   const { feedbackSummary: summary, submitFeedback: submit } = SURFACES;
   return {
@@ -26,11 +26,11 @@ export function feedbackSummary(source: ReportSource, settings: ReportSettings):
     feedback: {
       total: feedback.get("total") ?? 0,
       message_provided: feedback.get("message_provided") ?? 0,
-      by_surface: labelled(feedback, "surface"),
-      by_sentiment: labelled(feedback, "sentiment"),
-      by_category: labelled(feedback, "category"),
+      by_surface: countsByLabel(feedback, "surface"),
+      by_sentiment: countsByLabel(feedback, "sentiment"),
+      by_category: countsByLabel(feedback, "category"),
       connector_session_blocker_categories: blockerCounts(feedback),
-      note: "Labels are normalised to closed sets and counted; of a message only that there was one.",
+      note: "Labels are normalised to closed sets and counted. Messages are not stored; only their number is.",
     },
     feedback_actions: feedbackActions(feedback, settings.baseUrl),
     suggested_blocked_feedback: suggestedBlockedFeedback(source, settings),
@@ -38,8 +38,8 @@ export function feedbackSummary(source: ReportSource, settings: ReportSettings):
   };
 }
 
-/** The surface that an agent's feedback in a category is about. */
-const CONCERNED: Readonly<Record<BlockedCategory, SurfaceId>> = {
+/** The surface that feedback of each category is about. */
+const SURFACE_OF: Readonly<Record<BlockedCategory, SurfaceId>> = {
   connector_not_seen: "checkOnline",
   stale_presence: "checkOnline",
   session_request_failed: "requestSession",
@@ -48,15 +48,15 @@ const CONCERNED: Readonly<Record<BlockedCategory, SurfaceId>> = {
 };
 type BlockedCategory = BlockerCategory | "durable_store_missing_or_not_written_yet";
 
-function suggestedBlockedFeedback(source: ReportSource, settings: ReportSettings): Suggested {
+function suggestedBlockedFeedback(source: ReportSource<"presence">, settings: ReportSettings): Suggested {
   const category = blockedCategory(source, settings);
-  return { surface: CONCERNED[category], sentiment: "blocked", category };
+  return { surface: SURFACE_OF[category], sentiment: "blocked", category };
 }
 
-/** What an agent that this window holds up would report. */
-function blockedCategory(source: ReportSource, settings: ReportSettings): BlockedCategory {
+/** The category under which an agent that cannot go on in this window would report it. */
+function blockedCategory(source: ReportSource<"presence">, settings: ReportSettings): BlockedCategory {
   const { presence, proofs } = source;
-  switch (negotiationOf(source, settings).bottleneck) {
+  switch (activationOf(source, settings).bottleneck) {
     case "no_connector_online":
       return presence.stale + presence.critical_stale + presence.offline > 0 ? "stale_presence" : "connector_not_seen";
     case "no_session_request_accepted":
@@ -65,7 +65,7 @@ function blockedCategory(source: ReportSource, settings: ReportSettings): Blocke
       return proofs[0]?.targetStatus === "not_seen" ? "connector_not_seen" : "stale_presence";
     case "session_proof_stale":
       return presence.ok > 0 ? "session_request_failed" : "stale_presence";
-    case "missing_durable_session_proof_store":
+    case "none":
       return "durable_store_missing_or_not_written_yet";
   }
 }

@@ -1,8 +1,8 @@
-import type { Dropoff, FunnelStage, StageName } from "@agent-relay/shared/contract/reports/activation-funnel.ts";
-import type { ReportSource } from "../source.ts";
+import type { Dropoff, FunnelStage, StageName } from "protocol/contract/reports/activation-funnel.ts";
+import type { ReportSource } from "../window-reader.ts";
 import { checksTotal } from "./feedback-counts.ts";
-import { totalsOf } from "./totals.ts";
-import { count } from "./wording.ts";
+import { quantity } from "./format.ts";
+import { sessionRequests, totalsOf } from "./totals.ts";
 
 interface Counted {
   readonly stage: StageName;
@@ -11,7 +11,7 @@ interface Counted {
 }
 
 /** The five stages, in order. Pure. */
-export function funnelStages(source: ReportSource): FunnelStage[] {
+export function funnelStages(source: ReportSource<"presence">): FunnelStage[] {
   const stages = countedStages(source);
   return stages.map((current, index) => {
     const previous = stages[index - 1];
@@ -27,8 +27,8 @@ export function funnelStages(source: ReportSource): FunnelStage[] {
   });
 }
 
-/** What is lost between each stage and the next. Pure. */
-export function dropoffs(source: ReportSource): Dropoff[] {
+/** The loss between each stage and the next. Pure. */
+export function dropoffs(source: ReportSource<"presence">): Dropoff[] {
   const stages = countedStages(source);
   return stages.slice(1).map((current, index) => {
     const previous = stages[index] as Counted;
@@ -44,30 +44,29 @@ export function dropoffs(source: ReportSource): Dropoff[] {
   });
 }
 
-/** The earliest of those that lose most; null when nothing is lost. Pure. */
-export function largestDropoff(source: ReportSource): Dropoff | null {
+/** The largest dropoff, the earliest among equals; null when nothing is lost. Pure. */
+export function largestDropoff(source: ReportSource<"presence">): Dropoff | null {
   const losses = dropoffs(source).filter(({ dropoff_count }) => dropoff_count > 0);
   return losses.toSorted((a, b) => b.dropoff_count - a.dropoff_count)[0] ?? null;
 }
 
-/** A share between 0 and 1; null of nothing. Pure. */
+/** The share of `part` in `whole`, at most 1; null when `whole` is 0. Pure. */
 export function rate(part: number, whole: number): number | null {
   return whole === 0 ? null : Math.min(1, part / whole);
 }
 
-/** Each stage counts what tells most about it: parties first, then what they did. */
-function countedStages(source: ReportSource): Counted[] {
+/** The first two stages count visitors and agents, the others what these did. */
+function countedStages(source: ReportSource<"presence">): Counted[] {
   const { presence } = source;
   const totals = totalsOf(source);
   const { ok: online, stale, critical_stale, offline } = presence;
   const checks = checksTotal(source.feedback);
-  const requests = source.counters.get("session_requests") ?? 0;
-  const byGateway = totals.simple_session_request_accepted;
+  const { accepted: requests, byGateway, overWebsockets } = sessionRequests(source);
   return [
     {
       stage: "discovery",
       count: totals.unique_sessions,
-      evidence: `Anonymous visitors of HTTP surfaces, an estimate; ${count(totals.surface_views, "view")} in all.`,
+      evidence: `Anonymous visitors of HTTP surfaces, an estimate; ${quantity(totals.surface_views, "view")} in total.`,
     },
     {
       stage: "connector_onboarding",
@@ -77,22 +76,22 @@ function countedStages(source: ReportSource): Counted[] {
     {
       stage: "message_delivery",
       count: totals.published_envelopes - requests,
-      evidence: `Published envelopes less session requests: ${totals.published_envelopes} less ${requests}.`,
+      evidence: `Published envelopes without session requests: ${totals.published_envelopes} - ${requests}.`,
     },
     {
       stage: "session_negotiation",
       count: requests,
-      evidence: `Accepted session requests: ${byGateway} through the gateway, ${requests - byGateway} over websockets.`,
+      evidence: `Accepted session requests: ${byGateway} through the gateway, ${overWebsockets} over websockets.`,
     },
     {
       stage: "feedback",
       count: totals.feedback_total - checks,
-      evidence: `Feedback less smoke and deploy checks: ${totals.feedback_total} less ${checks}.`,
+      evidence: `Feedback without smoke and deploy checks: ${totals.feedback_total} - ${checks}.`,
     },
   ];
 }
 
-function statusOf({ stage, count }: Counted, { presence }: ReportSource): FunnelStage["status"] {
+function statusOf({ stage, count }: Counted, { presence }: ReportSource<"presence">): FunnelStage["status"] {
   if (stage === "connector_onboarding" && presence.ok > 0) return "online";
   return count > 0 ? "active" : "idle";
 }

@@ -1,11 +1,12 @@
-import type { ProofGate, ProofState, RefreshUrgency } from "@agent-relay/shared/contract/reports/window.ts";
-import type { WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import type { ProofGate, ProofState, RefreshUrgency } from "protocol/contract/reports/window.ts";
+import type { WindowSnapshot } from "window/snapshot.ts";
+import { duration, isoOrNull } from "./format.ts";
 import { isFresh } from "./session-proofs.ts";
 
-/** Whether the last acceptance to an online target still carries a handoff. Source: the contract, "Session proof freshness". */
+/** Whether the last session request accepted to an online target still permits a handoff. Source: docs/reports.md#freshness. */
 export interface ProofFreshness {
   readonly state: ProofState;
-  /** Epoch ms; null without a proof. */
+  /** Unix ms; null without a proof. */
   readonly acceptedAt: number | null;
   readonly expiresAt: number | null;
   /** Expiry minus now: negative when stale. */
@@ -40,7 +41,7 @@ const URGENCIES: Readonly<Record<ProofState, RefreshUrgency>> = {
   stale_refresh_due: "expired_refresh_now",
 };
 
-/** The same as reports show it. Pure. */
+/** The freshness in the form that reports show. Pure. */
 export function proofGate(freshness: ProofFreshness, freshnessMs: number): ProofGate {
   const { state, acceptedAt, expiresAt } = freshness;
   return {
@@ -50,14 +51,17 @@ export function proofGate(freshness: ProofFreshness, freshnessMs: number): Proof
     refresh_urgency: URGENCIES[state],
     proof_freshness_window_ms: freshnessMs,
     proof_freshness_expires_at: expiresAt,
-    proof_freshness_expires_at_iso: iso(expiresAt),
+    proof_freshness_expires_at_iso: isoOrNull(expiresAt),
     ms_until_refresh_due: freshness.msUntilRefreshDue,
     stale_by_ms: freshness.staleByMs,
     latest_online_target_proof_at: acceptedAt,
-    latest_online_target_proof_at_iso: iso(acceptedAt),
+    latest_online_target_proof_at_iso: isoOrNull(acceptedAt),
   };
 }
 
-function iso(time: number | null): string | null {
-  return time === null ? null : new Date(time).toISOString();
+/** The freshness in one sentence. Pure. */
+export function proofHeadline({ state, msUntilRefreshDue, staleByMs }: ProofFreshness): string {
+  if (state === "none") return "No session request to an online target was accepted in this window.";
+  if (state === "fresh") return `The online-target proof is fresh for another ${duration(msUntilRefreshDue ?? 0)}.`;
+  return `The online-target proof has been stale for ${duration(staleByMs ?? 0)}.`;
 }

@@ -1,17 +1,20 @@
-import { SESSION_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { PRIVACY, SCOPE_FLAGS } from "@agent-relay/shared/contract/reports/common.ts";
-import type { RestartSurvivalCheck } from "@agent-relay/shared/contract/reports/restart-survival-check.ts";
-import type { ProofState } from "@agent-relay/shared/contract/reports/window.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
+import type { RestartSurvivalCheck } from "protocol/contract/reports/restart-survival-check.ts";
+import type { ProofState } from "protocol/contract/reports/window.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
+import type { ReportSource } from "../window-reader.ts";
+import { activationOf } from "./activation.ts";
 import { currentWindow } from "./current-window.ts";
-import { negotiationOf } from "./negotiation.ts";
+import { quantity } from "./format.ts";
 import { proofGate } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
-import { count } from "./wording.ts";
 
 type Runbook = RestartSurvivalCheck["runbook"];
+
+const ENDS =
+  "A deploy that resets the window, or the loss of Redis, deletes proofs; a restart of a service does not, unless it brings its own Redis, as `npm start` does.";
 
 const BLOCKED = "blocked_missing_durable_session_proof_store";
 
@@ -21,9 +24,9 @@ const PROOF_STEP: Readonly<Record<ProofState, Runbook[number]["status"]>> = {
   fresh: "passed_fresh_online_target_proof",
 };
 
-/** What a restart would leave of the session proofs, and what to do about it. Pure. */
-export function restartSurvivalCheck(source: ReportSource, settings: ReportSettings): RestartSurvivalCheck {
-  const { freshness, nextAction } = negotiationOf(source, settings);
+/** What ends session proofs (there is no durable store), which would be gone then, and what to do about it. Pure. */
+export function restartSurvivalCheck(source: ReportSource<"presence">, settings: ReportSettings): RestartSurvivalCheck {
+  const { freshness, nextAction } = activationOf(source, settings);
   return {
     ok: true,
     service: "agent-relay",
@@ -32,7 +35,7 @@ export function restartSurvivalCheck(source: ReportSource, settings: ReportSetti
     status: BLOCKED,
     current_blocker: {
       code: "missing_durable_session_proof_store",
-      detail: "No durable store is configured: proofs end with the process window.",
+      detail: `The relay has no durable store, and no setting adds one. ${ENDS}`,
       proofs_at_risk: source.proofs.length,
     },
     required_store: {
@@ -41,7 +44,7 @@ export function restartSurvivalCheck(source: ReportSource, settings: ReportSetti
       must: [
         "Outlive a deploy and the loss of Redis.",
         `Keep the ids, times and delivery status of at least ${SESSION_LIMITS.retainedProofs} proofs, never contents.`,
-        "Keep the last acceptance to an online target apart from these.",
+        "Keep the last acceptance to an online target apart from them.",
       ],
     },
     current_process_window: currentWindow(source),
@@ -50,7 +53,7 @@ export function restartSurvivalCheck(source: ReportSource, settings: ReportSetti
       refresh: { method: "POST", url: settings.baseUrl + SURFACES.requestSession.path },
     },
     runbook: runbook(PROOF_STEP[freshness.state], nextAction),
-    next_action: `${count(source.proofs.length, "proof")} would not survive a restart. ${nextAction}`,
+    next_action: `${quantity(source.proofs.length, "proof")} at risk. ${ENDS} ${nextAction}`,
     ...SCOPE_FLAGS,
     proof_boundary: PROOF_BOUNDARIES,
     privacy: PRIVACY,
@@ -64,19 +67,19 @@ function runbook(proofStatus: Runbook[number]["status"], nextAction: string): Ru
       step: 2,
       name: "configure_a_durable_session_proof_store",
       status: BLOCKED,
-      action: "The relay has no such store yet; until it has, every step after this one waits.",
+      action: "Nothing to do: the relay has no such store, and no setting adds one. Go on with the next step.",
     },
     {
       step: 3,
-      name: "restart_and_compare",
-      status: BLOCKED,
-      action: "Restart, then compare window_started_at and the proofs with those from before.",
+      name: "compare_the_window",
+      status: "due_before_every_handoff",
+      action: "Compare window_started_at with the one of your proof: another one means that the proof is gone.",
     },
     {
       step: 4,
-      name: "request_again_after_a_restart",
-      status: "due_after_every_restart",
-      action: `Until a proof survives: POST ${SURFACES.requestSession.path} to an online target.`,
+      name: "request_again_in_a_new_window",
+      status: "due_in_every_new_window",
+      action: `POST ${SURFACES.requestSession.path} to an online target.`,
     },
   ];
 }

@@ -1,30 +1,20 @@
-import { STAGES, type StageName } from "@agent-relay/shared/contract/reports/activation-funnel.ts";
-import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
+import { STAGES, type StageName } from "protocol/contract/reports/activation-funnel.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
 import {
   JOURNEY_BOUNDS,
   type JourneyDropOff,
   type JourneySummary,
   type SessionJourney,
   type SessionJourneys,
-} from "@agent-relay/shared/contract/reports/session-journeys.ts";
-import { SURFACES, type SurfaceId } from "@agent-relay/shared/contract/surfaces.ts";
-import type { Journey } from "@agent-relay/shared/window/journeys.ts";
-import type { WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+  STAGE_OF_ACTION,
+} from "protocol/contract/reports/session-journeys.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { Journey } from "window/records/journey.ts";
+import type { ReportSettings } from "../settings.ts";
+import type { ReportSource } from "../window-reader.ts";
 
-/** Where an action stands on the path; whatever is not here is reading, and so discovery. */
-const STAGE_OF_ACTION: Readonly<Record<string, StageName>> = {
-  checkOnline: "connector_onboarding",
-  selfTest: "connector_onboarding",
-  sendMessage: "message_delivery",
-  requestSession: "session_negotiation",
-  readSession: "session_negotiation",
-  submitFeedback: "feedback",
-} satisfies { readonly [Id in SurfaceId]?: StageName };
-
-type Source = Pick<WindowSnapshot, "now" | "windowStartedAt" | "journeys" | "visitors">;
-
-/** What visitors did, and where they stopped. Pure. @param baseUrl address of the links. */
-export function sessionJourneys(source: Source, baseUrl: string): SessionJourneys {
+/** What visitors did, and after which stage they stopped. Pure. */
+export function sessionJourneys(source: ReportSource<"journeys">, { baseUrl }: ReportSettings): SessionJourneys {
   const { now, windowStartedAt, journeys } = source;
   const summary = journeySummary(source);
   const { largest_drop_off } = summary;
@@ -39,16 +29,16 @@ export function sessionJourneys(source: Source, baseUrl: string): SessionJourney
     stage_of_action: STAGE_OF_ACTION,
     ...summary,
     next_action: overallAction(journeys.length, largest_drop_off, baseUrl),
-    journeys: journeys.map((journey, index) => shown(journey, index + 1, now, baseUrl)),
+    journeys: journeys.map((journey, index) => journeyEntry(journey, index + 1, now, baseUrl)),
     caveat:
-      "HTTP requests alone: what an agent sends over the websocket belongs to no journey. A visitor is an address and " +
-      "user agent, known by a salted hash that is in no report. Where a journey stopped is judged by its retained actions.",
+      "HTTP requests only: what an agent sends over the websocket belongs to no journey. A visitor is an address and a " +
+      "user agent, stored as a salted hash that no report shows. Where a journey stopped is judged by the furthest stage that any of its actions reached, those included that are no longer listed.",
     privacy: PRIVACY,
   };
 }
 
-/** What the journeys come to. Pure. */
-export function journeySummary({ journeys, visitors }: Pick<Source, "journeys" | "visitors">): JourneySummary {
+/** How many journeys stopped after which stage. Pure. */
+export function journeySummary({ journeys, visitors }: ReportSource<"journeys">): JourneySummary {
   const stopped = journeys.map(stageReached);
   const drop_offs = STAGES.slice(0, -1).map((stage, index) => ({
     stage,
@@ -71,21 +61,16 @@ export function journeySummary({ journeys, visitors }: Pick<Source, "journeys" |
 }
 
 /**
- * The furthest stage of the path. Stages may be skipped, as a gateway client needs no connector; but feedback from
- * someone who never negotiated tells why they stopped, and is not the end of the path.
+ * The furthest stage of the path. Stages may be skipped, as a gateway client needs no connector. Feedback completes the
+ * path only after a session request: without one it tells why the visitor stopped earlier.
  */
-function stageReached({ actions }: Journey): StageName {
-  const reached = new Set(actions.map(({ name }) => stageOf(name)));
-  if (reached.has("session_negotiation")) return reached.has("feedback") ? "feedback" : "session_negotiation";
-  if (reached.has("message_delivery")) return "message_delivery";
-  return reached.has("connector_onboarding") ? "connector_onboarding" : "discovery";
+function stageReached({ stages }: Journey): StageName {
+  if (stages.has("session_negotiation")) return stages.has("feedback") ? "feedback" : "session_negotiation";
+  if (stages.has("message_delivery")) return "message_delivery";
+  return stages.has("connector_onboarding") ? "connector_onboarding" : "discovery";
 }
 
-function stageOf(name: string): StageName {
-  return (Object.hasOwn(STAGE_OF_ACTION, name) && STAGE_OF_ACTION[name]) || "discovery";
-}
-
-function shown(journey: Journey, number: number, now: number, baseUrl: string): SessionJourney {
+function journeyEntry(journey: Journey, number: number, now: number, baseUrl: string): SessionJourney {
   const { firstSeen, lastSeen, count, actions } = journey;
   const reached = stageReached(journey);
   const next_stage = STAGES[STAGES.indexOf(reached) + 1];
@@ -104,7 +89,7 @@ function shown(journey: Journey, number: number, now: number, baseUrl: string): 
   };
 }
 
-/** What takes a visitor from the stage reached to the next one. */
+/** The request that leads a visitor from the stage reached to the next one. */
 function nextBestAction(reached: StageName, baseUrl: string): string {
   switch (reached) {
     case "discovery":
@@ -114,14 +99,14 @@ function nextBestAction(reached: StageName, baseUrl: string): string {
     case "message_delivery":
       return `Request a session with an online target: POST ${baseUrl}${SURFACES.requestSession.path}.`;
     case "session_negotiation":
-      return `Say how it went with POST ${baseUrl}${SURFACES.submitFeedback.path}.`;
+      return `Report how it went with POST ${baseUrl}${SURFACES.submitFeedback.path}.`;
     case "feedback":
       return `Request the next session before the proof expires: POST ${baseUrl}${SURFACES.requestSession.path}.`;
   }
 }
 
 function overallAction(journeys: number, largest: JourneyDropOff | null, baseUrl: string): string {
-  if (journeys === 0) return "Nobody came by HTTP in this window yet: share the address of the relay with an agent.";
-  if (largest === null) return "Every journey went the whole path: nothing to mend.";
-  return `${largest.count} of ${journeys} journeys stopped after ${largest.stage}. What comes next there: ${nextBestAction(largest.stage, baseUrl)}`;
+  if (journeys === 0) return "No HTTP request was counted in this window yet: give an agent the address of the relay.";
+  if (largest === null) return "Every journey completed the path: nothing to do.";
+  return `${largest.count} of ${journeys} journeys stopped after ${largest.stage}. The next step there: ${nextBestAction(largest.stage, baseUrl)}`;
 }

@@ -1,61 +1,65 @@
-import { SESSION_LIMITS } from "@agent-relay/shared/contract/limits.ts";
-import { PRIVACY, SCOPE_FLAGS } from "@agent-relay/shared/contract/reports/common.ts";
-import {
-  RETENTION_STATUS,
-  type SessionProofRetention,
-} from "@agent-relay/shared/contract/reports/session-proof-retention.ts";
-import { DURABLE_WINDOW } from "@agent-relay/shared/contract/reports/window.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PROOF_PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
+import { RETENTION_STATUS, type SessionProofRetention } from "protocol/contract/reports/session-proof-retention.ts";
+import { DURABLE_WINDOW } from "protocol/contract/reports/window.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
+import type { ReportSource } from "../window-reader.ts";
+import { activationOf } from "./activation.ts";
 import { currentWindow, sessionCounts } from "./current-window.ts";
-import { negotiationOf, proofHeadline, quickScan } from "./negotiation.ts";
-import { type ProofFreshness, proofGate } from "./proof-freshness.ts";
+import { quantity } from "./format.ts";
+import { operatorQuickScan } from "./operator-quick-scan.ts";
+import { type ProofFreshness, proofGate, proofHeadline } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES, recentSessionProofs } from "./session-proofs.ts";
-import { sessionMonitorsOf } from "./totals.ts";
-import { count } from "./wording.ts";
+import { sessionMonitorsOf, sessionRequests } from "./totals.ts";
 
-/** What is retained of accepted session requests, and whether it carries a handoff. Pure. */
-export function sessionProofRetention(source: ReportSource, settings: ReportSettings): SessionProofRetention {
-  const { activation, bottleneck, nextAction, freshness } = negotiationOf(source, settings);
+/** The retained proofs of accepted session requests, and whether they permit a handoff. Pure. */
+export function sessionProofRetention(
+  source: ReportSource<"presence">,
+  settings: ReportSettings,
+): SessionProofRetention {
+  const { status, bottleneck, nextAction, freshness } = activationOf(source, settings);
   return {
     ok: true,
     service: "agent-relay",
     endpoint: SURFACES.sessionProofRetention.path,
     generated_at: source.now,
     status: RETENTION_STATUS,
-    activation_status: activation,
+    activation_status: status,
     current_bottleneck: bottleneck,
     next_operator_action: nextAction,
     ...sessionCounts(source),
     ...SCOPE_FLAGS,
     ...proofGate(freshness, settings.proofFreshnessMs),
-    operator_quick_scan: quickScan(source, settings, proofHeadline(freshness)),
+    operator_quick_scan: operatorQuickScan(source, settings, proofHeadline(freshness)),
     activation_check: activationCheck(source, freshness),
     durability: {
       status: RETENTION_STATUS,
-      survives_restart: false,
+      survives_restart: { service_restart: true, deploy_window_reset: false, loss_of_redis: false },
       retention_limit: SESSION_LIMITS.retainedProofs,
-      note: "Proofs are kept in the process window alone: a deploy, or the loss of Redis, ends it and them.",
+      note: "Proofs are kept in the process window, in Redis. A relay that brings its own Redis, as `npm start` does, loses it when it stops.",
     },
     current_window: currentWindow(source),
     durable_window: DURABLE_WINDOW,
-    recent_session_proofs: recentSessionProofs(source, settings.proofFreshnessMs),
+    recent_session_proofs: recentSessionProofs(source, settings),
     proof_boundaries: PROOF_BOUNDARIES,
     monitors: sessionMonitorsOf(source),
-    privacy: PRIVACY,
+    privacy: PROOF_PRIVACY[settings.proofIdentities],
   };
 }
 
-function activationCheck(source: ReportSource, freshness: ProofFreshness): SessionProofRetention["activation_check"] {
+function activationCheck(
+  source: ReportSource<"presence">,
+  freshness: ProofFreshness,
+): SessionProofRetention["activation_check"] {
   const { presence, proofs } = source;
-  const requests = sessionCounts(source).simple_session_request_accepted;
+  const { accepted, byGateway, overWebsockets } = sessionRequests(source);
   const inWindow = [
-    { check: "connector_online_now", passed: presence.ok > 0, observed: count(presence.ok, "agent") },
+    { check: "connector_online_now", passed: presence.ok > 0, observed: quantity(presence.ok, "agent") },
     {
       check: "session_request_accepted",
-      passed: requests > 0 || proofs.length > 0,
-      observed: `${count(requests, "request")} through the gateway, ${count(proofs.length, "retained proof")}`,
+      passed: accepted > 0 || proofs.length > 0,
+      observed: `${quantity(accepted, "request")} (${byGateway} through the gateway, ${overWebsockets} over websockets), ${quantity(proofs.length, "retained proof")}`,
     },
     {
       check: "online_target_proof_present",

@@ -1,5 +1,8 @@
-import type { ProofBoundaries, SessionProofRecord } from "@agent-relay/shared/contract/reports/common.ts";
-import type { SessionProof, WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import type { ProofBoundaries, SessionProofRecord } from "protocol/contract/reports/common.ts";
+import type { SessionProof } from "window/records/session-proof.ts";
+import type { WindowSnapshot } from "window/snapshot.ts";
+import type { ReportSettings } from "../settings.ts";
+import { withoutIdentities } from "./proof-identities.ts";
 
 /** What every report about session proofs says of them. */
 export const PROOF_BOUNDARIES: ProofBoundaries = {
@@ -13,17 +16,21 @@ export const PROOF_BOUNDARIES: ProofBoundaries = {
   ],
 };
 
+/** What ends a session proof before its freshness does. A restart of a service does not. */
+export const PROOFS_END = "A deploy that resets the window, or the loss of Redis, ends it earlier.";
+
 /**
- * True while a proof may carry a handoff: the target was online, and the window of freshness, its last millisecond
- * included, is not over. Times are epoch ms. Source: the contract, "Session proof freshness".
+ * True while a proof permits a handoff: the target was online, and `freshnessMs` have not passed; the last millisecond
+ * still counts. Times are Unix ms. Source: docs/reports.md#freshness.
  */
 export function isFresh(proof: SessionProof, now: number, freshnessMs: number): boolean {
   return proof.targetStatus === "online" && now <= proof.acceptedAt + freshnessMs;
 }
 
-/** The retained proofs as reports show them, newest first. Source: the contract, "Session proof record". */
-export function recentSessionProofs(snapshot: WindowSnapshot, freshnessMs: number): SessionProofRecord[] {
-  return snapshot.proofs.map((proof) => proofRecord(proof, snapshot, freshnessMs));
+/** The retained proofs as reports show them, newest first. Source: docs/reports.md#session-proofs. */
+export function recentSessionProofs(snapshot: WindowSnapshot, settings: ReportSettings): SessionProofRecord[] {
+  const proofs = snapshot.proofs.map((proof) => proofRecord(proof, snapshot, settings.proofFreshnessMs));
+  return settings.proofIdentities === "hidden" ? withoutIdentities(proofs) : proofs;
 }
 
 function proofRecord(proof: SessionProof, snapshot: WindowSnapshot, freshnessMs: number): SessionProofRecord {

@@ -1,9 +1,9 @@
-import type { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
-import type { WindowSnapshot } from "@agent-relay/shared/window/snapshot.ts";
+import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
+import type { WindowSnapshot } from "window/snapshot.ts";
 
 export type Totals = TrafficDaily["totals"];
 
-/** The counters of the contract, and their sum. Pure. Source: protocol, section 10. */
+/** The counters and their sum. Pure. Source: docs/protocol.md#counters. */
 export function totalsOf(snapshot: WindowSnapshot): Totals {
   const { counters, traffic, feedback, visitors } = snapshot;
   const accepted = (name: string) => counters.get(name) ?? 0;
@@ -17,7 +17,7 @@ export function totalsOf(snapshot: WindowSnapshot): Totals {
     feedback_total: feedback.get("total") ?? 0,
   };
   return {
-    // Every counter's events. The split by target's state below is of events that are in already.
+    // The two counts by the state of the target, below, split simple_session_request_accepted and are not added again.
     total_events: Object.values(counts).reduce((sum, count) => sum + count, selfTestsPassed(snapshot)),
     unique_sessions: visitors,
     ...counts,
@@ -26,7 +26,7 @@ export function totalsOf(snapshot: WindowSnapshot): Totals {
   };
 }
 
-/** Every counter under its full name. The contract, "Events", knows the last of the session counters by two names. */
+/** Every counter under its full name. Pure. Source: docs/protocol.md#counters. */
 export function monitorsOf(snapshot: WindowSnapshot): TrafficDaily["monitors"] {
   const totals = totalsOf(snapshot);
   return {
@@ -39,7 +39,19 @@ export function monitorsOf(snapshot: WindowSnapshot): TrafficDaily["monitors"] {
   };
 }
 
-/** Those of the monitors that speak of sessions. */
+/** Session requests of both origins; the counters named `simple_…` know those of the gateway alone. Pure. */
+export function sessionRequests({ counters }: Pick<WindowSnapshot, "counters">) {
+  const count = (name: string) => counters.get(name) ?? 0;
+  const accepted = count("session_requests");
+  return {
+    accepted,
+    byGateway: count("simple_session_request_accepted"),
+    overWebsockets: accepted - count("simple_session_request_accepted"),
+    toOnlineTarget: count("session_requests_to_online_target"),
+  };
+}
+
+/** The monitors of session requests; clients know the last one under two names. Pure. */
 export function sessionMonitorsOf(snapshot: WindowSnapshot): TrafficDaily["monitors"] {
   const totals = totalsOf(snapshot);
   const toOffline = totals.simple_session_request_accepted_to_offline_target;

@@ -1,28 +1,29 @@
-import { PRIVACY } from "@agent-relay/shared/contract/reports/common.ts";
-import { RETENTION_STATUS } from "@agent-relay/shared/contract/reports/session-proof-retention.ts";
-import type { TrafficDaily } from "@agent-relay/shared/contract/reports/traffic-daily.ts";
-import { DURABLE_WINDOW } from "@agent-relay/shared/contract/reports/window.ts";
-import { SURFACES } from "@agent-relay/shared/contract/surfaces.ts";
-import type { Counts } from "@agent-relay/shared/window/snapshot.ts";
+import { REPORT_LIMITS } from "protocol/contract/limits.ts";
+import { PROOF_PRIVACY } from "protocol/contract/reports/common.ts";
+import { RETENTION_STATUS } from "protocol/contract/reports/session-proof-retention.ts";
+import type { TrafficDaily } from "protocol/contract/reports/traffic-daily.ts";
+import { DURABLE_WINDOW } from "protocol/contract/reports/window.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { Counts } from "window/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
-import type { ReportSource } from "../source.ts";
+import type { ReportSource } from "../window-reader.ts";
 import { nextFunnelAction } from "./activation-funnel.ts";
 import { currentWindow } from "./current-window.ts";
+import { quantity } from "./format.ts";
 import { funnelStages, largestDropoff } from "./funnel-stages.ts";
-import { quickScan } from "./negotiation.ts";
+import { operatorQuickScan } from "./operator-quick-scan.ts";
 import { proofFreshness, proofGate } from "./proof-freshness.ts";
 import { journeySummary } from "./session-journeys.ts";
 import { PROOF_BOUNDARIES, recentSessionProofs } from "./session-proofs.ts";
 import { monitorsOf, totalsOf } from "./totals.ts";
-import { count } from "./wording.ts";
 
 const MINUTE_MS = 60_000;
 
 /** Traffic of the process window. Pure. */
-export function trafficDaily(source: ReportSource, settings: ReportSettings): TrafficDaily {
+export function trafficDaily(source: ReportSource<"presence" | "journeys">, settings: ReportSettings): TrafficDaily {
   const totals = totalsOf(source);
   const { total_events, unique_sessions } = totals;
-  const headline = `${count(total_events, "event")}, ${count(unique_sessions, "anonymous visitor")} in this window.`;
+  const headline = `${quantity(total_events, "event")}, ${quantity(unique_sessions, "anonymous visitor")} in this window.`;
   return {
     ok: true,
     service: "agent-relay",
@@ -31,7 +32,7 @@ export function trafficDaily(source: ReportSource, settings: ReportSettings): Tr
     window_started_at: source.windowStartedAt,
     generated_at: source.now,
     caveat:
-      "Counts of this process window, which a deploy or the loss of Redis begins anew; at most 500 ms behind. " +
+      `Counts of this process window, which starts anew with a deploy or the loss of Redis; at most ${REPORT_LIMITS.maxBehindMs} ms behind. ` +
       "total_events is the sum of surface_views, onboarding_checks, traffic.self_test.passed, websocket_accepted, " +
       "published_envelopes, simple_send_accepted, simple_session_request_accepted and feedback_total: one request can " +
       "be several events. unique_sessions is an estimate, about 1 % off.",
@@ -45,11 +46,11 @@ export function trafficDaily(source: ReportSource, settings: ReportSettings): Tr
     session_proof_retention: retentionSummary(source, settings),
     current_window: { ...currentWindow(source), accepted_by_minute: acceptedByMinute(source.minutes) },
     durable_window: DURABLE_WINDOW,
-    recent_session_proofs: recentSessionProofs(source, settings.proofFreshnessMs),
+    recent_session_proofs: recentSessionProofs(source, settings),
     proof_boundaries: PROOF_BOUNDARIES,
     monitors: monitorsOf(source),
-    privacy: PRIVACY,
-    operator_quick_scan: quickScan(source, settings, headline),
+    privacy: PROOF_PRIVACY[settings.proofIdentities],
+    operator_quick_scan: operatorQuickScan(source, settings, headline),
   };
 }
 
@@ -59,7 +60,7 @@ function acceptedByMinute(minutes: Counts): TrafficDaily["current_window"]["acce
     .sort((a, b) => a.minute_start - b.minute_start);
 }
 
-/** Operation ids of the catalogue, most viewed first; so there are never more of them than surfaces. */
+/** Views by operation id, most viewed first. Names that are not in the catalogue (of an older deploy) are left out. */
 function topSurfaces(surfaces: Counts): TrafficDaily["top_surfaces"] {
   return [...surfaces]
     .filter(([name]) => Object.hasOwn(SURFACES, name))
@@ -67,7 +68,7 @@ function topSurfaces(surfaces: Counts): TrafficDaily["top_surfaces"] {
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
 }
 
-function funnelSummary(source: ReportSource, { baseUrl }: ReportSettings): TrafficDaily["funnel"] {
+function funnelSummary(source: ReportSource<"presence">, { baseUrl }: ReportSettings): TrafficDaily["funnel"] {
   return {
     stages: funnelStages(source).map(({ stage, status, count }) => ({ stage, status, count })),
     largest_current_dropoff: largestDropoff(source),

@@ -1,25 +1,13 @@
-import { ActivationPlan } from "@agent-relay/shared/contract/reports/guides-activation.ts";
-import {
-  EcosystemHandoff,
-  MarketplaceFirstJobHandoff,
-  MarketplaceHandoffStatus,
-} from "@agent-relay/shared/contract/reports/guides-handoff.ts";
-import {
-  RefreshPacket,
-  SessionRequestGuide,
-  SessionRequestRefreshPacket,
-} from "@agent-relay/shared/contract/reports/guides-session-request.ts";
-import { SimpleSessionRequest } from "@agent-relay/shared/contract/requests.ts";
 import { describe, expect, test } from "@jest/globals";
-import { activationPlan } from "../../src/guides/activation-plan.ts";
-import { ecosystemHandoff, marketplaceFirstJobHandoff, marketplaceHandoffStatus } from "../../src/guides/handoff.ts";
-import { sessionRequestRefreshPacket } from "../../src/guides/refresh-packet.ts";
-import { sessionRequestGuide } from "../../src/guides/session-request-guide.ts";
-import { guideView } from "../../src/guides/view.ts";
-import { FRESHNESS_MS } from "../snapshot.ts";
+import type { GuideQuery } from "protocol/contract/reports/guides.ts";
+import { GuideQuery as GuideQuerySchema } from "protocol/contract/reports/guides.ts";
+import { RefreshPacket } from "protocol/contract/reports/guides-session-request.ts";
+import { SimpleSessionRequest } from "protocol/contract/requests.ts";
+import type { Target } from "window/targets.ts";
+import { STARTED_AT, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
+import { AWAY, GUIDE_IDS, NAMED, ONLINE, PROVEN, SESSION_ID, SETTINGS, targetOf, written } from "./written.ts";
 
-const SETTINGS = { baseUrl: "https://relay.example", wsUrl: "wss://sockets.example", proofFreshnessMs: FRESHNESS_MS };
 const SOURCES = [
   windows.EMPTY,
   windows.NONE_ONLINE,
@@ -28,27 +16,28 @@ const SOURCES = [
   windows.FRESH,
   windows.EXPIRED,
 ];
-const VIEWS = SOURCES.flatMap((source) => [
-  guideView(source, SETTINGS),
-  guideView(source, SETTINGS, "agent://carol.the-2nd"),
+const TARGETS = [
+  targetOf(),
+  targetOf({ presence: AWAY.offline }),
+  targetOf({ presence: ONLINE }),
+  targetOf(PROVEN),
+  targetOf({ ...PROVEN, decision: "pending" }),
+  targetOf({ ...PROVEN, decision: "rejected" }),
+];
+type Case = readonly [WholeSource, GuideQuery, Target | null];
+const CASES: readonly Case[] = SOURCES.flatMap((source): Case[] => [
+  [source, {}, null],
+  [source, { from: "agent://alice" }, null],
+  ...TARGETS.flatMap((target): Case[] => [
+    [source, { target_agent_id: "agent://bob" }, target],
+    [source, { ...NAMED, ...(target.decision === null ? {} : { session_id: SESSION_ID }) }, target],
+  ]),
 ]);
-
-/** Every guide of a view, held against its schema. */
-function guidesOf(view: (typeof VIEWS)[number]) {
-  return [
-    ActivationPlan.parse(activationPlan(view)),
-    SessionRequestGuide.parse(sessionRequestGuide(view)),
-    SessionRequestRefreshPacket.parse(sessionRequestRefreshPacket(view)),
-    EcosystemHandoff.parse(ecosystemHandoff(view)),
-    MarketplaceFirstJobHandoff.parse(marketplaceFirstJobHandoff(view)),
-    MarketplaceHandoffStatus.parse(marketplaceHandoffStatus(view)),
-  ];
-}
-const ALL_GUIDES = VIEWS.flatMap(guidesOf);
+const ALL = CASES.flatMap((theCase) => Object.values(written(...theCase)));
 
 describe("every guide, in every window", () => {
-  test("has the shape of the contract, says what the relay does not do, and that it keeps nothing raw", () => {
-    for (const guide of ALL_GUIDES) {
+  test("says what the relay does not do, and that it keeps nothing raw", () => {
+    for (const guide of ALL) {
       expect(guide).toMatchObject({
         ok: true,
         service: "agent-relay",
@@ -64,71 +53,133 @@ describe("every guide, in every window", () => {
     }
   });
 
-  test("names no agent but the one asked for", () => {
-    for (const view of VIEWS) {
-      const named = new Set(JSON.stringify(guidesOf(view)).match(/agent:\/\/[\w.-]+/g));
-      expect(named).toEqual(new Set(["agent://YOUR_AGENT", view.target]));
+  test("names no agent but those of its query", () => {
+    for (const [source, query, target] of CASES) {
+      const asked = new Set([query.from ?? "agent://YOUR_AGENT", query.target_agent_id ?? "agent://TARGET_AGENT"]);
+      const named = new Set(JSON.stringify(written(source, query, target)).match(/agent:\/\/[\w.-]+/g));
+      expect([...named].filter((agent) => !asked.has(agent))).toEqual([]);
+    }
+  });
+
+  test("shows a placeholder only where it says that it is not ready to run", () => {
+    for (const guide of ALL) {
+      const { ready_to_run, missing } = guide;
+      expect(ready_to_run).toBe(missing.length === 0);
+      if (ready_to_run)
+        expect(JSON.stringify(guide).replace(/\/sessions\/\{session_id\}/g, "")).not.toMatch(
+          /YOUR_AGENT|TARGET_AGENT|[{]\w+[}]/,
+        );
+    }
+  });
+
+  test("asks for the query parameters that it lacks, and then is ready", () => {
+    for (const id of GUIDE_IDS) {
+      const bare = written(windows.EMPTY)[id];
+      expect(bare.missing).toContain("target_agent_id");
+      expect(bare.next).toMatchObject({ who: "you", request: { method: "GET" } });
+      expect(written(windows.EMPTY, NAMED, targetOf())[id].missing).toEqual([]);
+    }
+  });
+
+  test("has nobody send what runs not as it stands", () => {
+    for (const { next, missing } of ALL) {
+      if (next.request?.method !== "POST") continue;
+      expect([missing, SimpleSessionRequest.safeParse(next.request.body).success]).toEqual([[], true]);
+    }
+  });
+
+  test("speaks of the whole window without a target, and says so", () => {
+    for (const source of SOURCES) {
+      const { marketplaceHandoffStatus, activationPlan } = written(source);
+      for (const gate of [marketplaceHandoffStatus, activationPlan.readiness.gate]) {
+        expect(gate).toMatchObject({ scope: "process_window", target_presence: null, proof_requester_is_you: null });
+      }
     }
   });
 
   test("links to the relay's own addresses by the settings alone", () => {
-    const urls = JSON.stringify(ALL_GUIDES).match(/(?:https?|wss?):\/\/[^/"' ]*/g);
+    const urls = JSON.stringify(ALL).match(/(?:https?|wss?):\/\/[^/"' ]*/g);
     expect(new Set(urls)).toEqual(new Set(["https://relay.example", "wss://sockets.example"]));
   });
 
+  test("keeps the query in its links to other guides", () => {
+    const query = { ...NAMED, session_id: SESSION_ID };
+    const text = JSON.stringify(written(windows.FRESH, query, targetOf(PROVEN)));
+    for (const [url] of text.matchAll(/https:\/\/relay\.example\/api\/public\/[a-z]+-[^"' ]*/g)) {
+      expect(Object.fromEntries(new URL(url).searchParams)).toEqual(query);
+    }
+  });
+
   test("does not change what it was computed from, and says the same again", () => {
-    expect(VIEWS.flatMap(guidesOf)).toEqual(ALL_GUIDES);
+    expect(CASES.flatMap((theCase) => Object.values(written(...theCase)))).toEqual(ALL);
   });
 });
 
-describe("the target", () => {
-  const asked = guideView(windows.FRESH, SETTINGS, "agent://carol.the-2nd");
-  const unasked = guideView(windows.FRESH, SETTINGS);
+describe("the size of a guide", () => {
+  const longest = (letter: string) => `agent://${letter.repeat(63)}`;
+  const query = { from: longest("a"), target_agent_id: longest("b"), session_id: SESSION_ID };
+  const settings = { ...SETTINGS, baseUrl: "https://agent-relay.example.com", wsUrl: "wss://agent-relay.example.com" };
 
-  test("stands in the request, in the check and in the links to other guides", () => {
-    const guide = sessionRequestGuide(asked);
-    const { target_agent_id, request_body, fill_in, preflight_checklist } = guide.compact_refresh_packet;
-    expect([guide.target_agent_id, target_agent_id, request_body.to]).toEqual(Array(3).fill("agent://carol.the-2nd"));
-    expect(fill_in.map(({ placeholder }) => placeholder)).toEqual([request_body.from]);
-    const checked = preflight_checklist.flatMap(({ request }) => request?.url ?? []);
-    expect(new Set(checked.map((url) => new URL(url).searchParams.get("agent_id")))).toEqual(
-      new Set(["agent://carol.the-2nd"]),
-    );
-    const next = new URL(guide.links.session_request_refresh_packet);
-    expect(next.searchParams.get("target_agent_id")).toBe("agent://carol.the-2nd");
+  test.each(GUIDE_IDS)("is small enough for a small reader, with the longest ids there are: %s", (id) => {
+    const most = id === "sessionRequestGuide" ? 8192 : 6144;
+    for (const source of SOURCES) {
+      for (const target of TARGETS) {
+        const guide = written(source, query, { ...target, agent: query.target_agent_id }, settings)[id];
+        expect(Buffer.byteLength(JSON.stringify(guide))).toBeLessThanOrEqual(most);
+      }
+      expect(Buffer.byteLength(JSON.stringify(written(source, {}, null, settings)[id]))).toBeLessThanOrEqual(most);
+    }
   });
+});
 
-  test("is a placeholder that no agent can have as an id, listed among what is to be filled in", () => {
-    const { request_body, fill_in } = sessionRequestGuide(unasked).compact_refresh_packet;
-    expect(fill_in.map(({ placeholder }) => placeholder)).toEqual([request_body.from, request_body.to]);
-    expect(SimpleSessionRequest.safeParse(request_body).success).toBe(false);
-    const filled = { ...request_body, from: "agent://alice", to: "agent://bob" };
-    expect(SimpleSessionRequest.safeParse(filled).success).toBe(true);
+describe("the query", () => {
+  test("is refused when from is the target: a session is between two agents", () => {
+    const same = { from: "agent://alice", target_agent_id: "agent://alice" };
+    const { error } = GuideQuerySchema.safeParse(same);
+    expect(error?.issues.map(({ path }) => path)).toEqual([["target_agent_id"]]);
+    expect(GuideQuerySchema.safeParse(NAMED).success).toBe(true);
   });
 });
 
 describe("the refresh packet", () => {
   test("is the guide's compact_refresh_packet", () => {
-    for (const view of VIEWS) {
-      expect(sessionRequestRefreshPacket(view)).toMatchObject(sessionRequestGuide(view).compact_refresh_packet);
-      const fields = Object.keys(RefreshPacket.shape);
-      expect(Object.keys(sessionRequestRefreshPacket(view))).toEqual(expect.arrayContaining(fields));
+    for (const theCase of CASES) {
+      const { sessionRequestGuide, sessionRequestRefreshPacket } = written(...theCase);
+      expect(sessionRequestRefreshPacket).toMatchObject(sessionRequestGuide.compact_refresh_packet);
+      expect(Object.keys(sessionRequestRefreshPacket)).toEqual(
+        expect.arrayContaining(Object.keys(RefreshPacket.shape)),
+      );
     }
   });
 
-  test("knows every refusal of its endpoint, and the acceptance that is no proof", () => {
-    const { troubleshooting } = sessionRequestRefreshPacket(VIEWS[0] as (typeof VIEWS)[number]);
-    expect(troubleshooting[0]).toMatchObject({ status: 202, code: null });
-    const codes = troubleshooting.map(({ code }) => code);
-    expect(codes).toEqual(
-      expect.arrayContaining(["invalid_api_key", "api_key_not_allowed_for_sender", "rate_limited", "unavailable"]),
-    );
+  test("has its target in the request and in the checks", () => {
+    const { sessionRequestRefreshPacket } = written(windows.NO_REQUEST, NAMED, targetOf({ presence: ONLINE }));
+    const { request_body, preflight_checklist, target_agent_id } = sessionRequestRefreshPacket;
+    expect([request_body.from, request_body.to, target_agent_id]).toEqual([
+      "agent://alice",
+      "agent://bob",
+      "agent://bob",
+    ]);
+    const checked = preflight_checklist.flatMap(({ request }) => request?.url ?? []);
+    expect(checked.map((url) => new URL(url).searchParams.get("agent_id"))).toEqual(["agent://bob"]);
+  });
+
+  test("is refused as it stands while a placeholder is in it", () => {
+    const { request_body } = written(windows.EMPTY).sessionRequestRefreshPacket;
+    expect(SimpleSessionRequest.safeParse(request_body).success).toBe(false);
+  });
+
+  test("knows what can come back for its request", () => {
+    const { troubleshooting } = written({ ...windows.EMPTY, now: STARTED_AT }).sessionRequestRefreshPacket;
+    const codes = [null, "invalid_api_key", "api_key_not_allowed_for_sender", "rate_limited", "unavailable"];
+    expect(troubleshooting.map(({ code }) => code)).toEqual(codes);
+    expect(troubleshooting[0]?.status).toBe(202);
   });
 });
 
 describe("the session request guide", () => {
   test("describes gateway and envelope as their schemas have them", () => {
-    const { gateway, websocket_envelope } = sessionRequestGuide(guideView(windows.EMPTY, SETTINGS));
+    const { gateway, websocket_envelope } = written(windows.EMPTY).sessionRequestGuide;
     expect(gateway).toMatchObject({
       endpoint: "https://relay.example/v1/sessions/request",
       auth_header: "x-api-key",

@@ -1,7 +1,6 @@
-import type { ReportSource } from "../../src/source.ts";
-import { FRESHNESS_MS, proofOf, STARTED_AT, snapshotOf } from "../snapshot.ts";
+import { FRESHNESS_MS, proofOf, STARTED_AT, sourceOf, type WholeSource } from "../report-sources.ts";
 
-/** Hand-made windows, one a situation. No agent but the one asked for may show up in a guide: `agent://bob` is live here. */
+/** One window for each situation of a guide. `agent://bob` is live in them: a guide may not name it unless asked for it. */
 
 const NOBODY = { ok: 0, stale: 0, critical_stale: 0, offline: 0 };
 const ONLINE = { presence: { ...NOBODY, ok: 2 } };
@@ -21,15 +20,15 @@ const accepted = (online: number, offline: number) => ({
   ]),
 });
 
-export const EMPTY = snapshotOf();
-export const NONE_ONLINE = snapshotOf({ presence: { ok: 0, stale: 1, critical_stale: 2, offline: 4 } });
-export const NO_REQUEST = snapshotOf(ONLINE);
-export const OFFLINE_ONLY = snapshotOf({ ...ONLINE, ...accepted(0, 3), proofs: [TO_OFFLINE, TO_OFFLINE, TO_OFFLINE] });
+export const EMPTY = sourceOf();
+export const NONE_ONLINE = sourceOf({ presence: { ok: 0, stale: 1, critical_stale: 2, offline: 4 } });
+export const NO_REQUEST = sourceOf(ONLINE);
+export const OFFLINE_ONLY = sourceOf({ ...ONLINE, ...accepted(0, 3), proofs: [TO_OFFLINE, TO_OFFLINE, TO_OFFLINE] });
 export const FRESH = freshAt(LAST_FRESH_MS);
 export const EXPIRED = freshAt(LAST_FRESH_MS + 1);
-export const EXPIRED_NONE_ONLINE: ReportSource = { ...EXPIRED, presence: { ...NOBODY, stale: 1 } };
-export const FRESH_NONE_ONLINE: ReportSource = { ...FRESH, presence: { ...NOBODY, offline: 1 } };
+export const EXPIRED_NONE_ONLINE: WholeSource = { ...EXPIRED, presence: { ...NOBODY, stale: 1 } };
+export const FRESH_NONE_ONLINE: WholeSource = { ...FRESH, presence: { ...NOBODY, offline: 1 } };
 
-function freshAt(now: number): ReportSource {
-  return snapshotOf({ ...ONLINE, ...accepted(1, 0), ...PROOF, now });
+function freshAt(now: number): WholeSource {
+  return sourceOf({ ...ONLINE, ...accepted(1, 0), ...PROOF, now });
 }

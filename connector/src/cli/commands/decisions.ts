@@ -1,0 +1,64 @@
+import { textOf } from "../../frames.ts";
+import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import type { ControlRequest } from "../control/request.ts";
+import { usageError } from "../failure.ts";
+import type { RelayHttp } from "../relay-http.ts";
+import { sendOnce } from "../send-once.ts";
+
+const OPTIONS = { ...AGENT_OPTIONS, "take-over": { type: "boolean" } } as const;
+
+const OPTIONS_HELP = `  --take-over    decide although the agent is online elsewhere, which ends that connection
+  --key FILE     the agent's key file; or RELAY_KEY_FILE
+  --url URL      the relay; or RELAY_URL; default http://127.0.0.1:8080
+  --json         the result as one line of JSON
+
+Only the agent that was asked can decide, with its own key: through a relay listen of the same agent on this machine, else
+over a connection of its own.
+`;
+
+export const approve: Command = {
+  help: `relay approve <session>: approve a session that another agent requested.
+
+  relay approve ses_01h2x3y4z5a6b7c8d9e0f1g2h3
+
+${OPTIONS_HELP}`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, OPTIONS);
+    const sessionId = sessionIn(positionals);
+    const request = async (http: RelayHttp): Promise<ControlRequest> => {
+      return { to: await requesterOf(sessionId, http), approve: sessionId };
+    };
+    return await sendOnce(values, { isForGateway: false, request }, io);
+  },
+};
+
+export const reject: Command = {
+  help: `relay reject <session>: reject a session that another agent requested.
+
+  relay reject ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --reason "not this week"
+
+  --reason TEXT  at most 500 characters, for the requester
+${OPTIONS_HELP}`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, { ...OPTIONS, reason: { type: "string" } });
+    const sessionId = sessionIn(positionals);
+    const { reason } = values;
+    const request = async (http: RelayHttp): Promise<ControlRequest> => {
+      const to = await requesterOf(sessionId, http);
+      return { to, reject: sessionId, ...(reason !== undefined && { reason }) };
+    };
+    return await sendOnce(values, { isForGateway: false, request }, io);
+  },
+};
+
+function sessionIn([sessionId, ...others]: string[]): string {
+  if (sessionId === undefined || others.length > 0) throw usageError("Name one session: ses_….");
+  return sessionId;
+}
+
+/** A decision is sent to the requester, whom the relay knows. */
+async function requesterOf(sessionId: string, http: RelayHttp): Promise<string> {
+  const { requester } = await http.session(sessionId);
+  return textOf(requester) ?? "";
+}

@@ -1,0 +1,45 @@
+import type { Command } from "../command.ts";
+
+/** A line of `relay --help`. */
+export interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  /** A module is loaded when its command is run: no command pays for the dependencies of another. */
+  readonly load: () => Promise<Command>;
+}
+
+export const COMMANDS: readonly CommandEntry[] = [
+  { name: "keygen", summary: "Make a key for an agent.", load: async () => (await import("./keygen.ts")).keygen },
+  {
+    name: "check",
+    summary: "Test key, clock and connection against a relay.",
+    load: async () => (await import("./check.ts")).check,
+  },
+  {
+    name: "listen",
+    summary: "Keep an agent online and print what it receives.",
+    load: async () => (await import("./listen.ts")).listen,
+  },
+  { name: "send", summary: "Send a message.", load: async () => (await import("./send.ts")).send },
+  {
+    name: "request",
+    summary: "Request a session with an agent.",
+    load: async () => (await import("./request.ts")).request,
+  },
+  {
+    name: "approve",
+    summary: "Approve a session that another agent requested.",
+    load: async () => (await import("./decisions.ts")).approve,
+  },
+  {
+    name: "reject",
+    summary: "Reject a session that another agent requested.",
+    load: async () => (await import("./decisions.ts")).reject,
+  },
+  { name: "status", summary: "Show who is online.", load: async () => (await import("./status.ts")).status },
+  {
+    name: "mcp",
+    summary: "Offer the relay to a model as MCP tools.",
+    load: async () => (await import("./mcp.ts")).mcp,
+  },
+];

@@ -1,0 +1,59 @@
+import type { Connector } from "../connector.ts";
+import type { ConnectorState, Notice, Warning } from "../types.ts";
+import type { Reporter } from "./reporter.ts";
+
+/** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only. */
+export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
+  let isReconnecting = false;
+  connector.on("state", (state) => {
+    const isRepeat = isReconnecting && state.status === "reconnecting";
+    if (!isRepeat || json) reportState(connector.agent, state, websocketUrl, reporter);
+    isReconnecting = state.status === "reconnecting";
+  });
+  connector.on("notice", (notice) => reportNotice(notice, reporter));
+  connector.on("error", ({ code, message, hint, retry }) =>
+    reporter.report("problem", `${message} ${hint}`, { code, retry }, "yellow"),
+  );
+  connector.on("warning", (warning) => reportWarning(warning, reporter));
+  connector.on("overflow", ({ dropped }) =>
+    reporter.report(
+      "overflow",
+      `Deliveries arrived faster than they were read; ${dropped} were dropped.`,
+      { dropped },
+      "yellow",
+    ),
+  );
+}
+
+export function reportWarning({ code, message, hint }: Warning, reporter: Reporter): void {
+  reporter.warn(`${message} ${hint}`, { code });
+}
+
+function reportState(agent: string, state: ConnectorState, url: string, reporter: Reporter): void {
+  if (state.status === "online")
+    reporter.report("online", `${agent} is online at ${url}`, { agent_id: agent }, "green");
+  if (state.status !== "reconnecting") return;
+  const { reason, retryInMs, closeCode } = state;
+  const what =
+    reason === "unreachable" ? `The relay at ${url} is not reachable` : `The connection was lost (${closeCode})`;
+  const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode };
+  reporter.report("reconnecting", `${what}; reconnecting.`, fields, "yellow");
+}
+
+function reportNotice(notice: Notice, reporter: Reporter): void {
+  if (notice.kind === "draining") reporter.report("draining", "The relay restarts; changing to another connection.");
+  if (notice.kind !== "pending_sessions" || notice.total === 0) return;
+  const sessions = notice.sessions.map(({ sessionId, requester, createdAt, expiresAt }) => ({
+    session_id: sessionId,
+    requester,
+    created_at_iso: isoOf(createdAt),
+    expires_at_iso: isoOf(expiresAt),
+  }));
+  const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
+  const text = `${notice.total} pending sessions: ${ids}. Approve or reject them.`;
+  reporter.report("pending_sessions", text, { total: notice.total, sessions }, "bold");
+}
+
+function isoOf(time: Date): string | null {
+  return Number.isNaN(time.getTime()) ? null : time.toISOString();
+}

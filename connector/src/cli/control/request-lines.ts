@@ -1,0 +1,58 @@
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import type { Connector } from "../../connector.ts";
+import { membersOf } from "../../frames.ts";
+import { failureOf, usageError } from "../failure.ts";
+import type { Output } from "../io.ts";
+import { jsonLine, writeLine } from "../output.ts";
+import { execute, parseRequest } from "./request.ts";
+
+/** With this many requests unanswered, no further line is read. */
+const MAX_UNANSWERED = 100;
+
+/**
+ * Reads control requests, one JSON object a line, and answers each with one line, `accepted` or `refused`, that repeats
+ * the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
+ * they arrive. Resolves when the input has ended and all requests are answered, or when the signal aborts.
+ */
+export async function serveRequestLines(
+  input: Readable,
+  output: Output,
+  connector: Connector,
+  signal: AbortSignal,
+): Promise<void> {
+  const unanswered = new Set<Promise<void>>();
+  let number = 0;
+  const lines = createInterface({ input, signal });
+  for await (const line of lines) {
+    number += 1;
+    if (line.trim() === "") continue;
+    const answer = answerTo(line, number, connector).then((text) => writeLine(output, text, signal));
+    unanswered.add(answer);
+    void answer.finally(() => unanswered.delete(answer));
+    if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
+  }
+  await Promise.all(unanswered);
+}
+
+/** Never rejects. */
+async function answerTo(line: string, number: number, connector: Connector): Promise<string> {
+  let ref: unknown = number;
+  try {
+    const value = parseJson(line);
+    ref = membersOf(value).ref ?? number;
+    return jsonLine({ event: "accepted", ref, ...(await execute(connector, parseRequest(value))) });
+  } catch (error) {
+    const { code, message, hint, retry } = failureOf(error);
+    const outcome = (error as { outcome?: string }).outcome ?? "refused";
+    return jsonLine({ event: "refused", ref, code, message, hint, retry, outcome });
+  }
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw usageError("A line is not JSON.", "Send one JSON object a line.");
+  }
+}

@@ -1,0 +1,90 @@
+import type { Connector } from "../../connector.ts";
+import { membersOf } from "../../frames.ts";
+import type { Accepted, AcceptedSession, JsonObject, SendOptions } from "../../types.ts";
+import { usageError } from "../failure.ts";
+
+/**
+ * What another program asks an agent to send, with the protocol's member names: one JSON line of `relay listen
+ * --stdin`.
+ */
+export type ControlRequest =
+  | { readonly to: string; readonly payload: JsonObject; readonly type?: string; readonly task_id?: string }
+  | { readonly to: string; readonly request: Proposal }
+  | { readonly to: string; readonly approve: string }
+  | { readonly to: string; readonly reject: string; readonly reason?: string };
+
+export interface Proposal {
+  readonly purpose: string;
+  readonly ttl_minutes?: number | undefined;
+  readonly intro?: string | undefined;
+  readonly scope?: string | undefined;
+  readonly expected_frequency?: string | undefined;
+}
+
+/** The result of a request that the relay accepted. */
+export interface ControlResult {
+  readonly envelope_id: string;
+  readonly target_delivery: { readonly status: string; readonly can_deliver_realtime: boolean };
+  /** The relay had accepted it before: it was sent again because the first answer was lost. */
+  readonly duplicate?: boolean;
+  readonly session_id?: string;
+  readonly session_status?: string;
+}
+
+/** Members of each kind of request; the first one tells the kind. */
+const KINDS: readonly (readonly string[])[] = [
+  ["payload", "type", "task_id"],
+  ["request"],
+  ["approve"],
+  ["reject", "reason"],
+];
+const OBJECTS: ReadonlySet<string> = new Set(["payload", "request"]);
+
+/** Checks members and types of a JSON value; the relay checks their contents. @throws {Failure} `usage`. */
+export function parseRequest(value: unknown): ControlRequest {
+  const { to, ref: _, ...members } = membersOf(value);
+  const kind = KINDS.find(([name]) => members[name as string] !== undefined);
+  const isKnown = kind !== undefined && Object.keys(members).every((name) => kind.includes(name));
+  if (typeof to !== "string" || !isKnown || !kind.every((name) => hasValidType(name, members[name]))) {
+    throw usageError(
+      "A line is not a valid request.",
+      'Such as {"to":"agent://bob","payload":{"message":"hi"}}; see: relay listen --help',
+    );
+  }
+  return { to, ...members } as ControlRequest;
+}
+
+function hasValidType(name: string, value: unknown): boolean {
+  if (OBJECTS.has(name)) return typeof value === "object" && value !== null && !Array.isArray(value);
+  return value === undefined || typeof value === "string";
+}
+
+/** Sends it over the agent's connection. Rejects with a RelayError. */
+export async function execute(
+  connector: Connector,
+  request: ControlRequest,
+  signal?: AbortSignal,
+): Promise<ControlResult> {
+  const { to } = request;
+  if ("payload" in request) {
+    const options = { type: request.type, taskId: request.task_id, signal } as SendOptions;
+    return resultOf(await connector.send(to, request.payload, options));
+  }
+  if ("request" in request) {
+    const { purpose, ttl_minutes: ttlMinutes, intro, scope, expected_frequency: expectedFrequency } = request.request;
+    const proposal = { purpose, ttlMinutes, intro, scope, expectedFrequency };
+    return resultOf(await connector.requestSession(to, proposal, { signal }));
+  }
+  if ("approve" in request) return resultOf(await connector.approve(request.approve, to, { signal }));
+  return resultOf(await connector.reject(request.reject, to, request.reason, { signal }));
+}
+
+function resultOf({ envelopeId, delivery, duplicate, ...rest }: Accepted | AcceptedSession): ControlResult {
+  const session = rest as Partial<AcceptedSession>;
+  return {
+    envelope_id: envelopeId,
+    target_delivery: { status: delivery.status, can_deliver_realtime: delivery.canDeliverRealtime },
+    ...(duplicate && { duplicate }),
+    ...(session.sessionId !== undefined && { session_id: session.sessionId, session_status: session.status as string }),
+  };
+}

@@ -1,0 +1,30 @@
+import { type Identity, requireCredentials } from "../identity.ts";
+import type { Io } from "../io.ts";
+import type { RelayHttp } from "../relay-http.ts";
+import { connectionTransport } from "./connection.ts";
+import { gatewayTransport } from "./gateway.ts";
+import { listenerTransport } from "./listener.ts";
+import type { Transport } from "./transport.ts";
+
+export interface TransportOptions {
+  readonly identity: Identity;
+  readonly http: RelayHttp;
+  /** The gateway can send it, too. */
+  readonly isForGateway: boolean;
+  readonly takeOver: boolean;
+}
+
+/**
+ * The transport that disturbs the agent's connection least: the gateway when there is an API key, else the control socket
+ * of a running `relay listen`, else a connection of its own. @throws {Failure}
+ */
+export async function openTransport(
+  { identity, http, isForGateway, takeOver }: TransportOptions,
+  io: Io,
+): Promise<Transport> {
+  const { agent } = identity;
+  const apiKey = io.env.RELAY_API_KEY;
+  if (isForGateway && apiKey) return gatewayTransport(agent, apiKey, http);
+  const listener = await listenerTransport(agent, http.websocketUrl, io);
+  return listener ?? (await connectionTransport(requireCredentials(identity), http, takeOver, io));
+}

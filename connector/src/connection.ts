@@ -1,0 +1,173 @@
+import { jitteredMs } from "./backoff.ts";
+import type { Clock } from "./clock.ts";
+import { type ErrorCode, finalClose, knownCode, RelayError } from "./errors.ts";
+import type { ErrorFrame, Frame, HelloFrame } from "./frames.ts";
+import { Keepalive } from "./keepalive.ts";
+import { HELLO_WITHIN_MS } from "./limits.ts";
+import { Socket } from "./socket.ts";
+
+export type PresenceType = "agent.register" | "agent.heartbeat";
+
+/** Why a connection ended. */
+export interface ConnectionEnd {
+  readonly reason: "unreachable" | "lost";
+  readonly closeCode: number;
+  /** Set when the connector must not reconnect. */
+  readonly error: RelayError | undefined;
+}
+
+export interface ConnectionEvents {
+  readonly greeted: (hello: HelloFrame) => void;
+  readonly registered: (connection: Connection) => void;
+  /** Every frame but `hello` and the answers to registers and heartbeats. */
+  readonly frame: (connection: Connection, frame: Exclude<Frame, HelloFrame>) => void;
+  /** A heartbeat was refused; the connection stays. */
+  readonly heartbeatRefused: (error: RelayError) => void;
+  /** Once, and not after `close`. */
+  readonly ended: (connection: Connection, end: ConnectionEnd) => void;
+}
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly clock: Clock;
+  /** Signs a register or heartbeat. */
+  readonly signPresence: (type: PresenceType) => Promise<{ readonly id: string; readonly text: string }>;
+  readonly events: ConnectionEvents;
+}
+
+const KEY_REFUSALS: ReadonlySet<ErrorCode> = new Set(["unknown_key", "bad_signature", "key_not_allowed"]);
+
+/** One connection of the agent: hello, register, then heartbeats until its end. */
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #socket: Socket;
+  #openedAt = 0;
+  #hello: HelloFrame | undefined;
+  #keepalive: Keepalive | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Id of the register or heartbeat that has no answer yet. */
+  #presenceId: string | undefined;
+  #registered = false;
+  /** The clock was corrected since the last accepted register or heartbeat. */
+  #clockCorrected = false;
+  #ended = false;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+    this.#socket = new Socket(options.url, {
+      frame: (frame) => this.#receive(frame),
+      closed: (code) => this.#end({ closeCode: code, error: finalClose(code) }),
+    });
+  }
+
+  /** How old an envelope may be when the relay gets it. */
+  get maxClockSkewMs(): number {
+    return (this.#hello as HelloFrame).maxClockSkewMs;
+  }
+
+  open(): void {
+    this.#openedAt = Date.now();
+    this.#timer = setTimeout(() => this.#end({}), HELLO_WITHIN_MS);
+    this.#socket.open();
+  }
+
+  /** Sends an envelope. */
+  send(text: string): void {
+    this.#keepalive?.requestSent();
+    this.#socket.send(text);
+  }
+
+  /** Asks the relay at once, by a heartbeat, whether this connection still owns the agent. */
+  checkRegistration(): void {
+    this.#keepalive?.heartbeatNow();
+  }
+
+  /** Ends it without the event `ended`. Resolves when the socket is gone. */
+  async close(): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    this.#keepalive?.stop();
+    await this.#socket.close();
+  }
+
+  #receive(frame: Frame): void {
+    this.#keepalive?.frameReceived();
+    const isAnswer = this.#presenceId !== undefined && "envelopeId" in frame && frame.envelopeId === this.#presenceId;
+    if (frame.frame === "hello") this.#greeted(frame);
+    else if (frame.frame === "ack" && isAnswer) this.#presenceAccepted();
+    else if (frame.frame === "error" && isAnswer) this.#presenceRefused(frame);
+    else this.#forward(frame);
+  }
+
+  #forward(frame: Exclude<Frame, HelloFrame>): void {
+    if (frame.frame === "error" && frame.serverTime !== undefined) this.#options.clock.measure(frame.serverTime);
+    this.#options.events.frame(this, frame);
+    // The close that follows may be lost on the way; reconnecting then would take the agent from its new connection.
+    if (frame.frame === "notice" && frame.notice.kind === "superseded") this.#end({ error: finalClose(4409) });
+  }
+
+  #greeted(hello: HelloFrame): void {
+    if (this.#hello !== undefined) return;
+    clearTimeout(this.#timer);
+    this.#hello = hello;
+    if (hello.serverTime !== undefined) this.#options.clock.measure(hello.serverTime, this.#openedAt);
+    this.#keepalive = new Keepalive({
+      intervalMs: hello.heartbeatIntervalMs,
+      sendHeartbeat: () => void this.#sendPresence(),
+      timedOut: () => this.#end({}),
+    });
+    this.#keepalive.start();
+    this.#options.events.greeted(hello);
+    void this.#sendPresence();
+  }
+
+  /** Sends a register until one is accepted, heartbeats after it. */
+  async #sendPresence(): Promise<void> {
+    try {
+      const { id, text } = await this.#options.signPresence(this.#registered ? "agent.heartbeat" : "agent.register");
+      if (this.#ended) return;
+      this.#presenceId = id;
+      this.send(text);
+    } catch (error) {
+      this.#end({ error: error as RelayError });
+    }
+  }
+
+  #presenceAccepted(): void {
+    this.#presenceId = undefined;
+    this.#clockCorrected = false;
+    if (this.#registered) return;
+    this.#registered = true;
+    this.#options.events.registered(this);
+  }
+
+  #presenceRefused(frame: ErrorFrame): void {
+    const { message, hint, retry, serverTime, retryAfterMs } = frame;
+    const code = knownCode(frame.code);
+    const error = new RelayError(code, { message, hint, retry, retryAfterMs });
+    this.#presenceId = undefined;
+    if (code === "clock_skew" && serverTime !== undefined && !this.#clockCorrected) {
+      this.#clockCorrected = true;
+      this.#options.clock.measure(serverTime);
+      void this.#sendPresence();
+    } else if (code === "unavailable" || code === "rate_limited") {
+      // A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
+      if (!this.#registered) this.#timer = setTimeout(() => void this.#sendPresence(), jitteredMs(retryAfterMs));
+    } else if (!this.#registered) {
+      this.#end({ error });
+    } else if (code === "not_registered") {
+      this.#end({ error: finalClose(4409) });
+    } else if (KEY_REFUSALS.has(code)) {
+      this.#end({ error: finalClose(4403) });
+    } else {
+      this.#options.events.heartbeatRefused(error);
+    }
+  }
+
+  #end({ closeCode = 1006, error }: { closeCode?: number; error?: RelayError | undefined }): void {
+    if (this.#ended) return;
+    const reason = this.#hello === undefined ? "unreachable" : "lost";
+    void this.close();
+    this.#options.events.ended(this, { reason, closeCode, error });
+  }
+}

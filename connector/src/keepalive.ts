@@ -1,0 +1,76 @@
+import { ANSWER_WITHIN_MS } from "./limits.ts";
+
+/**
+ * How often the timers are compared, at most; and by how much the two clocks may drift apart before it counts as a
+ * jump.
+ */
+const TICK_MS = 1000;
+const JUMP_MS = 3000;
+
+export interface KeepaliveOptions {
+  readonly intervalMs: number;
+  /** A heartbeat is due. */
+  readonly sendHeartbeat: () => void;
+  /** The connection is dead: a request has had no answer for too long, and nothing else came in. */
+  readonly timedOut: () => void;
+}
+
+/**
+ * Asks for heartbeats in time, and notices a connection that died without a close. After a sleep of the machine, or any
+ * other jump of its clock, it asks for one at once: the connection may be long gone, and what came in meanwhile is not
+ * read yet.
+ */
+export class Keepalive {
+  readonly #options: KeepaliveOptions;
+  readonly #tickMs: number;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #tickedAt = 0;
+  #heartbeatAt = 0;
+  /** Since when a request has been waiting for an answer. */
+  #requestedAt: number | undefined;
+
+  constructor(options: KeepaliveOptions) {
+    this.#options = options;
+    this.#tickMs = Math.min(TICK_MS, options.intervalMs / 4);
+  }
+
+  start(): void {
+    this.#tickedAt = Date.now();
+    this.#heartbeatAt = performance.now();
+    this.#timer = setInterval(() => this.#tick(), this.#tickMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Something was sent that the relay answers. */
+  requestSent(): void {
+    this.#requestedAt ??= performance.now();
+  }
+
+  /** Any frame came in. */
+  frameReceived(): void {
+    this.#requestedAt = undefined;
+  }
+
+  heartbeatNow(): void {
+    this.#heartbeatAt = performance.now();
+    this.#options.sendHeartbeat();
+  }
+
+  #tick(): void {
+    const { intervalMs, timedOut } = this.#options;
+    const hasJumped = Math.abs(Date.now() - this.#tickedAt - this.#tickMs) > JUMP_MS;
+    this.#tickedAt = Date.now();
+    const now = performance.now();
+    if (hasJumped) {
+      this.#requestedAt = undefined;
+      this.heartbeatNow();
+    } else if (this.#requestedAt !== undefined && now - this.#requestedAt > Math.min(ANSWER_WITHIN_MS, intervalMs)) {
+      timedOut();
+    } else if (now - this.#heartbeatAt >= intervalMs - this.#tickMs) {
+      this.heartbeatNow();
+    }
+  }
+}

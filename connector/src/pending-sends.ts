@@ -1,0 +1,106 @@
+import type { RelayError } from "./errors.ts";
+import type { AckFrame } from "./frames.ts";
+import type { SignedEnvelope } from "./signer.ts";
+
+export interface NewSend {
+  readonly id: string;
+  /** Canonical text up to the payload. */
+  readonly draft: string;
+  readonly resolve: (ack: AckFrame) => void;
+  readonly reject: (error: RelayError) => void;
+  /** Frees its timer and its listener. */
+  readonly release: () => void;
+}
+
+/** A send without an answer. */
+export class PendingSend {
+  readonly id: string;
+  readonly draft: string;
+  readonly resolve: (ack: AckFrame) => void;
+  readonly reject: (error: RelayError) => void;
+  readonly release: () => void;
+  signed: SignedEnvelope | undefined;
+  /** Sent on the current connection, and not answered yet. */
+  isInFlight = false;
+  /** It went out before, and whether it was accepted then is not known: signed again, it could be accepted twice. */
+  isOutcomeUnknown = false;
+  /** It was signed a second time, after the clock was corrected. */
+  isSignedAgain = false;
+
+  constructor({ id, draft, resolve, reject, release }: NewSend) {
+    this.id = id;
+    this.draft = draft;
+    this.resolve = resolve;
+    this.reject = reject;
+    this.release = release;
+  }
+
+  get mayBeAccepted(): boolean {
+    return this.isInFlight || this.isOutcomeUnknown;
+  }
+
+  /** Only for one that was certainly not accepted. */
+  signAgain(): void {
+    this.signed = undefined;
+    this.isSignedAgain = true;
+  }
+}
+
+/** The sends without an answer, in the order of their calls. */
+export class PendingSends {
+  readonly #sends = new Map<string, PendingSend>();
+  #inFlight = 0;
+
+  get size(): number {
+    return this.#sends.size;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  all(): PendingSend[] {
+    return [...this.#sends.values()];
+  }
+
+  get(id: string): PendingSend | undefined {
+    return this.#sends.get(id);
+  }
+
+  add(fields: NewSend): PendingSend {
+    const send = new PendingSend(fields);
+    this.#sends.set(send.id, send);
+    return send;
+  }
+
+  remove(send: PendingSend): void {
+    this.requeue(send);
+    this.#sends.delete(send.id);
+    send.release();
+  }
+
+  firstWaiting(): PendingSend | undefined {
+    for (const send of this.#sends.values()) if (!send.isInFlight) return send;
+    return undefined;
+  }
+
+  markInFlight(send: PendingSend): void {
+    send.isInFlight = true;
+    this.#inFlight += 1;
+  }
+
+  /** It is not in flight any more; it keeps its place in the order. */
+  requeue(send: PendingSend): void {
+    if (!send.isInFlight) return;
+    send.isInFlight = false;
+    this.#inFlight -= 1;
+  }
+
+  /** The connection on which they went out is gone, or was replaced: whether they were accepted is not known. */
+  requeueAll(): void {
+    for (const send of this.#sends.values()) {
+      if (send.isInFlight) send.isOutcomeUnknown = true;
+      this.requeue(send);
+    }
+  }
+}

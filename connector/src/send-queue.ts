@@ -1,0 +1,166 @@
+import { jitteredMs } from "./backoff.ts";
+import type { Clock } from "./clock.ts";
+import { type ErrorCode, type ErrorDetails, knownCode, RelayError } from "./errors.ts";
+import type { AckFrame, ErrorFrame } from "./frames.ts";
+import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, SEND_TIMEOUT_MS } from "./limits.ts";
+import { type PendingSend, PendingSends } from "./pending-sends.ts";
+import type { Signer } from "./signer.ts";
+import type { CallOptions } from "./types.ts";
+
+/** A registered connection, as far as the queue needs it. */
+export interface EnvelopeWriter {
+  /** How old an envelope may be when the relay gets it. */
+  readonly maxClockSkewMs: number;
+  send(text: string): void;
+}
+
+export interface SendQueueOptions {
+  readonly signer: Signer;
+  readonly clock: Clock;
+  readonly maxPending: number;
+  /** The relay said that the connection does not own the agent. */
+  readonly notRegistered: () => void;
+}
+
+/**
+ * Sends that have no answer yet, in the order of their calls. What a lost connection or an outage left without an answer
+ * goes out again as it was signed: the relay recognises a repeat. Source: docs/protocol.md#replay.
+ */
+export class SendQueue {
+  readonly #options: SendQueueOptions;
+  readonly #pending = new PendingSends();
+  #writer: EnvelopeWriter | undefined;
+  #maxInFlight = MAX_IN_FLIGHT;
+  /** While it runs, nothing is sent. */
+  #holdTimer: ReturnType<typeof setTimeout> | undefined;
+  #flushing = false;
+  #end: RelayError | undefined;
+
+  constructor(options: SendQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with the ack of the envelope; rejects with a RelayError. */
+  add(id: string, draft: string, { timeoutMs = SEND_TIMEOUT_MS, signal }: CallOptions): Promise<AckFrame> {
+    const { promise, resolve, reject } = Promise.withResolvers<AckFrame>();
+    const refused = this.#end?.code ?? (this.#pending.size >= this.#options.maxPending ? "queue_full" : undefined);
+    if (refused !== undefined || signal?.aborted) {
+      reject(new RelayError(refused ?? "aborted", { cause: this.#end ?? signal?.reason }));
+      return promise;
+    }
+    const abort = () => this.#fail(send, "aborted", { cause: signal?.reason });
+    const timer = setTimeout(() => this.#fail(send, "timeout"), timeoutMs);
+    const release = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    };
+    const send = this.#pending.add({ id, draft, resolve, reject, release });
+    signal?.addEventListener("abort", abort);
+    void this.#flush();
+    return promise;
+  }
+
+  /** There is a connection: all that has no answer goes out on it, in order. */
+  resume(writer: EnvelopeWriter): void {
+    this.#pending.requeueAll();
+    this.#writer = writer;
+    this.#endHold();
+  }
+
+  /** There is no connection. */
+  pause(): void {
+    this.#writer = undefined;
+  }
+
+  acknowledge(ack: AckFrame): void {
+    const send = this.#pending.get(ack.envelopeId);
+    if (send === undefined) return;
+    this.#maxInFlight = Math.min(MAX_IN_FLIGHT, this.#maxInFlight + 1);
+    this.#pending.remove(send);
+    send.resolve(ack);
+    void this.#flush();
+  }
+
+  /** @returns false when no send with this id is pending. */
+  refuse(error: ErrorFrame): boolean {
+    const { message, hint, retry, retryAfterMs, envelopeId } = error;
+    const send = this.#pending.get(envelopeId ?? "");
+    if (send === undefined) return false;
+    const code = knownCode(error.code);
+    this.#pending.requeue(send);
+    if (code === "unavailable" || code === "rate_limited" || code === "not_registered") {
+      this.#retryLater(send, code, retryAfterMs);
+    } else if (code === "clock_skew" && send.isOutcomeUnknown) {
+      this.#fail(send, "outcome_unknown");
+    } else if (code === "clock_skew" && !send.isSignedAgain) {
+      send.signAgain();
+    } else {
+      this.#fail(send, code, { message, hint, retry });
+    }
+    void this.#flush();
+    return true;
+  }
+
+  /** Rejects all pending sends, and all later ones. */
+  end(error: RelayError): void {
+    this.#end = error;
+    this.#writer = undefined;
+    clearTimeout(this.#holdTimer);
+    const { code, message, hint, retry, closeCode } = error;
+    const details = { message, hint, retry, closeCode, cause: error };
+    for (const send of this.#pending.all()) this.#fail(send, code, details);
+  }
+
+  /** Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again. */
+  #retryLater(send: PendingSend, code: "unavailable" | "rate_limited" | "not_registered", retryAfterMs: number): void {
+    if (code === "unavailable") send.isOutcomeUnknown = true;
+    if (code === "rate_limited") this.#maxInFlight = 1;
+    if (code === "not_registered") this.#options.notRegistered();
+    clearTimeout(this.#holdTimer);
+    this.#holdTimer = setTimeout(() => this.#endHold(), jitteredMs(retryAfterMs));
+  }
+
+  #endHold(): void {
+    clearTimeout(this.#holdTimer);
+    this.#holdTimer = undefined;
+    void this.#flush();
+  }
+
+  #fail(send: PendingSend, code: ErrorCode, details: ErrorDetails = {}): void {
+    if (this.#pending.get(send.id) !== send) return;
+    const outcome = send.mayBeAccepted ? "unknown" : "refused";
+    this.#pending.remove(send);
+    send.reject(new RelayError(code, { ...details, outcome, envelopeId: send.id }));
+    void this.#flush();
+  }
+
+  /** Sends what may go out, one after the other: signing is asynchronous, and the order must hold. */
+  async #flush(): Promise<void> {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    for (let send = this.#next(); send !== undefined; send = this.#next()) await this.#transmit(send);
+    this.#flushing = false;
+  }
+
+  #next(): PendingSend | undefined {
+    const isBlocked = this.#writer === undefined || this.#holdTimer !== undefined;
+    return isBlocked || this.#pending.inFlight >= this.#maxInFlight ? undefined : this.#pending.firstWaiting();
+  }
+
+  async #transmit(send: PendingSend): Promise<void> {
+    const writer = this.#writer as EnvelopeWriter;
+    const { signer, clock } = this.#options;
+    const maxAgeMs = writer.maxClockSkewMs - RESEND_MARGIN_MS;
+    const isTooOld = send.signed !== undefined && clock.now() - send.signed.ts > maxAgeMs;
+    if (isTooOld && send.isOutcomeUnknown) return this.#fail(send, "outcome_unknown");
+    if (isTooOld) send.signed = undefined;
+    try {
+      send.signed ??= await signer.sign(send.draft);
+    } catch (cause) {
+      return this.#fail(send, "invalid_key", { cause });
+    }
+    if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
+    this.#pending.markInFlight(send);
+    writer.send(send.signed.text);
+  }
+}

@@ -1,0 +1,205 @@
+import { chmod, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { shared } from "../fixture.ts";
+import { jsonLines, next, record } from "../kit.ts";
+import { CommandLine, nowhere } from "./kit.ts";
+
+const line = shared(new CommandLine("alice", "bob-hmac"));
+const BOB = "agent://bob-hmac";
+const HELLO = '{"message":"Hello, Bob."}';
+
+const as = (name: string) => ["--key", line.keyFile(name)];
+const bob = () => line.stage.online("bob-hmac", line.url);
+
+/** Runs a command line with `--json`, which must fail in this way, and say so in one line. @returns what stderr held. */
+async function expectFailure(args: string[], exitCode: number, code: string, env = {}): Promise<string> {
+  const { code: ended, stdout, stderr } = await line.run(args, { env });
+  expect([ended, stdout]).toEqual([exitCode, ""]);
+  const [{ retry, ...error }, ...more] = jsonLines(stderr) as [Record<string, unknown>];
+  expect([error, more]).toEqual([{ event: "error", message: expect.any(String), code }, []]);
+  expect([undefined, "never", "fix", "later"]).toContain(retry);
+  return stderr;
+}
+
+describe("relay send", () => {
+  test("sends what its second word says, or what is piped in, and says that it was handed over", async () => {
+    const receiver = await bob();
+    const first = await line.run(["send", ...as("alice"), BOB, HELLO]);
+    expect(first).toEqual({ code: 0, stdout: expect.stringContaining(BOB), stderr: "" });
+    expect((await next(receiver)).payload).toEqual({ message: "Hello, Bob." });
+    for (const words of [["-"], []]) {
+      const { code } = await line.run(
+        ["send", ...as("alice"), BOB, ...words, "--type", "message.note", "--task-id", "t"],
+        {
+          stdin: '{"piped":[1,2]}',
+        },
+      );
+      expect(code).toBe(0);
+      expect(await next(receiver)).toMatchObject({
+        type: "message.note",
+        payload: { piped: [1, 2] },
+        envelope: { task_id: "t" },
+      });
+    }
+  });
+
+  test("says that nobody got it when the target was not online, and prints one line of JSON when asked", async () => {
+    const text = await line.run(["send", ...as("alice"), "agent://nobody", HELLO]);
+    expect(text).toMatchObject({ code: 0, stdout: expect.stringContaining("agent://nobody"), stderr: "" });
+    const json = await line.run(["send", "--json", ...as("alice"), "agent://nobody", HELLO]);
+    expect(jsonLines(json.stdout)).toEqual([
+      {
+        ok: true,
+        envelope_id: expect.any(String),
+        target_delivery: { status: "not_seen", can_deliver_realtime: false },
+        via: "connection",
+      },
+    ]);
+    expect(json.stderr).toBe("");
+  });
+
+  test("waits for the target with --wait-online, and sends nothing when it does not come", async () => {
+    const late = line.begin(["send", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
+    const receiver = await bob();
+    const { payload } = await next(receiver);
+    expect(payload).toEqual({ message: "Hello, Bob." });
+    expect(await late.end()).toBe(0);
+    const vain = ["send", "--json", ...as("alice"), "agent://nobody", HELLO, "--wait-online", "0"];
+    await expectFailure(vain, 5, "timeout");
+  });
+
+  test("goes through the relay listen of the same agent, which stays online", async () => {
+    const receiver = await bob();
+    const listener = await line.listen("alice");
+    const { code, stdout } = await line.run(["send", "--json", ...as("alice"), BOB, HELLO]);
+    expect([code, jsonLines(stdout)[0].via]).toEqual([0, "listener"]);
+    expect(await next(receiver)).toMatchObject({ from: "agent://alice", payload: { message: "Hello, Bob." } });
+    expect(listener.child.exitCode).toBeNull();
+
+    const refused = await line.run(["send", ...as("alice"), "agent://BOB", HELLO]);
+    expect(refused.code).toBe(3);
+    expect(await listener.end("SIGTERM")).toBe(0);
+    expect((await readdir(line.folder)).filter((name) => name.startsWith("agent-relay-"))).toHaveLength(1);
+  });
+
+  test("ignores the control socket that a killed relay listen left behind", async () => {
+    const listener = await line.listen("alice");
+    await listener.end("SIGKILL");
+    await until(
+      "alice is offline",
+      async () => !(await line.run(["status", "--json", "agent://alice"])).stdout.includes('"status":"online"'),
+    );
+    const { code, stdout } = await line.run(["send", "--json", ...as("alice"), BOB, HELLO]);
+    expect([code, jsonLines(stdout)[0].via]).toEqual([0, "connection"]);
+  });
+
+  test("does not take an agent from another program, unless it is told to", async () => {
+    const alice = await line.stage.online("alice", line.url);
+    const { states } = record(alice);
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "online_elsewhere");
+    expect(states).toEqual([]);
+    expect((await line.run(["send", "--take-over", ...as("alice"), BOB, HELLO])).code).toBe(0);
+    await until("the other one ended", () => states.includes("closed"));
+  });
+
+  test("goes over HTTP with an API key, beside a connection of the same agent", async () => {
+    const receiver = await bob();
+    const alice = await line.stage.online("alice", line.url);
+    const { states } = record(alice);
+    const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
+    const { code, stdout } = await line.run(["send", "--json", BOB, HELLO], { env });
+    expect([code, jsonLines(stdout)[0].via]).toEqual([0, "gateway"]);
+    expect((await next(receiver)).verified).toBe("gateway");
+    expect(states).toEqual([]);
+    await expectFailure(["send", "--json", BOB, '{"n":1}'], 2, "usage", env);
+    const wrong = { ...env, RELAY_API_KEY: "rk_wrong" };
+    const stderr = await expectFailure(["send", "--json", BOB, HELLO], 7, "invalid_api_key", wrong);
+    expect(stderr).not.toContain("rk_wrong");
+  });
+
+  test("tells by exit code and error code why nothing was sent", async () => {
+    const send = (...args: string[]) => ["send", "--json", ...args];
+    await expectFailure(send("--url", await nowhere(), ...as("alice"), BOB, HELLO), 4, "unreachable");
+    await expectFailure(send("--url", "ftp://127.0.0.1", ...as("alice"), BOB, HELLO), 2, "usage");
+    await expectFailure(send(BOB, HELLO), 7, "invalid_key");
+    await expectFailure(send("--key", "none.json", BOB, HELLO), 7, "invalid_key");
+    await expectFailure(send(...as("alice"), BOB, "no json"), 2, "usage");
+    await expectFailure(send(...as("alice"), "agent://BOB", HELLO), 3, "invalid_envelope");
+  });
+
+  test("writes the reason as one line of text, without --json", async () => {
+    const { code, stdout, stderr } = await line.run(["send", "--url", await nowhere(), ...as("alice"), BOB, HELLO]);
+    expect([code, stdout]).toEqual([4, ""]);
+    expect(stderr).toMatch(/^relay: .+\n$/);
+  });
+});
+
+describe("relay request, approve and reject", () => {
+  test("negotiate a session from three command lines, while both agents listen", async () => {
+    const listener = await line.listen("bob-hmac");
+    await line.listen("alice");
+    const request = line.begin(["request", ...as("alice"), BOB, "--purpose", "talk", "--ttl", "5", "--wait", "--json"]);
+    await listener.prints(1);
+    const { session_id: session, envelope } = listener.lines[0];
+    expect(envelope.payload).toEqual({ purpose: "talk", ttl_minutes: 5 });
+    const approval = await line.run(["approve", "--json", ...as("bob-hmac"), session]);
+    expect(approval.code).toBe(0);
+    expect(jsonLines(approval.stdout)).toMatchObject([
+      { session_id: session, session_status: "approved", target_delivery: { can_deliver_realtime: true } },
+    ]);
+    expect(await request.end()).toBe(0);
+    expect(await line.run(["reject", ...as("bob-hmac"), session])).toMatchObject({ code: 3 });
+  });
+
+  test("end with 3 when the session was rejected", async () => {
+    const request = line.begin(["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--json"]);
+    await until("it is pending", () => request.stdout.includes("ses_"));
+    const session = /ses_[0-9a-z]{26}/.exec(request.stdout)?.[0] as string;
+    expect((await line.run(["reject", ...as("bob-hmac"), session, "--reason", "no time"])).code).toBe(0);
+    expect(await request.end()).toBe(3);
+    expect(request.reports).toMatchObject([{ event: "decision", session_id: session, session_status: "rejected" }]);
+  });
+
+  test("name a session that nobody knows", async () => {
+    await expectFailure(
+      ["approve", "--json", ...as("bob-hmac"), "ses_00000000000000000000000000"],
+      3,
+      "unknown_session",
+    );
+  });
+});
+
+describe("Secrets", () => {
+  test("are refused on the command line, and are not repeated", async () => {
+    const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I";
+    const option = [["--private-key", secret], [`--secret=${secret}`], ["--key", secret], ["--api-key", "rk_x"]];
+    for (const args of [...option.map((words) => ["send", ...words, BOB, HELLO]), ["status", secret]]) {
+      const stderr = await expectFailure([...args, "--json"], 2, "usage");
+      expect(stderr).not.toContain(secret);
+    }
+  });
+
+  test("in a file that others may read are warned of, and used", async () => {
+    await chmod(line.keyFile("alice"), 0o644);
+    const { code, stderr } = await line.run(["send", "--json", ...as("alice"), BOB, HELLO]);
+    await chmod(line.keyFile("alice"), 0o600);
+    expect(code).toBe(0);
+    expect(jsonLines(stderr)).toMatchObject([{ event: "warning" }]);
+  });
+
+  test("in a broken key file are not quoted", async () => {
+    const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I";
+    const broken = join(line.folder, "broken.json");
+    for (const text of [
+      `{"private_key":"${secret}`,
+      `{"agent_id":"agent://a","key_id":"a","alg":"ed25519","secret":"${secret}"}`,
+    ]) {
+      await writeFile(broken, text, { mode: 0o600 });
+      const { code, stderr } = await line.run(["send", "--key", broken, BOB, HELLO]);
+      expect(code).toBe(7);
+      expect(stderr).not.toContain(secret);
+    }
+  });
+});

@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { until } from "../../test/support/until.ts";
+import { Clock } from "../src/clock.ts";
+import { RelayError } from "../src/errors.ts";
+import type { AckFrame, ErrorFrame } from "../src/frames.ts";
+import { SendQueue } from "../src/send-queue.ts";
+import { Signer } from "../src/signer.ts";
+import type { CallOptions } from "../src/types.ts";
+import { draftOf } from "../src/wire-mapping.ts";
+import { errorOf, testAgent } from "./kit.ts";
+
+const { agent, key } = testAgent("alice");
+let sendQueue: SendQueue;
+let signer: Signer;
+let notRegistered: number;
+
+beforeEach(async () => {
+  const clock = new Clock();
+  signer = new Signer(key, clock);
+  await signer.start();
+  notRegistered = 0;
+  sendQueue = new SendQueue({ signer, clock, maxPending: 100, notRegistered: () => (notRegistered += 1) });
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+  sendQueue.end(new RelayError("closed"));
+});
+
+function add(id: string, options: CallOptions = {}): Promise<AckFrame> {
+  const draft = signer.draft(draftOf({ type: "message.send", to: "agent://bob", payload: {} }, id, agent));
+  const answer = sendQueue.add(id, draft, options);
+  answer.catch(() => {});
+  return answer;
+}
+
+/** A connection that keeps what is sent on it. */
+class TestWriter {
+  readonly maxClockSkewMs = 300_000;
+  readonly texts: string[] = [];
+
+  get ids(): string[] {
+    return this.texts.map((text) => JSON.parse(text).id);
+  }
+
+  send(text: string): void {
+    this.texts.push(text);
+  }
+}
+
+async function connect(): Promise<TestWriter> {
+  const writer = new TestWriter();
+  sendQueue.resume(writer);
+  return writer;
+}
+
+function ack(envelopeId: string): void {
+  const delivery = { status: "online", canDeliverRealtime: true } as const;
+  const session = { sessionId: "", sessionStatus: "approved" } as const;
+  sendQueue.acknowledge({ frame: "ack", envelopeId, duplicate: false, delivery, ...session });
+}
+
+function refuse(envelopeId: string, code: string, retryAfterMs = 1): void {
+  const texts = { message: undefined, hint: undefined, retry: undefined, serverTime: undefined };
+  sendQueue.refuse({ frame: "error", code, envelopeId, retryAfterMs, ...texts } satisfies ErrorFrame);
+}
+
+describe("The send queue", () => {
+  test("is bounded: one more is refused, and there is room again after an answer", async () => {
+    const sends = Array.from({ length: 100 }, (_, n) => add(`${n}`));
+    expect(await errorOf(add("one more"))).toMatchObject({ code: "queue_full", retry: "later", outcome: "refused" });
+    const writer = await connect();
+    await until("they go out", () => writer.texts.length > 0);
+    ack("0");
+    await sends[0];
+    const next = add("now");
+    await until("there is room for it", () => writer.texts.length === 65);
+    for (let n = 1; n < 100; n += 1) ack(`${n}`);
+    await until("it is out", () => writer.ids.includes("now"));
+    ack("now");
+    expect(await next).toMatchObject({ envelopeId: "now" });
+  });
+
+  test("has a bounded number of envelopes in flight", async () => {
+    for (let n = 0; n < 100; n += 1) void add(`${n}`);
+    const writer = await connect();
+    await until("no more may be in flight", () => writer.texts.length === 64);
+    await signer.sign("{}");
+    expect(writer.texts).toHaveLength(64);
+    ack("7");
+    await until("there is room for one", () => writer.texts.length === 65);
+  });
+
+  test("sends again what a lost connection left open, as it was signed and in order, before anything new", async () => {
+    for (const id of ["a", "b", "c"]) void add(id);
+    const lost = await connect();
+    await until("they are out", () => lost.texts.length === 3);
+    ack("b");
+    sendQueue.pause();
+    void add("d");
+    const writer = await connect();
+    await until("they are out again", () => writer.texts.length === 3);
+    expect(writer.ids).toEqual(["a", "c", "d"]);
+    expect(writer.texts.slice(0, 2)).toEqual([lost.texts[0], lost.texts[2]]);
+  });
+
+  test("holds everything back while one is refused for the moment, so that nothing overtakes it", async () => {
+    void add("a");
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "unavailable", 30);
+    void add("b");
+    await until("both are out", () => writer.texts.length === 3);
+    expect(writer.ids).toEqual(["a", "a", "b"]);
+    expect(writer.texts[0]).toBe(writer.texts[1]);
+  });
+
+  test("sends one at a time after it met the relay's rate, and more as answers come", async () => {
+    for (let n = 0; n < 10; n += 1) void add(`${n}`);
+    const writer = await connect();
+    await until("they are out", () => writer.texts.length === 10);
+    for (let n = 0; n < 10; n += 1) refuse(`${n}`, "rate_limited");
+    await until("one is out again", () => writer.texts.length === 11);
+    await signer.sign("{}");
+    expect(writer.ids.slice(10)).toEqual(["0"]);
+    ack("0");
+    await until("two are", () => writer.texts.length === 13);
+    await signer.sign("{}");
+    expect(writer.ids.slice(10)).toEqual(["0", "1", "2"]);
+  });
+
+  test("asks whether the agent is still here when the relay says it is not", async () => {
+    void add("a");
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "not_registered");
+    expect(notRegistered).toBe(1);
+    await until("it is out again", () => writer.texts.length === 2);
+  });
+
+  test("takes an answer from whichever connection it comes, once, and an answer to nothing", async () => {
+    const sent = add("a");
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    sendQueue.pause();
+    ack("a");
+    ack("a");
+    ack("never sent");
+    refuse("never sent", "unavailable");
+    expect(await sent).toMatchObject({ envelopeId: "a" });
+  });
+});
+
+describe("A send that ends without an answer", () => {
+  test.each([
+    ["timeout", () => ({ timeoutMs: 20 })],
+    ["aborted", () => ({ signal: AbortSignal.timeout(20) })],
+  ])("as %s says whether it went out", async (code, options) => {
+    expect(await errorOf(add("waits", options()))).toMatchObject({ code, outcome: "refused", envelopeId: "waits" });
+    const sent = errorOf(add("sent", options()));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    expect(writer.ids).toEqual(["sent"]);
+    expect(await sent).toMatchObject({ code, outcome: "unknown" });
+  });
+
+  test("is not even taken when it was aborted before", async () => {
+    const signal = AbortSignal.abort(new Error("why"));
+    expect(await errorOf(add("a", { signal }))).toMatchObject({ code: "aborted", cause: { message: "why" } });
+    const writer = await connect();
+    void add("b");
+    await until("the next is out", () => writer.texts.length === 1);
+    expect(writer.ids).toEqual(["b"]);
+  });
+
+  test("is refused for good after an outage: whether it was accepted before is not known", async () => {
+    const sent = errorOf(add("a"));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "unavailable");
+    await until("it is out again", () => writer.texts.length === 2);
+    refuse("a", "unknown_key");
+    expect(await sent).toMatchObject({ code: "unknown_key", outcome: "unknown" });
+  });
+
+  test("and was certainly not accepted is signed anew when its time is over", async () => {
+    void add("a");
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "rate_limited");
+    const later = Date.now() + 400_000;
+    jest.spyOn(Date, "now").mockReturnValue(later);
+    await until("it is out again", () => writer.texts.length === 2);
+    expect(JSON.parse(writer.texts[1] as string).ts).toBe(later);
+  });
+
+  test("and whose clock was refused after an outage has an unknown outcome", async () => {
+    const sent = errorOf(add("a"));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    refuse("a", "unavailable");
+    await until("it is out again", () => writer.texts.length === 2);
+    refuse("a", "clock_skew");
+    expect(await sent).toMatchObject({ code: "outcome_unknown", outcome: "unknown" });
+  });
+
+  test("for a reason of a later relay is refused with the relay's words", async () => {
+    const sent = errorOf(add("a"));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    const words = { code: "too_loud", message: "Too loud.", hint: "Whisper.", retry: "later" } as const;
+    sendQueue.refuse({ frame: "error", envelopeId: "a", retryAfterMs: 1, serverTime: undefined, ...words });
+    expect(await sent).toMatchObject({ code: "refused", message: "Too loud.", hint: "Whisper.", retry: "later" });
+  });
+});

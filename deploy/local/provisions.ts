@@ -1,0 +1,66 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Environment } from "runtime/settings.ts";
+import { type DevelopmentAgents, developmentKeys, developmentKeysFile } from "./dev-keys.ts";
+import { EmbeddedRedis } from "./embedded-redis.ts";
+
+/** What services need from outside. */
+export interface Provisions {
+  /** Names a Redis and a keys file. */
+  readonly environment: Environment;
+  /** Development agents with their secrets; undefined when the keys file was given. */
+  readonly agents: DevelopmentAgents | undefined;
+  /** Ends what was made here, and leaves alone what was given. */
+  stop(): Promise<void>;
+}
+
+interface Provision {
+  readonly environment: Environment;
+  readonly agents?: DevelopmentAgents;
+  stop(): Promise<void>;
+}
+
+const GIVEN: Provision = { environment: {}, stop: async () => {} };
+
+/**
+ * Adds to an environment what it does not name: REDIS_URL, a private Redis; RELAY_KEYS_FILE, development keys.
+ * @param keysFolder keeps the keys; without one they are in a temporary folder, and end with the rest.
+ * @throws {Error} when there is no suitable Redis on the PATH, or when it does not start.
+ */
+export async function provide(environment: Environment, keysFolder?: string): Promise<Provisions> {
+  const keys = environment.RELAY_KEYS_FILE ? GIVEN : await makeKeys(keysFolder);
+  const redis = environment.REDIS_URL ? GIVEN : await startRedis().catch(afterStopping(keys));
+  return {
+    environment: { ...environment, ...keys.environment, ...redis.environment },
+    agents: keys.agents,
+    stop: async () => {
+      await redis.stop();
+      await keys.stop();
+    },
+  };
+}
+
+async function startRedis(): Promise<Provision> {
+  const redis = new EmbeddedRedis();
+  await redis.start();
+  return { environment: { REDIS_URL: redis.url }, stop: () => redis.stop() };
+}
+
+async function makeKeys(keysFolder: string | undefined): Promise<Provision> {
+  const folder = keysFolder ?? (await mkdtemp(join(tmpdir(), "agent-relay-keys-")));
+  return {
+    environment: { RELAY_KEYS_FILE: developmentKeysFile(folder) },
+    agents: await developmentKeys(folder),
+    stop: async () => {
+      if (keysFolder === undefined) await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function afterStopping(provision: Provision): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await provision.stop();
+    throw error;
+  };
+}

@@ -1,0 +1,76 @@
+import { readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BuildOptions, Metafile, Plugin } from "esbuild";
+import { PLACEHOLDER } from "./version.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+export interface Bundle {
+  /** Name and text of each file, without folder. */
+  readonly files: ReadonlyMap<string, string>;
+  /** Folders of the packages of others that are part of it, from the repository's root on. */
+  readonly bundled: readonly string[];
+}
+
+/**
+ * Bundles TypeScript with all that it imports as ES modules, which Node 20 can still parse, so that it can be told that it
+ * is too old. esbuild is loaded here and not before, for the start of a relay whose packages are made.
+ * @param entries file name without extension → module, from the repository's root on.
+ * @param manifest the package.json whose version the bundle tells as its own.
+ */
+export async function bundle(
+  entries: Readonly<Record<string, string>>,
+  manifest: string,
+  options: Pick<BuildOptions, "platform" | "splitting">,
+): Promise<Bundle> {
+  const { build } = await import("esbuild");
+  const { outputFiles, metafile } = await build({
+    ...options,
+    absWorkingDir: ROOT,
+    entryPoints: { ...entries },
+    outdir: "lib",
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    target: "node20",
+    minify: true,
+    legalComments: "none",
+    plugins: [unversioned(join(ROOT, manifest))],
+  });
+  const files = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
+  return { files, bundled: packagesOf(metafile) };
+}
+
+/** Ends the process of esbuild, which would otherwise stay for more to build. */
+export async function stopBundling(): Promise<void> {
+  const { stop } = await import("esbuild");
+  await stop();
+}
+
+/** The version is not known before the content is: a placeholder stands for it. */
+function unversioned(manifest: string): Plugin {
+  return {
+    name: "unversioned",
+    setup: (build) =>
+      build.onLoad({ filter: /package\.json$/ }, ({ path }) =>
+        path === manifest ? { contents: JSON.stringify({ version: PLACEHOLDER }), loader: "json" } : undefined,
+      ),
+  };
+}
+
+function packagesOf({ inputs }: Metafile): string[] {
+  const folders = Object.keys(inputs).flatMap((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []);
+  return [...new Set(folders)].sort();
+}
+
+/** What the licences of bundled packages ask to be passed on: name, version, licence and its text. */
+export async function notices(folders: readonly string[]): Promise<string> {
+  const texts = folders.map(async (folder) => {
+    const { name, version, license } = JSON.parse(await readFile(join(ROOT, folder, "package.json"), "utf8"));
+    const text = await readFile(join(ROOT, folder, "LICENSE"), "utf8");
+    return `${name} ${version} (${license})\n\n${text.trim()}\n`;
+  });
+  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
+}

@@ -1,0 +1,48 @@
+import { execFile } from "node:child_process";
+import { mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
+const REFERENCE = /(from |import\()"\.\/([\w-]+)\.ts"/g;
+
+/**
+ * The declarations of the library's public types, by file name: those that its index leads to and no others, so that
+ * nothing private, and nothing of the packages bundled with it, becomes part of what users compile against.
+ */
+export async function declarations(): Promise<ReadonlyMap<string, string>> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "agent-relay-types-"));
+  await emit(folder.path);
+  const found = new Map<string, string>();
+  const wanted = ["index"];
+  for (const name of wanted) {
+    const text = await readFile(join(folder.path, "src", `${name}.d.ts`), "utf8");
+    found.set(`${name}.d.ts`, text.replaceAll(REFERENCE, '$1"./$2.js"'));
+    for (const [, , next] of text.matchAll(REFERENCE)) if (next && !wanted.includes(next)) wanted.push(next);
+  }
+  return found;
+}
+
+/** Declarations alone; whether the types are right is for `npm run check` to say. */
+async function emit(outDir: string): Promise<void> {
+  const config = {
+    extends: join(ROOT, "tsconfig.base.json"),
+    compilerOptions: {
+      rootDir: join(ROOT, "connector"),
+      outDir,
+      noEmit: false,
+      declaration: true,
+      emitDeclarationOnly: true,
+      noCheck: true,
+      types: [],
+      lib: ["es2024", "dom"],
+    },
+    files: [join(ROOT, "connector/src/index.ts")],
+  };
+  const path = join(outDir, "tsconfig.json");
+  await writeFile(path, JSON.stringify(config));
+  await promisify(execFile)(process.execPath, [TSC, "-p", path]);
+}

@@ -1,0 +1,66 @@
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
+import { bundle, notices } from "../bundle.ts";
+import type { Draft } from "../release.ts";
+import { type PackedText, tarball } from "../tarball.ts";
+import { PLACEHOLDER, stamped } from "../version.ts";
+import { declarations } from "./declarations.ts";
+
+/** What connector/package.json says that holds for the package, too. */
+interface Manifest {
+  readonly name: string;
+  readonly description: string;
+  readonly engines: object;
+}
+
+/** Files that lie in `npm/` as the package has them: its entries, which say so where Node is too old. */
+const ENTRIES = ["index.js", "node-version.js", "bin/relay.js"];
+
+/** Library, command and MCP server in one npm package that depends on no other. */
+export async function npmPackage({ name, description, engines }: Manifest): Promise<Draft> {
+  const modules = { connector: "connector/src/index.ts", relay: "connector/src/cli/main.ts" };
+  const [{ files, bundled }, types, entries, readme] = await Promise.all([
+    bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
+    declarations(),
+    Promise.all(ENTRIES.map(entryOf)),
+    readFile(new URL("../../../connector/README.md", import.meta.url), "utf8"),
+  ]);
+  const manifest = {
+    name,
+    version: PLACEHOLDER,
+    description,
+    type: "module",
+    engines,
+    exports: { ".": { types: "./types/index.d.ts", default: "./index.js" } },
+    bin: { relay: "bin/relay.js" },
+  };
+  const packed: PackedText[] = [
+    { path: "package.json", text: `${JSON.stringify(manifest, null, 2)}\n` },
+    { path: "README.md", text: readme },
+    { path: "THIRD-PARTY.txt", text: await notices(bundled) },
+    ...entries,
+    ...[...types].map(([file, text]) => ({ path: `types/${file}`, text })),
+    ...[...files].map(([file, text]) => ({ path: `lib/${file}`, text })),
+  ];
+  const npx = `npx --yes --package=${ADDRESS} relay`;
+  return {
+    name: CONNECTOR_PACKAGE,
+    media: "application/gzip",
+    purpose: "Connects an agent, from Node: a library, the command relay, and an MCP server (relay mcp).",
+    needs: "Node 22 or later",
+    usage: [
+      { for: "run the command", line: `${npx} --help` },
+      { for: "add the library to a project", line: `npm install ${ADDRESS}` },
+      { for: "import it", line: `import { Connector } from "${CONNECTOR_PACKAGE}";` },
+      { for: "command of an MCP client's configuration; RELAY_URL and RELAY_KEY_FILE in its env", line: `${npx} mcp` },
+    ],
+    file: (version) => `${CONNECTOR_PACKAGE}-${version}.tgz`,
+    contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),
+  };
+}
+
+async function entryOf(path: string): Promise<PackedText> {
+  const text = await readFile(fileURLToPath(new URL(`npm/${path}`, import.meta.url)), "utf8");
+  return { path, text, isProgram: path.startsWith("bin/") };
+}

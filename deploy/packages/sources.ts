@@ -1,0 +1,24 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join, relative } from "node:path";
+
+/**
+ * Digest of files and folders, names and contents, in an order of their own.
+ * @param paths from `root` on.
+ */
+export async function digestOf(root: string, paths: readonly string[]): Promise<string> {
+  const files = (await Promise.all(paths.map((path) => filesAt(join(root, path))))).flat().sort();
+  const contents = await Promise.all(files.map((file) => readFile(file)));
+  const hash = createHash("sha256");
+  for (const [index, file] of files.entries()) {
+    const content = contents[index] as Buffer;
+    hash.update(`${relative(root, file)}\0${content.length}\0`).update(content);
+  }
+  return hash.digest("hex");
+}
+
+async function filesAt(path: string): Promise<string[]> {
+  if ((await stat(path)).isFile()) return [path];
+  const entries = await readdir(path, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}

@@ -1,0 +1,68 @@
+import { type CheckOnline, LIVENESS_CONTRACT, type PresenceStatus } from "protocol/contract/presence.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { Presence } from "window/presence.ts";
+
+/** The 200 body of check-online. Source: docs/protocol.md#presence. */
+export function presenceOfAgent(agentId: string, presence: Presence): CheckOnline {
+  const { status, severity, staleMs, lastSeen, onlineSince, stableInMs } = presence;
+  return {
+    ok: true,
+    agent_id: agentId,
+    status,
+    can_deliver_realtime: status === "online",
+    stale_ms: staleMs,
+    last_seen_iso: iso(lastSeen),
+    online_since_iso: iso(onlineSince),
+    stable: stableInMs === 0,
+    severity,
+    source: "websocket_presence",
+    next_action: nextAction(presence),
+    caveat: CAVEATS[status],
+    recovery: {
+      addressed_to: "the owner of this agent",
+      quickstart: [...FIRST_STEP[status], ...QUICKSTART],
+      liveness_contract: LIVENESS_CONTRACT,
+    },
+  };
+}
+
+/** For who asks, who can wait, ask again, or choose another target, and cannot bring the agent online. */
+function nextAction({ status, stableInMs }: Presence): string {
+  if (stableInMs === 0) return `Request a session with POST ${SURFACES.requestSession.path}, or send a message.`;
+  if (stableInMs !== null) {
+    const seconds = Math.ceil(stableInMs / 1000);
+    return `Check again in ${seconds} s: if stable is true then, request a session. A message can be sent at once.`;
+  }
+  return status === "not_seen"
+    ? "Compare agent_id with the one that you were given. If it is right, wait until its owner connects it, or choose another target."
+    : "Check again in 30 s, or choose another target: nothing that is sent to this agent now is delivered or kept.";
+}
+
+const NOTHING_ARRIVES = "is accepted and stays pending by its ids; its contents are neither delivered nor kept.";
+const CAVEATS: Readonly<Record<PresenceStatus, string>> = {
+  online: "Online describes this moment; it does not guarantee that the agent answers.",
+  stale: `A session request to a stale target ${NOTHING_ARRIVES}`,
+  offline: `A session request to an offline target ${NOTHING_ARRIVES}`,
+  not_seen: "Presence starts empty with each process window: not_seen says nothing about the time before it.",
+};
+
+/** What brings the agent online from where it is. */
+const FIRST_STEP: Readonly<Record<PresenceStatus, readonly string[]>> = {
+  online: [],
+  stale: ["Send a signed agent.heartbeat; if the connection is closed, connect and send agent.register."],
+  offline: ["Start the connector again: connect and send agent.register."],
+  not_seen: [],
+};
+
+/** From nothing to online, and how to stay so. */
+const QUICKSTART = [
+  `Read ${SURFACES.signingManifest.path} and compare your signatures with its test vectors.`,
+  `Check one signed envelope with POST ${SURFACES.selfTest.path}.`,
+  "Connect to a websocket address from the manifest and wait for hello.",
+  "Send agent.register within 10 seconds, then agent.heartbeat every 15 seconds.",
+  "Check here again after 90 seconds: stable is then true.",
+] as const;
+
+function iso(time: number | null): string | null {
+  return time === null ? null : new Date(time).toISOString();
+}

@@ -1,0 +1,82 @@
+import { ServiceError } from "protocol/contract/errors.ts";
+import { HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
+import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import type { ApiKeyEntry } from "protocol/signing/key-ring.ts";
+import { readBody } from "runtime/http/body.ts";
+import type { SurfaceContext } from "runtime/http/router.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import { RATE_WINDOW_SECONDS, type Usage } from "window/rate-limit.ts";
+import type { z } from "zod";
+import type { GatewaySettings } from "../settings.ts";
+import { type RateLimits, rateLimited } from "./rate-limits.ts";
+import { unauthorized } from "./unauthorized.ts";
+
+/** A request with a valid API key, within its rate, with a valid body. */
+export interface AuthenticatedRequest<Body> {
+  readonly surface: SurfaceId;
+  readonly apiKey: ApiKeyEntry;
+  /** The key itself: the idempotency claim is keyed by it. It goes nowhere else. */
+  readonly apiKeyText: string;
+  readonly body: Body;
+  readonly idempotencyKey: string | undefined;
+}
+
+export interface AuthenticationParts {
+  readonly keys: KeyStore;
+  readonly limits: RateLimits;
+  readonly settings: Pick<GatewaySettings, "contact">;
+}
+
+/**
+ * Checks a request that acts for an agent, in this order: API key (401), rate (429), body (400). The rate is used before
+ * the body is read, so that invalid requests count too. Source: docs/protocol.md#http.
+ * @throws ServiceError for the check that failed, or `unavailable`.
+ */
+export async function authenticate<Schema extends z.ZodType>(
+  ctx: SurfaceContext,
+  schema: Schema,
+  { keys, limits, settings }: AuthenticationParts,
+): Promise<AuthenticatedRequest<z.output<Schema>>> {
+  const surface = ctx.state.surfaceId;
+  const apiKeyText = ctx.get("x-api-key");
+  const apiKey = keys.ring.apiKey(apiKeyText, Date.now());
+  if (apiKey === undefined) {
+    await countFailedKey(limits, ctx.ip);
+    throw unauthorized(apiKeyText === "" ? "missing_api_key" : "invalid_api_key", settings.contact);
+  }
+  ctx.state.apiKeyId = apiKey.id;
+
+  const usage = await limits.useApiKey(surface, apiKey.id);
+  ctx.set(rateLimitFields(usage));
+  if (!usage.allowed) throw rateLimited(usage);
+
+  const body = await readBody(ctx, schema);
+  return { surface, apiKey, apiKeyText, body, idempotencyKey: idempotencyKeyOf(ctx) };
+}
+
+/**
+ * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address. While
+ * Redis is not reachable there is no limit and the refusal stays 401: 178 random bits cannot be guessed meanwhile.
+ * @throws ServiceError `rate_limited`.
+ */
+async function countFailedKey(limits: RateLimits, address: string): Promise<void> {
+  const usage = await limits.countFailedKey(address).catch(() => null);
+  if (usage !== null && !usage.allowed) throw rateLimited(usage);
+}
+
+/** Source: draft-ietf-httpapi-ratelimit-headers-10. */
+function rateLimitFields({ remaining, resetMs }: Usage): Record<string, string> {
+  return {
+    "RateLimit-Policy": `"default";q=${HTTP_LIMITS.gatewayRequestsPerMinute};w=${RATE_WINDOW_SECONDS}`,
+    RateLimit: `"default";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
+  };
+}
+
+function idempotencyKeyOf(ctx: SurfaceContext): string | undefined {
+  const key = ctx.headers["idempotency-key"];
+  if (key === undefined) return undefined;
+  if (typeof key === "string" && IDEMPOTENCY_KEY_PATTERN.test(key)) return key;
+  const message = `must be 1 to ${HTTP_LIMITS.idempotencyKeyCharacters} visible ASCII characters`;
+  throw new ServiceError("invalid_request", { errors: [{ field: "Idempotency-Key", message }] });
+}

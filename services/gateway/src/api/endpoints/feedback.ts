@@ -1,0 +1,33 @@
+import { FeedbackRequest } from "protocol/contract/requests.ts";
+import { readBody } from "runtime/http/body.ts";
+import type { Handlers } from "runtime/http/router.ts";
+import { addFeedback } from "window/feedback.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import type { RedisLink } from "window/redis/redis-link.ts";
+import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
+import type { GatewaySettings } from "../../settings.ts";
+import type { RateLimits } from "../rate-limits.ts";
+
+interface Parts {
+  readonly link: RedisLink;
+  readonly window: ProcessWindow;
+  readonly limits: RateLimits;
+  readonly settings: Pick<GatewaySettings, "contact">;
+}
+
+/** Feedback: counted by labels from a closed set; its text is never kept. Source: docs/reports.md#feedback. */
+export function feedbackEndpoints({
+  link,
+  window,
+  limits,
+  settings,
+}: Parts): Pick<Handlers<"gateway">, "submitFeedback"> {
+  const note = `${FEEDBACK_REACH} ${contactOf(settings.contact).note}`;
+  return {
+    async submitFeedback(ctx) {
+      await limits.useAddress("feedback", ctx.ip);
+      await addFeedback(link, window, await readBody(ctx, FeedbackRequest));
+      return { ok: true, stored: "aggregate_only", raw_message_stored: false, note };
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import type { Handlers } from "runtime/http/router.ts";
+import { fleetAdvice } from "window/fleet-advice.ts";
+import type { PresenceStore } from "window/presence.ts";
+import { presenceOfAgent } from "../../answers/presence.ts";
+import type { RateLimits } from "../rate-limits.ts";
+
+interface Parts {
+  readonly presenceStore: PresenceStore;
+  readonly limits: RateLimits;
+}
+
+/** Presence of one agent, and counts of all. Source: docs/protocol.md#presence. */
+export function presenceEndpoints({
+  presenceStore,
+  limits,
+}: Parts): Pick<Handlers<"gateway">, "checkOnline" | "onlineAgents"> {
+  return {
+    async checkOnline(ctx) {
+      await limits.useAddress("check_online", ctx.ip);
+      const { agent_id } = ctx.state.query;
+      return presenceOfAgent(agent_id, await presenceStore.read(agent_id));
+    },
+
+    async onlineAgents() {
+      const counts = await presenceStore.count();
+      return {
+        ok: true,
+        online_agents: counts.ok,
+        stale_agents: counts.stale + counts.critical_stale,
+        offline_agents: counts.offline,
+        stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
+        by_severity: counts,
+        source: "websocket_presence",
+        next_action: fleetAdvice(counts),
+        privacy: PRIVACY,
+      };
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
+import { ServiceError } from "protocol/contract/errors.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
+import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { verify } from "protocol/signing/algorithms.ts";
+import { canonicalText } from "protocol/signing/canonical.ts";
+import type { KeyRing } from "protocol/signing/key-ring.ts";
+import { readBodyText } from "runtime/http/body.ts";
+import type { Handlers } from "runtime/http/router.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { Counters } from "window/counters.ts";
+import type { RateLimits } from "../rate-limits.ts";
+
+interface Parts {
+  readonly keys: KeyStore;
+  readonly counters: Counters;
+  readonly limits: RateLimits;
+}
+
+const STEPS = [
+  "Fill in request_template; ts is now in epoch milliseconds.",
+  "Serialize the fields in canonical_signing_order as RFC 8785 says, without sig and without absent fields.",
+  "Sign those UTF-8 bytes with your key and put the base64url signature, without padding, into sig.",
+  "POST the envelope to this path: stage pass means that the websocket would accept it too.",
+  "After bad_signature POST it to this path with ?explain=1, and compare canonical with the text that you signed.",
+];
+
+const REQUEST_TEMPLATE = {
+  id: "env-1",
+  type: "agent.register",
+  from: "agent://your-agent",
+  payload: {},
+  ts: 0,
+  key_id: "your-key-id",
+  sig: "base64url: 86 characters for ed25519, 43 for hmac-sha256",
+};
+
+/** The checks of the websocket, without acceptance. Source: docs/protocol.md#self-test. */
+export function selfTestEndpoints({
+  keys,
+  counters,
+  limits,
+}: Parts): Pick<Handlers<"gateway">, "selfTestGuide" | "selfTest"> {
+  return {
+    selfTestGuide: () => ({
+      ok: true,
+      stage: "guide",
+      canonical_signing_order: [...CANONICAL_SIGNING_ORDER],
+      request_template: REQUEST_TEMPLATE,
+      steps: STEPS,
+      privacy: PRIVACY,
+      next_proof_step: "Connect, send agent.register, then read /api/onboarding/check-online.",
+    }),
+
+    async selfTest(ctx) {
+      await useLimit(limits, ctx.ip);
+      const text = await readBodyText(ctx);
+      const explained = ctx.state.query.explain === "1" ? explanation(text) : {};
+      const result = examine(text, keys.ring);
+      if (isRefusal(result)) throw refused(result, explained);
+      counters.count("self_test_passed");
+      return {
+        ok: true,
+        stage: "pass",
+        type: result.envelope.type,
+        server_time: Date.now(),
+        ...explained,
+        next_step: "Send this envelope, or a new one, over the websocket.",
+      };
+    },
+  };
+}
+
+/** Only the limit needs Redis: while Redis is not reachable, agents can still test their signatures, without a limit. */
+async function useLimit(limits: RateLimits, address: string): Promise<void> {
+  try {
+    await limits.useAddress("self_test", address);
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== "unavailable") throw error;
+  }
+}
+
+function examine(text: string, ring: KeyRing): Refusal | VerifiedEnvelope {
+  const result = checkBeforeSignature(text, ring, Date.now());
+  if (isRefusal(result)) return result;
+  return checkAfterSignature(result, verify(result.entry.key, result.canonical, result.envelope.sig));
+}
+
+/** The canonical text of an envelope whose shape is valid, whoever signed it; nothing of any other. */
+function explanation(text: string): { readonly canonical?: string } {
+  const shaped = readShape(text);
+  return isRefusal(shaped) ? {} : { canonical: canonicalText(shaped.envelope) };
+}
+
+function refused({ code, detail, errors, canonicalSha256 }: Refusal, explained: object): ServiceError {
+  const digest = canonicalSha256 === undefined ? {} : { canonical_sha256: canonicalSha256 };
+  return new ServiceError(code, {
+    ...(detail !== undefined && { detail }),
+    ...(errors !== undefined && { errors }),
+    members: { ...digest, ...explained },
+  });
+}

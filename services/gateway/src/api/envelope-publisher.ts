@@ -1,0 +1,110 @@
+import { createHmac } from "node:crypto";
+import type { JsonObject, UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import { ServiceError } from "protocol/contract/errors.ts";
+import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
+import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
+import type { Acceptor } from "window/acceptance/acceptor.ts";
+import { unavailable } from "window/unavailable.ts";
+import type { GatewayKey } from "../gateway-key.ts";
+import type { AuthenticatedRequest } from "./authentication.ts";
+import { newEnvelopeId } from "./envelope-id.ts";
+import { unauthorized } from "./unauthorized.ts";
+
+/** The envelope that an endpoint wants sent for its request. */
+export interface EnvelopeContent {
+  readonly kind: Extract<AcceptanceItem["kind"], "message" | "session_request">;
+  readonly type: string;
+  readonly payload: JsonObject;
+}
+
+/** What was accepted, now or by the first request with the same Idempotency-Key. */
+export interface PublishedEnvelope {
+  readonly first: FirstAnswer;
+  readonly replayed: boolean;
+}
+
+/**
+ * Makes and signs the envelope of a request, and publishes it once for each Idempotency-Key.
+ * Source: docs/protocol.md#gateway-signing, docs/protocol.md#http.
+ */
+export class EnvelopePublisher {
+  readonly #gatewayKey: GatewayKey;
+  readonly #acceptor: Acceptor;
+  readonly #contact: string | undefined;
+  /** Digests of the claims whose first request this gateway has not answered yet. */
+  readonly #inProgress = new Set<string>();
+
+  constructor(options: {
+    readonly gatewayKey: GatewayKey;
+    readonly acceptor: Acceptor;
+    /** RELAY_CONTACT. */
+    readonly contact: string | undefined;
+  }) {
+    this.#gatewayKey = options.gatewayKey;
+    this.#acceptor = options.acceptor;
+    this.#contact = options.contact;
+  }
+
+  /**
+   * @throws ServiceError `frame_too_large`, `api_key_not_allowed_for_sender`, `idempotency_in_progress`,
+   * `idempotency_key_reused` or `unavailable`.
+   */
+  async publish(
+    request: AuthenticatedRequest<{ readonly from: string; readonly to: string }>,
+    content: EnvelopeContent,
+  ): Promise<PublishedEnvelope> {
+    const { from, to } = request.body;
+    const envelope = makeEnvelope(this.#gatewayKey.keyId, from, to, content);
+    const canonical = canonicalText(envelope);
+    if (Buffer.byteLength(canonical) > ENVELOPE_LIMITS.maxFrameBytes) throw new ServiceError("frame_too_large");
+    if (!request.apiKey.mayAct(from)) throw unauthorized("api_key_not_allowed_for_sender", this.#contact);
+
+    const unsigned = { envelope, canonical, kind: content.kind };
+    const claim = claimOf(request);
+    if (claim === undefined) return await this.#accept(unsigned, {});
+    if (this.#inProgress.has(claim.digest)) throw new ServiceError("idempotency_in_progress");
+    this.#inProgress.add(claim.digest);
+    try {
+      return await this.#accept(unsigned, { claim });
+    } finally {
+      this.#inProgress.delete(claim.digest);
+    }
+  }
+
+  async #accept({ envelope, canonical, kind }: Unsigned, claimed: { claim?: Claim }): Promise<PublishedEnvelope> {
+    const text = this.#gatewayKey.sign(canonical);
+    const acceptance = await new Promise<Acceptance>((done) => {
+      this.#acceptor.accept({ envelope, kind, text, origin: "gateway", connection: "", ...claimed, done });
+    });
+    return publishedEnvelope(envelope.id, acceptance);
+  }
+}
+
+interface Unsigned extends Pick<EnvelopeContent, "kind"> {
+  readonly envelope: UnsignedEnvelope;
+  readonly canonical: string;
+}
+
+function makeEnvelope(keyId: string, from: string, to: string, { type, payload }: EnvelopeContent): UnsignedEnvelope {
+  return { id: newEnvelopeId(), type, from, to, payload, ts: Date.now(), key_id: keyId };
+}
+
+/** Both digests are keyed by the API key, which Redis never sees: who reads Redis cannot guess bodies. */
+function claimOf({ apiKeyText, surface, idempotencyKey, body }: AuthenticatedRequest<unknown>): Claim | undefined {
+  if (idempotencyKey === undefined) return undefined;
+  const digest = (text: string) => createHmac("sha256", apiKeyText).update(text).digest("base64url");
+  return {
+    digest: digest(`idempotency-key\n${surface}\n${idempotencyKey}`),
+    bodyDigest: digest(`body\n${canonicalJson(body)}`),
+  };
+}
+
+function publishedEnvelope(envelopeId: string, acceptance: Acceptance): PublishedEnvelope {
+  if (acceptance.outcome === "replayed") return { first: acceptance.first, replayed: true };
+  if (acceptance.outcome === "reused") throw new ServiceError("idempotency_key_reused");
+  // Anything else is the relay's own fault: Redis is not reachable, or the gateway's clock is wrong.
+  if (!("about" in acceptance) || acceptance.about !== "delivery") throw unavailable();
+  const { delivery, sessionId, acceptedAt } = acceptance;
+  return { first: { envelopeId, delivery, sessionId, acceptedAt }, replayed: false };
+}

@@ -1,0 +1,10 @@
+import { ERRORS, ServiceError } from "protocol/contract/errors.ts";
+import { contactOf } from "../answers/contact.ts";
+
+/** The refusals that only the relay's operator can help with: their hint says how to reach one. */
+export type UnauthorizedCode = "missing_api_key" | "invalid_api_key" | "api_key_not_allowed_for_sender";
+
+/** @param contact RELAY_CONTACT. */
+export function unauthorized(code: UnauthorizedCode, contact: string | undefined): ServiceError {
+  return new ServiceError(code, { hint: `${ERRORS[code].hint} ${contactOf(contact).note}` });
+}

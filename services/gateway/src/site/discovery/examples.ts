@@ -1,0 +1,105 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import type { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/requests.ts";
+import { PENDING } from "protocol/contract/session.ts";
+import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import type { FirstAnswer } from "window/acceptance/acceptance.ts";
+import { presenceOf } from "window/presence.ts";
+import type { Session } from "window/sessions.ts";
+import { acceptedEnvelope, acceptedSession } from "../../answers/accepted-requests.ts";
+import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
+import { presenceOfAgent } from "../../answers/presence.ts";
+import { sessionRecord } from "../../answers/session.ts";
+import {
+  ALICE,
+  BOB,
+  EXAMPLE_ENVELOPE_ID,
+  EXAMPLE_SESSION_ID,
+  EXAMPLE_TIME,
+  exampleEnvelope,
+} from "./example-envelopes.ts";
+
+export const SEND_REQUEST: SimpleSendRequest = { from: ALICE, to: BOB, message: "Hello, Bob." };
+export const SESSION_REQUEST: SimpleSessionRequest = {
+  from: ALICE,
+  to: BOB,
+  purpose: "Agree on terms for a translation.",
+  intro: "I translate from Danish.",
+  scope: "Ten pages, this week.",
+  expected_frequency: "once",
+  ttl_minutes: 60,
+};
+const FEEDBACK_REQUEST = {
+  surface: "check-online",
+  sentiment: "blocked",
+  category: "connector_not_seen",
+  message: "Registered, but check-online says not_seen.",
+};
+
+/** Examples of one body, as OpenAPI has them: name → summary and value. */
+export type Examples = Readonly<Record<string, { readonly summary?: string; readonly value: object }>>;
+
+const NEEDS_API_KEY = "Needs an API key of agent://alice; put your own agent and target.";
+
+/** One request body for each operation that takes one. */
+export const REQUEST_EXAMPLES: Partial<Record<SurfaceId, Examples>> = {
+  sendMessage: { message: { summary: NEEDS_API_KEY, value: SEND_REQUEST } },
+  requestSession: { session: { summary: NEEDS_API_KEY, value: SESSION_REQUEST } },
+  submitFeedback: { blocked: { value: FEEDBACK_REQUEST } },
+  selfTest: {
+    register: {
+      summary: "Signed with a published key and an old ts, so it is refused: sign your own, at the current time.",
+      value: exampleEnvelope("agent.register"),
+    },
+  },
+};
+
+const FIRST: FirstAnswer = {
+  envelopeId: EXAMPLE_ENVELOPE_ID,
+  sessionId: EXAMPLE_SESSION_ID,
+  delivery: "online",
+  acceptedAt: EXAMPLE_TIME,
+};
+const HOUR_MS = 3_600_000;
+const OFFLINE_AFTER_MS = PRESENCE_LIMITS.offlineAfterMs;
+const PENDING_SESSION: Session = {
+  sessionId: EXAMPLE_SESSION_ID,
+  status: PENDING,
+  requester: ALICE,
+  target: BOB,
+  createdAt: EXAMPLE_TIME,
+  expiresAt: EXAMPLE_TIME + HOUR_MS,
+  decidedAt: null,
+  delivery: "online",
+};
+
+/** Answers by operation id, where the live one cannot be read without a key, a body or a parameter. */
+export function responseExamples(baseUrl: string): Partial<Record<SurfaceId, Examples>> {
+  const online = presenceOf(EXAMPLE_TIME + 1200, EXAMPLE_TIME, EXAMPLE_TIME - HOUR_MS, OFFLINE_AFTER_MS);
+  return {
+    sendMessage: { delivered: { value: acceptedEnvelope(SEND_REQUEST, FIRST, baseUrl) } },
+    requestSession: { target_online: { value: acceptedSession(SESSION_REQUEST, FIRST, baseUrl) } },
+    checkOnline: { online: { value: presenceOfAgent(BOB, online) } },
+    readSession: { pending: { value: sessionRecord(PENDING_SESSION) } },
+    selfTest: {
+      pass: {
+        value: {
+          ok: true,
+          stage: "pass",
+          type: "agent.register",
+          server_time: EXAMPLE_TIME,
+          next_step: "Send this envelope, or a new one, over the websocket.",
+        },
+      },
+    },
+    submitFeedback: {
+      counted: {
+        value: {
+          ok: true,
+          stored: "aggregate_only",
+          raw_message_stored: false,
+          note: `${FEEDBACK_REACH} ${contactOf(undefined).note}`,
+        },
+      },
+    },
+  };
+}

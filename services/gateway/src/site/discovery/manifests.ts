@@ -1,0 +1,146 @@
+import type { AgentManifest, DiscoveryIndex, RelayManifest, SimpleCapabilities } from "protocol/contract/documents.ts";
+import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
+import { ANNOUNCED_LIMITS } from "protocol/contract/frames.ts";
+import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
+import { testVectors } from "protocol/signing/test-vectors.ts";
+import { contactOf } from "../../answers/contact.ts";
+import { type Examples, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
+import { CATALOGUE, linksOf, urlOf, websocketUrls } from "./links.ts";
+import {
+  AUTHENTICATION,
+  DELIVERY_RULES,
+  type DiscoverySettings,
+  describeRelay,
+  publishedLimits,
+  RETRY_RULES,
+  SCOPE_BOUNDARY,
+  SERVICE,
+  VERSION,
+} from "./relay-description.ts";
+
+/** The manifests, without the keys of live gateways, which change. */
+
+/** Source: docs/protocol.md#signatures. */
+export function signingManifest(settings: DiscoverySettings) {
+  return {
+    ok: true,
+    service: SERVICE,
+    canonical_signing_order: CANONICAL_SIGNING_ORDER,
+    canonicalization:
+      "RFC 8785 for every value; members in canonical_signing_order; without absent fields; without sig",
+    algorithms: (["ed25519", "hmac-sha256"] as const).map((alg) => ({
+      alg,
+      sig_characters: SIGNATURE_CHARACTERS[alg],
+    })),
+    encoding: "base64url",
+    max_clock_skew_ms: ENVELOPE_LIMITS.maxClockSkewMs,
+    websocket: { urls: websocketUrls(settings), limits: ANNOUNCED_LIMITS },
+    test_vectors: testVectors(),
+    self_test: { method: "POST", url: urlOf(settings.baseUrl, "selfTest") },
+    contact: contactOf(settings.contact),
+  } as const;
+}
+
+export function relayManifest(settings: DiscoverySettings): RelayManifest {
+  const websocket = { urls: websocketUrls(settings), limits: ANNOUNCED_LIMITS };
+  return { ok: true, service: SERVICE, websocket, ...describeRelay(settings) };
+}
+
+/** The members of agent.json in addition to the signing manifest. */
+export function agentManifestExtras(settings: DiscoverySettings) {
+  const { baseUrl } = settings;
+  return {
+    ...describeRelay(settings),
+    is_a2a_agent_card: false,
+    note: "This is not an A2A agent card: the relay is a broker, not an agent. It is the signing manifest with further members.",
+    openapi: urlOf(baseUrl, "openapi"),
+    asyncapi: urlOf(baseUrl, "asyncapi"),
+    instructions: urlOf(baseUrl, "instructions"),
+    relay_manifest: urlOf(baseUrl, "relayManifest"),
+    readiness: linksOf(baseUrl, ["probes", "presence", "diagnostics"]),
+    handoff: linksOf(baseUrl, ["guides"]),
+  } as const satisfies Omit<AgentManifest, keyof ReturnType<typeof signingManifest> | "gateway_keys">;
+}
+
+export function discoveryIndex(settings: DiscoverySettings): DiscoveryIndex {
+  const { baseUrl } = settings;
+  const groups: DiscoveryIndex["groups"] = {};
+  for (const [id, surface] of CATALOGUE) {
+    const { method, path, aliases, summary, media, apiKey, status, errors, group } = surface;
+    groups[group] ??= [];
+    groups[group].push({
+      operation_id: id,
+      method,
+      path,
+      url: baseUrl + path,
+      aliases: [...aliases],
+      summary,
+      media,
+      api_key_required: apiKey,
+      success_status: status,
+      error_codes: [...errors],
+    });
+  }
+  return {
+    ok: true,
+    service: SERVICE,
+    version: VERSION,
+    base_url: baseUrl,
+    start_here: urlOf(baseUrl, "instructions"),
+    groups,
+    websocket: { urls: websocketUrls(settings), asyncapi: urlOf(baseUrl, "asyncapi") },
+  };
+}
+
+/** What a caller with an API key can do, and the counters that each acceptance increments. */
+const CAPABILITIES = [
+  { type: "message.send", id: "sendMessage", counters: ["traffic.simple_send.accepted", "published_envelopes"] },
+  {
+    type: "session.request",
+    id: "requestSession",
+    counters: [
+      "traffic.simple_session_request.accepted",
+      "traffic.simple_session_request.accepted_to_online_target",
+      "simple_session_request_accepted_to_offline_target",
+      "published_envelopes",
+    ],
+  },
+] as const;
+
+export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilities {
+  const { baseUrl } = settings;
+  const answers = responseExamples(baseUrl);
+  return {
+    ok: true,
+    service: SERVICE,
+    version: VERSION,
+    endpoint: SURFACES.simpleCapabilities.path,
+    authentication: AUTHENTICATION,
+    capabilities: CAPABILITIES.map(({ type, id, counters }) => ({
+      type,
+      operation_id: id,
+      summary: SURFACES[id].summary,
+      method: "POST",
+      url: urlOf(baseUrl, id),
+      headers: { "content-type": "application/json", "x-api-key": "<your API key>", "idempotency-key": "<a new one>" },
+      request_example: firstOf(REQUEST_EXAMPLES[id]),
+      request_schema: `${urlOf(baseUrl, "openapi")}#/components/schemas/${SURFACES[id].request?.meta()?.id}`,
+      success_status: 202,
+      response_example: firstOf(answers[id]),
+      error_codes: [...SURFACES[id].errors],
+      counters: [...counters],
+    })),
+    delivery: DELIVERY_RULES,
+    retries: RETRY_RULES,
+    limits: publishedLimits(settings),
+    scope_boundary: SCOPE_BOUNDARY,
+    privacy: PRIVACY,
+  };
+}
+
+function firstOf(examples: Examples | undefined): Record<string, unknown> {
+  return { ...Object.values(examples ?? {})[0]?.value };
+}

@@ -1,0 +1,110 @@
+import { hash } from "node:crypto";
+import { ERRORS, type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
+import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { canonicalText } from "protocol/signing/canonical.ts";
+import { problemOf } from "runtime/http/problem.ts";
+import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
+import { EXAMPLE_TIME, exampleEnvelope } from "./example-envelopes.ts";
+import { SchemaWriter } from "./json-schema.ts";
+import { CATALOGUE, type Group, urlOf, websocketUrls } from "./links.ts";
+import { OperationWriter } from "./openapi-operation.ts";
+import {
+  AUTHENTICATION,
+  DESCRIPTION,
+  type DiscoverySettings,
+  SCOPE_BOUNDARY,
+  TITLE,
+  VERSION,
+} from "./relay-description.ts";
+
+const TAGS: Record<Group, string> = {
+  gateway: "Messages and session requests with an API key; the gateway signs.",
+  presence: "Which agents are online, and the state of a session.",
+  feedback: "Feedback; only counts are kept.",
+  "self-test": "Check a signature before you send it.",
+  diagnostics: "Reports of the process window: counts, and the last session proofs.",
+  guides: "What to do next, by the counts of the window.",
+  discovery: "Documents and pages that describe the relay.",
+  probes: "Liveness and readiness.",
+};
+
+/** The OpenAPI document of every HTTP surface. Source: OpenAPI 3.1.0; docs/protocol.md#versions. */
+export function openApiDocument(settings: DiscoverySettings) {
+  const { baseUrl } = settings;
+  const schemas = new SchemaWriter("draft-2020-12");
+  const operations = new OperationWriter(schemas, baseUrl);
+  const paths: Record<string, Record<string, object>> = {};
+  for (const [id, surface] of CATALOGUE) {
+    for (const path of [surface.path, ...surface.aliases]) {
+      paths[path] = { ...paths[path], [surface.method.toLowerCase()]: operations.write(id, surface, path) };
+    }
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: TITLE,
+      version: VERSION,
+      summary: DESCRIPTION,
+      description: SCOPE_BOUNDARY.proof_boundary,
+    },
+    externalDocs: {
+      description: "Step-by-step instructions for an autonomous agent.",
+      url: urlOf(baseUrl, "instructions"),
+    },
+    servers: [{ url: baseUrl, description: "This relay." }],
+    security: [],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: schemas.components,
+      securitySchemes: {
+        apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: AUTHENTICATION.gateway.rule },
+      },
+      parameters: operations.parameters,
+      responses: operations.responses,
+      headers: HEADERS,
+      examples: Object.fromEntries([...operations.codes].map((code) => [code, problemExample(code)])),
+    },
+    "x-websocket": { urls: websocketUrls(settings), asyncapi: urlOf(baseUrl, "asyncapi") },
+  } as const;
+}
+
+/** Source: docs/protocol.md#http; draft-ietf-httpapi-ratelimit-headers-10. */
+const HEADERS = {
+  "Retry-After": {
+    description: "Seconds to wait before the same request may be sent again.",
+    schema: { type: "integer" },
+  },
+  RateLimit: {
+    description: 'The remaining requests: `"default";r=29;t=60`. Absent when the key was refused.',
+    schema: { type: "string" },
+  },
+  "RateLimit-Policy": { description: 'The limit: `"default";q=30;w=60`.', schema: { type: "string" } },
+  "Idempotent-Replayed": {
+    description: "Present when this repeats the first answer: nothing was sent twice.",
+    schema: { type: "string", const: "true" },
+  },
+  Allow: { description: "The methods that this path supports.", schema: { type: "string" } },
+} as const;
+
+const NOT_READY_EXAMPLE = {
+  service: "gateway",
+  ready: false,
+  online_agents: null,
+  stale_agents: null,
+  reason: "refused",
+  next_action: LINK_DOWN_ADVICE.refused,
+  privacy: PRIVACY,
+};
+
+function problemExample(code: ErrorCode): object {
+  const details = {
+    ...(code === "rate_limited" && { retryAfterMs: 20_000 }),
+    ...(code === "not_ready" && { members: NOT_READY_EXAMPLE }),
+    ...(code === "bad_signature" && {
+      members: { canonical_sha256: hash("sha256", canonicalText(exampleEnvelope("agent.register"))) },
+    }),
+    ...(code === "invalid_request" && { errors: [{ field: "to", message: "must be agent://<name>" }] }),
+  };
+  return { summary: ERRORS[code].title, value: problemOf(new ServiceError(code, details), EXAMPLE_TIME).body };
+}

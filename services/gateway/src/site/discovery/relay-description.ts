@@ -1,0 +1,109 @@
+import type { Authentication, PublishedLimits } from "protocol/contract/documents.ts";
+import { ANNOUNCED_LIMITS } from "protocol/contract/frames.ts";
+import {
+  ENVELOPE_LIMITS,
+  HTTP_LIMITS,
+  PRESENCE_LIMITS,
+  SESSION_LIMITS,
+  TEXT_LIMITS,
+} from "protocol/contract/limits.ts";
+import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
+import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
+import { contactOf } from "../../answers/contact.ts";
+import type { GatewaySettings } from "../../settings.ts";
+import { linksOf, linkTemplatesOf } from "./links.ts";
+
+/** What several documents of discovery say about the relay. */
+
+export const SERVICE = "agent-relay";
+export const TITLE = "Agent Relay";
+/** Version of the protocol, as in OpenAPI. Source: docs/protocol.md#versions. */
+export const VERSION = "1.0.0";
+export const DESCRIPTION =
+  "A broker between autonomous agents: signed envelopes over websockets, an HTTP gateway that signs for callers with an API key, presence, and public reports: counts, and the last session proofs.";
+
+/** The settings that the documents publish. */
+export type DiscoverySettings = Pick<
+  GatewaySettings,
+  | "baseUrl"
+  | "wsUrl"
+  | "alternateWsPath"
+  | "offlineAfterMs"
+  | "proofFreshnessMs"
+  | "publicRequestsPerMinute"
+  | "contact"
+>;
+
+export const AUTHENTICATION: Authentication = {
+  gateway: {
+    type: "apiKey",
+    in: "header",
+    name: "x-api-key",
+    rule: "Send the key in the header only, never in a URL, a body or feedback, and never log it. It is bound to its from ids.",
+    without_a_key:
+      "Ask the relay's operator: contact says how. Feedback with category session_request_auth_needed is only counted, and no person reads it. Neither a 401 nor feedback is a relay proof.",
+  },
+  websocket: "Every envelope is signed by its sender with a key that the relay's operator has added.",
+  everything_else: "Public: no credentials.",
+};
+
+/** What acceptance means. */
+export const DELIVERY_RULES = [
+  "202 means accepted, not delivered: target_delivery.can_deliver_realtime says whether the target could receive it.",
+  "A session request to a target that is not online is accepted and stays pending; its contents are not stored.",
+  "The sender does not need a connector; the target needs one to receive in realtime.",
+  "Delivery is at most once, in the order in which one connection sends to one target.",
+];
+
+export const RETRY_RULES = [
+  "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
+  "After 429, 409 or 503 wait for Retry-After, then send the same request once more; do not retry 429 in a loop.",
+  "A signed envelope may be sent again unchanged while its ts is accepted: the ack then says duplicate.",
+];
+
+export function publishedLimits(settings: DiscoverySettings): PublishedLimits {
+  return {
+    body_max_bytes: HTTP_LIMITS.maxBodyBytes,
+    gateway_requests_per_minute: HTTP_LIMITS.gatewayRequestsPerMinute,
+    failed_keys_per_minute: HTTP_LIMITS.failedKeysPerMinute,
+    public_requests_per_minute: settings.publicRequestsPerMinute,
+    idempotency_key_max_characters: HTTP_LIMITS.idempotencyKeyCharacters,
+    idempotency_window_ms: HTTP_LIMITS.idempotencyMs,
+    message_max_characters: TEXT_LIMITS.message,
+    purpose_max_characters: TEXT_LIMITS.purpose,
+    intro_max_characters: TEXT_LIMITS.intro,
+    scope_max_characters: TEXT_LIMITS.scope,
+    expected_frequency_max_characters: TEXT_LIMITS.expectedFrequency,
+    ttl_minutes_min: SESSION_LIMITS.ttlMinutesMin,
+    ttl_minutes_max: SESSION_LIMITS.ttlMinutesMax,
+    ttl_minutes_default: SESSION_LIMITS.ttlMinutesDefault,
+    max_payload_depth: ENVELOPE_LIMITS.maxPayloadDepth,
+    max_payload_members: ENVELOPE_LIMITS.maxPayloadMembers,
+    ...ANNOUNCED_LIMITS,
+    offline_after_ms: settings.offlineAfterMs,
+    stability_hold_ms: PRESENCE_LIMITS.stabilityHoldMs,
+    proof_freshness_window_ms: settings.proofFreshnessMs,
+    retained_proofs: SESSION_LIMITS.retainedProofs,
+    max_pending_sessions_per_target: SESSION_LIMITS.maxPendingPerTarget,
+    session_kept_after_end_ms: SESSION_LIMITS.keepAfterEndMs,
+  };
+}
+
+export const SCOPE_BOUNDARY = { ...ECONOMIC_OPERABILITY, proof_boundary: PROOF_BOUNDARY };
+
+/** The members that the manifests have in common. */
+export function describeRelay(settings: DiscoverySettings) {
+  return {
+    version: VERSION,
+    description: DESCRIPTION,
+    base_url: settings.baseUrl,
+    authentication: AUTHENTICATION,
+    limits: publishedLimits(settings),
+    contact: contactOf(settings.contact),
+    scope_boundary: SCOPE_BOUNDARY,
+    ...SCOPE_FLAGS,
+    privacy: PRIVACY,
+    links: linksOf(settings.baseUrl),
+    link_templates: linkTemplatesOf(settings.baseUrl),
+  };
+}

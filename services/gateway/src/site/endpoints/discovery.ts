@@ -1,0 +1,79 @@
+import type { Handlers, SurfaceContext } from "runtime/http/router.ts";
+import { type ReadinessSources, readReadiness } from "window/readiness.ts";
+import type { GatewayKey } from "../../gateway-key.ts";
+import type { GatewaySettings } from "../../settings.ts";
+import { AGENT_PROGRAM } from "../discovery/agent-program.ts";
+import { agentReadableHealth } from "../discovery/agent-readable-health.ts";
+import { asyncApiDocument } from "../discovery/asyncapi.ts";
+import { instructions } from "../discovery/instructions.ts";
+import {
+  agentManifestExtras,
+  discoveryIndex,
+  relayManifest,
+  signingManifest,
+  simpleCapabilities,
+} from "../discovery/manifests.ts";
+import { openApiDocument } from "../discovery/openapi.ts";
+import { robotsText, securityText, sitemapXml } from "../discovery/site-files.ts";
+import { keptDocument } from "../kept-document.ts";
+import type { Packages } from "../packages.ts";
+
+interface Parts extends ReadinessSources {
+  readonly gatewayKey: GatewayKey;
+  readonly settings: GatewaySettings;
+  readonly packages: Packages;
+}
+
+type DiscoveryHandlers = Pick<
+  Handlers<"gateway">,
+  | "signingManifest"
+  | "agentManifest"
+  | "relayManifest"
+  | "openapi"
+  | "asyncapi"
+  | "instructions"
+  | "agentProgram"
+  | "discoveryIndex"
+  | "simpleCapabilities"
+  | "agentReadableHealth"
+  | "securityText"
+  | "robots"
+  | "sitemap"
+>;
+
+/** The documents of discovery. What does not change while the gateway runs is made once. */
+export function discoveryEndpoints(parts: Parts): DiscoveryHandlers {
+  const { gatewayKey, settings, packages } = parts;
+  const signing = signingManifest(settings);
+  const agentExtras = agentManifestExtras(settings);
+  const index = discoveryIndex(settings);
+  const capabilities = simpleCapabilities(settings);
+  const robots = robotsText(settings);
+  const sitemap = sitemapXml(settings);
+  return {
+    signingManifest: async () => ({ ...signing, gateway_keys: await gatewayKeys(gatewayKey) }),
+    agentManifest: async () => ({ ...signing, gateway_keys: await gatewayKeys(gatewayKey), ...agentExtras }),
+    relayManifest: keptDocument(relayManifest(settings)),
+    openapi: keptDocument(openApiDocument(settings)),
+    asyncapi: keptDocument(asyncApiDocument(settings)),
+    instructions: keptDocument(instructions(settings, packages)),
+    agentProgram: () => AGENT_PROGRAM,
+    discoveryIndex: () => index,
+    simpleCapabilities: () => capabilities,
+    agentReadableHealth: async () => agentReadableHealth(await readReadiness("gateway", parts), settings.baseUrl),
+    securityText: () => securityText(settings, Date.now()),
+    robots: (ctx) => cacheable(ctx, robots),
+    sitemap: (ctx) => cacheable(ctx, sitemap),
+  };
+}
+
+async function gatewayKeys(gatewayKey: GatewayKey) {
+  const listed = await gatewayKey.listed();
+  return listed.map(({ keyId, publicKey }) => ({ key_id: keyId, alg: "ed25519" as const, public_key: publicKey }));
+}
+
+/** For crawlers. Source: docs/protocol.md#http. */
+function cacheable(ctx: SurfaceContext, text: string): string {
+  ctx.set("Cache-Control", "public, max-age=3600");
+  return text;
+}

@@ -1,0 +1,51 @@
+import type { PAGE_SURFACES } from "protocol/contract/surfaces/pages.ts";
+import type { Handlers } from "runtime/http/router.ts";
+import { ASSETS, type PageSettings, renderPages } from "../pages/render.ts";
+
+type PageHandlers = Pick<Handlers<"gateway">, keyof typeof PAGE_SURFACES>;
+
+/**
+ * Like the policy of every other answer, and two directives more: scripts and reads, both from this origin only. Trusted
+ * types: the browser refuses text that a script would turn into markup.
+ */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "connect-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+/** For styles and the icon; pages and scripts stay no-store. Source: docs/protocol.md#http. */
+const CACHED = "public, max-age=86400";
+
+interface Answer {
+  set(name: string, value: string): void;
+}
+
+/** The pages for people, with their styles, scripts and icon. */
+export function pageEndpoints({ settings }: { readonly settings: PageSettings }): PageHandlers {
+  const pages = renderPages(settings);
+  const page = (html: string) => (ctx: Answer) => {
+    ctx.set("Content-Security-Policy", PAGE_POLICY);
+    return html;
+  };
+  const cached = (text: string) => (ctx: Answer) => {
+    ctx.set("Cache-Control", CACHED);
+    return text;
+  };
+  return {
+    home: page(pages.home),
+    productDesign: page(pages.productDesign),
+    pageStyle: cached(ASSETS.pageStyle),
+    homeStyle: cached(ASSETS.homeStyle),
+    designStyle: cached(ASSETS.designStyle),
+    favicon: cached(ASSETS.favicon),
+    homeScript: () => ASSETS.homeScript,
+    figuresScript: () => ASSETS.figuresScript,
+  };
+}

@@ -1,0 +1,74 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ADDRESS, CONNECTOR_PACKAGE, type Connectors, type PackageRecord } from "protocol/contract/packages.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { readPackageIndex } from "runtime/package-index.ts";
+import { SettingsError } from "runtime/settings.ts";
+import { SERVICE } from "./discovery/relay-description.ts";
+
+/** A package with its bytes. */
+export interface PackedFile extends PackageRecord {
+  readonly content: Buffer;
+}
+
+/** The packages that this relay hands out, by the name of their file; only what the index names is ever read. */
+export type Packages = ReadonlyMap<string, PackedFile>;
+
+/**
+ * Reads all of them into memory, where they stay: together they are a few megabytes, and what a path gave once it gives
+ * until the process ends, whatever becomes of the folder.
+ * @throws SettingsError when a file is not what the index says of it.
+ */
+export function readPackages(folder: string | undefined): Packages {
+  const { packages } = readPackageIndex(folder);
+  return new Map(packages.map((record) => [record.file, { ...record, content: contentOf(folder as string, record) }]));
+}
+
+function contentOf(folder: string, { file, integrity }: PackageRecord): Buffer {
+  const content = readOrNothing(join(folder, file));
+  if (`sha512-${createHash("sha512").update(content).digest("base64")}` === integrity) return content;
+  throw new SettingsError([`RELAY_PACKAGES_DIR: ${file} is not what index.json says; run npm run packages`]);
+}
+
+function readOrNothing(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
+
+/** The connector for npm; undefined when none is handed out. */
+export function connectorOf(packages: Packages): PackedFile | undefined {
+  return [...packages.values()].find(({ name }) => name === CONNECTOR_PACKAGE);
+}
+
+/** Where a package is, always under the same path for the same bytes. */
+export function addressOf({ file }: PackageRecord, baseUrl: string): string {
+  return baseUrl + pathOf(file);
+}
+
+function pathOf(file: string): string {
+  return SURFACES.packageFile.path.replace("{file}", file);
+}
+
+/** GET /connectors. */
+export function connectorsDocument(packages: Packages, baseUrl: string): Connectors {
+  return {
+    ok: true,
+    service: SERVICE,
+    base_url: baseUrl,
+    packages: [...packages.values()].map(({ content: _content, file, usage, ...record }) => {
+      const url = baseUrl + pathOf(file);
+      const lines = usage.map((one) => ({ for: one.for, line: one.line.replaceAll(ADDRESS, url) }));
+      return { ...record, usage: lines, path: pathOf(file), url };
+    }),
+    note: packages.size === 0 ? NONE : SOME,
+  };
+}
+
+const SOME =
+  "No path ever gives two contents: a new content gets a new version and path, and the former path is 404. Nothing here needs a registry.";
+const NONE =
+  "This relay hands out no packages: its operator has set no RELAY_PACKAGES_DIR. In a clone of the relay's repository, npm run packages makes them.";

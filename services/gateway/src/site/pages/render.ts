@@ -1,0 +1,75 @@
+import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import {
+  CONNECTION_LIMITS,
+  ENVELOPE_LIMITS,
+  HTTP_LIMITS,
+  PRESENCE_LIMITS,
+  SESSION_LIMITS,
+  WINDOW_LIMITS,
+} from "protocol/contract/limits.ts";
+import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import type { GatewaySettings } from "../../settings.ts";
+
+/** The pages: HTML files read once, with the relay's addresses and limits filled in. The browser fetches the counts. */
+
+const fileOf = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
+
+/** Files that are served unchanged. */
+export const ASSETS = {
+  pageStyle: fileOf("relay.css"),
+  homeStyle: fileOf("home.css"),
+  designStyle: fileOf("design.css"),
+  homeScript: fileOf("home.js"),
+  figuresScript: fileOf("figures.js"),
+  favicon: fileOf("favicon.svg"),
+};
+const HOME = fileOf("home.html");
+const DESIGN = fileOf("design.html");
+
+export type PageSettings = Pick<GatewaySettings, "baseUrl" | "wsUrl" | "alternateWsPath" | "offlineAfterMs">;
+
+/** The two pages, filled in. @throws Error for an unknown placeholder. */
+export function renderPages(settings: PageSettings): { readonly home: string; readonly productDesign: string } {
+  const values = valuesOf(settings);
+  const root = new URL(settings.baseUrl).pathname.replace(/\/$/, "");
+  const textOf = (name: string): string => {
+    const [, kind, id = ""] = /^(path|plain):(\w+)$/.exec(name) ?? [];
+    const surface = Object.hasOwn(SURFACES, id) ? SURFACES[id as keyof typeof SURFACES] : undefined;
+    // Links within the site have no host, so that a page opened under another host name still finds its files.
+    const value = surface === undefined ? values[name] : kind === "path" ? root + surface.path : surface.path;
+    if (value === undefined) throw new Error(`Unknown placeholder {{${name}}} in a page.`);
+    return value;
+  };
+  const fill = (page: string) => page.replace(/\{\{([\w:]+)\}\}/g, (_, name: string) => escapeHtml(textOf(name)));
+  return { home: fill(HOME), productDesign: fill(DESIGN) };
+}
+
+function valuesOf({ baseUrl, wsUrl, alternateWsPath, offlineAfterMs }: PageSettings): Readonly<Record<string, string>> {
+  const seconds = (ms: number) => String(ms / 1000);
+  const minutes = (ms: number) => String(ms / 60_000);
+  return {
+    baseUrl,
+    wsUrl,
+    alternateWsPath,
+    websocketPath: WEBSOCKET_PATH,
+    styleVersion: hash("sha256", ASSETS.pageStyle + ASSETS.homeStyle + ASSETS.designStyle).slice(0, 12),
+    staleAfterSeconds: seconds(PRESENCE_LIMITS.staleAfterMs),
+    offlineAfterMinutes: minutes(offlineAfterMs),
+    stabilityHoldSeconds: seconds(PRESENCE_LIMITS.stabilityHoldMs),
+    registerWithinSeconds: seconds(CONNECTION_LIMITS.registerWithinMs),
+    heartbeatSeconds: seconds(CONNECTION_LIMITS.heartbeatIntervalMs),
+    clockSkewMinutes: minutes(ENVELOPE_LIMITS.maxClockSkewMs),
+    frameKilobytes: String(ENVELOPE_LIMITS.maxFrameBytes / 1024),
+    gatewayPerMinute: String(HTTP_LIMITS.gatewayRequestsPerMinute),
+    ttlMinutesDefault: String(SESSION_LIMITS.ttlMinutesDefault),
+    ttlMinutesMin: String(SESSION_LIMITS.ttlMinutesMin),
+    ttlMinutesMax: String(SESSION_LIMITS.ttlMinutesMax),
+    retainedProofs: String(SESSION_LIMITS.retainedProofs),
+    journeys: String(WINDOW_LIMITS.journeys),
+  };
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

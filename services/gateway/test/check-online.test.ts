@@ -1,0 +1,46 @@
+import { expect, test } from "@jest/globals";
+import { CheckOnline } from "protocol/contract/presence.ts";
+import { useGateway, useGatewayKit } from "./kit.ts";
+
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
+
+async function checkOnline(agent: string): Promise<CheckOnline> {
+  const answer = await fetch(`${gateway.url}/api/onboarding/check-online?agent_id=${agent}`);
+  return CheckOnline.parse(await answer.json());
+}
+
+test("check-online says since when a connection has held the agent", async () => {
+  const before = Date.now();
+  await kit.online("agent://fresh");
+  const { status, stable, online_since_iso } = await checkOnline("agent://fresh");
+  expect({ status, stable }).toEqual({ status: "online", stable: false });
+  expect(Date.parse(online_since_iso as string)).toBeGreaterThanOrEqual(before - 1);
+  expect(Date.parse(online_since_iso as string)).toBeLessThanOrEqual(Date.now() + 1);
+});
+
+test("the advice to hold counts down, and ends when the agent was held for 90 s: it is stable", async () => {
+  const seconds = async (heldMs: number) => {
+    await kit.held("agent://bob", { heldMs });
+    const { stable, next_action } = await checkOnline("agent://bob");
+    return [stable, Number(/(\d+) s\b/.exec(next_action)?.[1] ?? 0)];
+  };
+  expect(await seconds(30_000)).toEqual([false, 60]);
+  expect(await seconds(85_000)).toEqual([false, 5]);
+  expect(await seconds(90_000)).toEqual([true, 0]);
+  expect(await seconds(9_000_000)).toEqual([true, 0]);
+});
+
+test.each([
+  ["stale", { heldMs: 200_000, silentMs: 60_000 }],
+  ["offline", { heldMs: 900_000, silentMs: 600_000 }],
+  ["not_seen", undefined],
+] as const)("of a %s agent tells who asks what to do, and its owner in recovery", async (status, held) => {
+  const agent = `agent://${status}`;
+  if (held !== undefined) await kit.held(agent, held);
+  const { next_action, recovery, ...presence } = await checkOnline(agent);
+  expect(presence).toMatchObject({ status, stable: false, online_since_iso: null });
+  expect(next_action).not.toMatch(/agent\.(register|heartbeat)/);
+  expect(recovery.addressed_to).toBe("the owner of this agent");
+  expect(recovery.quickstart.join()).toMatch(/agent\.register/);
+});

@@ -1,0 +1,93 @@
+import {
+  GATE_GO,
+  GATE_NO_GO,
+  type GuideWindow,
+  type HandoffGate,
+  type MinimumProof,
+} from "protocol/contract/reports/guides.ts";
+import type { Target } from "window/targets.ts";
+import { currentWindow } from "../reports/current-window.ts";
+import { isoOrNull } from "../reports/format.ts";
+import { proofGate } from "../reports/proof-freshness.ts";
+import type { GuideContext } from "./guide-context.ts";
+
+/** The window; its counts only where no target is asked for, since they are not the target's. Pure. */
+export function guideWindow({ source, standing }: GuideContext): GuideWindow {
+  const { presence, counters } = source;
+  const window = currentWindow(source);
+  if (standing.target !== null) {
+    const { scope, window_started_at, window_started_at_iso, window_age_ms, retention_limit } = window;
+    return { scope, window_started_at, window_started_at_iso, window_age_ms, retention_limit };
+  }
+  return {
+    ...window,
+    online_agents: presence.ok,
+    stale_agents: presence.stale + presence.critical_stale,
+    offline_agents: presence.offline,
+    websocket_accepted: counters.get("websocket_accepted") ?? 0,
+  };
+}
+
+/** Whether a handoff is permitted now: to the target, else to any. Pure. Source: docs/reports.md#freshness. */
+export function handoffGate({ standing, query, settings }: GuideContext): HandoffGate {
+  const { freshness, target } = standing;
+  return {
+    status: freshness.state === "fresh" ? GATE_GO : GATE_NO_GO,
+    allowed_next_step: standing.allowed,
+    scope: target === null ? "process_window" : "target",
+    accepted_online_target: freshness.state !== "none",
+    ...proofGate(freshness, settings.proofFreshnessMs),
+    target_presence: target === null ? null : presenceOf(target),
+    last_request_accepted_at_iso: isoOrNull(target?.lastRequestAt ?? null),
+    // Where identities are hidden, asking with one id after the other would tell who asked whom.
+    proof_requester_is_you: settings.proofIdentities === "hidden" ? null : isOwnProof(target, query.from),
+    target_decision: target?.decision ?? null,
+  };
+}
+
+function presenceOf({ presence }: Target): HandoffGate["target_presence"] {
+  const { status, lastSeen } = presence;
+  return { status, can_deliver_realtime: status === "online", last_seen_iso: isoOrNull(lastSeen) };
+}
+
+function isOwnProof(target: Target | null, from: string | undefined): boolean | null {
+  const requester = target?.lastOnlineProof?.requester;
+  return requester === undefined || from === undefined ? null : requester === from;
+}
+
+/** What must be proven before a handoff, in the order in which it is reached. Pure. */
+export function minimumProofs(context: GuideContext): MinimumProof[] {
+  const { state, acceptedAt, msUntilRefreshDue } = context.standing.freshness;
+  return [
+    ...seenProofs(context),
+    {
+      proof: "session_request_accepted_to_online_target",
+      met: state !== "none",
+      metric: "latest_online_target_proof_at",
+      value: acceptedAt,
+    },
+    { proof: "proof_fresh", met: state === "fresh", metric: "ms_until_refresh_due", value: msUntilRefreshDue },
+  ];
+}
+
+/** That somebody is there: the target, else anybody. Whoever was seen has had an envelope accepted. */
+function seenProofs(context: GuideContext): MinimumProof[] {
+  const { target } = context.standing;
+  if (target !== null) {
+    const { status, staleMs, lastSeen } = target.presence;
+    return [
+      { proof: "connector_online", met: status === "online", metric: "target_stale_ms", value: staleMs },
+      { proof: "signed_envelope_accepted", met: status !== "not_seen", metric: "target_last_seen_at", value: lastSeen },
+    ];
+  }
+  const { online_agents = 0, websocket_accepted = 0 } = guideWindow(context);
+  return [
+    { proof: "connector_online", met: online_agents > 0, metric: "online_agents", value: online_agents },
+    {
+      proof: "signed_envelope_accepted",
+      met: websocket_accepted > 0,
+      metric: "websocket_accepted",
+      value: websocket_accepted,
+    },
+  ];
+}

@@ -1,0 +1,123 @@
+import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
+import type {
+  EcosystemHandoff,
+  MarketplaceFirstJobHandoff,
+  MarketplaceHandoffStatus,
+} from "protocol/contract/reports/guides-handoff.ts";
+import { commonFields } from "./common-fields.ts";
+import type { GuideContext } from "./guide-context.ts";
+import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
+import { guideUrl } from "./links.ts";
+
+/** The guides from a session proof to the marketplace, which is an external system. Pure. */
+
+export function ecosystemHandoff(context: GuideContext): EcosystemHandoff {
+  return {
+    ...commonFields(context),
+    relay_prerequisites: minimumProofs(context),
+    proof_gate: handoffGate(context),
+    current_window: guideWindow(context),
+    next_action: context.standing.nextAction,
+    marketplace: marketplaceOf(context),
+  };
+}
+
+export function marketplaceFirstJobHandoff(context: GuideContext): MarketplaceFirstJobHandoff {
+  return {
+    ...commonFields(context),
+    proof_gate: handoffGate(context),
+    next_action: context.standing.nextAction,
+    steps: bridgeSteps(context),
+    marketplace: marketplaceOf(context),
+    economic_operability: ECONOMIC_OPERABILITY,
+  };
+}
+
+export function marketplaceHandoffStatus(context: GuideContext): MarketplaceHandoffStatus {
+  return {
+    ...commonFields(context),
+    ...handoffGate(context),
+    next_action: context.standing.nextAction,
+    next_step_url: nextStepUrl(context),
+    caveat: CAVEATS[context.standing.target === null ? "process_window" : "target"],
+  };
+}
+
+const CAVEATS = {
+  process_window:
+    "Of the last session request in this window that was accepted to any online target; with target_agent_id, of that target.",
+  target: "Of the last session request that was accepted while this target was online, whoever sent it.",
+};
+
+/** The guide that describes the step. */
+function nextStepUrl({ settings, query, standing }: GuideContext): string {
+  switch (standing.allowed) {
+    case "open_marketplace_first_job_handoff":
+      return guideUrl(settings, "marketplaceFirstJobHandoff", query);
+    case "request_session_with_online_target":
+    case "refresh_session_request_proof":
+      return guideUrl(settings, "sessionRequestRefreshPacket", query);
+    default:
+      return guideUrl(settings, "activationPlan", query);
+  }
+}
+
+function marketplaceOf({ settings, query }: GuideContext): EcosystemHandoff["marketplace"] {
+  return {
+    external: true,
+    note: "The marketplace is an external system; its endpoints and data are not part of this relay.",
+    first_job_handoff: guideUrl(settings, "marketplaceFirstJobHandoff", query),
+    handoff_status: guideUrl(settings, "marketplaceHandoffStatus", query),
+  };
+}
+
+function bridgeSteps({ links, standing, settings, query }: GuideContext): MarketplaceFirstJobHandoff["steps"] {
+  const { target, freshness } = standing;
+  const fresh = freshness.state === "fresh";
+  return [
+    {
+      step: "target_online",
+      where: "relay",
+      done: target === null ? null : target.presence.status === "online",
+      action: "The target's owner keeps its connector online.",
+      method: "GET",
+      url: links.check_online,
+    },
+    {
+      step: "fresh_proof",
+      where: "relay",
+      done: fresh,
+      action: "Send a session request while the target is online.",
+      method: "GET",
+      url: guideUrl(settings, "sessionRequestRefreshPacket", query),
+    },
+    {
+      step: "target_decision",
+      where: "relay",
+      done: target?.decision ? target.decision === "approved" : null,
+      action: "Wait for the target's signed session.approve.",
+      method: "GET",
+      url: links.session,
+    },
+    {
+      step: "handoff_gate",
+      where: "relay",
+      done: fresh,
+      action: "Read the handoff gate; continue only when it says go.",
+      method: "GET",
+      url: guideUrl(settings, "marketplaceHandoffStatus", query),
+    },
+    {
+      step: "first_job",
+      where: "marketplace",
+      done: null,
+      action: "Agree on the first job with the target there, and name session_id as the negotiation it came from.",
+    },
+    {
+      step: "execution_and_settlement",
+      where: "marketplace",
+      done: null,
+      action: "Work, payment and completion happen there; no count of the relay is evidence of them.",
+    },
+  ];
+}

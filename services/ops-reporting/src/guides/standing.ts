@@ -1,0 +1,105 @@
+import type { HandoffGate } from "protocol/contract/reports/guides.ts";
+import type { ActivationStatus } from "protocol/contract/reports/session-proof-retention.ts";
+import type { Bottleneck } from "protocol/contract/reports/window.ts";
+import type { PresenceCounts } from "window/presence.ts";
+import type { Target } from "window/targets.ts";
+import { activationOf } from "../reports/activation.ts";
+import { type ProofFreshness, proofFreshness } from "../reports/proof-freshness.ts";
+import type { ReportSettings } from "../settings.ts";
+import type { ReportSource } from "../window-reader.ts";
+
+type Settings = Pick<ReportSettings, "proofFreshnessMs">;
+type AllowedNextStep = HandoffGate["allowed_next_step"];
+
+/**
+ * How far a handoff has come: of the target that was asked for, else of the whole window. Gates, figures and advice of a
+ * guide are made of it alone. Source: docs/reports.md#one-target.
+ */
+export interface Standing {
+  readonly freshness: ProofFreshness;
+  readonly allowed: AllowedNextStep;
+  readonly status: ActivationStatus;
+  /** Null: nothing is missing. */
+  readonly bottleneck: Bottleneck | null;
+  readonly nextAction: string;
+  /** Null for the whole window. */
+  readonly target: Target | null;
+}
+
+/** Pure. */
+export function windowStanding(source: ReportSource<"presence">, settings: Settings): Standing {
+  const { freshness, status, bottleneck, nextAction } = activationOf(source, settings);
+  return {
+    freshness,
+    status,
+    bottleneck,
+    nextAction,
+    allowed: allowedInWindow(source.presence, freshness),
+    target: null,
+  };
+}
+
+/** A fresh proof permits a handoff whether or not agents are online now. */
+function allowedInWindow(presence: PresenceCounts, { state }: ProofFreshness): AllowedNextStep {
+  const { ok, stale, critical_stale, offline } = presence;
+  if (state === "fresh") return "open_marketplace_first_job_handoff";
+  if (ok + stale + critical_stale + offline === 0) return "connect_target_connector";
+  return ok === 0 ? "bring_target_connector_online" : requestStep(state);
+}
+
+/** Of one target: other agents count for nothing here. Pure. */
+export function targetStanding(source: ReportSource, read: Target, settings: Settings): Standing {
+  const target = withRetainedProofs(read, source);
+  const freshness = proofFreshness(
+    { lastOnlineProof: target.lastOnlineProof, now: source.now },
+    settings.proofFreshnessMs,
+  );
+  const allowed = allowedAtTarget(target, freshness);
+  return { freshness, allowed, ...activationAt(target, freshness), nextAction: ADVICE[allowed], target };
+}
+
+/** The target's own proof goes when it is no longer fresh: that there was one, the retained ones may still show. */
+function withRetainedProofs(target: Target, { proofs }: ReportSource): Target {
+  const own = proofs.filter((proof) => proof.target === target.agent);
+  const times = [target.lastRequestAt, own[0]?.acceptedAt].filter((at) => at !== null && at !== undefined);
+  return {
+    ...target,
+    lastOnlineProof: target.lastOnlineProof ?? own.find(({ targetStatus }) => targetStatus === "online") ?? null,
+    lastRequestAt: times.length === 0 ? null : Math.max(...times),
+  };
+}
+
+/** What the target decided comes first: its no ends the way, however fresh the proof. */
+function allowedAtTarget({ decision, presence }: Target, { state }: ProofFreshness): AllowedNextStep {
+  if (decision === "rejected" || decision === "expired") return "ask_another_target";
+  if (state === "fresh") return "open_marketplace_first_job_handoff";
+  if (presence.status === "not_seen") return "connect_target_connector";
+  return presence.status === "online" ? requestStep(state) : "bring_target_connector_online";
+}
+
+function requestStep(state: ProofFreshness["state"]): AllowedNextStep {
+  return state === "stale_refresh_due" ? "refresh_session_request_proof" : "request_session_with_online_target";
+}
+
+function activationAt(
+  { presence, lastRequestAt }: Target,
+  { state }: ProofFreshness,
+): Pick<Standing, "status" | "bottleneck"> {
+  if (state === "fresh") return { status: "proof_fresh", bottleneck: null };
+  if (state === "stale_refresh_due") return { status: "proof_stale_refresh_due", bottleneck: "session_proof_stale" };
+  if (presence.status === "not_seen") return { status: "waiting_for_connector", bottleneck: "no_connector_online" };
+  if (presence.status !== "online") return { status: "waiting_for_online_target", bottleneck: "no_connector_online" };
+  const bottleneck =
+    lastRequestAt === null ? "no_session_request_accepted" : "session_requests_only_to_offline_targets";
+  return { status: "waiting_for_session_request", bottleneck };
+}
+
+/** To who asks, about the target; what the target's owner does stands in connector_recovery. */
+const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
+  connect_target_connector: "Nobody has seen this target in this window: ask again once its owner has connected it.",
+  bring_target_connector_online: "The target is not online: ask again once its owner has brought it back.",
+  request_session_with_online_target: "The target is online: send it a session request.",
+  refresh_session_request_proof: "The target is online, its last proof is no longer fresh: send it a session request.",
+  open_marketplace_first_job_handoff: "The target has a fresh proof: go on to the first-job handoff.",
+  ask_another_target: "The target rejected the session, or its time ran out: ask another target.",
+};

@@ -1,0 +1,113 @@
+import { REPORT_LIMITS } from "protocol/contract/limits.ts";
+import { type GatewayKey, readGatewayKeys } from "window/gateway-keys.ts";
+import { readJourneys } from "window/journeys.ts";
+import type { PresenceCounts, PresenceStore } from "window/presence.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import type { Journey } from "window/records/journey.ts";
+import type { RedisLink } from "window/redis/redis-link.ts";
+import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
+import { readTarget, type Target, type TargetQuery } from "window/targets.ts";
+import { SharedRead, SharedReads } from "./shared-read.ts";
+
+/** What a report may be computed from besides the figures of the window, each read only for the reports that name it. */
+export interface ReportParts {
+  readonly presence: PresenceCounts;
+  readonly journeys: readonly Journey[];
+  readonly gatewayKeys: readonly GatewayKey[];
+  /** Websockets of this process; undefined when other processes have them. */
+  readonly connections: number | undefined;
+}
+export type ReportPart = keyof ReportParts;
+
+/**
+ * What a report is computed from: the figures of the window, and the parts that the report names. A report that uses a
+ * part which it does not name does not compile.
+ */
+export type ReportSource<Part extends ReportPart = never> = WindowSnapshot & Pick<ReportParts, Part>;
+
+/**
+ * Reads what reports are computed from. The figures and each part are read once for all reports of
+ * REPORT_LIMITS.keptReadMs, so they can be that far apart in time. When another window is adopted, all that was read
+ * before is dropped: no report shows its figures together with parts of the window before it.
+ */
+export class WindowReader {
+  readonly #window: ProcessWindow;
+  readonly #figures: SharedRead<{ readonly snapshot: WindowSnapshot; readonly receivedAt: number }>;
+  readonly #parts: { readonly [Part in ReportPart]: SharedRead<ReportParts[Part]> };
+  readonly #targets: SharedReads<Target>;
+
+  constructor(options: {
+    readonly link: RedisLink;
+    readonly window: ProcessWindow;
+    readonly presenceStore: PresenceStore;
+    readonly partitions: number;
+    readonly offlineAfterMs: number;
+    readonly connectionCount?: (() => number) | undefined;
+  }) {
+    const { link, window, presenceStore, partitions, connectionCount } = options;
+    this.#window = window;
+    const shared = <T>(read: () => Promise<T>) => new SharedRead(read, REPORT_LIMITS.keptReadMs);
+    this.#figures = shared(async () => {
+      const snapshot = await readSnapshot(link, partitions);
+      return { snapshot, receivedAt: performance.now() };
+    });
+    this.#parts = {
+      presence: shared(() => presenceStore.count()),
+      journeys: shared(() => readJourneys(link)),
+      gatewayKeys: shared(() => readGatewayKeys(link)),
+      connections: shared(async () => connectionCount?.()),
+    };
+    this.#targets = new SharedReads((key) => readTarget(link, queryOf(key), options), {
+      keptMs: REPORT_LIMITS.keptReadMs,
+      most: REPORT_LIMITS.keptTargets,
+    });
+    window.onChange(() => {
+      for (const read of [this.#figures, ...Object.values(this.#parts), this.#targets]) read.forget();
+    });
+  }
+
+  /**
+   * The figures, at most REPORT_LIMITS.keptReadMs old, with the present time by the clock of Redis, and the parts asked for.
+   * @throws ServiceError `unavailable`: no Redis, no window yet, or one that this service cannot read.
+   */
+  async read<Part extends ReportPart>(...names: readonly Part[]): Promise<ReportSource<Part>> {
+    return await this.#window.inWindow(({ id }) => this.#readIn(id, names));
+  }
+
+  /**
+   * One target, at most REPORT_LIMITS.keptReadMs old, beside the same figures and parts, and of the same window. The first
+   * read for a session is made after its request was acknowledged, and so has its proof.
+   * @throws ServiceError `unavailable`.
+   */
+  async readWithTarget<Part extends ReportPart>(
+    query: TargetQuery,
+    ...names: readonly Part[]
+  ): Promise<{ readonly source: ReportSource<Part>; readonly target: Target }> {
+    return await this.#window.inWindow(async ({ id }) => {
+      const [source, target] = await Promise.all([this.#readIn(id, names), this.#targets.get(keyOf(query))]);
+      return source === null ? null : { source, target };
+    });
+  }
+
+  /** Null when the figures are of another window. One of more partitions than are read here is never adopted, nor shown. */
+  async #readIn<Part extends ReportPart>(windowId: string, names: readonly Part[]): Promise<ReportSource<Part> | null> {
+    const [{ snapshot, receivedAt }, parts] = await Promise.all([this.#figures.get(), this.#readParts(names)]);
+    if (snapshot.windowId !== windowId) return null;
+    return { ...snapshot, ...parts, now: snapshot.now + Math.floor(performance.now() - receivedAt) };
+  }
+
+  async #readParts<Part extends ReportPart>(names: readonly Part[]): Promise<Pick<ReportParts, Part>> {
+    const entries = names.map(async (name) => [name, await this.#parts[name].get()] as const);
+    return Object.fromEntries(await Promise.all(entries)) as Pick<ReportParts, Part>;
+  }
+}
+
+/** Neither an agent id nor a session id holds a space. */
+function keyOf({ agent, sessionId }: TargetQuery): string {
+  return `${agent} ${sessionId ?? ""}`;
+}
+
+function queryOf(key: string): TargetQuery {
+  const [agent, sessionId] = key.split(" ") as [string, string];
+  return { agent, sessionId: sessionId === "" ? null : sessionId };
+}

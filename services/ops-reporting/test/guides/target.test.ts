@@ -1,0 +1,138 @@
+import { describe, expect, test } from "@jest/globals";
+import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
+import * as windows from "./windows.ts";
+import { AWAY, NAMED, ONLINE, PROVEN, SESSION_ID, SETTINGS, targetOf, written } from "./written.ts";
+
+const GO = "go_fresh_relay_negotiation_proof_available";
+const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
+const { now } = windows.FRESH;
+
+describe("with a target, the gate is that target's", () => {
+  test("a fresh proof of another target opens it for nobody else", () => {
+    const guides = written(windows.FRESH, { target_agent_id: "agent://nobody" }, targetOf({ agent: "agent://nobody" }));
+    expect(guides.marketplaceHandoffStatus).toMatchObject({
+      status: NO_GO,
+      scope: "target",
+      allowed_next_step: "connect_target_connector",
+      proof_freshness: "none",
+      accepted_online_target: false,
+      target_presence: { status: "not_seen", can_deliver_realtime: false, last_seen_iso: null },
+      last_request_accepted_at_iso: null,
+    });
+    expect(guides.marketplaceFirstJobHandoff.steps[0]).toMatchObject({ step: "target_online", done: false });
+    expect(guides.ecosystemHandoff.relay_prerequisites.map(({ met }) => met)).toEqual([false, false, false, false]);
+    expect(guides.activationPlan.readiness).toMatchObject({
+      status: "waiting_for_connector",
+      current_bottleneck: "no_connector_online",
+    });
+  });
+
+  test("its own proof opens it, whoever requested and wherever the target is by now", () => {
+    const proof = proofOf({ requester: "agent://carol" });
+    const target = targetOf({ presence: AWAY.offline, lastOnlineProof: proof, lastRequestAt: STARTED_AT });
+    expect(written({ ...windows.EMPTY, now }, NAMED, target).marketplaceHandoffStatus).toMatchObject({
+      status: GO,
+      proof_freshness: "fresh",
+      latest_online_target_proof_at: STARTED_AT,
+      target_presence: { status: "offline", can_deliver_realtime: false },
+      last_request_accepted_at_iso: new Date(STARTED_AT).toISOString(),
+    });
+  });
+
+  test.each([
+    ["agent://alice", true],
+    ["agent://carol", false],
+    [undefined, null],
+  ])("whether the proof is the asker's is told to who says who asks: %s", (from, isYou) => {
+    const { marketplaceHandoffStatus } = written(windows.FRESH, { ...NAMED, from }, targetOf(PROVEN));
+    expect(marketplaceHandoffStatus.proof_requester_is_you).toBe(isYou);
+  });
+
+  test("and to nobody where the operator hides identities: asking with one id after the other would tell", () => {
+    const settings = { ...SETTINGS, proofIdentities: "hidden" } as const;
+    for (const from of ["agent://alice", "agent://carol"]) {
+      const { marketplaceHandoffStatus } = written(windows.FRESH, { ...NAMED, from }, targetOf(PROVEN), settings);
+      expect(marketplaceHandoffStatus.proof_requester_is_you).toBeNull();
+    }
+  });
+
+  test("an expired proof is stale while it is among the retained ones, and the last millisecond is fresh", () => {
+    const freshnessAt = (at: number) =>
+      written({ ...windows.FRESH, now: at }, NAMED, targetOf({ presence: ONLINE })).marketplaceHandoffStatus;
+    expect(freshnessAt(STARTED_AT + FRESHNESS_MS)).toMatchObject({ status: GO, proof_freshness: "fresh" });
+    expect(freshnessAt(STARTED_AT + FRESHNESS_MS + 1)).toMatchObject({
+      status: NO_GO,
+      proof_freshness: "stale_refresh_due",
+      allowed_next_step: "refresh_session_request_proof",
+      stale_by_ms: 1,
+    });
+  });
+
+  test("a request that found it away is its last one, and no proof", () => {
+    const away = proofOf({ acceptedAt: STARTED_AT + 5, targetStatus: "stale" });
+    const guides = written({ ...windows.OFFLINE_ONLY, proofs: [away] }, NAMED, targetOf({ presence: ONLINE }));
+    expect(guides.marketplaceHandoffStatus).toMatchObject({
+      proof_freshness: "none",
+      last_request_accepted_at_iso: new Date(STARTED_AT + 5).toISOString(),
+    });
+    expect(guides.activationPlan.readiness.current_bottleneck).toBe("session_requests_only_to_offline_targets");
+  });
+
+  test("counts of the window are left out, and no other agent's stand in their place", () => {
+    const { ecosystemHandoff, sessionRequestGuide, activationPlan } = written(windows.FRESH, NAMED, targetOf(PROVEN));
+    const kept = ["retention_limit", "scope", "window_age_ms", "window_started_at", "window_started_at_iso"];
+    for (const shown of [
+      ecosystemHandoff.current_window,
+      sessionRequestGuide.current_window,
+      activationPlan.readiness.current_window,
+    ]) {
+      expect(Object.keys(shown).sort()).toEqual(kept);
+    }
+    expect(ecosystemHandoff.relay_prerequisites.map(({ value }) => value)).toEqual([10, STARTED_AT, STARTED_AT, 0]);
+  });
+
+  test.each([
+    [AWAY.stale, "waiting_for_online_target"],
+    [AWAY.offline, "waiting_for_online_target"],
+    [ONLINE, "waiting_for_session_request"],
+  ] as const)("its readiness is by its own presence (%#)", (presence, status) => {
+    const { activationPlan } = written(windows.EMPTY, NAMED, targetOf({ presence }));
+    expect(activationPlan.readiness.status).toBe(status);
+    expect(activationPlan.connector_recovery.needed).toBe(presence !== ONLINE);
+  });
+});
+
+describe("with a session", () => {
+  const asked = { ...NAMED, session_id: SESSION_ID };
+
+  test.each([
+    ["pending", "open_marketplace_first_job_handoff", false, "target"],
+    ["approved", "open_marketplace_first_job_handoff", true, "person"],
+    ["rejected", "ask_another_target", false, "person"],
+    ["expired", "ask_another_target", false, "person"],
+  ] as const)("%s stands in every guide, and ends the way", (decision, step, done, who) => {
+    const guides = written(windows.FRESH, asked, targetOf({ ...PROVEN, decision }));
+    for (const guide of Object.values(guides)) expect(guide.target_decision).toBe(decision);
+    const { status, allowed_next_step, target_decision } = guides.marketplaceHandoffStatus;
+    expect([status, allowed_next_step, target_decision]).toEqual([GO, step, decision]);
+    expect(guides.marketplaceFirstJobHandoff.steps[2]).toMatchObject({ step: "target_decision", done });
+    expect(guides.marketplaceFirstJobHandoff.next).toMatchObject({ who, request: null });
+  });
+
+  test("rejected ends the way without a fresh proof too", () => {
+    const guides = written(windows.EXPIRED, asked, targetOf({ presence: ONLINE, decision: "rejected" }));
+    for (const { next } of Object.values(guides))
+      expect(next).toMatchObject({ step: "ask_another_target", request: null });
+  });
+
+  test("a request sends the asker on with the session that it opens, not with the one of before", () => {
+    const { sessionRequestRefreshPacket } = written(
+      windows.NO_REQUEST,
+      asked,
+      targetOf({ presence: ONLINE, decision: "pending" }),
+    );
+    const { after } = sessionRequestRefreshPacket.next;
+    expect(after?.add).toEqual(["session_id"]);
+    expect(after?.url).not.toContain(SESSION_ID);
+  });
+});

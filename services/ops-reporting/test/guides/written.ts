@@ -1,0 +1,69 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import type { GuideQuery } from "protocol/contract/reports/guides.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { type Presence, presenceOf } from "window/presence.ts";
+import type { Target } from "window/targets.ts";
+import { activationPlan } from "../../src/guides/activation-plan.ts";
+import { type GuideSettings, guideContext } from "../../src/guides/guide-context.ts";
+import type { GuideId } from "../../src/guides/links.ts";
+import {
+  ecosystemHandoff,
+  marketplaceFirstJobHandoff,
+  marketplaceHandoffStatus,
+} from "../../src/guides/marketplace-handoff.ts";
+import { sessionRequestRefreshPacket } from "../../src/guides/refresh-packet.ts";
+import { sessionRequestGuide } from "../../src/guides/session-request-guide.ts";
+import { FRESHNESS_MS, proofOf, STARTED_AT, type WholeSource } from "../report-sources.ts";
+
+export const SETTINGS: GuideSettings = {
+  baseUrl: "https://relay.example",
+  wsUrl: "wss://sockets.example",
+  proofFreshnessMs: FRESHNESS_MS,
+  proofIdentities: "shown",
+};
+export const SESSION_ID = "ses_00abcdefghjkmnpqrstvwxyz01";
+/** alice asks for bob. */
+export const NAMED: GuideQuery = { from: "agent://alice", target_agent_id: "agent://bob" };
+
+const WRITERS = {
+  activationPlan,
+  sessionRequestGuide,
+  sessionRequestRefreshPacket,
+  ecosystemHandoff,
+  marketplaceFirstJobHandoff,
+  marketplaceHandoffStatus,
+};
+export const GUIDE_IDS = Object.keys(WRITERS) as GuideId[];
+
+/** All six guides of one situation, each held against its schema. */
+export function written(
+  source: WholeSource,
+  query: GuideQuery = {},
+  target: Target | null = null,
+  settings: GuideSettings = SETTINGS,
+): { readonly [Guide in GuideId]: ReturnType<(typeof WRITERS)[Guide]> } {
+  const guides = GUIDE_IDS.map((id) => {
+    const guide = WRITERS[id](guideContext(id, source, settings, query, target));
+    return [id, SURFACES[id].response.parse(guide)];
+  });
+  return Object.fromEntries(guides);
+}
+
+/** bob, whom nobody has seen, with changes. */
+export function targetOf(changes: Partial<Target> = {}): Target {
+  const presence = presenceAfter(null);
+  return { agent: "agent://bob", presence, lastOnlineProof: null, lastRequestAt: null, decision: null, ...changes };
+}
+
+/** Presence so many ms after the last heartbeat, at the start of the window. @param heldMs for how long it was held before. */
+function presenceAfter(staleMs: number | null, heldMs: number | null = null): Presence {
+  const lastSeen = staleMs === null ? null : STARTED_AT;
+  const heldSince = heldMs === null ? null : STARTED_AT - heldMs;
+  return presenceOf(STARTED_AT + (staleMs ?? 0), lastSeen, heldSince, PRESENCE_LIMITS.offlineAfterMs);
+}
+
+/** bob in each situation in which a target can be. */
+export const AWAY = { stale: presenceAfter(60_000), offline: presenceAfter(400_000) };
+export const ONLINE = presenceAfter(10, 0);
+export const HELD = presenceAfter(14_000, PRESENCE_LIMITS.stabilityHoldMs);
+export const PROVEN = { presence: ONLINE, lastOnlineProof: proofOf(), lastRequestAt: STARTED_AT };

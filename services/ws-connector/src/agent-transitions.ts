@@ -1,0 +1,136 @@
+import {
+  ABSENT,
+  type Absent,
+  type AgentState,
+  type Owned,
+  type Pending,
+  type SettledState,
+  type Uncertain,
+  type Unknown,
+} from "./agent-state.ts";
+
+export type AgentEvent = Requested | Answer | Superseded | Released;
+
+/** A register or heartbeat was sent to Redis. */
+interface Requested {
+  readonly kind: "requested";
+}
+
+type Answer = Granted | NotGranted | Unanswered;
+
+/** The answer: this connection owns the agent. */
+interface Granted {
+  readonly kind: "granted";
+  readonly epoch: number;
+  readonly keyId: string;
+}
+
+/** Nothing came of it: a refusal, the repeat of another connection's register, or Redis was not asked at all. */
+interface NotGranted {
+  readonly kind: "not_granted";
+}
+
+/** There was no answer in time. */
+interface Unanswered {
+  readonly kind: "unanswered";
+  readonly keyId: string;
+}
+
+/** Another connection took the agent over. */
+interface Superseded {
+  readonly kind: "superseded";
+  readonly epoch: number;
+}
+
+/** The connection gives the agent up: it closes, or a key no longer allows the agent. */
+interface Released {
+  readonly kind: "released";
+}
+
+/** The next state, and the only effect that there is: the client is told of a takeover. */
+export interface Step<Next extends AgentState = AgentState> {
+  readonly state: Next;
+  /** Epoch of the takeover to tell of, or null. */
+  readonly supersededBy: number | null;
+}
+
+/** State × event. The answers of a pending agent go by the row of its settled state. */
+// biome-ignore format: a table
+const TRANSITIONS: Table = {
+  absent:    { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   superseded: stay,     released: stay },
+  owned:     { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, superseded: lose,     released: forget },
+  unknown:   { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   superseded: stay,     released: forget },
+  uncertain: { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, superseded: lose,     released: forget },
+  pending:   { requested: more, granted: settle, not_granted: settle, unanswered: settle,      superseded: remember, released: disown },
+};
+
+export function transition(state: AgentState, event: AgentEvent): Step {
+  const cell = TRANSITIONS[state.kind][event.kind] as (state: AgentState, event: AgentEvent) => Step;
+  return cell(state, event);
+}
+
+type StateOf<Kind> = Extract<AgentState, { readonly kind: Kind }>;
+type EventOf<Kind> = Extract<AgentEvent, { readonly kind: Kind }>;
+type Row<State extends AgentState, Next extends AgentState> = {
+  readonly [Kind in AgentEvent["kind"]]: (
+    state: State,
+    event: EventOf<Kind>,
+  ) => Step<Kind extends "requested" ? Pending : Next>;
+};
+type Table = { readonly [Kind in SettledState["kind"]]: Row<StateOf<Kind>, SettledState> } & {
+  readonly pending: Row<Pending, AgentState>;
+};
+
+function next<State extends AgentState>(state: State, supersededBy: number | null = null): Step<State> {
+  return { state, supersededBy };
+}
+
+function stay<State extends SettledState>(state: State): Step<State> {
+  return next(state);
+}
+
+function forget(): Step<Absent> {
+  return next(ABSENT);
+}
+
+function wait(state: SettledState): Step<Pending> {
+  return next({ kind: "pending", requests: 1, settled: state, takeover: 0 });
+}
+
+function own(_: SettledState, { epoch, keyId }: Granted): Step<Owned> {
+  return next({ kind: "owned", epoch, keyId });
+}
+
+function toUnknown(_: SettledState, { keyId }: Unanswered): Step<Unknown> {
+  return next({ kind: "unknown", unansweredKeyId: keyId });
+}
+
+function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertain> {
+  return next({ kind: "uncertain", epoch: state.epoch, keyId: state.keyId, unansweredKeyId: event.keyId });
+}
+
+/** An uncertain agent may have been taken back by the request without an answer. */
+function lose(state: Owned | Uncertain, { epoch }: Superseded): Step<SettledState> {
+  if (epoch <= state.epoch) return next(state);
+  if (state.kind === "owned") return next(ABSENT, epoch);
+  return next({ kind: "unknown", unansweredKeyId: state.unansweredKeyId }, epoch);
+}
+
+function more(state: Pending): Step<Pending> {
+  return next({ ...state, requests: state.requests + 1 });
+}
+
+/** With the last answer, the takeover that came meanwhile counts if it is newer than what the answers came to. */
+function settle(state: Pending, answer: Answer): Step {
+  const { state: known } = transition(state.settled, answer) as Step<SettledState>;
+  if (state.requests > 1) return next({ ...state, requests: state.requests - 1, settled: known });
+  return transition(known, { kind: "superseded", epoch: state.takeover });
+}
+
+function remember(state: Pending, { epoch }: Superseded): Step<Pending> {
+  return next({ ...state, takeover: Math.max(state.takeover, epoch) });
+}
+
+function disown(state: Pending): Step<Pending> {
+  return next({ ...state, settled: ABSENT });
+}

@@ -1,0 +1,158 @@
+import { randomBytes } from "node:crypto";
+import { CLOSE_CODES, ServiceError } from "protocol/contract/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { anonymousId } from "runtime/anonymous-id.ts";
+import { networkOf } from "runtime/http/client-address.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { WsConnectorSettings } from "./settings.ts";
+
+/** Connections of one client address. */
+export interface AddressCounts {
+  open: number;
+  /** Of those, how many have not sent a valid envelope yet. */
+  unregistered: number;
+  /** Opened in this minute. */
+  opened: number;
+}
+
+/** What the quota knows of a connection. */
+export interface CountedConnection {
+  readonly addressCounts: AddressCounts;
+  close(code: typeof CLOSE_CODES.gaveWay): void;
+}
+
+export type QuotaSettings = Pick<
+  WsConnectorSettings,
+  "maxConnections" | "connectionsPerAddress" | "unregisteredConnections"
+>;
+
+/**
+ * Limits the connections of the pod, in all and by client address, and those that have not sent a valid envelope yet.
+ * When there are too many of the latter, the oldest is closed: a client registers at once, while silent sockets would
+ * otherwise keep everybody out for as long as they may stay silent. Source: docs/protocol.md#limits.
+ *
+ * Of an address only a hash is kept, under a key that this process alone has, while the address has a connection and for
+ * two minutes at most.
+ */
+export class ConnectionQuota {
+  readonly #maxOpen: number;
+  readonly #maxUnregistered: number;
+  readonly #maxOfAddress: Readonly<AddressCounts>;
+  readonly #limitReached: (limit: LimitName) => void;
+  readonly #salt = randomBytes(32).toString("base64url");
+  /** By the hash of the address. */
+  readonly #addresses = new Map<string, AddressCounts>();
+  /** Oldest first. */
+  readonly #unregistered = new Set<CountedConnection>();
+  #open = 0;
+  /** Monotonic ms. */
+  #minuteEndsAt = 0;
+
+  /** @param limitReached called whenever a limit refuses or closes a connection. */
+  constructor(settings: QuotaSettings, limitReached: (limit: LimitName) => void) {
+    const maxOfAddress = settings.connectionsPerAddress || Number.POSITIVE_INFINITY;
+    this.#maxOpen = settings.maxConnections;
+    this.#maxUnregistered = settings.unregisteredConnections || Number.POSITIVE_INFINITY;
+    this.#maxOfAddress = {
+      open: maxOfAddress,
+      unregistered: Math.ceil(maxOfAddress * CONNECTION_LIMITS.unregisteredShare),
+      opened: maxOfAddress * CONNECTION_LIMITS.opensPerMinuteFactor,
+    };
+    this.#limitReached = limitReached;
+  }
+
+  /** How many client addresses are remembered. */
+  get addressCount(): number {
+    return this.#addresses.size;
+  }
+
+  /**
+   * Why another connection of this address is refused, or null.
+   * @param now monotonic ms.
+   */
+  refusalOf(address: string, now: number): ServiceError | null {
+    this.forgetClosed(now);
+    const limit = this.#limitMetBy(this.#addresses.get(this.#idOf(address)));
+    if (limit === null) return null;
+    this.#limitReached(limit);
+    const retryAfterMs = limit === "address_opens" ? this.#minuteEndsAt - now : CONNECTION_LIMITS.capacityRetryAfterMs;
+    return new ServiceError(limit === "pod_connections" ? "over_capacity" : "rate_limited", { retryAfterMs });
+  }
+
+  /** The counts of an address, which each of its connections holds. */
+  countsOf(address: string): AddressCounts {
+    const id = this.#idOf(address);
+    const known = this.#addresses.get(id);
+    if (known !== undefined) return known;
+    // Bounds the memory within the minute, too, when connections come and go from ever new addresses.
+    if (this.#addresses.size >= 2 * this.#maxOpen) this.#dropClosed();
+    const counts = { open: 0, unregistered: 0, opened: 0 };
+    this.#addresses.set(id, counts);
+    return counts;
+  }
+
+  opened(connection: CountedConnection): void {
+    const { addressCounts } = connection;
+    this.#open += 1;
+    addressCounts.open += 1;
+    addressCounts.opened += 1;
+    addressCounts.unregistered += 1;
+    this.#unregistered.add(connection);
+    if (this.#unregistered.size > this.#maxUnregistered) this.#closeOldestUnregistered();
+  }
+
+  /** The connection sent its first valid envelope. */
+  registered(connection: CountedConnection): void {
+    this.#removeUnregistered(connection);
+  }
+
+  /** The connection's end is decided; it counts as open until its socket is gone. */
+  closing(connection: CountedConnection): void {
+    this.#removeUnregistered(connection);
+  }
+
+  /** The socket of a closing connection is gone. */
+  closed(connection: CountedConnection): void {
+    this.#open -= 1;
+    connection.addressCounts.open -= 1;
+  }
+
+  /** Forgets, once a minute, the addresses without a connection. @param now monotonic ms. */
+  forgetClosed(now: number): void {
+    if (now < this.#minuteEndsAt) return;
+    this.#minuteEndsAt = now + CONNECTION_LIMITS.opensWindowMs;
+    this.#dropClosed();
+    for (const counts of this.#addresses.values()) counts.opened = 0;
+  }
+
+  #limitMetBy(counts: AddressCounts | undefined): LimitName | null {
+    const max = this.#maxOfAddress;
+    if (this.#open >= this.#maxOpen) return "pod_connections";
+    if (counts === undefined) return null;
+    if (counts.open >= max.open) return "address_connections";
+    if (counts.unregistered >= max.unregistered) return "address_unregistered";
+    return counts.opened >= max.opened ? "address_opens" : null;
+  }
+
+  /** Without a limit for each address, all share one entry. */
+  #idOf(address: string): string {
+    if (this.#maxOfAddress.open === Number.POSITIVE_INFINITY) return "";
+    return anonymousId(this.#salt, "address", networkOf(address));
+  }
+
+  #removeUnregistered(connection: CountedConnection): void {
+    if (this.#unregistered.delete(connection)) connection.addressCounts.unregistered -= 1;
+  }
+
+  #closeOldestUnregistered(): void {
+    const [oldest] = this.#unregistered;
+    this.#limitReached("pod_unregistered");
+    oldest?.close(CLOSE_CODES.gaveWay);
+  }
+
+  #dropClosed(): void {
+    for (const [id, { open }] of this.#addresses) {
+      if (open === 0) this.#addresses.delete(id);
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { ServiceError } from "protocol/contract/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import type { WebSocket } from "ws";
+import { Connection, type ConnectionContext } from "./connection.ts";
+import type { ConnectionQuota } from "./connection-quota.ts";
+import type { PodCounters } from "./metrics.ts";
+import type { Registrar } from "./registrar.ts";
+import type { WsConnectorSettings } from "./settings.ts";
+import { TokenBuckets } from "./token-bucket.ts";
+
+export interface RegistryOptions {
+  readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond" | "outboxBytes">;
+  readonly quota: ConnectionQuota;
+  readonly registrar: Registrar;
+  readonly counters: PodCounters;
+  /** Of the connector that the relay hands out. */
+  readonly connectorVersion: string | undefined;
+  /** Takes in a text frame. */
+  readonly receive: (connection: Connection, text: string) => void;
+}
+
+/** The connections of the pod, from the upgrade of each until its socket is gone. */
+export class ConnectionRegistry {
+  readonly #connections = new Map<string, Connection>();
+  readonly #quota: ConnectionQuota;
+  readonly #counters: PodCounters;
+  readonly #context: ConnectionContext;
+  #isOpen = false;
+
+  constructor({ settings, quota, registrar, counters, connectorVersion, receive }: RegistryOptions) {
+    const { envelopesPerSecond, outboxBytes } = settings;
+    this.#quota = quota;
+    this.#counters = counters;
+    this.#context = {
+      rateLimit: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds),
+      outboxBytes,
+      connectorVersion,
+      events: {
+        text: receive,
+        registered: (connection) => quota.registered(connection),
+        refused: (code) => counters.refusals.add(code),
+        limitReached: counters.limitReached,
+        closing: (connection) => {
+          quota.closing(connection);
+          registrar.releaseAll(connection);
+        },
+        closed: (connection, code) => {
+          quota.closed(connection);
+          this.#connections.delete(connection.id);
+          counters.closed(code);
+        },
+      },
+    };
+  }
+
+  /** True while the pod takes new connections. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  [Symbol.iterator](): Iterator<Connection> {
+    return this.#connections.values();
+  }
+
+  /** The connection, unless it is closing or not of this pod. */
+  find(id: string): Connection | undefined {
+    const connection = this.#connections.get(id);
+    return connection?.isClosing ? undefined : connection;
+  }
+
+  /** Takes new connections. */
+  open(): void {
+    this.#isOpen = true;
+  }
+
+  /** Takes no new connection; those that are there stay. */
+  close(): void {
+    this.#isOpen = false;
+  }
+
+  /** Why a connection from this address is refused, or null. */
+  refusalOf(address: string): ServiceError | null {
+    if (this.#isOpen) return this.#quota.refusalOf(address, performance.now());
+    return new ServiceError("over_capacity", { retryAfterMs: CONNECTION_LIMITS.capacityRetryAfterMs });
+  }
+
+  add(socket: WebSocket, stream: Duplex, address: string): void {
+    const id = `con_${randomBytes(12).toString("base64url")}`;
+    const addressCounts = this.#quota.countsOf(address);
+    const connection = new Connection(this.#context, { id, socket, stream, addressCounts });
+    this.#quota.opened(connection);
+    this.#connections.set(id, connection);
+    this.#counters.opened();
+    connection.open();
+  }
+
+  pingAll(): void {
+    for (const connection of this) connection.ping();
+  }
+}

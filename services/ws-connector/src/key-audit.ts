@@ -1,0 +1,38 @@
+import type { KeyStore } from "runtime/key-store.ts";
+import type { Connection } from "./connection.ts";
+import type { Registrar } from "./registrar.ts";
+
+/**
+ * Releases the agents whose keys no longer allow them: when the keys file changes, and when a key expires, which needs no
+ * change of the file. Source: docs/protocol.md#keys.
+ */
+export class KeyAudit {
+  readonly #keys: KeyStore;
+  readonly #connections: Iterable<Connection>;
+  readonly #registrar: Registrar;
+  /** Unix ms. */
+  #checkedAt = 0;
+
+  constructor(options: { keys: KeyStore; connections: Iterable<Connection>; registrar: Registrar }) {
+    this.#keys = options.keys;
+    this.#connections = options.connections;
+    this.#registrar = options.registrar;
+  }
+
+  /** Follows the keys file until the key store stops. */
+  start(): void {
+    this.#keys.onChange(() => this.#releaseRevoked());
+    this.#checkedAt = Date.now();
+  }
+
+  /** Looks for keys that have expired since the last look. */
+  checkExpiry(): void {
+    const now = Date.now();
+    if (this.#keys.ring.nextTransition(this.#checkedAt) <= now) this.#releaseRevoked();
+    this.#checkedAt = now;
+  }
+
+  #releaseRevoked(): void {
+    for (const connection of this.#connections) this.#registrar.releaseRevoked(connection);
+  }
+}

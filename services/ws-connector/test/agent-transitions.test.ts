@@ -1,0 +1,153 @@
+import { describe, expect, test } from "@jest/globals";
+import { ABSENT, type AgentState, type SettledState } from "../src/agent-state.ts";
+import { type AgentEvent, transition } from "../src/agent-transitions.ts";
+
+/** Epochs 4 < 5 < 6; the connection owns under 5. Each key is named after the request that it signed. */
+const OWNED: SettledState = { kind: "owned", epoch: 5, keyId: "answered" };
+const UNKNOWN: SettledState = { kind: "unknown", unansweredKeyId: "unanswered" };
+const UNCERTAIN: SettledState = { kind: "uncertain", epoch: 5, keyId: "answered", unansweredKeyId: "unanswered" };
+
+const EVENTS = {
+  requested: { kind: "requested" },
+  granted: { kind: "granted", epoch: 6, keyId: "new" },
+  "not granted": { kind: "not_granted" },
+  unanswered: { kind: "unanswered", keyId: "new" },
+  "superseded by an older epoch": { kind: "superseded", epoch: 4 },
+  "superseded by the same epoch": { kind: "superseded", epoch: 5 },
+  "superseded by a newer epoch": { kind: "superseded", epoch: 6 },
+  released: { kind: "released" },
+} as const satisfies Record<string, AgentEvent>;
+type EventName = keyof typeof EVENTS;
+
+const GRANTED: SettledState = { kind: "owned", epoch: 6, keyId: "new" };
+const UNANSWERED: SettledState = { kind: "unknown", unansweredKeyId: "new" };
+const OWNED_UNANSWERED: SettledState = { ...UNCERTAIN, unansweredKeyId: "new" };
+
+function pending(settled: SettledState, requests = 1, takeover = 0): AgentState {
+  return { kind: "pending", requests, settled, takeover };
+}
+
+/** The next state, and the epoch of the takeover that the client is told of, if any. */
+type Expected = readonly [AgentState, number?];
+
+const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expected>])[] = [
+  [
+    ABSENT,
+    {
+      requested: [pending(ABSENT)],
+      granted: [GRANTED],
+      "not granted": [ABSENT],
+      unanswered: [UNANSWERED],
+      "superseded by an older epoch": [ABSENT],
+      "superseded by the same epoch": [ABSENT],
+      "superseded by a newer epoch": [ABSENT],
+      released: [ABSENT],
+    },
+  ],
+  [
+    OWNED,
+    {
+      requested: [pending(OWNED)],
+      granted: [GRANTED],
+      "not granted": [OWNED],
+      unanswered: [OWNED_UNANSWERED],
+      "superseded by an older epoch": [OWNED],
+      "superseded by the same epoch": [OWNED],
+      "superseded by a newer epoch": [ABSENT, 6],
+      released: [ABSENT],
+    },
+  ],
+  [
+    UNKNOWN,
+    {
+      requested: [pending(UNKNOWN)],
+      granted: [GRANTED],
+      "not granted": [UNKNOWN],
+      unanswered: [UNANSWERED],
+      "superseded by an older epoch": [UNKNOWN],
+      "superseded by the same epoch": [UNKNOWN],
+      "superseded by a newer epoch": [UNKNOWN],
+      released: [ABSENT],
+    },
+  ],
+  [
+    UNCERTAIN,
+    {
+      requested: [pending(UNCERTAIN)],
+      granted: [GRANTED],
+      "not granted": [UNCERTAIN],
+      unanswered: [OWNED_UNANSWERED],
+      "superseded by an older epoch": [UNCERTAIN],
+      "superseded by the same epoch": [UNCERTAIN],
+      "superseded by a newer epoch": [UNKNOWN, 6],
+      released: [ABSENT],
+    },
+  ],
+];
+
+const SETTLED_CASES = SETTLED_TABLE.flatMap(([state, row]) =>
+  (Object.keys(EVENTS) as EventName[]).map((event) => [state.kind, event, state, row[event]] as const),
+);
+
+test.each(SETTLED_CASES)("%s, %s", (_state, event, state, [next, supersededBy = null]) => {
+  expect(transition(state, EVENTS[event])).toEqual({ state: next, supersededBy });
+});
+
+describe("pending", () => {
+  const ANSWERS = ["granted", "not granted", "unanswered"] as const;
+  const ANSWERED = SETTLED_TABLE.flatMap(([settled, row]) =>
+    ANSWERS.map((answer) => [settled.kind, answer, settled, row[answer][0] as SettledState] as const),
+  );
+
+  test.each(ANSWERED)(
+    "on %s, the last answer %s: leads where it leads without a wait",
+    (_kind, answer, settled, next) => {
+      expect(transition(pending(settled), EVENTS[answer])).toEqual({ state: next, supersededBy: null });
+    },
+  );
+
+  test.each(ANSWERED)("on %s, an answer %s before the last: goes on waiting", (_kind, answer, settled, next) => {
+    expect(transition(pending(settled, 2, 4), EVENTS[answer])).toEqual({
+      state: pending(next, 1, 4),
+      supersededBy: null,
+    });
+  });
+
+  test.each(ANSWERED)(
+    "on %s, the last answer %s after a takeover: compares the epochs",
+    (_kind, answer, settled, next) => {
+      for (const takeover of [4, 5, 6, 7]) {
+        const superseded = transition(next, { kind: "superseded", epoch: takeover });
+        expect(transition(pending(settled, 1, takeover), EVENTS[answer])).toEqual(superseded);
+      }
+    },
+  );
+
+  test("with another request: waits for both answers", () => {
+    const { state } = transition(pending(OWNED, 1, 4), EVENTS.requested);
+    expect(state).toEqual(pending(OWNED, 2, 4));
+  });
+
+  test("with a takeover: remembers the newest, and tells the client of none yet", () => {
+    let state = pending(OWNED);
+    for (const [epoch, newest] of [
+      [6, 6],
+      [7, 7],
+      [4, 7],
+    ] as const) {
+      const step = transition(state, { kind: "superseded", epoch });
+      expect(step).toEqual({ state: pending(OWNED, 1, newest), supersededBy: null });
+      state = step.state;
+    }
+  });
+
+  test.each(SETTLED_TABLE.map(([settled]) => settled))(
+    "on $kind, released: still waits, and owns nothing",
+    (settled) => {
+      expect(transition(pending(settled, 2, 4), EVENTS.released)).toEqual({
+        state: pending(ABSENT, 2, 4),
+        supersededBy: null,
+      });
+    },
+  );
+});

@@ -1,0 +1,176 @@
+import { beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { ConnectionQuota, type CountedConnection, type QuotaSettings } from "../src/connection-quota.ts";
+
+const NO_LIMITS: QuotaSettings = { maxConnections: 1000, connectionsPerAddress: 0, unregisteredConnections: 0 };
+const MINUTE_MS = 60_000;
+
+let quota: ConnectionQuota;
+let limitsReached: string[];
+let now: number;
+
+beforeEach(() => {
+  limitsReached = [];
+  now = 1_000_000;
+});
+
+function limit(settings: Partial<QuotaSettings>): void {
+  quota = new ConnectionQuota({ ...NO_LIMITS, ...settings }, (name) => limitsReached.push(name));
+}
+
+/** What another connection of the address would be told. */
+function answerTo(address: string): string {
+  const refusal = quota.refusalOf(address, now);
+  return refusal === null ? "accepted" : `${refusal.code} ${refusal.retryAfterMs}`;
+}
+
+interface Opened extends CountedConnection {
+  isClosedByQuota: boolean;
+}
+
+function open(address: string): Opened {
+  const connection = {
+    addressCounts: quota.countsOf(address),
+    isClosedByQuota: false,
+    close() {
+      connection.isClosedByQuota = true;
+      quota.closing(connection);
+    },
+  };
+  quota.opened(connection);
+  return connection;
+}
+
+function openRegistered(address: string): Opened {
+  const connection = open(address);
+  quota.registered(connection);
+  return connection;
+}
+
+function close(connection: CountedConnection): void {
+  quota.closing(connection);
+  quota.closed(connection);
+}
+
+test("A full pod is over capacity for everybody until a connection ends", () => {
+  limit({ maxConnections: 2 });
+  const first = open("203.0.113.1");
+  open("203.0.113.2");
+  expect(answerTo("203.0.113.3")).toBe("over_capacity 5000");
+  expect(limitsReached).toEqual(["pod_connections"]);
+  close(first);
+  expect(answerTo("203.0.113.3")).toBe("accepted");
+});
+
+describe("An address", () => {
+  test("has so many connections open at once; other addresses are not affected", () => {
+    limit({ connectionsPerAddress: 2 });
+    const first = openRegistered("203.0.113.1");
+    openRegistered("203.0.113.1");
+    expect(answerTo("203.0.113.1")).toBe("rate_limited 5000");
+    expect(answerTo("203.0.113.2")).toBe("accepted");
+    expect(limitsReached).toEqual(["address_connections"]);
+    close(first);
+    expect(answerTo("203.0.113.1")).toBe("accepted");
+  });
+
+  test("has half of them without a register, rounded up", () => {
+    limit({ connectionsPerAddress: 5 });
+    const first = open("203.0.113.1");
+    open("203.0.113.1");
+    expect(answerTo("203.0.113.1")).toBe("accepted");
+    open("203.0.113.1");
+    expect(answerTo("203.0.113.1")).toBe("rate_limited 5000");
+    expect(limitsReached).toEqual(["address_unregistered"]);
+    quota.registered(first);
+    expect(answerTo("203.0.113.1")).toBe("accepted");
+  });
+
+  test("opens twice as many in a minute, and is told when the next one begins", () => {
+    limit({ connectionsPerAddress: 2 });
+    expect(answerTo("203.0.113.1")).toBe("accepted");
+    const staying = openRegistered("203.0.113.1");
+    for (let n = 0; n < 3; n += 1) close(open("203.0.113.1"));
+    now += 20_000;
+    expect(answerTo("203.0.113.1")).toBe("rate_limited 40000");
+    expect(limitsReached).toEqual(["address_opens"]);
+    now += 40_000;
+    expect(answerTo("203.0.113.1")).toBe("accepted");
+    expect(staying.addressCounts).toMatchObject({ open: 1, opened: 0 });
+  });
+
+  test("is its /64 when it is of IPv6", () => {
+    limit({ connectionsPerAddress: 1 });
+    open("2001:db8:0:7::1");
+    expect(answerTo("2001:db8:0:7:a:b:c:d")).toBe("rate_limited 5000");
+    expect(answerTo("2001:db8:0:8::1")).toBe("accepted");
+  });
+
+  test("is counted once for a connection that registers, closes and is gone", () => {
+    limit({ connectionsPerAddress: 2 });
+    const connection = openRegistered("203.0.113.1");
+    quota.registered(connection);
+    close(connection);
+    expect(connection.addressCounts).toMatchObject({ open: 0, unregistered: 0 });
+  });
+
+  test("has no limit when that is 0, and is then not even distinguished from others", () => {
+    limit({ connectionsPerAddress: 0 });
+    for (let n = 0; n < 500; n += 1) open(`203.0.113.${n % 250}`);
+    expect(answerTo("203.0.113.1")).toBe("accepted");
+    expect(quota.addressCount).toBe(1);
+  });
+});
+
+describe("Connections that have not registered", () => {
+  test("are closed, the oldest first, when there are too many; no new connection is refused for them", () => {
+    limit({ unregisteredConnections: 2 });
+    const connections = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"].map(open);
+    expect(connections.map(({ isClosedByQuota }) => isClosedByQuota)).toEqual([true, true, false, false]);
+    expect(limitsReached).toEqual(["pod_unregistered", "pod_unregistered"]);
+    expect(answerTo("203.0.113.5")).toBe("accepted");
+  });
+
+  test("are not closed once they have registered, however old they are", () => {
+    limit({ unregisteredConnections: 2 });
+    const old = openRegistered("203.0.113.1");
+    for (let n = 0; n < 10; n += 1) open("203.0.113.2");
+    expect(old.isClosedByQuota).toBe(false);
+  });
+});
+
+describe("What is remembered of addresses", () => {
+  test("is forgotten within the next minute once their last connection is closed", () => {
+    limit({ connectionsPerAddress: 10 });
+    quota.forgetClosed(now);
+    const staying = open("203.0.113.1");
+    close(open("203.0.113.2"));
+    expect(quota.addressCount).toBe(2);
+    quota.forgetClosed(now + MINUTE_MS);
+    expect(quota.addressCount).toBe(1);
+    close(staying);
+    quota.forgetClosed(now + 2 * MINUTE_MS);
+    expect(quota.addressCount).toBe(0);
+  });
+
+  test("is bounded within the minute too, from however many addresses connections come and go", () => {
+    limit({ connectionsPerAddress: 10, maxConnections: 20 });
+    const staying = open("198.51.100.1");
+    for (let n = 0; n < 1000; n += 1) close(open(`2001:db8:0:${n.toString(16)}::1`));
+    expect(quota.addressCount).toBeLessThanOrEqual(40);
+    expect(staying.addressCounts.open).toBe(1);
+    close(staying);
+  });
+
+  test("is a hash under a key that no other process has", () => {
+    const set = jest.spyOn(Map.prototype, "set");
+    const remembered = ["one process", "another process"].map(() => {
+      set.mockClear();
+      limit({ connectionsPerAddress: 10 });
+      open("203.0.113.1");
+      return JSON.stringify(set.mock.calls);
+    });
+    set.mockRestore();
+    expect(remembered[0]).toMatch(/^\[\["[\w-]{22}",\{"open":1/);
+    expect(remembered[0]).not.toBe(remembered[1]);
+  });
+});

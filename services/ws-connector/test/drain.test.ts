@@ -1,0 +1,39 @@
+import { setImmediate } from "node:timers/promises";
+import { beforeEach, expect, test } from "@jest/globals";
+import type { PodChannel } from "window/pod-channel.ts";
+import { drain } from "../src/drain.ts";
+import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
+
+let harness: RegistrarHarness;
+const startDrain = () => {
+  const { connection, registrar, releaser } = harness;
+  return drain([connection], { registrar, channel: harness.channel as unknown as PodChannel, releaser, drainMs: 0 });
+};
+
+beforeEach(() => {
+  harness = new RegistrarHarness();
+});
+
+test("the routes of a connection are released when its last register is answered, and that one's with them", async () => {
+  harness.request();
+  harness.request();
+  const drained = startDrain();
+  harness.answer(online(7));
+  await setImmediate();
+  expect(harness.released).toEqual([]);
+  harness.answer(online(8));
+  await setImmediate();
+  expect(harness.released).toEqual([{ agent: AGENT, connection: "con_1", epoch: 8 }]);
+  expect(harness.closedWith).toBeUndefined();
+  await harness.catchUp();
+  await drained;
+  expect(harness.closedWith).toBe(1001);
+});
+
+test("a connection takes no agent from the moment that its pod lets it go", async () => {
+  expect(harness.registrar.canTakeAgents(harness.connection)).toBe(true);
+  const drained = startDrain();
+  expect(harness.registrar.canTakeAgents(harness.connection)).toBe(false);
+  await harness.catchUp();
+  await drained;
+});

@@ -1,0 +1,75 @@
+import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
+import type { PodChannel } from "window/pod-channel.ts";
+import type { Route, RouteReleaser } from "window/routes.ts";
+import type { Connection, PauseReason } from "../src/connection.ts";
+import { Ownership } from "../src/ownership.ts";
+import { Registrar } from "../src/registrar.ts";
+
+export const AGENT = "agent://alice";
+
+/** The registrar and one connection with one agent; of what is around the registrar, only the ownership is real. */
+export class RegistrarHarness {
+  readonly agents = new Ownership("con_1");
+  /** The frames that the client was sent, and refusals as `{ refused: outcome }`. */
+  // biome-ignore lint/suspicious/noExplicitAny: frames as they go over the wire.
+  readonly sent: any[] = [];
+  readonly channel = { ready: true, caughtUp: () => this.#caughtUp.promise };
+  readonly #caughtUp = Promise.withResolvers<void>();
+  closedWith: number | undefined;
+  readonly registrar: Registrar;
+  readonly connection: Connection;
+  /** Routes that were released. */
+  readonly released: Route[] = [];
+  readonly releaser = {
+    release: (routes: readonly Route[]) => void this.released.push(...routes),
+    flush: async () => {},
+  } as unknown as RouteReleaser;
+
+  constructor() {
+    const keys = { ring: { mayAct: () => true } } as unknown as KeyStore;
+    const channel = this.channel as unknown as PodChannel;
+    this.registrar = new Registrar({ keys, channel, releaser: this.releaser });
+    this.connection = {
+      id: "con_1",
+      agents: this.agents,
+      isClosing: false,
+      isDraining: false,
+      pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
+      noteValid: () => {},
+      send: (text: string) => this.sent.push(JSON.parse(text)),
+      close: ({ code }: { code: number }) => {
+        this.closedWith = code;
+      },
+    } as unknown as Connection;
+  }
+
+  /** A register or heartbeat is sent to acceptance. */
+  request(): void {
+    this.registrar.requested(this.connection, AGENT);
+  }
+
+  /** Acceptance answers it. */
+  answer(acceptance: Acceptance): void {
+    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, keyId: "k" };
+    const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
+    this.registrar.answered(this.connection, verified as unknown as VerifiedEnvelope, acceptance, refuse);
+  }
+
+  /** What was published to the pod before comes in. */
+  async catchUp(): Promise<void> {
+    this.#caughtUp.resolve();
+    await this.#caughtUp.promise;
+  }
+
+  /** The notice of a takeover by another connection comes in. */
+  takeOver(epoch: number): void {
+    this.registrar.superseded(this.connection, AGENT, epoch);
+  }
+}
+
+/** The agent is online on this connection. */
+export function online(epoch: number | null, changes: Partial<PresenceAcceptance> = {}): PresenceAcceptance {
+  return { outcome: "accepted", about: "presence", status: "online", lastSeen: 1, epoch, pending: [], ...changes };
+}

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
+import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import { ED25519, HMAC, NOW, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { until } from "../../../test/support/until.ts";
+import { VerificationQueue } from "../src/verification-queue.ts";
+
+const verifier = new SignatureVerifier();
+beforeAll(() => verifier.start());
+afterAll(() => verifier.stop());
+
+type Result = Refusal | VerifiedEnvelope;
+
+const idOf = (result: Result) => (isRefusal(result) ? `refused ${result.envelopeId}` : result.envelope.id);
+
+/** Candidates as intake makes them. HMAC is checked at once, Ed25519 on another thread: its answers come later. */
+const hmac = (id: string) => checkBeforeSignature(JSON.stringify(signed({ id })), RING, NOW);
+const ed25519 = (id: string) =>
+  checkBeforeSignature(JSON.stringify(signed({ id, key_id: "alice-ed" }, ED25519)), RING, NOW);
+const refused = (id: string) => checkBeforeSignature(JSON.stringify({ ...signed({ id }), extra: 1 }), RING, NOW);
+const forged = (id: string) =>
+  checkBeforeSignature(JSON.stringify({ ...signed({ id }, HMAC), task_id: "t" }), RING, NOW);
+
+/** A queue whose head is kept while its id is in `kept`. */
+function makeQueue() {
+  const handled: string[] = [];
+  const kept = new Set<string>();
+  const handle = (result: Result) => {
+    if (kept.has(idOf(result))) return false;
+    handled.push(idOf(result));
+    return true;
+  };
+  return { queue: new VerificationQueue(verifier, handle, () => {}), handled, kept };
+}
+
+describe("a verification queue", () => {
+  test("hands over in the order of arrival, though later signatures are checked sooner", async () => {
+    const { queue, handled } = makeQueue();
+    const makers = [ed25519, hmac, refused, ed25519, hmac, forged];
+    const arrived = Array.from({ length: 60 }, (_, n) => ({ id: `e${n}`, make: makers[n % makers.length] ?? hmac }));
+    for (const { id, make } of arrived) queue.push(make(id));
+    expect(handled).toEqual([]);
+    await until("all are handled", () => queue.length === 0);
+    const isRefusedBy = (make: unknown) => make === refused || make === forged;
+    expect(handled).toEqual(arrived.map(({ id, make }) => (isRefusedBy(make) ? `refused ${id}` : id)));
+  });
+
+  test("hands over at once what needs no waiting", () => {
+    const { queue, handled } = makeQueue();
+    for (const candidate of [hmac("a"), refused("b"), hmac("c")]) queue.push(candidate);
+    expect(handled).toEqual(["a", "refused b", "c"]);
+    expect(queue.length).toBe(0);
+  });
+
+  test("keeps what is not handled at its head, and everything behind it", () => {
+    const { queue, handled, kept } = makeQueue();
+    kept.add("b");
+    for (const candidate of [hmac("a"), hmac("b"), refused("c"), hmac("d")]) queue.push(candidate);
+    queue.advance();
+    expect(handled).toEqual(["a"]);
+    expect(queue.length).toBe(3);
+    kept.clear();
+    queue.advance();
+    expect(handled).toEqual(["a", "b", "refused c", "d"]);
+    expect(queue.length).toBe(0);
+  });
+
+  test("goes on behind one that cannot be handled", () => {
+    const handled: string[] = [];
+    const handle = (result: Result) => {
+      if (idOf(result) === "a") throw new Error("a fault of ours");
+      handled.push(idOf(result));
+      return true;
+    };
+    const queue = new VerificationQueue(verifier, handle, () => {});
+    expect(() => queue.push(hmac("a"))).toThrow("a fault of ours");
+    queue.push(hmac("b"));
+    expect([handled, queue.length]).toEqual([["b"], 0]);
+  });
+
+  test("hands each over once, even when its handler advances it", () => {
+    const handled: string[] = [];
+    const handle = (result: Result) => {
+      queue.advance();
+      handled.push(idOf(result));
+      queue.advance();
+      return true;
+    };
+    const queue: VerificationQueue = new VerificationQueue(verifier, handle, () => {});
+    for (const candidate of [hmac("a"), hmac("b")]) queue.push(candidate);
+    expect(handled).toEqual(["a", "b"]);
+  });
+});

@@ -1,0 +1,16 @@
+import { z } from "zod";
+
+/**
+ * An agent id, `agent://<name>`: ASCII lower case only, so that no two ids look alike and none can contain a Redis
+ * pattern, a hash tag or a channel separator. Source: docs/protocol.md#agents.
+ */
+export const AGENT_ID_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+
+export const AgentId = z
+  .string()
+  .regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'")
+  .meta({
+    id: "AgentId",
+    description: "Agent id: agent://<name>, ASCII lower case.",
+    examples: ["agent://alice"],
+  });

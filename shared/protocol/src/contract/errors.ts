@@ -1,0 +1,261 @@
+/**
+ * The catalogue of error codes, one for each reason, the same over HTTP, websocket, OpenAPI and docs.
+ * Source: docs/protocol.md#errors.
+ */
+
+/** `never`: the same request cannot succeed. `fix`: change it first. `later`: the same request may be sent again. */
+export const RETRIES = ["never", "fix", "later"] as const;
+export type Retry = (typeof RETRIES)[number];
+
+/** What an error code means, and what a client does about it. */
+export interface ErrorEntry {
+  /** HTTP status of the problem document; null for codes that only the websocket knows. */
+  readonly httpStatus: number | null;
+  /** True when the code is sent as a websocket `error` frame. */
+  readonly websocket: boolean;
+  /** One short sentence; also the problem's `title`. */
+  readonly title: string;
+  /** What the client should do. */
+  readonly hint: string;
+  readonly retry: Retry;
+}
+
+const error = (
+  httpStatus: number | null,
+  websocket: boolean,
+  retry: Retry,
+  title: string,
+  hint: string,
+): ErrorEntry => ({ httpStatus, websocket, retry, title, hint });
+
+export const ERRORS = {
+  malformed_json: error(
+    400,
+    true,
+    "fix",
+    "The text is not valid JSON.",
+    "Send one JSON object in UTF-8, without trailing text.",
+  ),
+  frame_too_large: error(
+    400,
+    true,
+    "fix",
+    "The canonical text of the envelope is larger than 32768 bytes.",
+    "Shorten the payload.",
+  ),
+  invalid_envelope: error(
+    400,
+    true,
+    "fix",
+    "The envelope is invalid for its type.",
+    "Fix the fields that message names; /openapi.json has the schema of an envelope, and unknown fields are refused.",
+  ),
+  clock_skew: error(
+    400,
+    true,
+    "fix",
+    "ts differs from the server's clock by more than 300000 ms.",
+    "Set ts to the current time in epoch milliseconds; correct your clock with server_time.",
+  ),
+  unknown_key: error(
+    400,
+    true,
+    "fix",
+    "key_id does not name a valid key.",
+    "Ask the relay's operator to add the key, or use a key that is valid now.",
+  ),
+  bad_signature: error(
+    400,
+    true,
+    "fix",
+    "The signature does not match the envelope.",
+    "canonical_sha256 is the hex SHA-256 of the text that the relay checked: if yours differs, POST the envelope to /api/self-test?explain=1 and compare; if it is the same, the key is another one.",
+  ),
+  key_not_allowed: error(
+    400,
+    true,
+    "fix",
+    "The key is not allowed to sign for this sender.",
+    "Use a key whose agents list contains the from id.",
+  ),
+  not_registered: error(
+    null,
+    true,
+    "fix",
+    "The sending agent is not registered on this connection.",
+    "Send agent.register for it on this connection first.",
+  ),
+  unknown_session: error(
+    404,
+    true,
+    "never",
+    "There is no session with this id.",
+    "Check session_id; a session is kept for one hour after it ends.",
+  ),
+  not_your_session: error(
+    null,
+    true,
+    "never",
+    "The session is not between this sender and this target.",
+    "Only the target of a session decides it, and to must be its requester.",
+  ),
+  session_closed: error(
+    null,
+    true,
+    "never",
+    "The session has already been decided or has expired.",
+    "Request a new session.",
+  ),
+  rate_limited: error(
+    429,
+    true,
+    "later",
+    "Too many requests.",
+    "Wait for retry_after_ms; Retry-After is the same in seconds.",
+  ),
+  unavailable: error(
+    503,
+    true,
+    "later",
+    "The relay is temporarily unavailable; the outcome is unknown.",
+    "Send the same envelope, or the same request with its Idempotency-Key, again.",
+  ),
+  register_timeout: error(
+    null,
+    true,
+    "fix",
+    "No valid envelope came within 10 s.",
+    "Send a signed agent.register as soon as hello has come; have it checked at /api/self-test before you connect again.",
+  ),
+  invalid_request: error(
+    400,
+    false,
+    "fix",
+    "The request is invalid for this endpoint.",
+    "Fix the fields listed in errors; unknown fields are refused.",
+  ),
+  missing_api_key: error(
+    401,
+    false,
+    "fix",
+    "The request has no x-api-key header.",
+    "Send the key in the x-api-key header only. Without a key, ask the relay's operator; feedback of category session_request_auth_needed is only counted, and no person reads it.",
+  ),
+  invalid_api_key: error(
+    401,
+    false,
+    "fix",
+    "The x-api-key header does not contain a valid key.",
+    "Use a key that is valid now; keys expire and are revoked. For another, ask the relay's operator; feedback of category session_request_auth_needed is only counted, and no person reads it.",
+  ),
+  api_key_not_allowed_for_sender: error(
+    401,
+    false,
+    "fix",
+    "The API key is not allowed for this sender.",
+    "Use a from id that the key's agents list contains.",
+  ),
+  not_found: error(404, false, "never", "There is nothing at this path.", "See /API/discovery for every path."),
+  method_not_allowed: error(405, false, "fix", "This path does not support this method.", "See the Allow header."),
+  idempotency_in_progress: error(
+    409,
+    false,
+    "later",
+    "The first request with this Idempotency-Key is still in progress.",
+    "Send it again after Retry-After.",
+  ),
+  body_too_large: error(413, false, "fix", "The body is larger than 32768 bytes.", "Shorten the body."),
+  unsupported_media_type: error(
+    415,
+    false,
+    "fix",
+    "The body must be application/json without a content encoding.",
+    "Send content-type: application/json.",
+  ),
+  idempotency_key_reused: error(
+    422,
+    false,
+    "fix",
+    "This Idempotency-Key was used before with another body.",
+    "Use a new Idempotency-Key for a new request.",
+  ),
+  internal_error: error(
+    500,
+    false,
+    "later",
+    "An unexpected error occurred in the relay.",
+    "Try again later; report it through feedback if it persists.",
+  ),
+  origin_not_allowed: error(
+    403,
+    false,
+    "never",
+    "Pages from this origin are not allowed to connect.",
+    "Ask the relay's operator to add the origin to RELAY_ALLOWED_ORIGINS.",
+  ),
+  upgrade_required: error(
+    426,
+    false,
+    "fix",
+    "This path is a websocket.",
+    "Connect with a websocket client, as /asyncapi.json describes it; for plain HTTP use POST /v1/messages/send.",
+  ),
+  not_ready: error(
+    503,
+    false,
+    "later",
+    "This service is not ready.",
+    "Ask again after Retry-After; reason and next_action say what its operator can do.",
+  ),
+  over_capacity: error(503, false, "later", "The connection limit is reached.", "Wait for Retry-After."),
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** An invalid field, without its value. Source: docs/security.md#echoes. */
+export interface FieldError {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** What a refusal says beyond its code. */
+export interface RefusalDetails {
+  /** In place of the code's title. */
+  readonly detail?: string;
+  /** In place of the code's hint. */
+  readonly hint?: string;
+  readonly errors?: readonly FieldError[];
+  readonly retryAfterMs?: number;
+  /** Further members of the problem document. Source: RFC 9457, section 3.2. */
+  readonly members?: object;
+}
+
+/** A refusal for a client. `message` never contains anything that the client sent. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string;
+  readonly errors: readonly FieldError[] | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly members: object;
+
+  constructor(code: ErrorCode, { detail, hint, errors, retryAfterMs, members = {} }: RefusalDetails = {}) {
+    super(detail ?? ERRORS[code].title);
+    this.name = "ServiceError";
+    this.code = code;
+    this.hint = hint ?? ERRORS[code].hint;
+    this.errors = errors;
+    this.retryAfterMs = retryAfterMs;
+    this.members = members;
+  }
+}
+
+/** Websocket close codes, with what a client does after them. Source: docs/protocol.md#close-codes; RFC 6455, section 7.4. */
+export const CLOSE_CODES = {
+  goingAway: { code: 1001, reason: "going away", reconnect: true },
+  binaryFrame: { code: 1003, reason: "text frames only", reconnect: false },
+  policy: { code: 1008, reason: "policy", reconnect: false },
+  slowConsumer: { code: 1013, reason: "slow consumer", reconnect: true },
+  gaveWay: { code: 1013, reason: "too many unregistered connections", reconnect: true },
+  keyRevoked: { code: 4403, reason: "key revoked or expired", reconnect: false },
+  superseded: { code: 4409, reason: "superseded", reconnect: false },
+} as const;

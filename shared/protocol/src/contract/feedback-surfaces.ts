@@ -1,0 +1,17 @@
+import { normalise, OTHER } from "./feedback-labels.ts";
+import { SURFACES } from "./surfaces.ts";
+
+/** Names of surfaces in feedback, in addition to the catalogue's operation ids and paths. */
+const SURFACE_NAMES = ["websocket", "gateway", "connector", "docs", "home"] as const;
+
+const SURFACE_LABELS: ReadonlyMap<string, string> = new Map([
+  ...SURFACE_NAMES.map((name) => [name, name] as const),
+  ...Object.entries(SURFACES).flatMap(([id, { path, aliases }]) =>
+    [id, path, ...aliases].map((name) => [normalise(name), id] as const),
+  ),
+]);
+
+/** The surface that feedback is about: an operation id, a name of the list, or `other`. */
+export function surfaceLabelOf(text: string | undefined): string {
+  return SURFACE_LABELS.get(normalise(text ?? "")) ?? OTHER;
+}

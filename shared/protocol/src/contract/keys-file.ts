@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { AGENT_ID_PATTERN } from "./agent-id.ts";
+import { KEY_ID_PATTERN } from "./envelope.ts";
+
+/** The keys file, `RELAY_KEYS_FILE`. Source: docs/protocol.md#keys. */
+
+/** Key ids of gateways begin with this; the ids in the file must not, so that nobody else signs as a gateway. */
+export const GATEWAY_KEY_PREFIX = "gateway-";
+
+/** An agent id, or the namespace of a team: a prefix that ends with `.*`. */
+const AgentPattern = z
+  .string()
+  .refine((text) => AGENT_ID_PATTERN.test(text.endsWith(".*") ? `${text.slice(0, -2)}.x` : text), {
+    error: "must be an agent id, or a prefix of one that ends with .*",
+  });
+
+const validity = {
+  not_before: z.iso.datetime({ offset: true }).optional(),
+  expires_at: z.iso.datetime({ offset: true }).optional(),
+};
+const agents = z.array(AgentPattern).min(1);
+const keyId = z
+  .string()
+  .regex(KEY_ID_PATTERN)
+  .refine((id) => !id.startsWith(GATEWAY_KEY_PREFIX), { error: `must not begin with ${GATEWAY_KEY_PREFIX}` });
+const base64url = (bytes: number) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9_-]+$/)
+    .min(Math.ceil((bytes * 4) / 3));
+
+export const ApiKeyRecord = z.strictObject({
+  id: z.string().regex(KEY_ID_PATTERN),
+  /** Hex SHA-256 of the whole key text. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  agents,
+  ...validity,
+});
+
+export const SigningKeyRecord = z.discriminatedUnion("alg", [
+  z.strictObject({
+    key_id: keyId,
+    alg: z.literal("ed25519"),
+    public_key: base64url(32).length(43),
+    agents,
+    ...validity,
+  }),
+  z.strictObject({ key_id: keyId, alg: z.literal("hmac-sha256"), secret: base64url(32), agents, ...validity }),
+]);
+
+export const KeysFile = z.strictObject({
+  api_keys: z.array(ApiKeyRecord).default([]),
+  signing_keys: z.array(SigningKeyRecord).default([]),
+});
+
+export type ApiKeyRecord = z.infer<typeof ApiKeyRecord>;
+export type SigningKeyRecord = z.infer<typeof SigningKeyRecord>;
+export type KeysFile = z.infer<typeof KeysFile>;
+export type SigningAlgorithm = SigningKeyRecord["alg"];

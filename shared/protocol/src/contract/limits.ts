@@ -1,0 +1,112 @@
+/**
+ * Every number that clients see. Durations are milliseconds, sizes are bytes, lengths are UTF-16 code units, unless the
+ * name says otherwise. Source: docs/protocol.md#limits.
+ */
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Signed envelopes: their clock, their size, their depth and breadth. */
+export const ENVELOPE_LIMITS = {
+  maxClockSkewMs: 300_000,
+  maxFrameBytes: 32_768,
+  maxPayloadDepth: 32,
+  /** Members and array elements in total, at any depth. */
+  maxPayloadMembers: 2000,
+  /** How much the clocks of two pods may differ: by more, and the replay guard would forget an envelope too early. */
+  podClockToleranceMs: MINUTE_MS,
+} as const;
+
+/** Texts in payloads and request bodies; of `capabilities` the number of items. */
+export const TEXT_LIMITS = {
+  message: 16_000,
+  purpose: 500,
+  intro: 1000,
+  scope: 1000,
+  expectedFrequency: 200,
+  reason: 500,
+  label: 120,
+  taskId: 128,
+  capabilities: 32,
+} as const;
+
+/** Websocket connections. */
+export const CONNECTION_LIMITS = {
+  heartbeatIntervalMs: 15_000,
+  heartbeatMaxMs: 30_000,
+  registerWithinMs: 10_000,
+  maxAgentsPerConnection: 100,
+  /** Share of the connections of one address that may be without a valid envelope. */
+  unregisteredShare: 0.5,
+  /** Connections that one address may open per minute, as a multiple of those it may have: all may reconnect twice. */
+  opensPerMinuteFactor: 2,
+  opensWindowMs: MINUTE_MS,
+  /** How long a client waits that was refused because the connection limit was reached. */
+  capacityRetryAfterMs: 5000,
+  /** Consecutive refusals after which the connection is closed. */
+  maxRefusalsInARow: 20,
+  pingIntervalMs: 15_000,
+  /** Consecutive pings that may stay unanswered. */
+  maxUnansweredPings: 2,
+  /** Size of the token bucket, in seconds of the allowed rate of envelopes. */
+  envelopeBurstSeconds: 5,
+} as const;
+
+/** Presence of connectors. */
+export const PRESENCE_LIMITS = {
+  staleAfterMs: 45_000,
+  criticalStaleAfterMs: 120_000,
+  offlineAfterMs: 300_000,
+  forgetAfterMs: 24 * HOUR_MS,
+  stabilityHoldMs: 90_000,
+} as const;
+
+/** Sessions and their proofs. */
+export const SESSION_LIMITS = {
+  ttlMinutesMin: 5,
+  ttlMinutesMax: 1440,
+  ttlMinutesDefault: 60,
+  /** How long a session can be looked up after it ended. */
+  keepAfterEndMs: HOUR_MS,
+  maxPendingPerTarget: 100,
+  retainedProofs: 25,
+  proofFreshnessMs: 10_800_000,
+} as const;
+
+/** The HTTP surfaces. */
+export const HTTP_LIMITS = {
+  maxBodyBytes: 32_768,
+  gatewayRequestsPerMinute: 30,
+  failedKeysPerMinute: 60,
+  publicRequestsPerMinute: 600,
+  idempotencyKeyCharacters: 128,
+  idempotencyMs: 600_000,
+  /** How long a client waits when Redis is not reachable. */
+  unavailableRetryAfterMs: 1000,
+} as const;
+
+/** What the window keeps of its history. */
+export const WINDOW_LIMITS = {
+  /** Number of minutes for which accepted envelopes are counted by minute. */
+  minutes: 60,
+  journeys: 200,
+  actionsPerJourney: 50,
+} as const;
+
+/**
+ * How old a report may be. What was acknowledged shows in every report `maxBehindMs` later at the latest: a count waits
+ * at most 100 ms for its write (window/redis/limits.ts), a report may be made of a read that was sent `keptReadMs` (250)
+ * ago, and the remaining 150 are for the write's and the read's way to Redis. Source: docs/protocol.md#counters.
+ */
+export const REPORT_LIMITS = {
+  maxBehindMs: 500,
+  keptReadMs: 250,
+  /** Targets of which a read is kept. */
+  keptTargets: 1000,
+} as const;
+
+/** Gateway keys in the signing manifest. */
+export const GATEWAY_KEY_LIMITS = {
+  listedForMs: 15 * MINUTE_MS,
+  refreshEveryMs: 30_000,
+} as const;

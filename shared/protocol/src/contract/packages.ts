@@ -1,0 +1,64 @@
+import { z } from "zod";
+
+/** The packages that a relay hands out. Source: docs/protocol.md#discovery. */
+
+/** The connector for Node, as an npm package: the one that documents lead to. */
+export const CONNECTOR_PACKAGE = "agent-relay-connector";
+
+/** Name of a package's file: one segment of a path, and never one that leads out of its folder. */
+export const PackageFile = z
+  .string()
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/)
+  .meta({ id: "PackageFile", examples: ["agent-relay-connector-0.1.0-b0123456789ab.tgz"] });
+
+/** Stands in a line of `usage` for the address of the package. */
+export const ADDRESS = "{url}";
+
+/** One package as whoever made it describes it. */
+export const PackageRecord = z.strictObject({
+  name: z.string().meta({ examples: [CONNECTOR_PACKAGE] }),
+  version: z.string().meta({
+    description: "Changes whenever the content does: no path ever gives two contents.",
+    examples: ["0.1.0-b0123456789ab"],
+  }),
+  file: PackageFile,
+  media: z.string().meta({ examples: ["application/gzip"] }),
+  bytes: z.int().min(1),
+  integrity: z
+    .string()
+    .regex(/^sha512-[A-Za-z0-9+/]{86}==$/)
+    .meta({
+      description: "SHA-512 of the bytes, as npm and W3C Subresource Integrity write it.",
+      examples: [`sha512-${"A".repeat(86)}==`],
+    }),
+  purpose: z.string().meta({ examples: ["Connects an agent, from Node: library, command and MCP server."] }),
+  needs: z.string().meta({ examples: ["Node 22 or later"] }),
+  usage: z
+    .array(z.strictObject({ for: z.string(), line: z.string() }))
+    .meta({ examples: [[{ for: "the command", line: "npx --yes --package=https://relay.example/… relay --help" }]] }),
+});
+export type PackageRecord = z.infer<typeof PackageRecord>;
+
+/** `index.json` of a folder of packages. `sources` is the digest of what they were made of. */
+export const PackageIndex = z.strictObject({ sources: z.string(), packages: z.array(PackageRecord) });
+export type PackageIndex = z.infer<typeof PackageIndex>;
+
+/** Version of the connector among them; undefined when there is none. */
+export function connectorVersionIn({ packages }: PackageIndex): string | undefined {
+  return packages.find(({ name }) => name === CONNECTOR_PACKAGE)?.version;
+}
+
+/** GET /connectors. */
+export const Connectors = z
+  .strictObject({
+    ok: z.literal(true),
+    service: z.literal("agent-relay"),
+    base_url: z.string(),
+    packages: z.array(PackageRecord.omit({ file: true }).extend({ path: z.string(), url: z.string() })),
+    note: z.string().meta({ description: "What the list means; what to do when it is empty." }),
+  })
+  .meta({ id: "Connectors" });
+export type Connectors = z.infer<typeof Connectors>;
+
+/** The bytes of a package; JSON Schema has no word for them. */
+export const PackageBytes = z.unknown().meta({ description: "The package's bytes.", examples: [""] });

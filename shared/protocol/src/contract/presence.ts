@@ -1,0 +1,81 @@
+import { z } from "zod";
+import { AgentId } from "./agent-id.ts";
+import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "./limits.ts";
+
+/** Presence of an agent. `not_seen`: no register in this window. Source: docs/protocol.md#presence. */
+export const PRESENCE_STATUSES = ["online", "stale", "offline", "not_seen"] as const;
+export type PresenceStatus = (typeof PRESENCE_STATUSES)[number];
+
+/** Delivery status of one envelope: an offline target is `stale` here. Source: docs/protocol.md#presence. */
+export const DELIVERY_STATUSES = ["online", "stale", "not_seen"] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+const SEVERITIES = ["ok", "stale", "critical_stale", "offline"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/** The state of the target at the moment of acceptance. */
+export const TargetDelivery = z
+  .strictObject({
+    status: z.enum(DELIVERY_STATUSES),
+    can_deliver_realtime: z.boolean(),
+  })
+  .meta({ id: "TargetDelivery" });
+export type TargetDelivery = z.infer<typeof TargetDelivery>;
+
+export function targetDelivery(status: DeliveryStatus): TargetDelivery {
+  return { status, can_deliver_realtime: status === "online" };
+}
+
+/** The times that a connector must keep to in order to count as online. */
+export const LIVENESS_CONTRACT = {
+  heartbeat_interval_ms: CONNECTION_LIMITS.heartbeatIntervalMs,
+  heartbeat_max_ms: CONNECTION_LIMITS.heartbeatMaxMs,
+  stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
+  stability_hold_ms: PRESENCE_LIMITS.stabilityHoldMs,
+} as const;
+
+/** What is true of an accepted envelope whose target was not online. Source: docs/protocol.md#delivery. */
+export const NotKept = z
+  .strictObject({
+    kept: z
+      .literal(false)
+      .meta({ description: "What was sent is not kept. Of a session request the ids and times stay pending." }),
+    do: z.string(),
+    check: z.string().meta({ description: "Says whether the target is online." }),
+  })
+  .meta({ id: "NotKept" });
+export type NotKept = z.infer<typeof NotKept>;
+
+/** How its owner brings an agent online, and keeps it so. */
+export const PresenceRecovery = z.strictObject({
+  quickstart: z.array(z.string()),
+  liveness_contract: z.strictObject({
+    heartbeat_interval_ms: z.int(),
+    heartbeat_max_ms: z.int(),
+    stale_after_ms: z.int(),
+    stability_hold_ms: z.int(),
+  }),
+});
+
+/** Body of GET /api/onboarding/check-online. */
+export const CheckOnline = z
+  .strictObject({
+    ok: z.literal(true),
+    agent_id: AgentId,
+    status: z.enum(PRESENCE_STATUSES),
+    can_deliver_realtime: z.boolean(),
+    stale_ms: z.int().nullable(),
+    last_seen_iso: z.iso.datetime().nullable(),
+    online_since_iso: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: "Since when one connection has held the agent without a gap. Null unless online." }),
+    stable: z.boolean().meta({ description: "Online, and held for stability_hold_ms." }),
+    severity: z.enum(SEVERITIES).nullable(),
+    source: z.literal("websocket_presence"),
+    next_action: z.string().meta({ description: "For who asks; what the agent's owner can do is in recovery." }),
+    caveat: z.string(),
+    recovery: PresenceRecovery.extend({ addressed_to: z.literal("the owner of this agent") }),
+  })
+  .meta({ id: "CheckOnline" });
+export type CheckOnline = z.infer<typeof CheckOnline>;

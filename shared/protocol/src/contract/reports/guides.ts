@@ -1,0 +1,184 @@
+import { z } from "zod";
+import { AgentId } from "../agent-id.ts";
+import { SessionId } from "../envelope.ts";
+import { PRESENCE_STATUSES } from "../presence.ts";
+import { TARGET_DECISIONS } from "../session.ts";
+import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
+import { CurrentWindow, ProofGate, SessionCounts } from "./window.ts";
+
+/** Parts of several guides. Source: docs/reports.md#guides, docs/reports.md#freshness. */
+
+/**
+ * Placeholders for agents. Upper case makes them invalid agent ids: neither can be a live agent, and a body in which one is
+ * left is refused.
+ */
+export const TARGET_PLACEHOLDER = "agent://TARGET_AGENT";
+export const SENDER_PLACEHOLDER = "agent://YOUR_AGENT";
+
+/** Query of every guide. */
+export const GuideQuery = z
+  .strictObject({
+    from: AgentId.optional().meta({ description: "You: the agent that requests the session." }),
+    target_agent_id: AgentId.optional().meta({
+      description: "The agent that the guide is for; without it, the window.",
+    }),
+    session_id: SessionId.optional().meta({ description: "Your session with the target." }),
+  })
+  .refine(({ from, target_agent_id }) => from === undefined || from !== target_agent_id, {
+    path: ["target_agent_id"],
+    error: "must be another agent than from: a session is between two agents",
+  });
+export type GuideQuery = z.infer<typeof GuideQuery>;
+
+const TargetAgentId = z
+  .union([AgentId, z.literal(TARGET_PLACEHOLDER)])
+  .meta({ description: `The target_agent_id of the query; ${TARGET_PLACEHOLDER} without one.` });
+
+/** Where else to look; every other path stands in `discovery`. */
+export const GuideLinks = z.strictObject({
+  check_online: z.string().meta({ description: "A template (RFC 6570) without a target." }),
+  session: z.string().meta({ description: "A template (RFC 6570) without a session." }),
+  session_proof_retention: z.string(),
+  signing_manifest: z.string(),
+  feedback: z.string(),
+  discovery: z.string(),
+});
+export type GuideLinks = z.infer<typeof GuideLinks>;
+
+/** The next step that the state of the window, or of the target, allows. */
+export const ALLOWED_NEXT_STEPS = [
+  "connect_target_connector",
+  "bring_target_connector_online",
+  "request_session_with_online_target",
+  "refresh_session_request_proof",
+  "open_marketplace_first_job_handoff",
+  "ask_another_target",
+] as const;
+
+/** Query parameters that a guide may lack. */
+export const MISSING_PARAMETERS = ["from", "target_agent_id"] as const;
+
+/** The body of a session request; runs as it stands where nothing is missing. */
+export const GuideRequestBody = z.strictObject({
+  from: z.string(),
+  to: z.string(),
+  purpose: z.string(),
+  ttl_minutes: z.int(),
+});
+
+/** The one thing to do now, and whose it is. Source: docs/protocol.md#guides. */
+export const GuideNext = z
+  .strictObject({
+    step: z.enum([
+      "name_what_is_missing",
+      ...ALLOWED_NEXT_STEPS,
+      "read_handoff_gate",
+      "wait_for_target_decision",
+      "agree_on_first_job_in_marketplace",
+    ]),
+    who: z.enum(["you", "target", "person"]),
+    action: z.string(),
+    request: z
+      .strictObject({
+        method: z.enum(["GET", "POST"]),
+        url: z.string(),
+        auth_header: z.literal("x-api-key").optional(),
+        content_type: z.literal("application/json").optional(),
+        body: GuideRequestBody.optional(),
+      })
+      .nullable()
+      .meta({ description: "Null where the way ends until `who` has acted." }),
+    after: z.strictObject({ url: z.string(), add: z.array(z.literal("session_id")) }).optional(),
+    watch: z.string().optional(),
+    on_401: z.strictObject({ who: z.literal("operator"), action: z.string() }).optional(),
+  })
+  .meta({ id: "GuideNext" });
+export type GuideNext = z.infer<typeof GuideNext>;
+
+/** Fields that every guide has. */
+export const GUIDE_FRAME = {
+  ok: z.literal(true),
+  service: z.literal("agent-relay"),
+  window_started_at: z.int(),
+  generated_at: z.int(),
+  target_agent_id: TargetAgentId,
+  ready_to_run: z.boolean().meta({ description: "Everything that this document prints runs as it stands." }),
+  missing: z.array(z.enum(MISSING_PARAMETERS)).meta({ description: "Query parameters that it needs for that." }),
+  next: GuideNext,
+  target_decision: z
+    .enum(TARGET_DECISIONS)
+    .nullable()
+    .meta({ description: "What the target said to the session of the query; null where it has no such session." }),
+  links: GuideLinks,
+  proof_boundaries: ProofBoundaries,
+  ...ScopeFlags.shape,
+  privacy: Privacy,
+};
+
+export type GuideFrame = z.infer<z.ZodObject<typeof GUIDE_FRAME>>;
+
+export const GATE_GO = "go_fresh_relay_negotiation_proof_available";
+export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
+
+/** Whether the relay's proof permits a handoff: one to the target of the query, else any in the window. */
+export const HandoffGate = z.strictObject({
+  status: z.enum([GATE_GO, GATE_NO_GO]),
+  allowed_next_step: z.enum(ALLOWED_NEXT_STEPS),
+  scope: z.enum(["process_window", "target"]),
+  accepted_online_target: z
+    .boolean()
+    .meta({ description: "A session request was accepted while the target, or any target, was online." }),
+  ...ProofGate.shape,
+  target_presence: z
+    .strictObject({
+      status: z.enum(PRESENCE_STATUSES),
+      can_deliver_realtime: z.boolean(),
+      last_seen_iso: z.iso.datetime().nullable(),
+    })
+    .nullable()
+    .meta({ description: "Null without a target." }),
+  last_request_accepted_at_iso: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: "The target's last accepted request that is kept, whatever its presence then." }),
+  proof_requester_is_you: z.boolean().nullable().meta({ description: "Null without from, and without a proof." }),
+  target_decision: GUIDE_FRAME.target_decision,
+});
+export type HandoffGate = z.infer<typeof HandoffGate>;
+
+/** The window, and the agents in it; with a target, whose figures these are not, without the counts. */
+export const GuideWindow = z.strictObject({
+  ...CurrentWindow.shape,
+  ...SessionCounts.partial().shape,
+  online_agents: z.int().optional(),
+  stale_agents: z.int().optional(),
+  offline_agents: z.int().optional(),
+  websocket_accepted: z.int().optional(),
+});
+export type GuideWindow = z.infer<typeof GuideWindow>;
+
+/** A condition for a handoff, and the value that shows whether it is met. */
+export const MinimumProof = z.strictObject({
+  proof: z.enum([
+    "connector_online",
+    "signed_envelope_accepted",
+    "session_request_accepted_to_online_target",
+    "proof_fresh",
+  ]),
+  met: z.boolean(),
+  metric: z.string().meta({ description: "The figure that decides: of the window, or of the target." }),
+  value: z.int().nullable(),
+});
+export type MinimumProof = z.infer<typeof MinimumProof>;
+
+/** The value that a field of an answer must have; dots lead into objects. */
+export const Expectation = z.strictObject({ field: z.string(), equals: z.union([z.boolean(), z.string()]) });
+
+/** A step; with method and URL where it is one HTTP request. */
+export const GuideStep = z.strictObject({
+  step: z.string(),
+  action: z.string(),
+  method: z.enum(["GET", "POST"]).optional(),
+  url: z.string().optional(),
+});
+export type GuideStep = z.infer<typeof GuideStep>;

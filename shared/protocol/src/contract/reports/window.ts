@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { SESSION_LIMITS } from "../limits.ts";
+
+/** The window, its sessions and their proof, in several reports. Source: docs/reports.md#freshness. */
+
+const PROOF_STATES = ["none", "fresh", "stale_refresh_due"] as const;
+export type ProofState = (typeof PROOF_STATES)[number];
+
+const REFRESH_URGENCIES = ["no_proof_request_now", "fresh_no_refresh_due", "expired_refresh_now"] as const;
+export type RefreshUrgency = (typeof REFRESH_URGENCIES)[number];
+
+/** What keeps the window from a handoff, always something that somebody can change; `none` when nothing does. */
+export const BOTTLENECKS = [
+  "no_connector_online",
+  "no_session_request_accepted",
+  "session_requests_only_to_offline_targets",
+  "session_proof_stale",
+  "none",
+] as const;
+export type Bottleneck = (typeof BOTTLENECKS)[number];
+
+const EpochMs = z.int();
+const Iso = z.iso.datetime();
+
+/** Whether the latest acceptance for an online target permits a handoff. Null: there is no such acceptance. */
+export const ProofGate = z.strictObject({
+  proof_freshness: z.enum(PROOF_STATES),
+  important_handoff_permitted_from_process_window: z.boolean(),
+  refresh_before_important_handoff: z.boolean(),
+  refresh_urgency: z.enum(REFRESH_URGENCIES),
+  proof_freshness_window_ms: z.int(),
+  proof_freshness_expires_at: EpochMs.nullable(),
+  proof_freshness_expires_at_iso: Iso.nullable(),
+  ms_until_refresh_due: z.int().nullable().meta({ description: "Expiry minus now: negative when stale." }),
+  stale_by_ms: z.int().nullable().meta({ description: "How long the proof has been stale; 0 while fresh." }),
+  latest_online_target_proof_at: EpochMs.nullable(),
+  latest_online_target_proof_at_iso: Iso.nullable(),
+});
+export type ProofGate = z.infer<typeof ProofGate>;
+
+/** Session requests through the gateway, and the proofs retained of these and of requests by websocket. */
+export const SessionCounts = z.strictObject({
+  simple_session_request_accepted: z.int(),
+  accepted_to_online_target: z.int(),
+  accepted_to_offline_target: z.int(),
+  retained_process_window_proofs: z.int().max(SESSION_LIMITS.retainedProofs),
+  retained_durable_proofs: z.literal(0),
+});
+export type SessionCounts = z.infer<typeof SessionCounts>;
+
+export const CurrentWindow = z.strictObject({
+  scope: z.literal("process_window"),
+  window_started_at: EpochMs,
+  window_started_at_iso: Iso,
+  window_age_ms: z.int(),
+  retention_limit: z.literal(SESSION_LIMITS.retainedProofs),
+  ...SessionCounts.shape,
+});
+export type CurrentWindow = z.infer<typeof CurrentWindow>;
+
+/** There is no durable store, and so no window of it. */
+export const DurableWindow = z.strictObject({
+  durable_session_proof_store_configured: z.literal(false),
+  window_started_at: z.null(),
+  retained_proofs: z.literal(0),
+});
+export const DURABLE_WINDOW: z.infer<typeof DurableWindow> = {
+  durable_session_proof_store_configured: false,
+  window_started_at: null,
+  retained_proofs: 0,
+};
+
+/** The summary that an operator reads first. */
+export const OperatorQuickScan = z.strictObject({
+  headline: z.string(),
+  online_agents: z.int(),
+  stale_agents: z.int(),
+  simple_session_request_accepted: z.int(),
+  accepted_to_online_target: z.int(),
+  accepted_to_offline_target: z.int(),
+  proof_freshness: z.enum(PROOF_STATES),
+  refresh_urgency: z.enum(REFRESH_URGENCIES),
+  ms_until_refresh_due: z.int().nullable(),
+  current_bottleneck: z.enum(BOTTLENECKS),
+  next_action: z.string(),
+});
+export type OperatorQuickScan = z.infer<typeof OperatorQuickScan>;

@@ -1,0 +1,68 @@
+import { z } from "zod";
+import { AgentId } from "./agent-id.ts";
+import { isBetweenTwo, MESSAGE_TYPE_PATTERN, NOT_BETWEEN_TWO, TtlMinutes } from "./envelope.ts";
+import { CATEGORIES, SENTIMENTS } from "./feedback-labels.ts";
+import { HTTP_LIMITS, TEXT_LIMITS } from "./limits.ts";
+
+/** Request bodies of the HTTP surfaces; unknown fields are refused. Source: docs/protocol.md#http. */
+
+/** Body of POST /v1/messages/send. */
+export const SimpleSendRequest = z
+  .strictObject({
+    from: AgentId,
+    to: AgentId,
+    message: z.string().min(1).max(TEXT_LIMITS.message),
+    type: z
+      .string()
+      .regex(MESSAGE_TYPE_PATTERN, "must be message.send or message.<word>; for sessions use POST /v1/sessions/request")
+      .optional(),
+  })
+  .meta({ id: "SimpleSendRequest" });
+export type SimpleSendRequest = z.infer<typeof SimpleSendRequest>;
+
+/** Body of POST /v1/sessions/request. */
+export const SimpleSessionRequest = z
+  .strictObject({
+    from: AgentId,
+    to: AgentId,
+    purpose: z.string().min(1).max(TEXT_LIMITS.purpose),
+    intro: z.string().max(TEXT_LIMITS.intro).optional(),
+    scope: z.string().max(TEXT_LIMITS.scope).optional(),
+    expected_frequency: z.string().max(TEXT_LIMITS.expectedFrequency).optional(),
+    ttl_minutes: TtlMinutes.optional(),
+  })
+  .refine(isBetweenTwo, NOT_BETWEEN_TWO)
+  .meta({ id: "SimpleSessionRequest" });
+export type SimpleSessionRequest = z.infer<typeof SimpleSessionRequest>;
+
+/** A label of a closed set, where any other text is accepted too. */
+const label = (labels: readonly string[]) =>
+  z.string().meta({
+    anyOf: [{ enum: labels }, { type: "string" }],
+    description: "Any other label is accepted and counted as other.",
+  });
+
+/** Body of the feedback endpoints. Labels are normalised to a closed set; whether there is a message is counted. */
+export const FeedbackRequest = z
+  .strictObject({
+    surface: z.string().optional(),
+    sentiment: label(SENTIMENTS).optional(),
+    category: label(CATEGORIES).optional(),
+    message: z.string().optional(),
+  })
+  .meta({ id: "FeedbackRequest" });
+export type FeedbackRequest = z.infer<typeof FeedbackRequest>;
+
+/** Query of POST /api/self-test; other parameters are ignored. */
+export const SelfTestQuery = z.object({
+  explain: z
+    .literal("1")
+    .optional()
+    .meta({ description: "1: the answer contains the canonical text of an envelope whose shape is valid." }),
+});
+
+/** Query of GET /api/onboarding/check-online. */
+export const CheckOnlineQuery = z.strictObject({ agent_id: AgentId });
+
+/** The Idempotency-Key header: visible ASCII. Source: docs/protocol.md#http. */
+export const IDEMPOTENCY_KEY_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${HTTP_LIMITS.idempotencyKeyCharacters}}$`);

@@ -1,0 +1,217 @@
+import { z } from "zod";
+import { CANONICAL_SIGNING_ORDER, EnvelopeId, SessionId, SignedEnvelope } from "./envelope.ts";
+import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
+import { AnnouncedLimits, CanonicalSha256 } from "./frames.ts";
+import { NotKept, TargetDelivery } from "./presence.ts";
+import { Privacy, ReputationPolicy } from "./reports/common.ts";
+import { PENDING } from "./session.ts";
+
+/** Bodies of the HTTP answers. Source: docs/protocol.md#http. */
+
+/** The signed text of an envelope, as the relay made it of the envelope that it was sent. */
+const Canonical = z.string().meta({ description: "The canonical text; only when it was asked for with ?explain=1." });
+
+/** RFC 9457 problem document; `type` is `urn:agent-relay:problem:<code>`. */
+export const Problem = z
+  .strictObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    ok: z.literal(false),
+    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]),
+    hint: z.string(),
+    retry: z.enum(RETRIES).meta({
+      description: "never: the same request cannot succeed. fix: change it first. later: send it again after a wait.",
+    }),
+    errors: z.array(z.strictObject({ field: z.string(), message: z.string() })).optional(),
+    retry_after_ms: z.int().optional(),
+    retry_after_seconds: z.int().optional(),
+    server_time: z.int().optional(),
+    canonical_sha256: CanonicalSha256.optional(),
+    canonical: Canonical.optional(),
+  })
+  .meta({ id: "Problem" });
+export type Problem = z.infer<typeof Problem>;
+
+/** 202 of POST /v1/messages/send. */
+export const AcceptedEnvelope = z
+  .strictObject({
+    ok: z.literal(true),
+    accepted: z.literal(true),
+    id: EnvelopeId,
+    envelope_id: EnvelopeId,
+    type: z.string(),
+    target_delivery: TargetDelivery,
+    next: NotKept.optional().meta({ description: "Only when the target was not online." }),
+  })
+  .meta({ id: "AcceptedEnvelope" });
+export type AcceptedEnvelope = z.infer<typeof AcceptedEnvelope>;
+
+/** 202 of POST /v1/sessions/request. */
+export const AcceptedSession = z
+  .strictObject({
+    ok: z.literal(true),
+    accepted: z.literal(true),
+    session_id: SessionId,
+    envelope_id: EnvelopeId,
+    target_delivery: TargetDelivery,
+    next: z.strictObject({
+      session: z.string().meta({ description: "Where this session's status can be read." }),
+      // Only when the target was not online.
+      ...NotKept.partial().shape,
+      monitor: z.strictObject({ metric: z.literal("traffic.simple_session_request.accepted"), url: z.string() }),
+      ecosystem_handoff: z.string(),
+      marketplace_first_job_handoff: z.string(),
+      first_job_handoff_priority: z.strictObject({
+        priority: z.enum(["after_target_approves", "after_target_comes_online"]),
+        handoff: z.string(),
+        requires_fresh_online_target_proof: z.literal(true),
+        reason: z.string(),
+      }),
+      async_negotiation_fallback: z.strictObject({
+        mode: z.literal(PENDING),
+        session_status: z.string(),
+        expires_at_iso: z.iso.datetime(),
+        note: z.string(),
+      }),
+      verified_deal_reputation_policy: ReputationPolicy,
+    }),
+  })
+  .meta({ id: "AcceptedSession" });
+export type AcceptedSession = z.infer<typeof AcceptedSession>;
+
+/** 202 of the feedback endpoints. */
+export const FeedbackAck = z
+  .strictObject({
+    ok: z.literal(true),
+    stored: z.literal("aggregate_only"),
+    raw_message_stored: z.literal(false),
+    note: z.string().meta({ description: "What feedback can and cannot do, and how to reach a person." }),
+  })
+  .meta({ id: "FeedbackAck" });
+
+/** How to reach the relay's operator: an https: or mailto: address, null when none was named. */
+export const Contact = z.strictObject({ address: z.string().nullable(), note: z.string() }).meta({ id: "Contact" });
+export type Contact = z.infer<typeof Contact>;
+
+const GatewayKey = z.strictObject({ key_id: z.string(), alg: z.literal("ed25519"), public_key: z.string() });
+
+/** A key, an envelope, and its signature by that key, which is published on purpose. */
+export const TestVector = z.strictObject({
+  alg: z.enum(["hmac-sha256", "ed25519"]),
+  key: z.strictObject({
+    secret: z.string().optional(),
+    private_key: z.string().optional(),
+    public_key: z.string().optional(),
+  }),
+  envelope: z.looseObject({}),
+  canonical: z.string(),
+  sig: z.string(),
+});
+export type TestVector = z.infer<typeof TestVector>;
+
+/** GET /.well-known/signing-manifest.json. Source: docs/protocol.md#signatures. */
+export const SigningManifest = z
+  .strictObject({
+    ok: z.literal(true),
+    service: z.literal("agent-relay"),
+    canonical_signing_order: z.array(z.enum(CANONICAL_SIGNING_ORDER)).length(CANONICAL_SIGNING_ORDER.length),
+    canonicalization: z.string(),
+    algorithms: z.array(z.strictObject({ alg: z.enum(["hmac-sha256", "ed25519"]), sig_characters: z.int() })),
+    encoding: z.string(),
+    max_clock_skew_ms: z.int(),
+    gateway_keys: z.array(GatewayKey),
+    websocket: z.strictObject({ urls: z.array(z.string()), limits: AnnouncedLimits }),
+    test_vectors: z.array(TestVector),
+    self_test: z.strictObject({ method: z.literal("POST"), url: z.string() }),
+    contact: Contact,
+  })
+  .meta({ id: "SigningManifest" });
+
+/** GET /api/self-test. */
+export const SelfTestGuide = z
+  .strictObject({
+    ok: z.literal(true),
+    stage: z.literal("guide"),
+    canonical_signing_order: z.array(z.string()),
+    request_template: z.looseObject({}),
+    steps: z.array(z.string()),
+    privacy: Privacy,
+    next_proof_step: z.string(),
+  })
+  .meta({ id: "SelfTestGuide" });
+
+/** 200 of POST /api/self-test. */
+export const SelfTestPass = z
+  .strictObject({
+    ok: z.literal(true),
+    stage: z.literal("pass"),
+    type: z.string(),
+    server_time: z.int(),
+    canonical: Canonical.optional(),
+    next_step: z.string(),
+  })
+  .meta({ id: "SelfTestPass" });
+
+/** GET /health: the process runs; it does not depend on Redis. */
+export const Health = z
+  .strictObject({ ok: z.literal(true), service: z.string(), status: z.literal("healthy") })
+  .meta({ id: "Health" });
+
+/** Body of GET /api/onboarding/online-agents: counts only, never ids. */
+export const OnlineAgents = z
+  .strictObject({
+    ok: z.literal(true),
+    online_agents: z.int(),
+    stale_agents: z.int(),
+    offline_agents: z.int(),
+    stale_after_ms: z.int(),
+    by_severity: z.strictObject({ ok: z.int(), stale: z.int(), critical_stale: z.int(), offline: z.int() }),
+    source: z.literal("websocket_presence"),
+    next_action: z.string(),
+    privacy: Privacy,
+  })
+  .meta({ id: "OnlineAgents" });
+
+/**
+ * Why a link to Redis takes no commands: user or password refused, no connection, a command or key not permitted to the
+ * user, Redis too old, a policy that evicts keys, no answer in time, another number of partitions than the window has,
+ * and whatever else Redis answered. Source: docs/operations.md#failures.
+ */
+export const REDIS_DOWN_KINDS = [
+  "auth",
+  "refused",
+  "noperm",
+  "version",
+  "eviction",
+  "timeout",
+  "partitions",
+  "other",
+] as const;
+export type RedisDownKind = (typeof REDIS_DOWN_KINDS)[number];
+
+/**
+ * Why a service is not ready: one of its links to Redis is down; no process window is open; the pod's messages to itself
+ * do not come back; the pod is starting or draining.
+ */
+const NOT_READY_REASONS = [...REDIS_DOWN_KINDS, "no_window", "channel", "not_accepting"] as const;
+export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
+
+const readiness = {
+  service: z.string(),
+  online_agents: z.int().nullable(),
+  stale_agents: z.int().nullable(),
+  connections: z.int().optional().meta({ description: "Open websockets of this process, where it can have some." }),
+  reason: z.enum(NOT_READY_REASONS).optional(),
+  next_action: z.string(),
+  privacy: Privacy,
+};
+
+/** 200 of GET /ready: the service can do its work. */
+export const Ready = z.strictObject({ ok: z.boolean(), ready: z.boolean(), ...readiness }).meta({ id: "Ready" });
+
+/** 503 of GET /ready: a problem document with the state of the service. */
+export const NotReady = Problem.extend({ ready: z.literal(false), ...readiness }).meta({ id: "NotReady" });
+
+export { SignedEnvelope };

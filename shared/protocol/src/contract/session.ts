@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { AgentId } from "./agent-id.ts";
+import { SessionId } from "./envelope.ts";
+import { TargetDelivery } from "./presence.ts";
+
+/** The status of a session until its target decides or it expires. Source: docs/protocol.md#sessions. */
+export const PENDING = "pending_until_session.approve_or_session.reject";
+
+export const SESSION_STATUSES = [PENDING, "approved", "rejected", "expired"] as const;
+export type SessionStatus = (typeof SESSION_STATUSES)[number];
+
+/** The same in one word, as guides tell it. */
+export const TARGET_DECISIONS = ["pending", "approved", "rejected", "expired"] as const;
+export type TargetDecision = (typeof TARGET_DECISIONS)[number];
+
+/** Body of GET /sessions/{session_id}. Source: docs/protocol.md#sessions. */
+export const SessionRecord = z
+  .strictObject({
+    ok: z.literal(true),
+    session_id: SessionId,
+    status: z.enum(SESSION_STATUSES),
+    requester: AgentId,
+    target: AgentId,
+    created_at_iso: z.iso.datetime(),
+    expires_at_iso: z.iso.datetime(),
+    decided_at_iso: z.iso.datetime().nullable(),
+    target_delivery: TargetDelivery,
+    proof_boundary: z.string(),
+  })
+  .meta({ id: "SessionRecord" });
+export type SessionRecord = z.infer<typeof SessionRecord>;
+
+/** One session of the notice `pending_sessions`: ids and times, never contents. */
+export const PendingSession = z.strictObject({
+  session_id: SessionId,
+  requester: AgentId,
+  created_at_iso: z.iso.datetime(),
+  expires_at_iso: z.iso.datetime(),
+});
+export type PendingSession = z.infer<typeof PendingSession>;
+
+/** Through which interface a session request was accepted. */
+export const PROOF_SOURCES = ["simple_session_api", "websocket_envelope"] as const;
+export type ProofSource = (typeof PROOF_SOURCES)[number];
+
+/** What a session, a counter or a proof shows, and what it does not show. */
+export const PROOF_BOUNDARY =
+  "Relay records show negotiation intent and delivery status only; they are no evidence of payment, GMV, earnings, completion, payout or reputation.";

@@ -1,0 +1,41 @@
+import type { z } from "zod";
+import type { FieldError } from "../contract/errors.ts";
+
+/** Of more unknown fields than these the names are left out, so that an answer stays small. */
+const MAX_NAMED = 10;
+const SHORT_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,14}$/;
+/** Words of letters, each with two digits at most: `sessionRef2`, `target_agent_id`. Random text of this length is none. */
+const LONG_NAME = /^(?=.{0,32}$)_?[A-Z]?[a-z]+[0-9]{0,2}(?:(?:[_-][A-Z]?|[A-Z])[a-z]+[0-9]{0,2}|[_-][0-9]{1,2})*$/;
+const KEY_PREFIX = /^[rsp]k[_-]/i;
+
+const UNNAMED: FieldError = { field: "unknown field", message: "not allowed" };
+
+/**
+ * Why validation failed, for a log: field names of the schema and rules only, never a value or a name that the sender
+ * chose.
+ */
+export function fieldErrors(error: z.ZodError): FieldError[] {
+  return errorsOf(error, () => [UNNAMED]);
+}
+
+/** The same for who sent it, with the names of unknown fields. Source: docs/security.md#echoes. */
+export function namedFieldErrors(error: z.ZodError): FieldError[] {
+  return errorsOf(error, (names) => {
+    const named = names.filter(isEchoed).slice(0, MAX_NAMED);
+    const errors = named.map((field) => ({ field, message: "unknown field" }));
+    return named.length < names.length ? [...errors, UNNAMED] : errors;
+  });
+}
+
+function errorsOf(error: z.ZodError, unknown: (names: readonly string[]) => FieldError[]): FieldError[] {
+  return error.issues.flatMap((issue) => {
+    const path = issue.path.map(String);
+    if (issue.code !== "unrecognized_keys") return [{ field: path.join(".") || "(root)", message: issue.message }];
+    return unknown(issue.keys).map(({ field, message }) => ({ field: [...path, field].join("."), message }));
+  });
+}
+
+/** A name may be a key that stands in the wrong place: what could be one, whole or in part, is never echoed. */
+function isEchoed(name: string): boolean {
+  return !KEY_PREFIX.test(name) && (SHORT_NAME.test(name) || LONG_NAME.test(name));
+}

@@ -1,0 +1,126 @@
+import { describe, expect, test } from "@jest/globals";
+import type { ApiKeyRecord, SigningKeyRecord } from "../../src/contract/keys-file.ts";
+import { generateApiKey, hashApiKey } from "../../src/signing/api-key.ts";
+import { KeyRing, KeysFileError } from "../../src/signing/key-ring.ts";
+
+const SECRET = Buffer.alloc(32, 1).toString("base64url");
+const signingKey = (record: { key_id: string } & Partial<SigningKeyRecord>) =>
+  ({ alg: "hmac-sha256", secret: SECRET, agents: ["agent://bob"], ...record }) as SigningKeyRecord;
+const apiKey = (record: Partial<ApiKeyRecord>): ApiKeyRecord => ({
+  id: "bob-gateway",
+  sha256: "0".repeat(64),
+  agents: ["agent://bob"],
+  ...record,
+});
+const ring = (signing: SigningKeyRecord[], api: ApiKeyRecord[] = []) =>
+  KeyRing.from({ signing_keys: signing, api_keys: api });
+
+const START = "2027-01-01T00:00:00Z";
+const END = "2027-06-01T02:00:00+02:00";
+const START_MS = Date.UTC(2027, 0, 1);
+const END_MS = Date.UTC(2027, 5, 1);
+
+describe("A signing key", () => {
+  test("may act for the exact ids of its list", () => {
+    const entry = ring([signingKey({ key_id: "k", agents: ["agent://bob", "agent://carol"] })]).signingKey("k", 0);
+    expect(["agent://bob", "agent://carol", "agent://dave", "agent://bob.x"].map((id) => entry?.mayAct(id))).toEqual([
+      ...[true, true, false, false],
+    ]);
+  });
+
+  test("may act for a team's namespace, not for the team's own name or one that begins alike", () => {
+    const entry = ring([signingKey({ key_id: "k", agents: ["agent://bob.*"] })]).signingKey("k", 0);
+    expect(entry?.mayAct("agent://bob.x")).toBe(true);
+    expect(entry?.mayAct("agent://bob.x.y")).toBe(true);
+    expect(entry?.mayAct("agent://bob")).toBe(false);
+    expect(entry?.mayAct("agent://bobby")).toBe(false);
+    expect(entry?.mayAct("agent://bob.*")).toBe(true);
+  });
+
+  test("is in force from not_before, inclusive, until expires_at, exclusive", () => {
+    const keys = ring([signingKey({ key_id: "k", not_before: START, expires_at: END })]);
+    const times = [START_MS - 1, START_MS, END_MS - 1, END_MS];
+    expect(times.map((now) => keys.signingKey("k", now) !== undefined)).toEqual([false, true, true, false]);
+    expect(times.map((now) => keys.mayAct("k", "agent://bob", now))).toEqual([false, true, true, false]);
+  });
+
+  test("that is not in the file is unknown, whatever its name", () => {
+    const keys = ring([signingKey({ key_id: "k" })]);
+    for (const name of ["other", "", "__proto__", "constructor", "gateway-k"]) {
+      expect(keys.signingKey(name, 0)).toBeUndefined();
+      expect(keys.mayAct(name, "agent://bob", 0)).toBe(false);
+    }
+  });
+
+  test("is rotated by a second key for the same agent, each in its own term", () => {
+    const keys = ring([
+      signingKey({ key_id: "old", expires_at: END }),
+      signingKey({ key_id: "new", not_before: START }),
+    ]);
+    const inForce = (now: number) => ["old", "new"].filter((keyId) => keys.mayAct(keyId, "agent://bob", now));
+    expect(inForce(START_MS - 1)).toEqual(["old"]);
+    expect(inForce(START_MS)).toEqual(["old", "new"]);
+    expect(inForce(END_MS)).toEqual(["new"]);
+  });
+});
+
+describe("An API key", () => {
+  const text = generateApiKey();
+  const other = generateApiKey();
+  const keys = ring([], [apiKey({ sha256: hashApiKey(text), not_before: START, expires_at: END })]);
+
+  test("is found by its text while it is in force", () => {
+    expect(keys.apiKey(text, START_MS)?.id).toBe("bob-gateway");
+    expect(keys.apiKey(text, START_MS)?.mayAct("agent://bob")).toBe(true);
+    expect(keys.apiKey(text, START_MS)?.mayAct("agent://carol")).toBe(false);
+    expect(keys.apiKey(text, START_MS - 1)).toBeUndefined();
+    expect(keys.apiKey(text, END_MS)).toBeUndefined();
+  });
+
+  test("that is unknown is not found", () => {
+    expect(keys.apiKey(other, START_MS)).toBeUndefined();
+    expect(keys.apiKey("", START_MS)).toBeUndefined();
+  });
+});
+
+describe("A key ring", () => {
+  test("tells when the next key comes into force or expires", () => {
+    const keys = ring([signingKey({ key_id: "k", expires_at: END })], [apiKey({ not_before: START })]);
+    expect(keys.nextTransition(0)).toBe(START_MS);
+    expect(keys.nextTransition(START_MS)).toBe(END_MS);
+    expect(keys.nextTransition(END_MS)).toBe(Number.POSITIVE_INFINITY);
+    expect(ring([]).nextTransition(0)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test("refuses a file with all its faults at once, and quotes no key", () => {
+    const weak = Buffer.alloc(32).toString("base64url");
+    const build = () =>
+      ring(
+        [
+          signingKey({ key_id: "twice" }),
+          signingKey({ key_id: "twice" }),
+          signingKey({ key_id: "weak", alg: "ed25519", public_key: weak } as Partial<SigningKeyRecord> & {
+            key_id: string;
+          }),
+          signingKey({ key_id: "short", secret: "c2hvcnQ" } as Partial<SigningKeyRecord> & { key_id: string }),
+        ],
+        [apiKey({}), apiKey({}), apiKey({ id: "same-hash" })],
+      );
+    expect(build).toThrow(KeysFileError);
+    try {
+      build();
+    } catch (error) {
+      const places = (error as KeysFileError).problems.map((problem) => problem.split(": ")[0]);
+      expect(places).toEqual([
+        "signing_keys.1.key_id",
+        "api_keys.1.id",
+        "api_keys.1.sha256",
+        "api_keys.2.sha256",
+        "signing_keys.2",
+        "signing_keys.3",
+      ]);
+      expect(String(error)).not.toContain(weak);
+      expect(String(error)).not.toContain("c2hvcnQ");
+    }
+  });
+});

@@ -1,0 +1,61 @@
+import type { IncomingMessage, RequestListener } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Registry } from "prom-client";
+import type { Service } from "../lifecycle.ts";
+import type { Logger } from "../logging.ts";
+import { MetricsServer } from "../metrics/server.ts";
+import { HttpServer } from "./server.ts";
+
+/** A service that answers HTTP requests; the server that hands them over is not its own. */
+export interface HttpService extends Service {
+  /** May be called at any time; answers 503 for whatever needs Redis before `start` and after `stop`. */
+  readonly handler: RequestListener;
+  readonly metrics: Registry;
+  /** Takes over websocket upgrades; the service closes these sockets itself. */
+  readonly upgrade?: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Websockets that are open; only of a service that takes upgrades. */
+  readonly connectionCount?: () => number;
+}
+
+/**
+ * Runs a service behind a port of its own. Start: the service, then its server, then the metrics. Stop: websockets, then the
+ * server, then the service, so that the counts of the last requests are written; the metrics last.
+ * @param options.metricsPort undefined = no metrics.
+ */
+export function serveOverHttp(
+  service: HttpService,
+  options: {
+    readonly host: string;
+    readonly port: number;
+    readonly metricsPort: number | undefined;
+    readonly logger: Logger;
+  },
+): Service {
+  const { handler, upgrade } = service;
+  const metrics = metricsServer([service.metrics], options);
+  const server = new HttpServer({ ...options, handler, ...(upgrade === undefined ? {} : { upgrade }) });
+  let stopping = false;
+  return {
+    async start() {
+      await service.start();
+      if (!stopping) await server.start();
+      if (!stopping) await metrics?.start();
+    },
+    async stop() {
+      stopping = true;
+      if (upgrade !== undefined) await service.stop();
+      await server.stop();
+      await service.stop();
+      await metrics?.stop();
+    },
+  };
+}
+
+/** The server of the metrics; undefined without a port. */
+export function metricsServer(
+  services: readonly Registry[],
+  options: { readonly host: string; readonly metricsPort: number | undefined; readonly logger: Logger },
+): MetricsServer | undefined {
+  const { host, metricsPort: port, logger } = options;
+  return port === undefined ? undefined : new MetricsServer({ services, host, port, logger });
+}

@@ -1,0 +1,140 @@
+import Router, { type RouterMiddleware } from "@koa/router";
+import type Koa from "koa";
+import { ServiceError } from "protocol/contract/errors.ts";
+import type { ServiceName, Surface } from "protocol/contract/surface.ts";
+import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
+import type { z } from "zod";
+import { validate } from "./validate.ts";
+
+/** The surfaces that one service answers, the probes included. */
+export type SurfacesOf<S extends ServiceName> = {
+  [Id in SurfaceId]: (typeof SURFACES)[Id]["service"] extends S | "each" ? Id : never;
+}[SurfaceId];
+
+/** What a handler finds in `ctx.state`. */
+export interface SurfaceState<Id extends SurfaceId = SurfaceId> {
+  surfaceId: Id;
+  surface: Surface;
+  /** Set once a valid API key was found: its name in the keys file, never the key. */
+  apiKeyId?: string;
+  /** The query, checked; undefined where the surface declares none. */
+  query: (typeof SURFACES)[Id]["query"] extends z.ZodType<infer Query> ? Query : undefined;
+}
+
+/** Context of a handler; `params` are the path's, decoded but not checked. */
+export type SurfaceContext<Id extends SurfaceId = SurfaceId> = Koa.ParameterizedContext<
+  SurfaceState<Id>,
+  { params: Record<string, string> }
+>;
+
+/**
+ * Answers one surface: returns the body, or its bytes as they are to be sent, or throws ServiceError. The status is the
+ * surface's unless it sets another.
+ */
+export type Handler<Id extends SurfaceId> = (ctx: SurfaceContext<Id>) => Answer<Id> | Promise<Answer<Id>>;
+
+/** One handler for each surface of a service, and no other. */
+export type Handlers<S extends ServiceName> = { readonly [Id in SurfacesOf<S>]: Handler<Id> };
+
+/** Called with each answer of a handler before it is sent; if it throws, the request fails. */
+export type OnAnswer = (surfaceId: SurfaceId, surface: Surface, ctx: SurfaceContext) => void;
+
+type Answer<Id extends SurfaceId> = BodyOf<Id> | Buffer;
+type BodyOf<Id extends SurfaceId> = DeepReadonly<z.output<(typeof SURFACES)[Id]["response"]>>;
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
+
+/**
+ * Mounts the surfaces of a service, aliases included. Any other request is answered 404, 405 or, for OPTIONS, 204 with
+ * Allow. Methods are looked up in the whole catalogue, since one path may have methods that different services answer.
+ * @throws Error when handlers and catalogue do not match, or when a path of the service is routed to another one.
+ */
+export function mountSurfaces<S extends ServiceName>(
+  service: S,
+  handlers: Handlers<S>,
+  onAnswer: OnAnswer = () => {},
+): Koa.Middleware {
+  const ids = surfacesOf(service);
+  checkHandlers(service, ids, Object.keys(handlers));
+  checkRouting(ids);
+  const router = new Router({ strict: true, sensitive: true });
+  /** Paths without a parameter: looked up at once, where the router would try one pattern after the other. */
+  const plain = new Map<string, Koa.Middleware>();
+  for (const id of ids) {
+    const surface: Surface = SURFACES[id];
+    const answer = answerSurface(id, surface, handlers[id as keyof Handlers<S>] as Handler<never>, onAnswer);
+    for (const path of pathsOf(surface)) {
+      router.register(path.replace(/\{(\w+)\}/g, ":$1"), [surface.method], answer as unknown as RouterMiddleware);
+      if (!path.includes("{")) plain.set(`${surface.method} ${path}`, answer);
+    }
+  }
+  const matchPattern = router.routes() as unknown as Koa.Middleware;
+  return (ctx, next) => {
+    const answer = plain.get(`${ctx.method} ${ctx.path}`);
+    return answer === undefined ? matchPattern(ctx, async () => answerUnmatched(ctx)) : answer(ctx, next);
+  };
+}
+
+/** Ids of the surfaces that a service answers. */
+export function surfacesOf(service: ServiceName): SurfaceId[] {
+  const isOurs = (surface: Surface) => surface.service === service || surface.service === "each";
+  return (Object.keys(SURFACES) as SurfaceId[]).filter((id) => isOurs(SURFACES[id]));
+}
+
+function checkHandlers(service: ServiceName, expected: readonly string[], given: readonly string[]): void {
+  const missing = expected.filter((id) => !given.includes(id));
+  const surplus = given.filter((id) => !expected.includes(id));
+  if (missing.length + surplus.length === 0) return;
+  throw new Error(
+    `Handlers of ${service}: missing [${missing.join(", ")}], not in the catalogue [${surplus.join(", ")}]`,
+  );
+}
+
+/** The edge routes by path: a surface under a path of another service would never be asked for here. */
+function checkRouting(ids: readonly SurfaceId[]): void {
+  for (const id of ids) {
+    const surface: Surface = SURFACES[id];
+    const misrouted = pathsOf(surface).find((path) => serviceOf(surface.method, path) !== surface.service);
+    if (surface.service === "each" || misrouted === undefined) continue;
+    throw new Error(`${id}: ${misrouted} is a path of ${serviceOf(surface.method, misrouted)}`);
+  }
+}
+
+function answerSurface(id: SurfaceId, surface: Surface, handler: Handler<never>, onAnswer: OnAnswer): Koa.Middleware {
+  return async (context) => {
+    const ctx = context as unknown as SurfaceContext;
+    const query = surface.query === null ? undefined : validate(surface.query, { ...ctx.query });
+    Object.assign(ctx.state, { surfaceId: id, surface, query });
+    ctx.status = surface.status;
+    const body = await handler(ctx as SurfaceContext<never>);
+    // The type is set first: Koa would guess one from the body. A surface of many files leaves it to its handler.
+    ctx.type ||= surface.media;
+    ctx.body = body;
+    onAnswer(id, surface, ctx);
+  };
+}
+
+function answerUnmatched(ctx: Koa.Context): void {
+  const methods = methodsAt(ctx.path);
+  if (methods.length === 0 || methods.includes(ctx.method)) throw new ServiceError("not_found");
+  ctx.set("Allow", [...methods, "OPTIONS"].join(", "));
+  if (ctx.method !== "OPTIONS") throw new ServiceError("method_not_allowed");
+  ctx.status = 204;
+}
+
+const METHODS_BY_PATTERN = Object.values(SURFACES).flatMap((surface: Surface) =>
+  pathsOf(surface).map((path) => ({ pattern: patternOf(path), method: surface.method })),
+);
+
+function methodsAt(path: string): string[] {
+  const methods = METHODS_BY_PATTERN.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+  return [...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))];
+}
+
+function pathsOf(surface: Surface): readonly string[] {
+  return [surface.path, ...surface.aliases];
+}
+
+function patternOf(path: string): RegExp {
+  const literals = path.split(/\{\w+\}/).map((literal) => literal.replaceAll(".", "\\."));
+  return new RegExp(`^${literals.join("[^/]+")}$`);
+}

@@ -1,0 +1,13 @@
+import { ServiceError } from "protocol/contract/errors.ts";
+import { namedFieldErrors } from "protocol/intake/field-errors.ts";
+import type { z } from "zod";
+
+/**
+ * The value that a client sent, as the schema outputs it.
+ * @throws ServiceError `invalid_request` with the invalid fields, unknown ones by name; it holds no value.
+ */
+export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (!result.success) throw new ServiceError("invalid_request", { errors: namedFieldErrors(result.error) });
+  return result.data;
+}

@@ -1,0 +1,83 @@
+/** One metric of the relay; every series of it also carries the label `service`. */
+export interface MetricEntry {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  /** Label names. Their values come from closed sets and never name an agent, connection or address; `key_id` alone names keys. */
+  readonly labels: readonly string[];
+  readonly buckets?: readonly number[];
+}
+
+const counter = (help: string, ...labels: string[]) => ({ type: "counter", help, labels }) as const;
+const gauge = (help: string, ...labels: string[]) => ({ type: "gauge", help, labels }) as const;
+const histogram = (help: string, buckets: readonly number[], ...labels: string[]) =>
+  ({ type: "histogram", help, labels, buckets }) as const;
+
+// The last bucket of each is a limit of shared/window, which this package may not import; a test compares them.
+/** Powers of two up to the most envelopes of one acceptance call. */
+const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/** Seconds, up to the timeout of a command. */
+const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.45];
+
+/** The limits against abuse, as `relay_limits_total` names them. Source: docs/security.md#limits. */
+export const LIMITS = [
+  "pod_connections",
+  "pod_unregistered",
+  "address_connections",
+  "address_unregistered",
+  "address_opens",
+  "register_within",
+  "envelopes",
+  "refusals_in_a_row",
+  "api_key_requests",
+  "failed_keys",
+  "feedback",
+  "self_test",
+  "check_online",
+  "session_lookups",
+] as const;
+export type LimitName = (typeof LIMITS)[number];
+
+/** Every metric of the relay, once; those of the process itself are prom-client's defaults. */
+export const METRICS = {
+  relay_connections: gauge("Open websocket connections of this pod."),
+  relay_connections_opened_total: counter("Websocket connections that were opened."),
+  relay_connections_closed_total: counter("Websocket connections that were closed, by close code.", "code"),
+  relay_connections_refused_total: counter("Websocket upgrades that were refused, by error code.", "code"),
+  relay_outbox_bytes: gauge("Bytes queued to be sent, over all connections of this pod."),
+  relay_outbox_bytes_max: gauge("Bytes queued on the connection with the longest queue."),
+  relay_envelopes_total: counter(
+    "Envelopes that were accepted or recognised as duplicates, by type and outcome.",
+    "type",
+    "outcome",
+  ),
+  relay_refusals_total: counter("Error frames and problem documents sent, by error code.", "code"),
+  relay_key_refusals_total: counter(
+    "Requests refused or limited that were proven to come from a key's holder, by its id in the keys file: the 50 refused most, the rest as other.",
+    "key_id",
+  ),
+  relay_limits_total: counter(
+    "Requests, connections and envelopes that were refused because a limit was reached, by limit.",
+    "limit",
+  ),
+  relay_deliveries_total: counter(
+    "Accepted messages and session envelopes, by the target's delivery status.",
+    "status",
+  ),
+  relay_deliver_frames_total: counter("Deliveries that reached this pod, by outcome.", "outcome"),
+  relay_acceptance_batch_size: histogram("Envelopes that one acceptance call carried.", BATCH_SIZES),
+  relay_redis_up: gauge("1 while the link to Redis takes commands.", "link"),
+  relay_redis_down: gauge("1 while the link to Redis takes no commands, by kind of reason.", "link", "kind"),
+  relay_redis_call_seconds: histogram("Time that Redis took to answer, or not to.", CALL_SECONDS, "link"),
+  relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
+  relay_channel_ready: gauge(
+    "1 while messages that the pod sends to itself come back; as it was while all of Redis is silent.",
+  ),
+  relay_http_requests_total: counter("HTTP requests answered, by surface and status.", "surface", "status"),
+} as const satisfies Record<string, MetricEntry>;
+
+type NameOf<Type extends MetricEntry["type"]> = {
+  [Name in keyof typeof METRICS]: (typeof METRICS)[Name]["type"] extends Type ? Name : never;
+}[keyof typeof METRICS];
+export type CounterName = NameOf<"counter">;
+export type GaugeName = NameOf<"gauge">;
+export type HistogramName = NameOf<"histogram">;

@@ -1,0 +1,13 @@
+import type Koa from "koa";
+import type { ErrorCode } from "protocol/contract/errors.ts";
+import type { ServiceMetrics } from "./service-metrics.ts";
+
+/** Counts HTTP answers by surface and status, and refusals by code; the surface is `none` where the path has none. */
+export function observeAnswers(metrics: ServiceMetrics, app: Koa): void {
+  const requests = metrics.counter("relay_http_requests_total");
+  const refusals = metrics.counter("relay_refusals_total");
+  app.on("answered", (ctx: Koa.Context, code: ErrorCode | null) => {
+    requests.add(`${ctx.state.surfaceId ?? "none"} ${ctx.status}`);
+    if (code !== null) refusals.add(code);
+  });
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PackageIndex } from "protocol/contract/packages.ts";
+import { SettingsError } from "./settings.ts";
+
+const EMPTY: PackageIndex = { sources: "", packages: [] };
+
+/**
+ * The index of the folder that RELAY_PACKAGES_DIR names; empty when it names none.
+ * @throws SettingsError when the folder has no index that can be read: a relay that was told to hand out packages must not
+ * start without them.
+ */
+export function readPackageIndex(folder: string | undefined): PackageIndex {
+  if (folder === undefined) return EMPTY;
+  try {
+    return PackageIndex.parse(JSON.parse(readFileSync(join(folder, "index.json"), "utf8")));
+  } catch {
+    throw new SettingsError(["RELAY_PACKAGES_DIR has no valid index.json; make the packages with npm run packages"]);
+  }
+}

@@ -1,0 +1,239 @@
+import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
+import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { z } from "zod";
+import { LOG_LEVELS } from "./logging.ts";
+
+/**
+ * Every setting of the relay: its environment variable, rule and default. An empty variable counts as unset.
+ * Source: README.md#settings.
+ */
+
+/** One environment variable. */
+export interface Setting<Value = unknown> {
+  /** From the variable's text to its value; the message of an issue states the rule, never the text. */
+  readonly schema: z.ZodType<Value, string>;
+  /** As documents show it; null when there is none. */
+  readonly default: string | null;
+  /** True when a service that reads it cannot start without it. */
+  readonly required?: boolean;
+  /** Makes the default from other settings; undefined when one of them is invalid. */
+  readonly derive?: (read: ReadSource) => string | undefined;
+  readonly description: string;
+}
+
+/** Reads a setting that another one's default is made from; undefined when it is invalid. */
+export type ReadSource = <Name extends keyof Sources>(name: Name) => Sources[Name] | undefined;
+type Sources = { HOST: string; PORT: number; RELAY_BASE_URL: string };
+
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const integer = (min: number, max: number) => {
+  const rule = `must be an integer from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^(?:0|[1-9][0-9]{0,15})$/, { error: rule, abort: true })
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, rule);
+};
+const text = (rule: string, isGood: (text: string) => boolean) => z.string().refine(isGood, rule);
+const list = (rule: string, isGood: (item: string) => boolean) =>
+  z
+    .string()
+    .transform((value) => value.split(",").map((item) => item.trim()))
+    .refine((items) => items.every(isGood), rule);
+const file = text("must be a file path", (path) => !path.includes("\0"));
+const folder = text("must be a folder path", (path) => !path.includes("\0"));
+
+export const SETTINGS = {
+  PORT: { schema: integer(0, 65_535), default: "8080", description: "Port that the service listens on." },
+  HOST: {
+    schema: text("must be a host name or an address", (host) => /^[A-Za-z0-9.:_-]+$/.test(host)),
+    default: "127.0.0.1",
+    description: "Address that the service listens on; 0.0.0.0 in a container.",
+  },
+  REDIS_URL: {
+    schema: text("must be redis://…, rediss://… or unix:///path.sock", isRedisUrl),
+    default: null,
+    required: true,
+    description: "Redis database of the relay, used by nothing else; `npm start` runs one itself.",
+  },
+  RELAY_BASE_URL: {
+    schema: text("must be an http or https URL without trailing slash", (url) => isPlainUrl(url, ["http:", "https:"])),
+    default: "http://HOST:PORT",
+    derive: deriveBaseUrl,
+    description: "Base address of the HTTP surfaces, as clients reach it.",
+  },
+  RELAY_WS_URL: {
+    schema: text("must be a ws or wss URL without trailing slash", (url) => isPlainUrl(url, ["ws:", "wss:"])),
+    default: "RELAY_BASE_URL with ws or wss",
+    derive: (read) => read("RELAY_BASE_URL")?.replace(/^http/, "ws"),
+    description: "Base address of the websocket paths, as clients reach it.",
+  },
+  RELAY_ALTERNATE_WS_PATH: {
+    schema: text("must be a path other than /ws and those of HTTP surfaces", isFreePath),
+    default: "/relay",
+    description: "Second websocket path, in addition to /ws.",
+  },
+  RELAY_KEYS_FILE: {
+    schema: file,
+    default: null,
+    required: true,
+    description: "JSON file with the API keys and signing keys; read again when it changes.",
+  },
+  RELAY_GATEWAY_KEY_FILE: {
+    schema: file,
+    default: null,
+    description:
+      "File with the Ed25519 private key (PKCS#8 PEM) that the gateway signs with; unset = a new key at each start.",
+  },
+  RELAY_PUBLIC_HOSTS: {
+    schema: list("must be host names, separated by commas", (host) => /^[a-z0-9.-]+(?::[0-9]{1,5})?$/.test(host)),
+    default: null,
+    description: "Host names under which the relay is expected to be reached, separated by commas.",
+  },
+  RELAY_TRUSTED_PROXY_HOPS: {
+    schema: integer(0, 10),
+    default: "0",
+    description: "Number of proxies in front of the relay whose X-Forwarded-For entries are trusted.",
+  },
+  RELAY_PROOF_FRESHNESS_MS: {
+    schema: integer(1, MAX_TIMER_MS),
+    default: String(SESSION_LIMITS.proofFreshnessMs),
+    description: "How long a session proof stays fresh; must be the same for every service.",
+  },
+  RELAY_PROOF_IDENTITIES: {
+    schema: z.enum(PROOF_IDENTITIES, `must be one of ${PROOF_IDENTITIES.join(", ")}`),
+    default: "shown",
+    description:
+      "Whether the public `recent_session_proofs` name agents and sessions (`shown`) or number them (`hidden`).",
+  },
+  RELAY_OFFLINE_AFTER_MS: {
+    schema: integer(PRESENCE_LIMITS.staleAfterMs + 1, MAX_TIMER_MS),
+    default: String(PRESENCE_LIMITS.offlineAfterMs),
+    description: "Time without a heartbeat after which a stale agent is offline.",
+  },
+  RELAY_MAX_CONNECTIONS: {
+    schema: integer(1, 1_000_000),
+    default: "50000",
+    description: "Websocket connections of one pod; further ones are refused with 503.",
+  },
+  RELAY_CONNECTIONS_PER_ADDRESS: {
+    schema: integer(0, 1_000_000),
+    default: "1000",
+    description:
+      "Websocket connections of one client address on one pod, at most half of them unregistered; twice as many may be opened per minute; 0 = no limit.",
+  },
+  RELAY_UNREGISTERED_CONNECTIONS: {
+    schema: integer(0, 1_000_000),
+    default: "5000",
+    description:
+      "Websocket connections of one pod that have not registered yet; above it the oldest is closed; 0 = no limit.",
+  },
+  RELAY_ENVELOPES_PER_SECOND: {
+    schema: integer(0, 1_000_000),
+    default: "200",
+    description: "Envelopes per second of one connection, with a burst of five times as many; 0 = no limit.",
+  },
+  RELAY_ALLOWED_ORIGINS: {
+    schema: list("must be origins such as https://app.example, separated by commas, or any", isOriginOrAny),
+    default: "any",
+    description: "Browser origins that may open a websocket, separated by commas, or `any`.",
+  },
+  RELAY_PARTITIONS: {
+    schema: integer(1, 1024),
+    default: "1",
+    description: "Number of partitions of the window; must be the same for every service.",
+  },
+  RELAY_OUTBOX_BYTES: {
+    schema: integer(ENVELOPE_LIMITS.maxFrameBytes, 2 ** 30),
+    default: "1048576",
+    description: "Bytes that may be queued for one connection before it is closed as a slow consumer.",
+  },
+  RELAY_DRAIN_MS: {
+    schema: integer(0, 600_000),
+    default: "10000",
+    description: "Time over which a stopping ws-connector spreads the closing of its connections.",
+  },
+  RELAY_PUBLIC_REQUESTS_PER_MINUTE: {
+    schema: integer(0, 1_000_000),
+    default: String(HTTP_LIMITS.publicRequestsPerMinute),
+    description: "Requests per minute of one address on each limited public surface; 0 = no limit.",
+  },
+  RELAY_PACKAGES_DIR: {
+    schema: folder,
+    default: null,
+    description: "Folder of the packages that the relay hands out, made by `npm run packages`; unset = none.",
+  },
+  RELAY_CONTACT: {
+    schema: text("must be an https: or mailto: address", isContact),
+    default: null,
+    description: "Where a person reaches the operator: an https: or mailto: address, published in documents and hints.",
+  },
+  RELAY_DEPLOY_ID: {
+    schema: text("must be 1 to 128 visible ASCII characters", (id) => /^[\x21-\x7e]{1,128}$/.test(id)),
+    default: "local",
+    description: "Identifies the deploy; `window:reset` opens a new window when it changes.",
+  },
+  METRICS_PORT: {
+    schema: integer(1, 65_535),
+    default: null,
+    description: "Port of the metrics; unset = no metrics.",
+  },
+  LOG_LEVEL: {
+    schema: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(", ")}`),
+    default: "info",
+    description: "Lowest level that is logged.",
+  },
+} as const satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof SETTINGS;
+
+function deriveBaseUrl(read: ReadSource): string | undefined {
+  const host = read("HOST");
+  const port = read("PORT");
+  if (host === undefined || port === undefined) return undefined;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function isRedisUrl(value: string): boolean {
+  const url = URL.parse(value);
+  if (url === null || url.search !== "" || url.hash !== "") return false;
+  if (url.protocol === "unix:") return url.hostname === "" && url.pathname.length > 1;
+  const isRedis = (url.protocol === "redis:" || url.protocol === "rediss:") && url.hostname !== "";
+  return isRedis && /^\/?[0-9]{0,4}$/.test(url.pathname) && isDecodable(url.username) && isDecodable(url.password);
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isPlainUrl(value: string, protocols: readonly string[]): boolean {
+  const url = URL.parse(value);
+  if (url === null || !protocols.includes(url.protocol)) return false;
+  return !value.endsWith("/") && url.username === "" && url.search === "" && url.hash === "";
+}
+
+/** It stands in texts of lines and in JSON: nothing but the characters of an address. Source: RFC 3986, section 2. */
+function isContact(value: string): boolean {
+  if (!/^(?:https:\/\/|mailto:)[A-Za-z0-9._~:/?#[\]@!$&()*+,;=%-]{1,200}$/.test(value)) return false;
+  const url = URL.parse(value);
+  if (url?.protocol === "mailto:") return /^[^@/]+@[^@/]+$/.test(url.pathname);
+  return url !== null && url.hostname !== "" && url.username === "" && url.password === "";
+}
+
+function isOriginOrAny(value: string): boolean {
+  return value === "any" || URL.parse(value)?.origin === value;
+}
+
+function isFreePath(path: string): boolean {
+  if (!/^(?:\/[A-Za-z0-9_-]+)+$/.test(path) || path === WEBSOCKET_PATH) return false;
+  return !Object.values(SURFACES).some((surface) =>
+    [surface.path, ...surface.aliases].some((taken) => taken === path || path.startsWith(`${taken.split("/{")[0]}/`)),
+  );
+}

@@ -1,0 +1,194 @@
+import { once } from "node:events";
+import type http from "node:http";
+import net from "node:net";
+import type { Duplex } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "@jest/globals";
+import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
+import { createLogger } from "../../src/logging.ts";
+import { exchange } from "./kit.ts";
+
+const logger = createLogger({ service: "test", level: "silent" });
+const running: HttpServer[] = [];
+const sockets: net.Socket[] = [];
+
+const start = async (options: Partial<HttpServerOptions> = {}) => {
+  const server = new HttpServer({ handler: (_, res) => res.end("ok"), host: "127.0.0.1", port: 0, logger, ...options });
+  running.push(server);
+  await server.start();
+  return server;
+};
+const connect = (server: HttpServer) => {
+  const socket = net.connect(server.port, "127.0.0.1");
+  sockets.push(socket);
+  return socket;
+};
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await Promise.all(running.splice(0).map((server) => server.stop()));
+});
+
+describe("the http server", () => {
+  test("refuses to start where another one listens", async () => {
+    const { port } = await start();
+    await expect(start({ port })).rejects.toMatchObject({ code: "EADDRINUSE" });
+  });
+
+  test.each([
+    ["no HTTP at all", "SECRET nonsense\r\n\r\n"],
+    ["two lengths", "POST / HTTP/1.1\r\nHost: relay\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nSECRET"],
+    [
+      "length and chunks",
+      "POST / HTTP/1.1\r\nHost: relay\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\nSECRET",
+    ],
+    ["a header beyond its bound", `GET / HTTP/1.1\r\nHost: relay\r\nX: ${"SECRET".repeat(5000)}\r\n\r\n`],
+  ])("answers %s with a problem document and closes", async (_, bytes) => {
+    const answer = await exchange((await start()).port, bytes);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(answer).toContain("Content-Type: application/problem+json");
+    expect(answer).toContain('"code":"invalid_request"');
+    expect(answer).not.toContain("SECRET");
+  });
+
+  test("gives no second answer to a request that breaks after its first", async () => {
+    const server = await start({ handler: (req, res) => res.end("early", () => req.resume()) });
+    const socket = connect(server);
+    socket.write("POST / HTTP/1.1\r\nHost: relay\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+    const [first] = await once(socket, "data");
+    expect(first.toString()).toMatch(/^HTTP\/1\.1 200 /);
+    let more = "";
+    socket.on("data", (chunk) => {
+      more += chunk;
+    });
+    socket.on("error", () => {});
+    socket.write("no chunk\r\n");
+    await once(socket, "close");
+    expect(more).toBe("");
+  });
+
+  test("cuts off clients that dribble, wherever they stop", async () => {
+    const server = await start({ handler: (req, res) => req.resume().on("end", () => res.end()) });
+    const dribble = async (head: string) => {
+      const socket = connect(server);
+      socket.on("error", () => {});
+      socket.write(head);
+      const pulse = setInterval(() => socket.write("x"), 200);
+      await once(socket.resume(), "close");
+      clearInterval(pulse);
+    };
+    await Promise.all([
+      dribble("GET / HTTP/1.1\r\nHost: relay\r\nX-Slow: "),
+      dribble("POST / HTTP/1.1\r\nHost: relay\r\nContent-Length: 30000\r\n\r\n"),
+    ]);
+  });
+
+  test("answers upgrades as plain requests when nobody takes them", async () => {
+    const server = await start({ handler: (_, res) => res.writeHead(404, { Connection: "close" }).end() });
+    const answer = await exchange(
+      server.port,
+      "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+  });
+
+  test("hands websocket upgrades over, and no other ones", async () => {
+    const server = await start({
+      handler: (_, res) => res.writeHead(200, { Connection: "close" }).end("plain"),
+      upgrade: (_, socket) => socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
+    });
+    const upgrade = (protocol: string) =>
+      exchange(server.port, `GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
+    expect(await upgrade("WebSocket")).toMatch(/^HTTP\/1\.1 101 /);
+    expect(await upgrade("h2c")).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  test("leaves nothing of its own on a socket whose new owner listens for errors", async () => {
+    const taken = Promise.withResolvers<Duplex>();
+    const onError = () => {};
+    const server = await start({ upgrade: (_, socket) => taken.resolve(socket.on("error", onError)) });
+    const client = connect(server);
+    client.write("GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    const socket = await taken.promise;
+    await setImmediate();
+    expect([socket.listeners("error"), socket.listeners("close")]).toEqual([[onError], []]);
+    socket.destroy();
+  });
+
+  test("survives a reset on a socket that it handed over", async () => {
+    const server = await start({ upgrade: (_, socket) => socket.destroy(new Error("reset")) });
+    const bytes = "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    expect(await exchange(server.port, bytes)).toBe("");
+    expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(200);
+  });
+
+  test("refuses an upgrade whose target is no path", async () => {
+    const server = await start({ upgrade: () => expect(true).toBe(false) });
+    const answer = await exchange(
+      server.port,
+      "GET * HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+  });
+});
+
+describe("stopping the http server", () => {
+  test("lets an answer finish, and closes its connection", async () => {
+    const answered = Promise.withResolvers<http.ServerResponse>();
+    const server = await start({ handler: (_, res) => answered.resolve(res) });
+    const socket = connect(server);
+    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    const res = await answered.promise;
+    const stopped = server.stop();
+    const data = once(socket, "data");
+    const closed = once(socket, "close");
+    res.end("done");
+    expect((await data)[0].toString()).toMatch(/Connection: close.*done$/s);
+    await Promise.all([closed, stopped]);
+  });
+
+  test("cuts off an answer that never comes", async () => {
+    const asked = Promise.withResolvers<void>();
+    const server = await start({ handler: () => asked.resolve() });
+    const socket = connect(server);
+    const closed = once(socket, "close");
+    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    await asked.promise;
+    await server.stop();
+    await closed;
+  });
+
+  test("closes idle connections at once and takes no new ones", async () => {
+    const server = await start();
+    const { port } = server;
+    const socket = connect(server);
+    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    await once(socket, "data");
+    const closed = once(socket, "close");
+    await server.stop();
+    await closed;
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+  });
+
+  test("while it starts leaves nobody listening", async () => {
+    const server = new HttpServer({ handler: (_, res) => res.end(), host: "127.0.0.1", port: 0, logger });
+    const started = server.start();
+    await server.stop();
+    await started;
+    expect(() => server.port).toThrow();
+  });
+
+  test("while its start fails is done at once, and the start fails all the same", async () => {
+    const { port } = await start();
+    const server = new HttpServer({ handler: (_, res) => res.end(), host: "127.0.0.1", port, logger });
+    const failed = expect(server.start()).rejects.toMatchObject({ code: "EADDRINUSE" });
+    await server.stop();
+    await failed;
+  });
+
+  test("may be done twice, and before the start", async () => {
+    const server = await start();
+    await Promise.all([server.stop(), server.stop()]);
+    await new HttpServer({ handler: () => {}, host: "127.0.0.1", port: 0, logger }).stop();
+  });
+});

@@ -1,0 +1,186 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { KeysFileError } from "protocol/signing/key-ring.ts";
+import { KeyStore } from "../src/key-store.ts";
+
+const SECRET = Buffer.alloc(32, 9).toString("base64url");
+const keysFile = (...keyIds: string[]) =>
+  JSON.stringify({
+    signing_keys: keyIds.map((key_id) => ({ key_id, alg: "hmac-sha256", secret: SECRET, agents: ["agent://bob"] })),
+  });
+
+let folder: string;
+let path: string;
+let store: KeyStore;
+let errors: object[];
+let onError: () => void;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "relay-keys-"));
+  path = join(folder, "keys.json");
+  const lines: object[] = [];
+  errors = lines;
+  onError = () => {};
+  const logger = {
+    info: () => {},
+    error: (line: object) => {
+      lines.push(line);
+      onError();
+    },
+  };
+  store = new KeyStore({ path, logger, pollMs: 2 });
+});
+
+afterEach(async () => {
+  store.stop();
+  await rm(folder, { recursive: true });
+});
+
+const names = (...candidates: string[]) => candidates.filter((keyId) => store.ring.signingKey(keyId, 0) !== undefined);
+const changed = () => new Promise<void>((resolve) => store.onChange(() => resolve()));
+const refused = () =>
+  new Promise<void>((resolve) => {
+    onError = resolve;
+  });
+
+/** Time for the store to look a few times: another one, just as quick, sees another file change as often. */
+async function aFewLooks(): Promise<void> {
+  const other = join(folder, "other.json");
+  await writeFile(other, keysFile("0"));
+  const witness = new KeyStore({ path: other, logger: { info: () => {}, error: () => {} }, pollMs: 2 });
+  await witness.start();
+  let seen = () => {};
+  witness.onChange(() => seen());
+  for (const keyId of ["1", "2", "3", "4", "5"]) {
+    const change = new Promise<void>((resolve) => {
+      seen = resolve;
+    });
+    await writeFile(`${other}.new`, keysFile(keyId));
+    await rename(`${other}.new`, other);
+    await change;
+  }
+  witness.stop();
+}
+
+describe("The key store", () => {
+  test("has the file's keys once it has started, and none before", async () => {
+    await writeFile(path, keysFile("one"));
+    expect(names("one")).toEqual([]);
+    await store.start();
+    expect(names("one")).toEqual(["one"]);
+  });
+
+  test.each([
+    ["is not there", undefined],
+    ["is not JSON", `{"secret":"${SECRET}"`],
+    ["does not have the shape", JSON.stringify({ signing_keys: [{ key_id: "k", alg: "none", secret: SECRET }] })],
+    ["has a member of an unknown name", JSON.stringify({ [SECRET]: [] })],
+    ["names a gateway key", keysFile("gateway-1")],
+    ["has a key id twice", keysFile("one", "one")],
+  ])("does not start when the file %s, and quotes nothing of it", async (_, text) => {
+    if (text !== undefined) await writeFile(path, text);
+    const error = await store.start().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(KeysFileError);
+    expect(String(error)).not.toContain(SECRET);
+  });
+
+  test("takes over a file that is written again", async () => {
+    await writeFile(path, keysFile("one"));
+    await store.start();
+    const change = changed();
+    await writeFile(path, keysFile("one", "two"));
+    await change;
+    expect(names("one", "two")).toEqual(["one", "two"]);
+  });
+
+  test("takes over a file that is renamed into place", async () => {
+    await writeFile(path, keysFile("one"));
+    await store.start();
+    const change = changed();
+    await writeFile(`${path}.new`, keysFile("two"));
+    await rename(`${path}.new`, path);
+    await change;
+    expect(names("one", "two")).toEqual(["two"]);
+  });
+
+  test("takes over a Kubernetes secret, whose folder is a symbolic link that is swapped", async () => {
+    for (const version of ["one", "two"]) {
+      await mkdir(join(folder, version));
+      await writeFile(join(folder, version, "keys.json"), keysFile(version));
+    }
+    await symlink("one", join(folder, "..data"));
+    await symlink(join("..data", "keys.json"), path);
+    await store.start();
+    expect(names("one", "two")).toEqual(["one"]);
+
+    const change = changed();
+    await symlink("two", join(folder, "..data_tmp"));
+    await rename(join(folder, "..data_tmp"), join(folder, "..data"));
+    await change;
+    expect(names("one", "two")).toEqual(["two"]);
+  });
+
+  test.each([
+    ["is cut short", () => writeFile(path, keysFile("two").slice(0, -1))],
+    ["does not validate", () => writeFile(path, keysFile("gateway-1"))],
+    ["is gone", () => rm(path)],
+  ])(
+    "keeps the running keys when the file %s, says so without a secret, and loads the fixed file",
+    async (_, spoil) => {
+      await writeFile(path, keysFile("one"));
+      await store.start();
+      const refusal = refused();
+      await spoil();
+      await refusal;
+      expect(names("one", "two")).toEqual(["one"]);
+      expect(errors[0]).toEqual({ problems: [expect.any(String)] });
+      expect(JSON.stringify(errors)).not.toContain(SECRET);
+
+      const change = changed();
+      await writeFile(`${path}.new`, keysFile("two"));
+      await rename(`${path}.new`, path);
+      await change;
+      expect(names("one", "two")).toEqual(["two"]);
+    },
+  );
+
+  test("logs an error once, and the next error again", async () => {
+    await writeFile(path, keysFile("one"));
+    await store.start();
+    for (const spoiled of [keysFile("gateway-1"), keysFile("one", "one")]) {
+      const refusal = refused();
+      await writeFile(`${path}.new`, spoiled);
+      await rename(`${path}.new`, path);
+      await refusal;
+      await aFewLooks();
+    }
+    const change = changed();
+    await writeFile(`${path}.new`, keysFile("two"));
+    await rename(`${path}.new`, path);
+    await change;
+    expect(errors).toEqual([
+      { problems: [expect.stringMatching(/^signing_keys\.0\.key_id: /)] },
+      { problems: [expect.stringMatching(/^signing_keys\.1\.key_id: /)] },
+    ]);
+  });
+
+  test("takes nothing over after stop", async () => {
+    await writeFile(path, keysFile("one"));
+    await store.start();
+    store.stop();
+    await writeFile(`${path}.new`, keysFile("two"));
+    await rename(`${path}.new`, path);
+    await aFewLooks();
+    expect(names("one", "two")).toEqual(["one"]);
+  });
+
+  test("takes nothing over when it is stopped while it reads", async () => {
+    await writeFile(path, keysFile("one"));
+    const starting = store.start();
+    store.stop();
+    await starting;
+    expect(names("one")).toEqual([]);
+  });
+});

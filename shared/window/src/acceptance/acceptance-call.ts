@@ -1,0 +1,147 @@
+import {
+  ENVELOPE_LIMITS,
+  HTTP_LIMITS,
+  PRESENCE_LIMITS,
+  SESSION_LIMITS,
+  WINDOW_LIMITS,
+} from "protocol/contract/limits.ts";
+import { NO_SESSION } from "../records/channel-line.ts";
+import { partitionKeys, windowKeys } from "../redis/keys.ts";
+import type { PlacedItem } from "./acceptance.ts";
+
+/** Batches of one partition as the keys and arguments of the script accept. Pure. */
+
+const MINUTE_MS = 60_000;
+const DEFAULT_TTL_MS = SESSION_LIMITS.ttlMinutesDefault * MINUTE_MS;
+
+/** KEYS and ARGV of one call of the script accept. */
+export interface AcceptCall {
+  readonly keys: string[];
+  readonly args: (string | number)[];
+}
+
+/** What a batch is accepted for. */
+export interface AcceptContext {
+  readonly partition: number;
+  readonly windowId: string;
+  /** The pod whose connections the items came in on; undefined where no register or heartbeat comes in. */
+  readonly pod: string | undefined;
+  readonly offlineAfterMs: number;
+  /** How long the proof of a target is kept. */
+  readonly proofFreshnessMs: number;
+}
+
+export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
+  const p = context.partition;
+  const keys = [
+    partitionKeys.window(p),
+    partitionKeys.presence(p),
+    partitionKeys.online(p),
+    partitionKeys.route(p),
+    partitionKeys.clock(p),
+    partitionKeys.counters(p),
+    partitionKeys.proofs(p),
+    partitionKeys.lastOnlineProof(p),
+    partitionKeys.minutes(p),
+  ];
+  const args: (string | number)[] = [
+    context.windowId,
+    partitionKeys.podChannelPrefix(p),
+    PRESENCE_LIMITS.staleAfterMs,
+    context.offlineAfterMs,
+    PRESENCE_LIMITS.forgetAfterMs,
+    ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs,
+    SESSION_LIMITS.maxPendingPerTarget,
+    SESSION_LIMITS.retainedProofs,
+    SESSION_LIMITS.keepAfterEndMs,
+    HTTP_LIMITS.idempotencyMs,
+    WINDOW_LIMITS.minutes,
+  ];
+  const numbers = new Map<string, number>();
+  const numberOf = (key: string): number => {
+    const known = numbers.get(key);
+    if (known !== undefined) return known;
+    keys.push(key);
+    numbers.set(key, keys.length);
+    return keys.length;
+  };
+  const add = (kind: string, item: PlacedItem, details: readonly (string | number)[]) => {
+    const minute = minuteOf(item);
+    args.push(details.length + 3, kind, minute, numberOf(partitionKeys.seen(p, minute)), ...details);
+  };
+  for (const run of runs(items)) {
+    const first = run[0] as PlacedItem;
+    if (isPlain(first)) add("messages", first, [first.origin, ...run.flatMap(plainDetails)]);
+    else add(handlingOf(first.kind), first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
+  }
+  return { keys, args };
+}
+
+/** A message without session and without claim: its answer is its target's status alone. */
+export function isPlain({ kind, claim }: PlacedItem): boolean {
+  return kind === "message" && claim === undefined;
+}
+
+function minuteOf({ envelope }: PlacedItem): number {
+  return Math.floor(envelope.ts / MINUTE_MS);
+}
+
+/** Consecutive plain messages of one origin and minute share one head of arguments; every other item stands alone. */
+function runs(items: readonly PlacedItem[]): PlacedItem[][] {
+  const found: PlacedItem[][] = [];
+  let last: PlacedItem | undefined;
+  for (const item of items) {
+    const continues =
+      last !== undefined &&
+      isPlain(last) &&
+      isPlain(item) &&
+      last.origin === item.origin &&
+      minuteOf(last) === minuteOf(item);
+    if (continues) found.at(-1)?.push(item);
+    else found.push([item]);
+    last = item;
+  }
+  return found;
+}
+
+function plainDetails({ digest, envelope, text }: PlacedItem): string[] {
+  return [digest, envelope.to as string, text];
+}
+
+/** The agent whose partition an item belongs to: the target, or the sender of an `agent.*` envelope. */
+export function addresseeOf(item: Pick<PlacedItem, "envelope" | "kind">): string {
+  const { kind, envelope } = item;
+  return kind === "register" || kind === "heartbeat" ? envelope.from : (envelope.to as string);
+}
+
+/** Lifetime of a requested session, ms. */
+function sessionTtlMs(payload: { readonly ttl_minutes?: unknown }): number {
+  return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes * MINUTE_MS : DEFAULT_TTL_MS;
+}
+
+/** A decision was made by decide_session before: here it is delivered, as a message that names its session. */
+function handlingOf(kind: PlacedItem["kind"]): string {
+  return kind === "session_decision" ? "message" : kind;
+}
+
+function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (string | number)[] {
+  const { envelope, text, origin, sessionId, partition: p } = item;
+  const agent = addresseeOf(item);
+  if (item.kind === "register" || item.kind === "heartbeat") {
+    if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
+    return [context.pod, item.connection, numberOf(partitionKeys.pending(p, agent))];
+  }
+  const claim = claimOf(item, numberOf);
+  if (item.kind !== "session_request") return [origin, text, sessionId === "" ? NO_SESSION : sessionId, ...claim];
+  const session = numberOf(partitionKeys.session(p, sessionId));
+  const pending = numberOf(partitionKeys.pending(p, agent));
+  const proof = numberOf(partitionKeys.targetProof(p, agent));
+  const ttl = sessionTtlMs(envelope.payload);
+  const { proofFreshnessMs } = context;
+  return [origin, text, sessionId, session, pending, proof, envelope.from, ttl, proofFreshnessMs, ...claim];
+}
+
+function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
+  if (item.claim === undefined) return [];
+  return [numberOf(windowKeys.idempotency(item.claim.digest)), item.claim.bodyDigest, item.envelope.id];
+}

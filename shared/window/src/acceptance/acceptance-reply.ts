@@ -1,0 +1,104 @@
+import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
+import { PENDING, type SessionStatus } from "protocol/contract/session.ts";
+import { NO_SESSION } from "../records/channel-line.ts";
+import { parsePendingSession } from "../records/pending-session.ts";
+import type { Reply } from "../redis/scripts.ts";
+import type { Acceptance, PlacedItem } from "./acceptance.ts";
+import { isPlain } from "./acceptance-call.ts";
+
+/** Replies of the script accept as outcomes. Pure. */
+
+/** Outcome and delivery status of a plain message by its letter. Source: shared/window/src/lua/accept.lua. */
+const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryStatus]> = new Map([
+  ["O", ["accepted", "online"]],
+  ["S", ["accepted", "stale"]],
+  ["F", ["accepted", "stale"]],
+  ["N", ["accepted", "not_seen"]],
+  ["o", ["duplicate", "online"]],
+  ["s", ["duplicate", "stale"]],
+  ["f", ["duplicate", "stale"]],
+  ["n", ["duplicate", "not_seen"]],
+]);
+
+/** The outcome of each item of a batch, in order. @param reply `{'ok', now, letters, result…}`. */
+export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[]): Acceptance[] {
+  const [, nowText, letters, ...results] = reply as [string, string, string, ...Reply[][]];
+  const now = Number(nowText);
+  let plain = 0;
+  let other = 0;
+  return items.map((item) =>
+    isPlain(item) ? decodeLetter(letters.charAt(plain++), now) : decodeResult(item, results[other++] as Reply[], now),
+  );
+}
+
+function decodeLetter(letter: string, now: number): Acceptance {
+  if (letter === "c") return { outcome: "clock_skew" };
+  const meaning = LETTERS.get(letter);
+  if (meaning === undefined) throw new Error(`accept answered with the letter "${letter}"`);
+  const [outcome, delivery] = meaning;
+  return { outcome, about: "delivery", delivery, sessionId: null, sessionStatus: null, acceptedAt: now };
+}
+
+/** @param now Unix ms, as the script says. */
+function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
+  const [outcome, ...rest] = reply as [string, ...string[]];
+  if (outcome === "clock_skew" || outcome === "reused") return { outcome };
+  if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
+  if (outcome === "replayed") return replayed(rest);
+  const settled = outcome as "accepted" | "duplicate";
+  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, rest);
+  const [status, state, acceptedAt] = rest as [PresenceStatus, string?, string?];
+  return {
+    outcome: settled,
+    about: "delivery",
+    delivery: deliveryStatus(status),
+    sessionId: item.sessionId === "" ? null : item.sessionId,
+    sessionStatus: sessionStatusAfter(item, state),
+    acceptedAt: acceptedAt === undefined ? now : Number(acceptedAt),
+  };
+}
+
+function presence(outcome: "accepted" | "duplicate", rest: readonly string[]): Acceptance {
+  const [status, lastSeen, epoch, ...pending] = rest as [PresenceStatus, string, string, ...string[]];
+  return {
+    outcome,
+    about: "presence",
+    status,
+    lastSeen: lastSeen === "" ? null : Number(lastSeen),
+    epoch: epoch === "" ? null : Number(epoch),
+    pending: pending.map(parsePendingSession),
+  };
+}
+
+function replayed(rest: readonly string[]): Acceptance {
+  const [status, acceptedAt, envelopeId, sessionId] = rest as [PresenceStatus, string, string, string];
+  const first = {
+    envelopeId,
+    delivery: deliveryStatus(status),
+    sessionId: sessionId === NO_SESSION ? null : sessionId,
+    acceptedAt: Number(acceptedAt),
+  };
+  return { outcome: "replayed", first };
+}
+
+/** As a delivery status an offline target is `stale`. Source: docs/protocol.md#presence. */
+function deliveryStatus(status: PresenceStatus): DeliveryStatus {
+  return status === "offline" ? "stale" : status;
+}
+
+/** Null for an envelope of no session; a decision is in effect when it comes to acceptance. @param state of a request. */
+function sessionStatusAfter({ kind, envelope }: PlacedItem, state: string | undefined): SessionStatus | null {
+  if (kind === "session_decision") return decidedStatus(envelope);
+  return state === undefined ? null : sessionStatus(state);
+}
+
+/** What a decision makes of its session. */
+export function decidedStatus({ type }: Pick<UnsignedEnvelope, "type">): "approved" | "rejected" {
+  return type === "session.approve" ? "approved" : "rejected";
+}
+
+/** The status that clients are told, from the one that the session's hash holds. */
+export function sessionStatus(state: string): SessionStatus {
+  return state === "pending" ? PENDING : (state as SessionStatus);
+}

@@ -1,0 +1,205 @@
+import type { Envelope } from "protocol/contract/envelope.ts";
+import { ServiceError } from "protocol/contract/errors.ts";
+import type { Logger } from "runtime/logging.ts";
+import type { ProcessWindow } from "../process-window.ts";
+import { partitionKeys } from "../redis/keys.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
+import { isUnsent } from "../redis/link-down.ts";
+import { partitionOf } from "../redis/partitions.ts";
+import type { RedisLink } from "../redis/redis-link.ts";
+import type { Reply } from "../redis/scripts.ts";
+import { decideSession } from "../sessions.ts";
+import type { Acceptance, AcceptanceItem, PlacedItem, Unavailable } from "./acceptance.ts";
+import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
+import { decodeReply } from "./acceptance-reply.ts";
+import { guardDigestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
+
+const UNSENT: Unavailable = { outcome: "unavailable", sent: false };
+
+/** Is called for every envelope, so it must be cheap. */
+export interface AcceptanceObserver {
+  /** Redis answered a call that carried `size` envelopes. */
+  readonly called: (size: number) => void;
+  readonly settled: (item: AcceptanceItem, acceptance: Acceptance) => void;
+}
+
+/**
+ * Acceptance: one Redis call a partition carries all that came in since the last one. One call at a time is under way
+ * for each partition, so that the order of arrival is the order of delivery, a script flush included.
+ */
+export class Acceptor {
+  readonly #link: RedisLink;
+  readonly #window: ProcessWindow;
+  readonly #partitions: number;
+  readonly #pod: string | undefined;
+  readonly #offlineAfterMs: number;
+  readonly #proofFreshnessMs: number;
+  readonly #logger: Logger;
+  readonly #lanes: Lane[];
+  #observer: AcceptanceObserver | undefined;
+
+  constructor(options: {
+    readonly link: RedisLink;
+    readonly window: ProcessWindow;
+    readonly partitions: number;
+    /** A pod's name; registers and heartbeats are accepted by a pod alone. */
+    readonly pod?: string;
+    readonly offlineAfterMs: number;
+    readonly proofFreshnessMs: number;
+    readonly logger: Logger;
+  }) {
+    this.#link = options.link;
+    this.#window = options.window;
+    this.#partitions = options.partitions;
+    this.#pod = options.pod;
+    this.#offlineAfterMs = options.offlineAfterMs;
+    this.#proofFreshnessMs = options.proofFreshnessMs;
+    this.#logger = options.logger;
+    this.#lanes = Array.from({ length: options.partitions }, (_, partition) => ({
+      partition,
+      waiting: [],
+      running: false,
+    }));
+    // Redis takes nothing back of a script that fails: were publishing refused, the guard would know what nobody got.
+    const nobody = partitionKeys.podChannel(0, "-");
+    options.link.onReady(async () => void (await options.link.command("SPUBLISH", nobody, "")));
+  }
+
+  observe(observer: AcceptanceObserver): void {
+    this.#observer = observer;
+  }
+
+  /** Accepts one envelope; `item.done` gets the outcome within a second, whatever Redis does. */
+  accept(item: AcceptanceItem): void {
+    const placed = this.#place(item);
+    const lane = this.#lanes[placed.partition] as Lane;
+    lane.waiting.push(placed);
+    if (lane.running) return;
+    lane.running = true;
+    setImmediate(() => void this.#run(lane));
+  }
+
+  /**
+   * The first step of a session decision, in the session's partition; null lets the envelope go on to `accept`.
+   * The same envelope may be decided again: it gets the same answer.
+   */
+  async decide(decision: Envelope): Promise<Acceptance | null> {
+    const sessionId = decision.payload.session_id as string;
+    const partition = partitionOfSession(sessionId, this.#partitions);
+    if (partition === undefined) return { outcome: "unknown_session" };
+    try {
+      const outcome = await this.#window.inWindow((window) =>
+        decideSession(this.#link, window.id, partition, decision),
+      );
+      return outcome === "decided" ? null : { outcome };
+    } catch (err) {
+      this.#logFault(err, "a session decision failed");
+      return { outcome: "unavailable" };
+    }
+  }
+
+  #place(item: AcceptanceItem): PlacedItem {
+    const partition = partitionOf(addresseeOf(item), this.#partitions);
+    const digest = guardDigestOf(item.envelope);
+    return { ...item, partition, digest, sessionId: sessionOf(item, partition) };
+  }
+
+  async #run(lane: Lane): Promise<void> {
+    while (lane.waiting.length > 0) {
+      const batch = nextBatch(lane.waiting).filter((item) => !this.#dropIfAbandoned(item));
+      if (batch.length > 0) await this.#acceptBatch(lane, batch);
+    }
+    lane.running = false;
+  }
+
+  #dropIfAbandoned(item: PlacedItem): boolean {
+    if (item.abandoned?.() !== true) return false;
+    this.#finish(item, { outcome: "abandoned" });
+    return true;
+  }
+
+  async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
+    let outcomes: readonly Acceptance[];
+    try {
+      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
+      outcomes = decodeReply(batch, reply);
+    } catch (err) {
+      this.#logFault(err, "an acceptance failed");
+      // What waits behind a call without answer has waited long enough: it is refused as well, and can be sent again.
+      const behind = lane.waiting.splice(0);
+      for (const item of batch) this.#finish(item, isUnsent(err) ? UNSENT : { outcome: "unavailable" });
+      for (const item of behind) this.#finish(item, UNSENT);
+      return;
+    }
+    this.#observeCall(batch.length);
+    batch.forEach((item, index) => {
+      this.#finish(item, outcomes[index] as Acceptance);
+    });
+  }
+
+  async #call(partition: number, windowId: string, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
+    const context = {
+      partition,
+      windowId,
+      pod: this.#pod,
+      offlineAfterMs: this.#offlineAfterMs,
+      proofFreshnessMs: this.#proofFreshnessMs,
+    };
+    const { keys, args } = encodeBatch(batch, context);
+    const reply = (await this.#link.run("accept", keys, args)) as Reply[];
+    return reply[0] === "window" ? null : reply;
+  }
+
+  #observeCall(size: number): void {
+    try {
+      this.#observer?.called(size);
+    } catch (err) {
+      this.#logFault(err, "the observer of acceptance failed");
+    }
+  }
+
+  /** Nothing that is called here stops the lane, nor the outcome on its way to whom it is for. */
+  #finish(item: PlacedItem, acceptance: Acceptance): void {
+    try {
+      try {
+        this.#observer?.settled(item, acceptance);
+      } finally {
+        item.done(acceptance);
+      }
+    } catch (err) {
+      this.#logFault(err, "the callback of an acceptance failed");
+    }
+  }
+
+  /** A ServiceError is none: its link has logged what Redis did not carry out. */
+  #logFault(err: unknown, text: string): void {
+    if (!(err instanceof ServiceError)) this.#logger.error({ err }, text);
+  }
+}
+
+/** The queue of one partition. */
+interface Lane {
+  readonly partition: number;
+  readonly waiting: PlacedItem[];
+  running: boolean;
+}
+
+/** Takes what the next call carries. Of two items with one claim the second waits for the call after it, which replays. */
+function nextBatch(waiting: PlacedItem[]): PlacedItem[] {
+  const claims = new Set<string>();
+  let bytes = 0;
+  let size = 0;
+  for (const { text, claim } of waiting) {
+    if (size === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
+    if (claim !== undefined && claims.has(claim.digest)) break;
+    if (claim !== undefined) claims.add(claim.digest);
+    bytes += text.length;
+    size += 1;
+  }
+  return waiting.splice(0, size);
+}
+
+function sessionOf(item: AcceptanceItem, partition: number): string {
+  if (item.kind === "session_request") return sessionIdOf(item.text, partition);
+  return item.kind === "session_decision" ? (item.envelope.payload.session_id as string) : "";
+}

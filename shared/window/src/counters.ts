@@ -1,0 +1,135 @@
+import { randomBytes } from "node:crypto";
+import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import type { Service } from "runtime/lifecycle.ts";
+import { GatheredJourneys } from "./journeys.ts";
+import type { ProcessWindow } from "./process-window.ts";
+import { partitionKeys, windowKeys } from "./redis/keys.ts";
+import { REDIS_LIMITS } from "./redis/limits.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** Counters that a process adds up before it writes them. Source: docs/protocol.md#counters. */
+export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
+
+/**
+ * High-volume counters: added up in the process and written every 100 ms and at stop. A write that had no answer is sent
+ * again under the same number, so that nothing is lost or counted twice while Redis lives.
+ */
+export class Counters implements Service {
+  readonly #link: RedisLink;
+  readonly #window: ProcessWindow;
+  readonly #process = randomBytes(6).toString("hex");
+  #gathered = new Gathered();
+  #unwritten: Flush | undefined;
+  #flushes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow }) {
+    this.#link = options.link;
+    this.#window = options.window;
+    // What was counted in the last window does not belong to this one.
+    options.window.onChange(() => {
+      this.#gathered = new Gathered();
+      this.#unwritten = undefined;
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => void this.flush(), REDIS_LIMITS.counterFlushMs);
+  }
+
+  /** Writes what is left. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+    await this.flush();
+  }
+
+  count(name: TrafficCounter): void {
+    increment(this.#gathered.traffic, name);
+  }
+
+  /** Counts a view of a surface, which is an action too. @param visitor as in `act`. */
+  view(surface: SurfaceId, visitor: string): void {
+    this.count("surface_views");
+    increment(this.#gathered.surfaces, surface);
+    this.act(surface, visitor);
+  }
+
+  /** Notes what a visitor did in the visitor's journey. @param visitor keyed hash, see runtime/anonymous-id.ts. */
+  act(surface: SurfaceId, visitor: string): void {
+    this.#gathered.journeys.add(visitor, surface, performance.now());
+    if (this.#gathered.visitors.size < REDIS_LIMITS.flushVisitors) this.#gathered.visitors.add(visitor);
+  }
+
+  /** Resolves when all that was gathered is written, or Redis did not answer. */
+  flush(): Promise<void> {
+    this.#running ??= this.#flush()
+      .catch(() => {})
+      .finally(() => {
+        this.#running = undefined;
+      });
+    return this.#running;
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#unwritten !== undefined) await this.#write(this.#unwritten);
+    if (this.#gathered.isEmpty) return;
+    const { id } = await this.#window.known();
+    this.#flushes += 1;
+    this.#unwritten = { number: this.#flushes, windowId: id, gathered: this.#gathered };
+    this.#gathered = new Gathered();
+    await this.#write(this.#unwritten);
+  }
+
+  /** In another window than it was gathered in, a flush is dropped: adopting the window does that. */
+  async #write(flush: Flush): Promise<void> {
+    const { number, windowId, gathered } = flush;
+    const keys = [
+      partitionKeys.window(0),
+      windowKeys.flushes,
+      windowKeys.traffic,
+      windowKeys.surfaces,
+      windowKeys.visitors,
+      windowKeys.journeys,
+      windowKeys.journeysSeen,
+    ];
+    const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
+    if (reply === "window") await this.#window.adopt();
+    else if (this.#unwritten === flush) this.#unwritten = undefined;
+  }
+}
+
+/** Counts on their way to Redis, under a number of their own. */
+interface Flush {
+  readonly number: number;
+  readonly windowId: string;
+  readonly gathered: Gathered;
+}
+
+class Gathered {
+  readonly traffic = new Map<string, number>();
+  readonly surfaces = new Map<string, number>();
+  readonly visitors = new Set<string>();
+  readonly journeys = new GatheredJourneys();
+
+  get isEmpty(): boolean {
+    return this.traffic.size === 0 && this.journeys.size === 0;
+  }
+
+  args(): (string | number)[] {
+    const { traffic, surfaces, visitors, journeys } = this;
+    const { journeys: mostJourneys, actionsPerJourney } = WINDOW_LIMITS;
+    return [
+      ...[traffic.size, surfaces.size, visitors.size, mostJourneys, actionsPerJourney],
+      ...[...traffic, ...surfaces].flat(),
+      ...visitors,
+      ...journeys.args(performance.now()),
+    ];
+  }
+}
+
+function increment(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}

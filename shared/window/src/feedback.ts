@@ -1,0 +1,24 @@
+import { categoryOf, sentimentOf } from "protocol/contract/feedback-labels.ts";
+import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
+import type { FeedbackRequest } from "protocol/contract/requests.ts";
+import type { ProcessWindow } from "./process-window.ts";
+import { partitionKeys, windowKeys } from "./redis/keys.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/**
+ * Counts one feedback by its normalised labels. Its text is not passed on, only that there was one.
+ * @throws ServiceError `unavailable`.
+ */
+export async function addFeedback(link: RedisLink, window: ProcessWindow, feedback: FeedbackRequest): Promise<void> {
+  const counts = [
+    "total",
+    `surface:${surfaceLabelOf(feedback.surface)}`,
+    `sentiment:${sentimentOf(feedback.sentiment)}`,
+    `category:${categoryOf(feedback.category)}`,
+    ...(feedback.message === undefined || feedback.message === "" ? [] : ["message_provided"]),
+  ];
+  await window.inWindow(async ({ id }) => {
+    const reply = await link.run("add_feedback", [partitionKeys.window(0), windowKeys.feedback], [id, ...counts]);
+    return reply === "window" ? null : true;
+  });
+}

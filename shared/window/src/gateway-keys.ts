@@ -1,0 +1,30 @@
+import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
+import { windowKeys } from "./redis/keys.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** Public keys of live gateways, for the signing manifest. Source: docs/protocol.md#gateway-signing. */
+export interface GatewayKey {
+  readonly keyId: string;
+  /** base64url, 32 bytes. */
+  readonly publicKey: string;
+}
+
+/** Lists a gateway's key, or keeps it listed. @throws ServiceError `unavailable`. */
+export async function announceGatewayKey(link: RedisLink, key: GatewayKey): Promise<void> {
+  const args = [key.keyId, key.publicKey, GATEWAY_KEY_LIMITS.listedForMs];
+  await link.run("announce_gateway_key", [windowKeys.gatewayKeys], args);
+}
+
+/** @throws ServiceError `unavailable`. */
+export async function readGatewayKeys(link: RedisLink): Promise<GatewayKey[]> {
+  const reply = (await link.run(
+    "read_gateway_keys",
+    [windowKeys.gatewayKeys],
+    [GATEWAY_KEY_LIMITS.listedForMs],
+  )) as string[];
+  const keys: GatewayKey[] = [];
+  for (let index = 0; index < reply.length; index += 2) {
+    keys.push({ keyId: reply[index] as string, publicKey: reply[index + 1] as string });
+  }
+  return keys;
+}

@@ -1,0 +1,85 @@
+-- Accepts a batch of verified envelopes for one partition, in order, in one atomic step: window, replay guard,
+-- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
+-- reached nobody means that the pod is gone and its targets are stale.
+--
+-- Uses  lib/time, accept/guard, accept/messages, accept/presence, accept/publications, accept/pod_messages,
+--       accept/results, accept/counters
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
+--       9 minutes, 10… keys of single items: guard buckets, sessions, pending sets, proofs of targets and
+--       claims. An item names such a key by its place in KEYS. The only name that is not passed in is that of a pod's
+--       channel: prefix and pod of a route.
+-- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
+--       (skew and the tolerance between pods), 7 most pending sessions a target, 8 proofs kept, 9 ms a session is kept
+--       after its end, 10 ms an idempotency claim is kept, 11 minutes kept; then the items, each
+--         how many arguments follow, kind, minute of ts, guard key, and by kind
+--         messages:             origin, then digest, agent and text of each message; none has a session or a claim
+--         register, heartbeat:  digest, agent, pod, connection, pending key
+--         message:              digest, agent, origin, text, session id (of a decision, or -), claim
+--         session_request:      digest, agent, origin, text, session id, session key, pending key, key of the target's
+--                               proof, requester, ttl ms, ms for which that proof is fresh, claim
+--       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.
+-- Returns {'window'} when the window is another one or none (nothing was done), or {'ok', now, letters, result…}.
+--   letters has one letter for each of the `messages`, in order: O, S, F or N, accepted for a target that is online,
+--   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
+--   {'clock_skew'}                                                  ts is beyond what the guard can hold
+--   {'not_registered', epoch}                                       the agent has another, live connection
+--   {'accepted'|'duplicate', status, last seen, epoch, pending…}    register, heartbeat; no epoch ('') to others
+--   {'accepted'|'duplicate', status}                                message
+--   {'accepted'|'duplicate', status, session status, accepted at}   session_request
+--   {'replayed', status, accepted at, envelope id, session id}      the claim's first answer
+--   {'reused'}                                                      the claim belongs to another body
+--   status: online, stale, offline or not_seen; session status: pending, approved, rejected or expired.
+local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local clock_key, counters_key, proofs_key, last_proof_key, minutes_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local window_id, channel_prefix = ARGV[1], ARGV[2]
+local stale_after, offline_after, forget_after = ARGV[3], ARGV[4], ARGV[5]
+local guard_margin, max_pending, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
+local session_kept, claim_kept, minutes_kept = ARGV[9], ARGV[10], ARGV[11]
+
+if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+
+local now, microseconds = read_time()
+local now_text = digits(now)
+
+-- What the files of accept/ share: keys, limits and times, and what they gather from the items:
+--   targets          the targets that were looked up, by agent
+--   pod_messages     in the order in which pods were first addressed, and by pod
+--   counts           how much each counter rises, by its name
+--   forget_at        ms at which a bucket of the guard is forgotten, by its key
+--   message_targets  the target of each plain message, in order
+--   message_is_new   true at the same place when the guard had no entry of the message
+--   results          the reply; its third field, the letters, is filled in at the end
+local batch = {
+  presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
+  channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
+  stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
+  now = now, now_text = now_text, microseconds = microseconds,
+  targets = {}, pod_messages = {}, counts = {}, forget_at = {},
+  message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
+}
+
+local take_publication
+local cursor = 12
+while cursor <= #ARGV do
+  local last = cursor + ARGV[cursor]
+  local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
+  local guarded = is_guardable(batch, minute, bucket)
+  if kind == 'messages' then take_messages(batch, guarded and bucket, cursor + 4, last)
+  elseif not guarded then answer(batch, { 'clock_skew' })
+  elseif kind == 'register' or kind == 'heartbeat' then
+    take_presence(batch, kind, bucket, unpack(ARGV, cursor + 4, last))
+  else
+    take_publication = take_publication or make_take_publication(batch, {
+      proofs_key = proofs_key, last_proof_key = last_proof_key, max_pending = max_pending, proofs_kept = proofs_kept,
+      session_kept = session_kept, claim_kept = claim_kept,
+    })
+    take_publication(kind, bucket, unpack(ARGV, cursor + 4, last))
+  end
+  cursor = last + 1
+end
+
+publish(batch)
+local results = settled_results(batch)
+expire_buckets(batch)
+write_counts(batch, counters_key, minutes_key, minutes_kept)
+return results

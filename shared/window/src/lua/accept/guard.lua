@@ -1,0 +1,14 @@
+-- Part of accept: the replay guard, a bucket of digests for each minute of ts.
+-- Uses  lib/time
+
+-- A bucket holds every envelope of its minute for as long as such a ts could pass anywhere. Returns whether it can hold
+-- one now: a ts beyond that cannot be guarded.
+local function is_guardable(batch, minute, bucket)
+  local forget_at = (minute + 1) * 60000 + batch.guard_margin
+  batch.forget_at[bucket] = forget_at
+  return batch.now < forget_at and minute * 60000 <= batch.now + batch.guard_margin
+end
+
+local function expire_buckets(batch)
+  for bucket, at in pairs(batch.forget_at) do redis.call('PEXPIREAT', bucket, digits(at)) end
+end

@@ -1,0 +1,26 @@
+-- Part of accept: the agents that a batch is addressed to, each looked up once.
+-- Uses  lib/route
+
+-- Returns the route of an agent by its words (lib/route), and its record; nil when no connection has the agent.
+local function read_route(batch, agent)
+  local record = redis.call('HGET', batch.route_key, agent)
+  if not record then return nil end
+  return parse_route(record), record
+end
+
+-- Returns {agent, status, last_seen, route} by name: last_seen is '' when the agent was not seen, route nil unless it is
+-- online. A publish that reaches nobody makes it stale.
+local function target_of(batch, agent)
+  local target = batch.targets[agent]
+  if target then return target end
+  local route = read_route(batch, agent)
+  local last_seen = route and route.seen_at or redis.call('ZSCORE', batch.presence_key, agent) or ''
+  local age = batch.now - (tonumber(last_seen) or -math.huge)
+  target = { agent = agent, status = 'not_seen', last_seen = last_seen, route = nil }
+  if route and age <= batch.stale_after then
+    target.route, target.status = route, 'online'
+  elseif age <= batch.offline_after then target.status = 'stale'
+  elseif age <= batch.forget_after then target.status = 'offline' end
+  batch.targets[agent] = target
+  return target
+end

@@ -1,0 +1,71 @@
+-- Adds what one process counted since its last flush, and what its visitors did. A flush has a number: the same one sent
+-- again after an outage is not counted twice. Journeys are bounded: the visitors seen last, the last actions of each.
+--
+-- Uses  lib/time, lib/journey
+-- KEYS  1 window, 2 flushes, 3 traffic, 4 surfaces, 5 visitors, 6 journeys, 7 journeys seen
+-- ARGV  1 window id, 2 process, 3 number of the flush, 4 how many traffic pairs, 5 how many surface pairs, 6 how many
+--       visitors, 7 most journeys, 8 most actions of a journey; then the pairs of name and count, the visitors, and the
+--       journeys, each: visitor, count of actions, bits of the stages that they reached, how many of the actions follow,
+--       and these as name and age in ms, oldest first
+-- Returns 'window' when the window is another one or none, 'ok' otherwise
+local window_key, flushes_key, traffic_key, surfaces_key, visitors_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local journeys_key, journeys_seen_key = KEYS[6], KEYS[7]
+local window_id, process, flush = ARGV[1], ARGV[2], ARGV[3]
+local traffic_pairs, surface_pairs, visitors = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local most_journeys, most_actions = tonumber(ARGV[7]), tonumber(ARGV[8])
+
+local call = redis.call
+if call('HGET', window_key, 'id') ~= window_id then return 'window' end
+if call('HGET', flushes_key, process) == flush then return 'ok' end
+call('HSET', flushes_key, process, flush)
+
+local cursor = 9
+local function take()
+  cursor = cursor + 1
+  return ARGV[cursor - 1]
+end
+
+for _ = 1, traffic_pairs do call('HINCRBY', traffic_key, take(), take()) end
+for _ = 1, surface_pairs do call('HINCRBY', surfaces_key, take(), take()) end
+if visitors > 0 then call('PFADD', visitors_key, unpack(ARGV, cursor, cursor + visitors - 1)) end
+cursor = cursor + visitors
+
+local now = read_time()
+
+-- Returns the actions that follow, and the times of the first and the last one.
+local function take_actions()
+  local actions = {}
+  local first, last
+  for i = 1, tonumber(take()) do
+    local name = take()
+    last = now - tonumber(take())
+    first = first or last
+    actions[i] = format_action(name, last)
+  end
+  return actions, first, last
+end
+
+local function go_on(visitor, count, stages, added, first, last)
+  local kept = call('HGET', journeys_key, visitor)
+  local actions = table.concat(added, ' ')
+  if kept then
+    local first_seen, last_seen, counted, reached, earlier = parse_journey(kept)
+    actions, stages = join_actions(earlier, added, most_actions), bit.bor(stages, reached)
+    count, first, last = count + counted, math.min(first, first_seen), math.max(last, last_seen)
+  end
+  call('HSET', journeys_key, visitor, format_journey(first, last, count, stages, actions))
+  call('ZADD', journeys_seen_key, digits(last), visitor)
+end
+
+while cursor <= #ARGV do
+  local visitor, count, stages = take(), tonumber(take()), tonumber(take())
+  go_on(visitor, count, stages, take_actions())
+end
+
+local surplus = call('ZCARD', journeys_seen_key) - most_journeys
+if surplus > 0 then
+  local oldest = call('ZRANGE', journeys_seen_key, 0, surplus - 1)
+  call('ZREM', journeys_seen_key, unpack(oldest))
+  call('HDEL', journeys_key, unpack(oldest))
+end
+return 'ok'

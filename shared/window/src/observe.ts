@@ -1,0 +1,44 @@
+import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
+import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import type { Acceptor } from "./acceptance/acceptor.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** State of the service's links to Redis, why one is down, and how long calls take. */
+export function observeLinks(metrics: ServiceMetrics, links: readonly RedisLink[]): void {
+  const seconds = metrics.histogram("relay_redis_call_seconds");
+  const failures = metrics.counter("relay_redis_failures_total");
+  metrics.gauge("relay_redis_up", () => links.map((link) => [link.name, link.up ? 1 : 0]));
+  metrics.gauge("relay_redis_down", () =>
+    links.flatMap(({ name, downKind }) =>
+      REDIS_DOWN_KINDS.map((kind) => [`${name} ${kind}`, kind === downKind ? 1 : 0] as const),
+    ),
+  );
+  for (const link of links) {
+    const timer = seconds.labels({ link: link.name });
+    link.onCall((tookMs, failed) => {
+      timer.observe(tookMs / 1000);
+      if (failed) failures.add(link.name);
+    });
+  }
+}
+
+/** Envelopes by type and outcome, deliveries by status, and how many envelopes one call to Redis carried. */
+export function observeAcceptor(metrics: ServiceMetrics, acceptor: Acceptor): void {
+  const sizes = metrics.histogram("relay_acceptance_batch_size");
+  const envelopes = metrics.counter("relay_envelopes_total");
+  const deliveries = metrics.counter("relay_deliveries_total");
+  acceptor.observe({
+    called: (size) => sizes.observe(size),
+    settled: ({ envelope }, acceptance) => {
+      if (!("about" in acceptance)) return;
+      envelopes.add(`${typeLabel(envelope.type)} ${acceptance.outcome}`);
+      const isNew = acceptance.outcome === "accepted";
+      if (acceptance.about === "delivery" && isNew) deliveries.add(acceptance.delivery);
+    },
+  });
+}
+
+/** The sender chooses the word in `message.<word>`: a label value for each would let agents fill the memory. */
+function typeLabel(type: string): string {
+  return type.startsWith("message.") ? "message" : type;
+}

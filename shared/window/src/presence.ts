@@ -1,0 +1,109 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import type { PresenceStatus, Severity } from "protocol/contract/presence.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import { REDIS_LIMITS } from "./redis/limits.ts";
+import { partitionOf } from "./redis/partitions.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** Presence as the window has it, by the clock of Redis. Source: docs/protocol.md#presence. */
+export interface Presence {
+  readonly status: PresenceStatus;
+  /** Null when not seen. */
+  readonly severity: Severity | null;
+  /** Ms since the last register or heartbeat; null when not seen. */
+  readonly staleMs: number | null;
+  /** Unix ms; null when not seen. */
+  readonly lastSeen: number | null;
+  /** Since when one connection has held the agent online without a gap, epoch ms; null unless online. */
+  readonly onlineSince: number | null;
+  /** Ms until it has done so for the stability hold: 0 when it has; null unless online. */
+  readonly stableInMs: number | null;
+}
+
+/** Counts of agents by severity: `ok` are online. */
+export type PresenceCounts = Readonly<Record<Severity, number>>;
+
+const NOT_ONLINE = { onlineSince: null, stableInMs: null } as const;
+
+/**
+ * What a last-seen time means. Pure.
+ * @param heldSince when the connection that has the agent began to hold it; null when none has it.
+ */
+export function presenceOf(
+  now: number,
+  lastSeen: number | null,
+  heldSince: number | null,
+  offlineAfterMs: number,
+): Presence {
+  const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs, stabilityHoldMs } = PRESENCE_LIMITS;
+  const staleMs = lastSeen === null ? null : Math.max(0, now - lastSeen);
+  if (staleMs === null || staleMs > forgetAfterMs) {
+    return { status: "not_seen", severity: null, staleMs: null, lastSeen: null, ...NOT_ONLINE };
+  }
+  if (heldSince !== null && staleMs <= staleAfterMs) {
+    const stableInMs = Math.max(0, heldSince + stabilityHoldMs - now);
+    return { status: "online", severity: "ok", staleMs, lastSeen, onlineSince: heldSince, stableInMs };
+  }
+  if (staleMs > offlineAfterMs) return { status: "offline", severity: "offline", staleMs, lastSeen, ...NOT_ONLINE };
+  const severity = staleMs <= criticalStaleAfterMs ? "stale" : "critical_stale";
+  return { status: "stale", severity, staleMs, lastSeen, ...NOT_ONLINE };
+}
+
+/** Presence of agents in Redis. Every method throws ServiceError `unavailable`. */
+export class PresenceStore {
+  readonly #link: RedisLink;
+  readonly #partitions: number;
+  readonly #offlineAfterMs: number;
+
+  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly offlineAfterMs: number }) {
+    this.#link = options.link;
+    this.#partitions = options.partitions;
+    this.#offlineAfterMs = options.offlineAfterMs;
+  }
+
+  async read(agent: string): Promise<Presence> {
+    const p = partitionOf(agent, this.#partitions);
+    const keys = [partitionKeys.presence(p), partitionKeys.route(p)];
+    const [now, lastSeen, heldSince] = (await this.#link.run("read_presence", keys, [agent])) as [
+      string,
+      string,
+      string,
+    ];
+    return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs);
+  }
+
+  async count(): Promise<PresenceCounts> {
+    const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
+    const limits = [staleAfterMs, criticalStaleAfterMs, this.#offlineAfterMs, forgetAfterMs];
+    const counts = (await Promise.all(
+      this.#eachPartition((p) =>
+        this.#link.run("count_presence", [partitionKeys.presence(p), partitionKeys.online(p)], limits),
+      ),
+    )) as number[][];
+    const sum = (index: number) => counts.reduce((total, part) => total + (part[index] ?? 0), 0);
+    return { ok: sum(0), stale: sum(1), critical_stale: sum(2), offline: sum(3) };
+  }
+
+  /** Forgets agents unseen for a day, some of each partition a call. */
+  async prune(): Promise<void> {
+    const limits = [PRESENCE_LIMITS.forgetAfterMs, REDIS_LIMITS.pruneBatch];
+    await Promise.all(
+      this.#eachPartition((p) =>
+        this.#link.run(
+          "prune_presence",
+          [partitionKeys.presence(p), partitionKeys.online(p), partitionKeys.route(p)],
+          limits,
+        ),
+      ),
+    );
+  }
+
+  #eachPartition<T>(read: (partition: number) => T): T[] {
+    return Array.from({ length: this.#partitions }, (_, p) => read(p));
+  }
+}
+
+/** A time as scripts return it: empty where there is none. */
+export function timeOf(text: string): number | null {
+  return text === "" ? null : Number(text);
+}

@@ -1,0 +1,23 @@
+import type { DeliveryStatus } from "protocol/contract/presence.ts";
+import type { ProofSource } from "protocol/contract/session.ts";
+
+/** An accepted session request, as it is retained. Source: docs/reports.md#session-proofs. */
+export interface SessionProof {
+  readonly sessionId: string;
+  readonly requester: string;
+  readonly target: string;
+  /** Unix ms. */
+  readonly acceptedAt: number;
+  readonly targetStatus: DeliveryStatus;
+  readonly source: ProofSource;
+}
+
+/** Reads `session requester target accepted_at status source`. Source: shared/window/src/lua/lib/proof.lua. */
+export function parseSessionProof(record: string): SessionProof {
+  const [sessionId, requester, target, acceptedAt, targetStatus, source] = record.split(" ") as [
+    ...[string, string, string, string],
+    DeliveryStatus,
+    ProofSource,
+  ];
+  return { sessionId, requester, target, acceptedAt: Number(acceptedAt), targetStatus, source };
+}

@@ -1,0 +1,50 @@
+/**
+ * Every key and channel name of the relay, once. `{p}` is the partition of the target agent, always as a hash tag: the keys
+ * of a partition lie in one slot of a Redis Cluster. Aggregates of the whole window live in partition 0. Three calls take
+ * keys of several slots, which one Redis allows: accept with an idempotency claim, open_window in another partition than
+ * 0, which is given the salt, and reset_window. Source: docs/redis.md#keys.
+ */
+
+/** What every key of the relay begins with; the window reset refuses a database that holds others. */
+export const KEY_PREFIX = "relay:";
+
+const inPartition = (partition: number, rest: string) => `${KEY_PREFIX}{${partition}}:${rest}`;
+
+/** Keys of one partition. */
+export const partitionKeys = {
+  window: (p: number) => inPartition(p, "window"),
+  /** Replay guard: digests of the envelopes whose `ts` lies in one minute. */
+  seen: (p: number, minute: number) => inPartition(p, `seen:${minute}`),
+  presence: (p: number) => inPartition(p, "presence"),
+  online: (p: number) => inPartition(p, "online"),
+  route: (p: number) => inPartition(p, "route"),
+  clock: (p: number) => inPartition(p, "clock"),
+  session: (p: number, sessionId: string) => inPartition(p, `session:${sessionId}`),
+  pending: (p: number, agent: string) => inPartition(p, `pending:${agent}`),
+  counters: (p: number) => inPartition(p, "counters"),
+  minutes: (p: number) => inPartition(p, "minutes"),
+  proofs: (p: number) => inPartition(p, "proofs"),
+  lastOnlineProof: (p: number) => inPartition(p, "last-online-proof"),
+  targetProof: (p: number, agent: string) => inPartition(p, `target-proof:${agent}`),
+  /** A channel's name less the pod: the scripts append the pod that a route names. */
+  podChannelPrefix: (p: number) => inPartition(p, "pod:"),
+  podChannel: (p: number, pod: string) => inPartition(p, `pod:${pod}`),
+} as const;
+
+/** Keys of the whole window. */
+export const windowKeys = {
+  traffic: inPartition(0, "traffic"),
+  surfaces: inPartition(0, "surfaces"),
+  visitors: inPartition(0, "visitors"),
+  journeys: inPartition(0, "journeys"),
+  journeysSeen: inPartition(0, "journeys-seen"),
+  flushes: inPartition(0, "flushes"),
+  feedback: inPartition(0, "feedback"),
+  salt: inPartition(0, "salt"),
+  gatewayKeys: inPartition(0, "gateway-keys"),
+  limits: `${KEY_PREFIX}limit`,
+  idempotency: (digest: string) => `${KEY_PREFIX}idempotency:${digest}`,
+} as const;
+
+/** What the reset leaves alone: the replay guard outlives a window. Source: docs/protocol.md#replay. */
+export const REPLAY_GUARD_PATTERN = "^relay:{%d+}:seen:%d+$";

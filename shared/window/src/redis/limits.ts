@@ -1,0 +1,31 @@
+/** How services talk to Redis. Every answer to a client is due within a second. Durations are milliseconds. */
+export const REDIS_LIMITS = {
+  commandTimeoutMs: 450,
+  connectTimeoutMs: 2000,
+  disconnectTimeoutMs: 100,
+  /** How often each connection is asked whether it lives. */
+  pingIntervalMs: 1000,
+  /**
+   * How often a pod sends itself a message over its channel, and how many may be missing before it gives the channel up:
+   * none came back for 3 × 250 = 750 ms, or longer. By then it knows whether all of Redis is silent, in which case it keeps
+   * the channel: the next message is sent within 250 ms, and the command that sends it fails 450 ms later, after 700.
+   */
+  loopbackIntervalMs: 250,
+  maxMissedLoopbacks: 3,
+  /** The longest pause between two attempts to connect while Redis is away. */
+  reconnectMaxMs: 500,
+  /** The same while Redis is there but cannot be used until somebody changes a setting. */
+  misconfiguredRetryMaxMs: 5000,
+  /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
+  oldestMajorVersion: 7,
+  /** Counters are gathered in the process and written this often. */
+  counterFlushMs: 100,
+  /** Envelopes that one acceptance call carries at most. */
+  acceptanceBatch: 256,
+  acceptanceBatchBytes: 1_048_576,
+  /** Visitors that one flush of the counters carries at most. */
+  flushVisitors: 5000,
+  /** Agents that one call forgets at most, and how often connectors look for such. */
+  pruneBatch: 1000,
+  pruneIntervalMs: 60_000,
+} as const;

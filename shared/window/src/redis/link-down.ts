@@ -1,0 +1,82 @@
+import { types } from "node:util";
+import { ServiceError } from "protocol/contract/errors.ts";
+import type { RedisDownKind } from "protocol/contract/responses.ts";
+import { REDIS_LIMITS } from "./limits.ts";
+
+/** Why a link takes no commands. The message holds nothing of what was sent, and no address or password. */
+export class LinkDownError extends Error {
+  readonly kind: RedisDownKind;
+
+  constructor(kind: RedisDownKind, message: string) {
+    super(message);
+    this.name = "LinkDownError";
+    this.kind = kind;
+  }
+}
+
+/** What to do about a link that is down. */
+export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
+  auth: "Fix the user and password in REDIS_URL: Redis refuses them.",
+  refused: "Wait until Redis is back, the service goes on by itself; if Redis runs, fix the address in REDIS_URL.",
+  noperm: "Give the Redis user the commands, keys and channels that deploy/redis/users.acl lists for this service.",
+  version: `Run Redis ${REDIS_LIMITS.oldestMajorVersion}.0 or newer.`,
+  eviction: "Set maxmemory-policy noeviction in Redis: evicting a key of the replay guard would let a replay through.",
+  timeout:
+    "Wait until Redis answers, the service goes on by itself; if it stays silent, look at its load and its network.",
+  partitions:
+    "Set RELAY_PARTITIONS to one number in all services, then open a window with it: npm run window:reset -- --force.",
+  other: "Read the service's log: it says what Redis answered.",
+};
+
+/** Kinds that end without a change of settings. */
+const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout"]);
+
+/**
+ * Milliseconds until the next attempt. While Redis is away attempts stay frequent, so that recovery is fast; while it is
+ * there but cannot be used, the pauses double. Both are spread, so that pods do not come back at the same moment.
+ * @param attempt how many connections were closed since the link was last up, this one counted.
+ */
+export function retryDelayMs(attempt: number, kind: RedisDownKind): number {
+  if (PASSING_KINDS.has(kind)) return Math.min(attempt * 50, REDIS_LIMITS.reconnectMaxMs) + Math.random() * 50;
+  const longest = Math.min(50 * 2 ** attempt, REDIS_LIMITS.misconfiguredRetryMaxMs);
+  return longest * (0.5 + Math.random() / 2);
+}
+
+/** What a failure means for the link on which it happened. */
+export function linkDown(failure: unknown): LinkDownError {
+  if (failure instanceof LinkDownError) return failure;
+  if (failure instanceof ServiceError && failure.cause !== undefined) return linkDown(failure.cause);
+  return new LinkDownError(kindOf(failure), reasonOf(failure));
+}
+
+/** True for a call that was refused because the link was down: Redis was not asked. */
+export function isUnsent(failure: unknown): boolean {
+  return failure instanceof ServiceError && failure.cause instanceof LinkDownError;
+}
+
+/** True for a command that was given up without an answer. */
+export function isTimeout(failure: unknown): boolean {
+  return types.isNativeError(failure) && failure.message === "Command timed out";
+}
+
+/** What may be logged of a failure. Redis quotes the arguments of a command that it does not know. */
+export function reasonOf(failure: unknown): string {
+  if (!types.isNativeError(failure)) return "unknown";
+  if (isSocketError(failure)) return failure.code;
+  return failure.message.split(/,? with args beginning with/, 1)[0] as string;
+}
+
+function kindOf(failure: unknown): RedisDownKind {
+  if (!types.isNativeError(failure)) return "other";
+  if (isTimeout(failure)) return "timeout";
+  if (isSocketError(failure)) return failure.code === "ETIMEDOUT" ? "timeout" : "refused";
+  if (/^(?:WRONGPASS|NOAUTH|ERR invalid password)\b/.test(failure.message)) return "auth";
+  // Redis 7.0 says it in a sentence when a script may not do what it does.
+  if (/\bNOPERM\b|\bACL failure\b|^ERR The user executing the script can't\b/.test(failure.message)) return "noperm";
+  return "other";
+}
+
+/** An error of the operating system, such as ECONNREFUSED or EAI_AGAIN; its message names the address. */
+function isSocketError(failure: Error): failure is Error & { code: string } {
+  return "code" in failure && typeof failure.code === "string" && /^E(?!RR_)[A-Z0-9_]+$/.test(failure.code);
+}

@@ -1,0 +1,209 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Redis } from "ioredis";
+import type { RedisDownKind } from "protocol/contract/responses.ts";
+import type { Service } from "runtime/lifecycle.ts";
+import type { Logger } from "runtime/logging.ts";
+import { unavailable } from "../unavailable.ts";
+import { clientOptions } from "./client-options.ts";
+import { REDIS_LIMITS } from "./limits.ts";
+import { isTimeout, LinkDownError, reasonOf } from "./link-down.ts";
+import { LinkState } from "./link-state.ts";
+import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
+import { checkServer } from "./server-check.ts";
+
+/**
+ * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed by a
+ * ping each second, and nothing is sent twice by itself. The process starts and lives on without Redis.
+ *
+ * A new connection is set up before the link is up: the server is checked, scripts are loaded, channels subscribed, then
+ * the listeners of `onReady` run. When any of it fails, the connection is given up and another one is made, after pauses
+ * that grow until the link is up.
+ */
+export class RedisLink implements Service {
+  /** For libraries that need a client of their own kind. Everything else goes through this link's methods. */
+  readonly client: Redis;
+  /** What Redis and the log call this connection. */
+  readonly name: string;
+  readonly #logger: Logger;
+  readonly #state: LinkState;
+  readonly #pinged: boolean;
+  readonly #subscriptions = new Map<string, (message: string) => void>();
+  readonly #readyListeners: (() => Promise<void>)[] = [];
+  readonly #downListeners: (() => void)[] = [];
+  #called: ((tookMs: number, failed: boolean) => void) | undefined;
+  /** The connection that is set up or in use. A failure that belongs to an earlier one changes nothing. */
+  #connection: symbol | undefined;
+  /** Set for what runs while a connection is set up: nothing else may send before the link is up. */
+  readonly #settingUp = new AsyncLocalStorage<symbol>();
+  #timer: NodeJS.Timeout | undefined;
+  #startEnded: (() => void) | undefined;
+
+  constructor(options: {
+    readonly url: string;
+    readonly name: string;
+    readonly logger: Logger;
+    /** False for a link whose owner looks after it in another way. */
+    readonly pinged?: boolean;
+  }) {
+    this.#logger = options.logger;
+    this.#pinged = options.pinged ?? true;
+    this.name = options.name;
+    this.#state = new LinkState(options.name, options.logger);
+    this.client = new Redis(clientOptions(options.url, options.name, () => this.#state.nextDelayMs()));
+    this.client.on("error", (err: Error) => this.#refused(err));
+    this.client.on("close", () => this.#closed());
+    this.client.on("ready", () => void this.#setUp());
+    this.client.on("smessage", (channel: string, message: string) => this.#subscriptions.get(channel)?.(message));
+  }
+
+  /** True while commands can be sent: connected and set up. */
+  get up(): boolean {
+    return this.#state.down === null;
+  }
+
+  /** Why the link is down; null while it is up. */
+  get downKind(): RedisDownKind | null {
+    return this.#state.down?.kind ?? null;
+  }
+
+  /** Runs on each new connection before the link is up, and may send. A rejection gives the connection up. */
+  onReady(listener: () => Promise<void>): void {
+    this.#readyListeners.push(listener);
+  }
+
+  /** Runs each time a connection is lost or given up. */
+  onDown(listener: () => void): void {
+    this.#downListeners.push(listener);
+  }
+
+  /** Subscribes to a sharded channel, on each new connection. To be called before `start`. */
+  subscribe(channel: string, onMessage: (message: string) => void): void {
+    this.#subscriptions.set(channel, onMessage);
+  }
+
+  /** Tells of each call that was sent: how long it took, and whether it failed. */
+  onCall(listener: (tookMs: number, failed: boolean) => void): void {
+    this.#called = listener;
+  }
+
+  /** Resolves when the link is up or stopped, or after a connect timeout: a service starts without Redis and says so in /ready. */
+  async start(): Promise<void> {
+    const up = new Promise<void>((resolve) => {
+      this.#startEnded = resolve;
+      setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
+    });
+    // What this rejects with is an event of its own, too.
+    this.client.connect().catch(() => {});
+    if (this.#pinged) this.#timer = setInterval(() => void this.#ping(), REDIS_LIMITS.pingIntervalMs);
+    await up;
+  }
+
+  async stop(): Promise<void> {
+    this.#state.end();
+    clearInterval(this.#timer);
+    this.#lose(new LinkDownError("refused", "stopped"));
+    this.#startEnded?.();
+    // A second disconnect would hold the process up for two seconds, waiting for a socket that is closed.
+    if (this.client.status !== "end") this.client.disconnect();
+  }
+
+  /**
+   * Runs a script in one round trip.
+   * @throws ServiceError `unavailable`: Redis did not answer in time; the outcome is unknown.
+   */
+  async run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[] = []): Promise<Reply> {
+    return await this.#call("script", script, () => runScript(this.client, script, keys, args));
+  }
+
+  /** Sends any other command. @throws ServiceError `unavailable`. */
+  async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
+    return await this.#call("command", name, () => this.client.call(name, ...args) as Promise<Reply>);
+  }
+
+  /** What `send` sends leaves in one write to the socket. */
+  together(send: () => void): void {
+    // There is no stream before the link was started.
+    const stream = this.up ? this.client.stream : undefined;
+    stream?.cork();
+    try {
+      send();
+    } finally {
+      stream?.uncork();
+    }
+  }
+
+  /** Gives up the connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
+  reconnect(cause: unknown): void {
+    if (this.#connection === undefined) return;
+    this.#lose(cause);
+    this.client.disconnect(true);
+  }
+
+  async #call(kind: "script" | "command", name: string, send: () => Promise<Reply>): Promise<Reply> {
+    if (!this.up && !this.#isSetUp()) throw unavailable(this.#state.down);
+    const sentAt = performance.now();
+    try {
+      const reply = await send();
+      this.#called?.(performance.now() - sentAt, false);
+      return reply;
+    } catch (err) {
+      this.#called?.(performance.now() - sentAt, true);
+      // What fails during the set-up is told once, as the reason why the link is down.
+      if (this.up) this.#logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
+      // After a silence what comes next is refused at once, not after a silence of its own.
+      if (isTimeout(err)) this.reconnect(err);
+      throw unavailable(err);
+    }
+  }
+
+  /** True for a call that belongs to the set-up of the present connection. */
+  #isSetUp(): boolean {
+    return this.#connection !== undefined && this.#settingUp.getStore() === this.#connection;
+  }
+
+  async #setUp(): Promise<void> {
+    // The handshake was refused in part, and the connection is being closed.
+    if (!this.client.stream.writable) return;
+    const connection = Symbol(this.name);
+    this.#connection = connection;
+    try {
+      await checkServer(this.client);
+      await loadScripts(this.client);
+      for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel);
+      for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
+    } catch (err) {
+      if (connection === this.#connection) this.reconnect(err);
+      return;
+    }
+    if (connection !== this.#connection) return;
+    this.#state.goUp();
+    this.#startEnded?.();
+  }
+
+  async #ping(): Promise<void> {
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    try {
+      await this.client.ping();
+    } catch (err) {
+      if (connection === this.#connection) this.reconnect(err);
+    }
+  }
+
+  /** No connection, or a handshake that failed. */
+  #refused(err: Error): void {
+    this.#lose(err);
+    // After a refused SELECT alone the client would go on, in another database than it was told.
+    if (this.client.status === "connect") this.client.disconnect(true);
+  }
+
+  #closed(): void {
+    if (this.#connection !== undefined) this.#lose(new LinkDownError("refused", "connection closed"));
+  }
+
+  #lose(cause: unknown): void {
+    this.#connection = undefined;
+    this.#state.goDown(cause);
+    for (const listener of this.#downListeners) listener();
+  }
+}

@@ -1,0 +1,65 @@
+import { formatRouteOwner } from "./records/route.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import { partitionOf } from "./redis/partitions.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** How often a pod sends again the releases that Redis did not take. */
+export const RELEASE_RETRY_MS = 1000;
+
+/** Which connection has an agent, and since which takeover. */
+export interface Route {
+  readonly agent: string;
+  readonly connection: string;
+  /** Null when it is not known: whatever the connection has of the agent is meant. */
+  readonly epoch: number | null;
+}
+
+/**
+ * Releases routes of one pod. What Redis did not take is kept, and sent again with each `flush` and each new connection, so
+ * that a close during an outage does not leave an agent online after it; connection and epoch are compared, so a late release never removes a newer owner's.
+ */
+export class RouteReleaser {
+  readonly #link: RedisLink;
+  readonly #partitions: number;
+  readonly #pod: string;
+  readonly #unreleased = new Map<string, Route>();
+  #running: Promise<void> | undefined;
+
+  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly pod: string }) {
+    this.#link = options.link;
+    this.#partitions = options.partitions;
+    this.#pod = options.pod;
+    options.link.onReady(async () => void this.flush());
+  }
+
+  release(routes: readonly Route[]): void {
+    for (const route of routes) this.#unreleased.set(`${route.agent} ${this.#owner(route)}`, route);
+    void this.flush();
+  }
+
+  /** Resolves when everything was sent, or Redis did not answer. */
+  flush(): Promise<void> {
+    if (this.#unreleased.size > 0) this.#running ??= this.#send();
+    return this.#running ?? Promise.resolve();
+  }
+
+  async #send(): Promise<void> {
+    while (this.#unreleased.size > 0) {
+      const batch = [...this.#unreleased].slice(0, 500);
+      const byPartition = Map.groupBy(batch, ([, route]) => partitionOf(route.agent, this.#partitions));
+      const sent = await Promise.allSettled([...byPartition].map(([p, entries]) => this.#sendPartition(p, entries)));
+      if (sent.some(({ status }) => status === "rejected")) break;
+    }
+    this.#running = undefined;
+  }
+
+  async #sendPartition(p: number, entries: readonly (readonly [string, Route])[]): Promise<void> {
+    const args = entries.flatMap(([, route]) => [route.agent, this.#owner(route)]);
+    await this.#link.run("release", [partitionKeys.online(p), partitionKeys.route(p)], args);
+    for (const [key] of entries) this.#unreleased.delete(key);
+  }
+
+  #owner({ connection, epoch }: Route): string {
+    return formatRouteOwner({ pod: this.#pod, connection, epoch });
+  }
+}

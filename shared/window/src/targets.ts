@@ -1,0 +1,60 @@
+import type { TargetDecision } from "protocol/contract/session.ts";
+import { type Presence, presenceOf, timeOf } from "./presence.ts";
+import { parsePendingSession } from "./records/pending-session.ts";
+import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import { partitionOf } from "./redis/partitions.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** Which target is asked about, and by which session of it. */
+export interface TargetQuery {
+  readonly agent: string;
+  /** Null: no session is asked about. */
+  readonly sessionId: string | null;
+}
+
+/** One target as the window has it. Times are epoch ms. Source: docs/reports.md#one-target. */
+export interface Target {
+  readonly agent: string;
+  readonly presence: Presence;
+  /** The last request that was accepted while it was online; null once that is no longer fresh. */
+  readonly lastOnlineProof: SessionProof | null;
+  /** When the newest request that is kept of it was accepted: its last proof, or a session that waits for it. */
+  readonly lastRequestAt: number | null;
+  /** Null without a session id, and for a session that is not kept or not this target's. */
+  readonly decision: TargetDecision | null;
+}
+
+/** Reads one target in one round trip. @throws ServiceError `unavailable`. */
+export async function readTarget(
+  link: RedisLink,
+  { agent, sessionId }: TargetQuery,
+  { partitions, offlineAfterMs }: { readonly partitions: number; readonly offlineAfterMs: number },
+): Promise<Target> {
+  const p = partitionOf(agent, partitions);
+  const keys = [
+    partitionKeys.presence(p),
+    partitionKeys.route(p),
+    partitionKeys.targetProof(p, agent),
+    partitionKeys.pending(p, agent),
+    // A session lies in its target's partition; no session has the empty id.
+    partitionKeys.session(p, sessionId ?? ""),
+  ];
+  const [now, lastSeen, heldSince, proof, pending, state] = (await link.run("read_target", keys, [agent])) as [
+    ...[string, string, string, string, string],
+    TargetDecision | "",
+  ];
+  const lastOnlineProof = proof === "" ? null : parseSessionProof(proof);
+  const accepted = [lastOnlineProof?.acceptedAt, pending === "" ? undefined : parsePendingSession(pending).createdAt];
+  return {
+    agent,
+    presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs),
+    lastOnlineProof,
+    lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
+    decision: state === "" ? null : state,
+  };
+}
+
+function latest(times: readonly number[]): number | null {
+  return times.length === 0 ? null : Math.max(...times);
+}

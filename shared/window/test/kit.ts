@@ -1,0 +1,148 @@
+import { Redis } from "ioredis";
+import type { Envelope } from "protocol/contract/envelope.ts";
+import { kindOf } from "protocol/contract/envelope.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { createLogger } from "runtime/logging.ts";
+import { TestRedis } from "../../../test/support/test-redis.ts";
+import type {
+  Acceptance,
+  AcceptanceItem,
+  DeliveryAcceptance,
+  PresenceAcceptance,
+} from "../src/acceptance/acceptance.ts";
+import { Acceptor } from "../src/acceptance/acceptor.ts";
+import { ProcessWindow } from "../src/process-window.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { RedisLink } from "../src/redis/redis-link.ts";
+import { Ear } from "./ear.ts";
+import { delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
+
+export const LOGGER = createLogger({ service: "test", level: "silent" });
+
+/** A private Redis, a client that looks into it, and whatever a test opens on it. */
+export class Bench {
+  readonly redis = new TestRedis();
+  readonly #closers: (() => unknown)[] = [];
+  #client: Redis | undefined;
+
+  get client(): Redis {
+    return this.#client as Redis;
+  }
+
+  /** An empty Redis, with nobody connected. */
+  async open(): Promise<void> {
+    await this.redis.start();
+    this.#client = this.connect();
+    await this.#client.flushall();
+  }
+
+  /** Closes what was opened since the last time, but not Redis. */
+  async clear(): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) await close();
+  }
+
+  later(close: () => unknown): void {
+    this.#closers.push(close);
+  }
+
+  /** A client with nothing of the relay's about it. */
+  connect(): Redis {
+    const client = new Redis({ path: this.redis.path, replyMapping: "legacy", disconnectTimeout: 10 });
+    client.on("error", () => {});
+    this.later(() => client.disconnect());
+    return client;
+  }
+
+  async link(name = "test"): Promise<RedisLink> {
+    const link = new RedisLink({ url: this.redis.url, name, logger: LOGGER });
+    this.later(() => link.stop());
+    await link.start();
+    return link;
+  }
+
+  /** What a pod needs to accept envelopes, on a link of its own unless one is given. */
+  async pod(options: { pod?: string; partitions?: number; deployId?: string; link?: RedisLink } = {}): Promise<Pod> {
+    const { pod = "pod-a", partitions = 1, deployId = "deploy-1" } = options;
+    const link = options.link ?? new RedisLink({ url: this.redis.url, name: pod, logger: LOGGER });
+    const window = new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
+    const { offlineAfterMs } = PRESENCE_LIMITS;
+    const { proofFreshnessMs } = SESSION_LIMITS;
+    const acceptor = new Acceptor({ link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, logger: LOGGER });
+    this.later(() => link.stop());
+    if (options.link === undefined) await link.start();
+    return new Pod(link, window, acceptor);
+  }
+
+  /** Listens where a connector pod would. */
+  async ear(pod: string, partition = 0): Promise<Ear> {
+    const ear = new Ear(this.connect(), this.client, partitionKeys.podChannel(partition, pod));
+    await ear.listen();
+    return ear;
+  }
+
+  /** Gives an agent a route (pod, connection, epoch), held since it was last seen, and that time. */
+  async seed(agent: string, route: string, lastSeen: number, partition = 0): Promise<void> {
+    await this.client.hset(partitionKeys.route(partition), agent, `${route} ${lastSeen} ${lastSeen}`);
+    await this.client.zadd(partitionKeys.presence(partition), lastSeen, agent);
+    await this.client.zadd(partitionKeys.online(partition), lastSeen, agent);
+  }
+
+  /** Agents and their routes: pod, connection, epoch. */
+  async routes(partition = 0): Promise<Record<string, string>> {
+    const routes = Object.entries(await this.client.hgetall(partitionKeys.route(partition)));
+    return Object.fromEntries(routes.map(([agent, route]) => [agent, route.split(" ").slice(0, 3).join(" ")]));
+  }
+
+  /** How often Redis carried out each command since the last `CONFIG RESETSTAT`. */
+  async commandCalls(): Promise<Record<string, number>> {
+    const stats = await this.client.info("commandstats");
+    return Object.fromEntries([...stats.matchAll(/cmdstat_([a-z|]+):calls=(\d+)/g)].map((m) => [m[1], Number(m[2])]));
+  }
+}
+
+/** What comes in with an envelope; the rest has values that do. */
+export type Incoming = Partial<Pick<AcceptanceItem, "origin" | "connection" | "claim" | "abandoned">>;
+
+/** One process that accepts. */
+export class Pod {
+  readonly link: RedisLink;
+  readonly window: ProcessWindow;
+  readonly acceptor: Acceptor;
+
+  constructor(link: RedisLink, window: ProcessWindow, acceptor: Acceptor) {
+    this.link = link;
+    this.window = window;
+    this.acceptor = acceptor;
+  }
+
+  accept(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {
+    const kind = kindOf(envelope.type);
+    if (kind === undefined) throw new Error("no envelope type");
+    const { origin = "websocket", connection = "c1", ...rest } = incoming;
+    return new Promise((done) => {
+      this.acceptor.accept({ envelope, kind, text: textOf(envelope), origin, connection, ...rest, done });
+    });
+  }
+
+  /** All in one call of the script accept, if they lie in one partition. */
+  acceptAll(...envelopes: readonly Envelope[]): Promise<Acceptance[]> {
+    return Promise.all(envelopes.map((envelope) => this.accept(envelope)));
+  }
+
+  async register(agent: string, connection = "c1"): Promise<PresenceAcceptance> {
+    return presence(await this.accept(envelopeOf("agent.register", agent), { connection }));
+  }
+
+  async heartbeat(agent: string, connection = "c1"): Promise<Acceptance> {
+    return await this.accept(envelopeOf("agent.heartbeat", agent), { connection });
+  }
+
+  async request(from: string, to: string, minutes = 60, incoming: Incoming = {}): Promise<DeliveryAcceptance> {
+    return delivery(await this.accept(requestOf(from, to, minutes), incoming));
+  }
+
+  /** Decides as ws-connector does: the session's partition first, then acceptance for the requester. */
+  async decide(decision: Envelope): Promise<Acceptance> {
+    return (await this.acceptor.decide(decision)) ?? (await this.accept(decision));
+  }
+}

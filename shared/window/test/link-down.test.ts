@@ -1,0 +1,215 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { createLogger } from "runtime/logging.ts";
+import { FakeRedis } from "../../../test/support/fake-redis.ts";
+import { RedisProxy } from "../../../test/support/redis-proxy.ts";
+import { until } from "../../../test/support/until.ts";
+import { retryDelayMs } from "../src/redis/link-down.ts";
+import { RedisLink } from "../src/redis/redis-link.ts";
+import { Bench } from "./kit.ts";
+
+const bench = new Bench();
+const NOT_USABLE = { code: "unavailable", retryAfterMs: 1000 };
+const SECRET = "a-secret-password";
+/** Connections after which a link that gives each up at once must have paused for long. */
+const CONNECTIONS = 6;
+/** The least that the five pauses between them add up to. */
+const LEAST_PAUSES_MS = 1500;
+
+let log: { readonly level: string; readonly link?: string; readonly kind?: string; readonly msg: string }[];
+let logText: string;
+
+beforeEach(async () => {
+  await bench.open();
+  log = [];
+  logText = "";
+});
+// Tests change its users and its configuration.
+afterEach(async () => {
+  await bench.clear();
+  await bench.redis.stop();
+});
+
+const logger = createLogger(
+  { service: "test", level: "debug" },
+  {
+    write: (line) => {
+      logText += line;
+      log.push(JSON.parse(line));
+    },
+  },
+);
+
+/** A link that is on its way up, or not. */
+function linkTo(url: string): RedisLink {
+  const link = new RedisLink({ url, name: "watched", logger });
+  bench.later(() => link.stop());
+  void link.start();
+  return link;
+}
+
+async function proxy(): Promise<RedisProxy> {
+  const started = await new RedisProxy(bench.redis.url).start();
+  bench.later(() => started.stop());
+  return started;
+}
+
+async function fake(answers: ConstructorParameters<typeof FakeRedis>[0]): Promise<FakeRedis> {
+  const started = await new FakeRedis(answers).start();
+  bench.later(() => started.stop());
+  return started;
+}
+
+const warnings = () => log.filter(({ level }) => level === "warn");
+const kindsLogged = () => warnings().map(({ kind }) => kind);
+/** The kinds that were told, each once a change of state. On a busy machine a silence may come between as a change of its own. */
+function kindsTold(): unknown[] {
+  const kinds = kindsLogged();
+  for (const [n, kind] of kinds.entries()) expect(kind).not.toBe(kinds[n - 1]);
+  return [...new Set(kinds.filter((kind) => kind !== "timeout"))];
+}
+const connections = async () =>
+  Number(/total_connections_received:(\d+)/.exec(await bench.client.info("stats"))?.[1] ?? 0);
+
+/** Resolves when the server has seen so many connections; with the time between the first and the last. */
+async function pausesAt({ connectedAt }: FakeRedis): Promise<number> {
+  await until("it was tried again and again", () => connectedAt.length >= CONNECTIONS, 20_000);
+  return (connectedAt[CONNECTIONS - 1] as number) - (connectedAt[0] as number);
+}
+
+describe("a link says once why it is down", () => {
+  test("when the password is wrong, and logs neither password nor address", async () => {
+    const { host } = await proxy();
+    const before = await connections();
+    const link = linkTo(`redis://somebody:${SECRET}@${host}`);
+    await until("it was refused three times", async () => (await connections()) >= before + 3);
+    await until("the reason is known", () => link.downKind === "auth");
+    expect(kindsTold()).toEqual(["auth"]);
+    expect(warnings()).toContainEqual(
+      expect.objectContaining({ link: "watched", kind: "auth", reason: expect.stringContaining("WRONGPASS") }),
+    );
+    expect(logText).not.toContain(SECRET);
+    expect(logText).not.toContain(host);
+  });
+
+  test("when Redis wants a password and is given none", async () => {
+    await bench.client.config("SET", "requirepass", SECRET);
+    const link = linkTo(bench.redis.url);
+    await until("the reason is known", () => link.downKind === "auth");
+    await bench.client.config("SET", "requirepass", "");
+    await until("the link is up", () => link.up);
+    expect(kindsTold()).toEqual(["auth"]);
+  });
+
+  test.each(["127.0.0.1", "localhost"])("when nothing listens at %s, and logs no address", async (host) => {
+    const link = linkTo(`redis://${host}:1`);
+    await until("the reason is known", () => warnings().length === 1);
+    expect(warnings()).toMatchObject([{ kind: "refused", reason: "ECONNREFUSED" }]);
+    expect(link.downKind).toBe("refused");
+    expect(logText).not.toContain(host);
+  });
+
+  test("when the server accepts and stays silent", async () => {
+    const silent = createServer((socket) => bench.later(() => socket.destroy())).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    bench.later(() => silent.close());
+    const link = linkTo(`redis://127.0.0.1:${(silent.address() as { port: number }).port}`);
+    await until("the reason is known", () => link.downKind === "timeout");
+    expect(kindsLogged()).toEqual(["timeout"]);
+  });
+
+  test.each(["script|load", "info"])("when its user may not %s", async (command) => {
+    await bench.client.call("ACL", "SETUSER", "default", `-${command}`);
+    const link = linkTo(bench.redis.url);
+    await until("the reason is known", () => link.downKind === "noperm");
+    await expect(link.command("PING")).rejects.toMatchObject(NOT_USABLE);
+    await bench.client.call("ACL", "SETUSER", "default", "+@all");
+    await until("the link is up", () => link.up);
+    expect(kindsTold()).toEqual(["noperm"]);
+  });
+
+  test("when its database does not exist, rather than going on in another", async () => {
+    const { url } = await proxy();
+    const link = linkTo(`${url}/99`);
+    await until("the reason is known", () => kindsLogged().length > 0);
+    expect(link.up).toBe(false);
+    expect(kindsLogged()).toEqual(["other"]);
+  });
+
+  test("when a running Redis hangs, and when it dies", async () => {
+    const link = linkTo(bench.redis.url);
+    await until("the link is up", () => link.up);
+    await bench.redis.pause();
+    await until("the reason is known", () => link.downKind === "timeout");
+    await bench.redis.resume();
+    await until("the link is up", () => link.up);
+    await bench.redis.kill();
+    await until("the reason is known", () => link.downKind === "refused");
+    expect(kindsLogged()).toEqual(["timeout", "refused"]);
+    await bench.redis.start();
+    await until("the link is up", () => link.up);
+  });
+});
+
+describe("a link takes no commands", () => {
+  test("from a Redis before 7.0", async () => {
+    const old = await fake({ INFO: { bulk: "# Server\r\nredis_version:6.2.14\r\nmaxmemory_policy:noeviction\r\n" } });
+    const link = linkTo(old.url);
+    await until("the version was read", () => link.downKind === "version");
+    await expect(link.command("PING")).rejects.toMatchObject(NOT_USABLE);
+    expect(warnings()).toMatchObject([{ kind: "version", reason: expect.stringContaining("6.2.14") }]);
+  });
+
+  test("from a Redis that evicts keys, until it does not", async () => {
+    await bench.client.config("SET", "maxmemory-policy", "allkeys-lru");
+    const link = linkTo(bench.redis.url);
+    await until("the policy was read", () => link.downKind === "eviction");
+    await expect(link.command("PING")).rejects.toMatchObject(NOT_USABLE);
+    expect(warnings()).toMatchObject([{ kind: "eviction", reason: expect.stringContaining("allkeys-lru") }]);
+    await bench.client.config("SET", "maxmemory-policy", "noeviction");
+    await until("the link is up", () => link.up);
+  });
+});
+
+describe("pauses between attempts", () => {
+  test("grow while the set-up fails, however often a connection was made", async () => {
+    const refusing = await fake({
+      INFO: { bulk: "redis_version:7.0.0\r\nmaxmemory_policy:noeviction\r\n" },
+      SCRIPT: { raw: "-NOPERM User default has no permissions to run the 'script|load' command" },
+    });
+    linkTo(refusing.url);
+    expect(await pausesAt(refusing)).toBeGreaterThanOrEqual(LEAST_PAUSES_MS);
+    expect(kindsTold()).toEqual(["noperm"]);
+  }, 30_000);
+
+  test("stay short while Redis is away, and reach five seconds while it cannot be used", () => {
+    const longest = (kind: "refused" | "timeout" | "auth") =>
+      Math.max(...Array.from({ length: 40 }, (_, n) => retryDelayMs(n + 1, kind)));
+    expect(longest("refused")).toBeLessThanOrEqual(550);
+    expect(longest("timeout")).toBeLessThanOrEqual(550);
+    expect(longest("auth")).toBeLessThanOrEqual(5000);
+    for (let attempt = 8; attempt < 40; attempt += 1) expect(retryDelayMs(attempt, "auth")).toBeGreaterThan(2400);
+  });
+
+  test("begin anew once the link was up", async () => {
+    await bench.client.call("ACL", "SETUSER", "default", "-script|load");
+    const before = await connections();
+    const link = linkTo(bench.redis.url);
+    await until("it was refused four times", async () => (await connections()) >= before + 4);
+    await bench.client.call("ACL", "SETUSER", "default", "+@all");
+    await until("the link is up", () => link.up);
+    const cut = performance.now();
+    link.reconnect(new Error("given up by the test"));
+    await until("the link is up again", () => link.up);
+    expect(performance.now() - cut).toBeLessThan(400);
+  });
+});
+
+test("a command that Redis does not know is logged without its arguments", async () => {
+  const link = linkTo(bench.redis.url);
+  await until("the link is up", () => link.up);
+  await expect(link.command("NOSUCHCOMMAND", SECRET)).rejects.toMatchObject(NOT_USABLE);
+  expect(logText).toContain("unknown command");
+  expect(logText).not.toContain(SECRET);
+});

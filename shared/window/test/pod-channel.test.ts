@@ -1,0 +1,84 @@
+import { once } from "node:events";
+import { afterAll, afterEach, beforeAll, expect, jest, test } from "@jest/globals";
+import { createLogger } from "runtime/logging.ts";
+import { watchLeaks } from "../../../test/support/leaks.ts";
+import { TestRedis } from "../../../test/support/test-redis.ts";
+import { until } from "../../../test/support/until.ts";
+import { PodChannel } from "../src/pod-channel.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { RedisLink } from "../src/redis/redis-link.ts";
+
+const logger = createLogger({ service: "test", level: "silent" });
+const redis = new TestRedis();
+const noLeaks = watchLeaks();
+let publisher: RedisLink;
+let channel: PodChannel;
+
+beforeAll(async () => {
+  await redis.start();
+  const { url } = redis;
+  publisher = new RedisLink({ url, name: "publisher", logger });
+  channel = new PodChannel({ url, publisher, pod: "pod-a", partitions: 2, logger });
+  await publisher.start();
+  await channel.start();
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+afterAll(async () => {
+  await channel.stop();
+  await publisher.stop();
+  await redis.stop();
+  await noLeaks();
+});
+
+test("What is published to a pod comes in line by line, whatever its partition", async () => {
+  const heard: string[] = [];
+  channel.listen({
+    deliver: (connection, epoch, agent, sessionId, text) =>
+      heard.push(["deliver", connection, epoch, agent, sessionId ?? "-", text].join(" ")),
+    superseded: (connection, epoch, agent) => heard.push(`superseded ${connection} ${epoch} ${agent}`),
+    probe: (connection, epoch, agent) => heard.push(`probe ${connection} ${epoch} ${agent}`),
+  });
+  const lines = [
+    'deliver con_1 7 agent://bob - {"a": 1}',
+    "superseded con_1 8 agent://bob",
+    "probe con_2 9 agent://eve",
+  ];
+  await publisher.command("SPUBLISH", partitionKeys.podChannel(1, "pod-a"), lines.join("\n"));
+  await channel.caughtUp();
+  expect(heard).toEqual(lines);
+});
+
+test("A subscription that is gone while its connection lives is noticed by the messages that do not come back, and made anew", async () => {
+  expect(channel.ready).toBe(true);
+  const { client } = channel.subscriber;
+  const closed = once(client, "close");
+  await client.sunsubscribe(partitionKeys.podChannel(0, "pod-a"));
+  expect(await client.ping()).toBe("PONG");
+  await closed;
+  expect(channel.ready).toBe(false);
+  await until("messages come back", () => channel.ready);
+  await channel.caughtUp();
+});
+
+test("A channel that is stopped while it connects leaves no timer behind", async () => {
+  const starting = new PodChannel({ url: redis.url, publisher, pod: "pod-b", partitions: 1, logger });
+  const setInterval = jest.spyOn(globalThis, "setInterval");
+  const started = starting.start();
+  await starting.stop();
+  await started;
+  expect(setInterval).not.toHaveBeenCalled();
+});
+
+test("A channel that is stopped while it waits for its first message has started at once", async () => {
+  const silent = new RedisLink({ url: redis.url, name: "silent", logger });
+  const starting = new PodChannel({ url: redis.url, publisher: silent, pod: "pod-b", partitions: 1, logger });
+  const started = starting.start();
+  await until("it is subscribed", () => starting.subscriber.up);
+  const before = performance.now();
+  await starting.stop();
+  await started;
+  expect(performance.now() - before).toBeLessThan(REDIS_LIMITS.connectTimeoutMs / 2);
+});

@@ -1,0 +1,185 @@
+import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { ProcessWindow } from "../src/process-window.ts";
+import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import type { RedisLink } from "../src/redis/redis-link.ts";
+import { resetWindow } from "../src/reset.ts";
+import { messageOf } from "./envelopes.ts";
+import { Bench, LOGGER } from "./kit.ts";
+
+const bench = new Bench();
+const unavailable = expect.objectContaining({ code: "unavailable" });
+
+/** A window over a link that is up already. */
+const windowOver = (link: RedisLink, deployId: string | null = "deploy-1", partitions = 1) =>
+  new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
+const idsIn = (partitions: number) =>
+  Promise.all(Array.from({ length: partitions }, (_, p) => bench.client.hget(partitionKeys.window(p), "id")));
+
+/** Resets the window so many times between what an adoption asks of partition 0 and what it asks of the others. */
+function resetAfterPartition0(link: RedisLink, partitions: number, times: number): void {
+  const run = link.run.bind(link);
+  let resets = 0;
+  jest.spyOn(link, "run").mockImplementation(async (script, keys, args) => {
+    const reply = await run(script, keys, args);
+    if (script === "open_window" && keys[0] === partitionKeys.window(0) && resets < times) {
+      resets += 1;
+      await resetWindow(link, { partitions, deployId: "deploy-1", force: true });
+    }
+    return reply;
+  });
+}
+
+beforeEach(() => bench.open());
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+describe("a process window", () => {
+  test("opens where there is none, in all partitions, with the time of Redis and a random id and salt", async () => {
+    const before = Date.now();
+    const { id, startedAt, deployId, salt } = await windowOver(await bench.link(), "deploy-1", 4).adopt();
+    expect(id).toMatch(/^win_[0-9a-f]{24}$/);
+    expect(deployId).toBe("deploy-1");
+    expect(salt).toMatch(/^[A-Za-z0-9_-]{22}$/);
+    expect(startedAt).toBeGreaterThanOrEqual(before);
+    expect(startedAt).toBeLessThanOrEqual(Date.now());
+    expect(await idsIn(4)).toEqual([id, id, id, id]);
+  });
+
+  test("is the same for all that come, whatever their deploy: scaling and restarting reset nothing", async () => {
+    const links = await Promise.all([bench.link(), bench.link(), bench.link()]);
+    const found = await Promise.all(links.map((link, n) => windowOver(link, `deploy-${n}`).adopt()));
+    expect(new Set(found.map((window) => JSON.stringify(window))).size).toBe(1);
+  });
+
+  test("is opened as soon as a link is up", async () => {
+    const { window } = await bench.pod();
+    expect(window.current.id).toBe((await idsIn(1))[0]);
+  });
+
+  test("is only read by a service that opens none", async () => {
+    const link = await bench.link();
+    const reader = windowOver(link, null);
+    await expect(reader.adopt()).rejects.toEqual(unavailable);
+    expect(() => reader.current).toThrow(unavailable);
+    expect(await bench.client.dbsize()).toBe(0);
+    const opened = await windowOver(link).adopt();
+    expect(await reader.known()).toEqual(opened);
+    expect(reader.current).toEqual(opened);
+  });
+
+  test("is not adopted by a service with another number of partitions, which changes none of it and is refused", async () => {
+    const { link: opener } = await bench.pod({ partitions: 2 });
+    const ids = await idsIn(4);
+    const link = await bench.link();
+    const writer = windowOver(link, "deploy-1", 4);
+    await expect(writer.adopt()).rejects.toEqual(unavailable);
+    await expect(writer.inWindow(async () => "written")).rejects.toEqual(unavailable);
+    expect(link.downKind).toBe("partitions");
+    expect(await idsIn(4)).toEqual(ids);
+    const reader = await bench.link();
+    await expect(windowOver(reader, null, 1).adopt()).rejects.toEqual(unavailable);
+    expect(reader.downKind).toBe("partitions");
+    expect(opener.up).toBe(true);
+  });
+
+  test("that an older version opened without a number of partitions takes that of the first who asks", async () => {
+    await bench.client.hset(partitionKeys.window(0), { id: "win_older", started_at: 1, deploy_id: "deploy-0" });
+    expect(await windowOver(await bench.link(), "deploy-1", 2).adopt()).toMatchObject({
+      id: "win_older",
+      partitions: 2,
+    });
+    await expect(windowOver(await bench.link(), "deploy-1", 4).adopt()).rejects.toEqual(unavailable);
+  });
+
+  test("of partition 0 is followed by the others", async () => {
+    await bench.client.hset(partitionKeys.window(2), { id: "win_other", started_at: 1, deploy_id: "deploy-0" });
+    const { id } = await windowOver(await bench.link(), "deploy-1", 4).adopt();
+    expect(await idsIn(4)).toEqual([id, id, id, id]);
+  });
+
+  test("is not brought back by an adoption that a reset overtakes", async () => {
+    const { window } = await bench.pod({ partitions: 4 });
+    const old = window.current.id;
+    const link = await bench.link();
+    resetAfterPartition0(link, 4, 1);
+    const { id } = await windowOver(link, "deploy-1", 4).adopt();
+    expect(id).not.toBe(old);
+    expect(await idsIn(4)).toEqual([id, id, id, id]);
+  });
+
+  test("is unavailable rather than adopted in part while it is reset again and again", async () => {
+    const link = await bench.link();
+    resetAfterPartition0(link, 2, Number.POSITIVE_INFINITY);
+    await expect(windowOver(link, "deploy-1", 2).adopt()).rejects.toEqual(unavailable);
+    const [first, second] = await idsIn(2);
+    expect(second).toBe(first);
+  });
+});
+
+describe("a service in another window than Redis", () => {
+  test("does nothing in the old one, adopts the new one and goes on there", async () => {
+    const pod = await bench.pod();
+    const old = pod.window.current;
+    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    await bench.client.config("RESETSTAT");
+    expect(await pod.accept(messageOf("agent://alice", "agent://bob"))).toMatchObject({ outcome: "accepted" });
+    expect(pod.window.current.id).toBe("win_new");
+    expect(old.id).not.toBe("win_new");
+    expect(await bench.client.hgetall(partitionKeys.counters(0))).toEqual({
+      published_envelopes: "1",
+      websocket_accepted: "1",
+    });
+    expect((await bench.commandCalls()).sadd).toBe(1);
+  });
+
+  test("tells all that listen at once, before anything is written to the new window", async () => {
+    const pod = await bench.pod();
+    const written: string[] = [];
+    const order: string[] = [];
+    pod.window.onChange(() => new Promise((resolve) => setImmediate(resolve)));
+    pod.window.onChange(() => void order.push("told"));
+    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    await pod.window.inWindow(async ({ id }) => {
+      written.push(id);
+      if (id !== "win_new") return null;
+      order.push("written");
+      return id;
+    });
+    expect(written).toHaveLength(2);
+    expect(order).toEqual(["told", "written"]);
+  });
+
+  test("does not hear of a window that it is in already", async () => {
+    const pod = await bench.pod();
+    const told: string[] = [];
+    pod.window.onChange(() => void told.push(pod.window.current.id));
+    await Promise.all([pod.window.adopt(), pod.window.adopt()]);
+    expect(told).toEqual([]);
+  });
+
+  test("says unavailable rather than chase windows for ever", async () => {
+    const pod = await bench.pod();
+    await expect(pod.window.inWindow(async () => null)).rejects.toEqual(unavailable);
+  });
+
+  test("adopts the window of a Redis that came back empty, without restart", async () => {
+    const pod = await bench.pod({ partitions: 4 });
+    const before = pod.window.current;
+    await pod.register("agent://bob");
+    await bench.redis.restart();
+    await until("the link is up again in a new window", () => pod.link.up && pod.window.current.id !== before.id);
+    expect(pod.window.current.salt).not.toBe(before.salt);
+    expect(await pod.heartbeat("agent://bob")).toMatchObject({ outcome: "accepted", status: "online" });
+    const { id } = pod.window.current;
+    expect(await idsIn(4)).toEqual([id, id, id, id]);
+  });
+
+  test("gives up a salt with the window", async () => {
+    const pod = await bench.pod();
+    const { salt } = pod.window.current;
+    await bench.client.flushall();
+    expect((await pod.window.adopt()).salt).not.toBe(salt);
+    expect(await bench.client.get(windowKeys.salt)).toBe(pod.window.current.salt);
+  });
+});

@@ -1,0 +1,161 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { until } from "../../../test/support/until.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { partitionOf } from "../src/redis/partitions.ts";
+import { readSession } from "../src/sessions.ts";
+import { readSnapshot } from "../src/snapshot.ts";
+import { decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
+import { Bench, type Pod } from "./kit.ts";
+
+const bench = new Bench();
+
+beforeEach(() => bench.open());
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+describe.each([1, 4])("over %i partitions", (partitions) => {
+  let pod: Pod;
+  const agents = Array.from({ length: 40 }, (_, n) => `agent://worker-${n}`);
+  const snapshot = () => readSnapshot(pod.link, partitions);
+
+  beforeEach(async () => {
+    pod = await bench.pod({ pod: "pod-a", partitions });
+    for (let p = 0; p < partitions; p += 1) await bench.ear("pod-a", p);
+  });
+
+  test("the counters are exact after a mix of all kinds, repeats and refusals included", async () => {
+    const [alice, bob] = ["agent://alice", "agent://bob"];
+    await pod.register(bob);
+    await pod.heartbeat(bob);
+    const message = messageOf(alice, bob);
+    await pod.acceptAll(message, message, messageOf(alice, "agent://nobody"));
+    await pod.accept(messageOf(alice, bob), { origin: "gateway" });
+    await pod.heartbeat(bob, "c2");
+    const { sessionId } = await pod.request(alice, bob);
+    await pod.request(alice, bob, 60, { origin: "gateway" });
+    await pod.request(alice, "agent://nobody", 60, { origin: "gateway" });
+    const approval = decisionOf("approve", bob, alice, sessionId as string);
+    await pod.decide(approval);
+    await pod.decide(approval);
+    await pod.decide(decisionOf("reject", bob, alice, sessionId as string));
+    await pod.accept(messageOf(alice, bob, { ts: Date.now() - 3_600_000 }));
+
+    expect(Object.fromEntries((await snapshot()).counters)).toEqual({
+      // register, heartbeat, two messages, one request, one decision
+      websocket_accepted: 6,
+      // three messages, three requests, one decision
+      published_envelopes: 7,
+      simple_send_accepted: 1,
+      session_requests: 3,
+      session_requests_to_online_target: 2,
+      simple_session_request_accepted: 2,
+      simple_session_request_accepted_to_online_target: 1,
+      simple_session_request_accepted_to_offline_target: 1,
+    });
+  });
+
+  test("the 25 newest proofs are kept, newest first, and the last one to an online target apart from them", async () => {
+    const online = agents[0] as string;
+    for (const agent of [online, ...agents.slice(31)]) await pod.register(agent);
+    for (const agent of agents.slice(31)) await pod.request("agent://alice", agent);
+    const asked = Date.now();
+    await until("the next proof is newer", () => Date.now() > asked);
+    const proof = await pod.request("agent://alice", online, 60, { origin: "gateway" });
+    expect(proof.delivery).toBe("online");
+    const later: (string | null)[] = [];
+    for (const agent of agents.slice(1, 31)) later.push((await pod.request("agent://alice", agent)).sessionId);
+
+    const { proofs, lastOnlineProof } = await snapshot();
+    expect(proofs).toHaveLength(SESSION_LIMITS.retainedProofs);
+    const times = proofs.map(({ acceptedAt }) => acceptedAt);
+    expect(times).toEqual(times.toSorted((a, b) => b - a));
+    const newest = later.slice(-SESSION_LIMITS.retainedProofs);
+    if (partitions === 1) expect(proofs.map(({ sessionId }) => sessionId)).toEqual(newest.toReversed());
+    for (let p = 0; p < partitions; p += 1) {
+      expect(await bench.client.llen(partitionKeys.proofs(p))).toBeLessThanOrEqual(SESSION_LIMITS.retainedProofs);
+    }
+    expect(proofs[0]).toMatchObject({ targetStatus: "not_seen", source: "websocket_envelope" });
+    expect(lastOnlineProof).toEqual({
+      sessionId: proof.sessionId,
+      requester: "agent://alice",
+      target: online,
+      acceptedAt: proof.acceptedAt,
+      targetStatus: "online",
+      source: "simple_session_api",
+    });
+  });
+
+  test("sessions are read and decided wherever requester and target lie", async () => {
+    for (const [requester, target] of [
+      [agents[0], agents[1]],
+      [agents[2], agents[5]],
+      [agents[7], agents[3]],
+    ] as [string, string][]) {
+      const { sessionId } = await pod.request(requester, target);
+      await pod.register(requester, "c5");
+      const decided = await pod.decide(decisionOf("approve", target, requester, sessionId as string));
+      expect(decided).toMatchObject({ outcome: "accepted", delivery: "online", sessionId });
+      expect(await readSession(pod.link, sessionId as string, partitions)).toMatchObject({
+        status: "approved",
+        target,
+      });
+    }
+  });
+
+  test("a decision by an agent that is not the target is not its session's, wherever that agent lies", async () => {
+    const { sessionId } = await pod.request("agent://alice", "agent://bob");
+    for (const agent of agents.slice(0, 8)) {
+      const decision = decisionOf("approve", agent, "agent://alice", sessionId as string);
+      expect(await pod.decide(decision)).toEqual({ outcome: "not_your_session" });
+    }
+  });
+
+  test("one batch to many agents is one call a partition", async () => {
+    const used = new Set(agents.map((agent) => partitionOf(agent, partitions)));
+    await bench.client.config("RESETSTAT");
+    const outcomes = await pod.acceptAll(...agents.map((agent) => envelopeOf("agent.register", agent)));
+    expect(outcomes.every(({ outcome }) => outcome === "accepted")).toBe(true);
+    expect((await bench.commandCalls()).evalsha).toBe(used.size);
+    expect(used.size).toBe(partitions);
+  });
+});
+
+test("session requests to online targets are counted, whichever way they came in", async () => {
+  const pod = await bench.pod();
+  await bench.ear("pod-a");
+  await bench.seed("agent://bob", "pod-a c1 7", Date.now());
+  for (const origin of ["websocket", "gateway"] as const) {
+    await pod.request("agent://alice", "agent://bob", 60, { origin });
+    await pod.request("agent://alice", "agent://nobody", 60, { origin });
+  }
+  const { counters } = await readSnapshot(pod.link, 1);
+  expect(counters.get("session_requests")).toBe(4);
+  expect(counters.get("session_requests_to_online_target")).toBe(2);
+  expect(counters.get("simple_session_request_accepted_to_online_target")).toBe(1);
+});
+
+test("what a request to an offline target proves has the delivery status stale", async () => {
+  const pod = await bench.pod();
+  await bench.seed("agent://bob", "pod-a c1 7", Date.now() - 3_600_000);
+  await pod.request("agent://alice", "agent://bob");
+  const { proofs, lastOnlineProof } = await readSnapshot(pod.link, 1);
+  expect(proofs.map(({ targetStatus }) => targetStatus)).toEqual(["stale"]);
+  expect(lastOnlineProof).toBeNull();
+});
+
+test("a request whose target's pod just died proves nothing online", async () => {
+  const pod = await bench.pod();
+  await bench.seed("agent://bob", "pod-dead c1 7", Date.now());
+  const { delivery: status } = delivery(
+    await pod.accept(requestOf("agent://alice", "agent://bob"), { origin: "gateway" }),
+  );
+  const { lastOnlineProof, counters } = await readSnapshot(pod.link, 1);
+  expect({ status, lastOnlineProof }).toEqual({ status: "stale", lastOnlineProof: null });
+  expect(counters.get("simple_session_request_accepted_to_offline_target")).toBe(1);
+});
+
+test("a snapshot says unavailable while there is no window", async () => {
+  const link = await bench.link();
+  await expect(readSnapshot(link, 1)).rejects.toMatchObject({ code: "unavailable" });
+});

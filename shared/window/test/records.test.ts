@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { parseChannelLine } from "../src/records/channel-line.ts";
+import { parseJourney } from "../src/records/journey.ts";
+import { parsePendingSession } from "../src/records/pending-session.ts";
+import { formatRouteOwner } from "../src/records/route.ts";
+import { parseSessionProof } from "../src/records/session-proof.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { luaFile } from "../src/redis/scripts.ts";
+import { Bench } from "./kit.ts";
+
+const NOW = 1_790_000_000_123;
+const SESSION = `ses_00${"0".repeat(24)}`;
+const bench = new Bench();
+
+beforeAll(() => bench.open());
+afterAll(async () => {
+  await bench.clear();
+  await bench.redis.stop();
+});
+
+/** What an expression over the functions of a library comes to. */
+async function lua(library: string, expression: string, ...args: (string | number)[]): Promise<unknown> {
+  return await bench.client.eval(`${luaFile(`lib/${library}`)}\nreturn ${expression}`, 0, ...args);
+}
+
+describe("What Lua writes", () => {
+  test("of a pending session is read in TypeScript, and its expiry in Lua", async () => {
+    const member = await lua("pending", "format_pending(unpack(ARGV))", SESSION, "agent://alice", NOW, NOW + 5);
+    expect(parsePendingSession(member as string)).toEqual({
+      sessionId: SESSION,
+      requester: "agent://alice",
+      createdAt: NOW,
+      expiresAt: NOW + 5,
+    });
+    const expired = "{ tostring(is_expired(ARGV[1], ARGV[2] - 1)), tostring(is_expired(ARGV[1], ARGV[2] + 0)) }";
+    expect(await lua("pending", expired, member as string, NOW + 5)).toEqual(["false", "true"]);
+  });
+
+  test("of a session proof is read in TypeScript", async () => {
+    const words = [SESSION, "agent://alice", "agent://bob", NOW, "not_seen", "websocket_envelope"];
+    expect(parseSessionProof((await lua("proof", "format_proof(unpack(ARGV))", ...words)) as string)).toEqual({
+      sessionId: SESSION,
+      requester: "agent://alice",
+      target: "agent://bob",
+      acceptedAt: NOW,
+      targetStatus: "not_seen",
+      source: "websocket_envelope",
+    });
+  });
+
+  test("of a journey is read on both sides", async () => {
+    const actions = "join_actions('a@5 b@6', { format_action('c', ARGV[2]), 'd@9' }, 3)";
+    const record = (await lua(
+      "journey",
+      `format_journey(ARGV[1], ARGV[2], 70, 9, ${actions})`,
+      NOW,
+      NOW + 5,
+    )) as string;
+    expect(record).toBe(`${NOW} ${NOW + 5} 70 9 b@6 c@${NOW + 5} d@9`);
+    expect(parseJourney(record)).toEqual({
+      firstSeen: NOW,
+      lastSeen: NOW + 5,
+      count: 70,
+      stages: new Set(["discovery", "session_negotiation"]),
+      actions: [
+        { name: "b", at: 6 },
+        { name: "d", at: 9 },
+        { name: "c", at: NOW + 5 },
+      ],
+    });
+    const parsed = await lua("journey", "{ parse_journey(ARGV[1]) }", record);
+    expect(parsed).toEqual([NOW, NOW + 5, 70, 9, `b@6 c@${NOW + 5} d@9`]);
+  });
+
+  test("of a gateway's key it reads itself", async () => {
+    const read = "{ parse_gateway_key(format_gateway_key(ARGV[1], ARGV[2])) }";
+    expect(await lua("gateway_key", read, "A_b-9", NOW)).toEqual(["A_b-9", NOW]);
+  });
+
+  test("of a delivery is read in TypeScript, its text as it is, spaces and empty words included", async () => {
+    const about = ["c1", 1_790_000_000_123_456, "agent://bob"];
+    for (const [word, sessionId, text] of [
+      [SESSION, SESSION, '{"a": "two  words "}'],
+      ["-", null, ' {"a":1}'],
+    ] as const) {
+      const head = await lua("channel_line", "format_delivery(unpack(ARGV))", ...about, word);
+      const line = { kind: "deliver", connection: "c1", epoch: 1_790_000_000_123_456, agent: "agent://bob" };
+      expect(parseChannelLine(`${head}${text}`)).toEqual({ ...line, sessionId, text });
+    }
+  });
+
+  test.each(["superseded", "probe"])("of a line %s is read in TypeScript", async (kind) => {
+    const line = (await lua("channel_line", "format_line(unpack(ARGV))", kind, "c1", 7, "agent://bob")) as string;
+    expect(parseChannelLine(line)).toEqual({ kind, connection: "c1", epoch: 7, agent: "agent://bob" });
+  });
+
+  test("of a route it reads itself", async () => {
+    const read = "parse_route(format_route(unpack(ARGV)))";
+    const route = `(function(r) return { r.pod, r.connection, r.epoch, r.seen_at } end)(${read})`;
+    const words = ["pod-a", "c1", 7, NOW, NOW - 5] as const;
+    expect(await lua("route", route, ...words)).toEqual(["pod-a", "c1", "7", String(NOW)]);
+    expect(await lua("route", "parse_since(format_route(unpack(ARGV)))", ...words)).toBe(String(NOW - 5));
+  });
+});
+
+test.each([7, null])(
+  "The owner of a route as TypeScript writes it, with the epoch %s, is found in the record",
+  async (epoch) => {
+    const [route, online] = [partitionKeys.route(0), partitionKeys.online(0)];
+    const release = (owner: string) =>
+      lua("route", "release_route(ARGV[1], ARGV[2], ARGV[3], ARGV[4])", route, online, "agent://bob", owner);
+    await bench.client.hset(
+      route,
+      "agent://bob",
+      (await lua("route", "format_route('pod-a', 'c1', 7, ARGV[1], ARGV[1])", NOW)) as string,
+    );
+    expect(await release(formatRouteOwner({ pod: "pod-a", connection: "c11", epoch }))).toBeNull();
+    expect(await release(formatRouteOwner({ pod: "pod-a", connection: "c1", epoch }))).toBe(1);
+    expect(await bench.client.exists(route)).toBe(0);
+  },
+);
+
+test("A line of a kind that is not known is none", () => {
+  for (const line of ["", "mark 1", "delivers c1 7 agent://bob - {}"]) expect(parseChannelLine(line)).toBeUndefined();
+});

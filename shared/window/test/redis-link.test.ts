@@ -1,0 +1,179 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { createLogger } from "runtime/logging.ts";
+import { until } from "../../../test/support/until.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { RedisLink } from "../src/redis/redis-link.ts";
+import { messageOf } from "./envelopes.ts";
+import { Bench, LOGGER, type Pod } from "./kit.ts";
+
+const bench = new Bench();
+const unavailable = { code: "unavailable", retryAfterMs: 1000 };
+const [ALICE, BOB] = ["agent://alice", "agent://bob"];
+
+let pod: Pod;
+
+/** What comes of one message, and how long that took. */
+async function sendTimed() {
+  const started = performance.now();
+  const { outcome } = await pod.accept(messageOf(ALICE, BOB));
+  return { outcome, ms: performance.now() - started };
+}
+
+const back = () => until("messages are accepted again", async () => (await sendTimed()).outcome === "accepted");
+
+beforeEach(async () => {
+  await bench.open();
+  pod = await bench.pod();
+});
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+describe("while Redis hangs", () => {
+  test("everything is refused as unavailable within a second, and is back after it without restart", async () => {
+    await bench.redis.pause();
+    const [first, second] = await Promise.all([sendTimed(), sendTimed()]);
+    const third = await sendTimed();
+    await bench.redis.resume();
+    for (const { outcome, ms } of [first, second, third]) {
+      expect(outcome).toBe("unavailable");
+      expect(ms).toBeLessThan(1000);
+    }
+    await back();
+  });
+
+  test("commands and scripts fail with the same refusal", async () => {
+    await bench.redis.pause();
+    const results = await Promise.allSettled([pod.link.command("PING"), pod.link.run("read_window", ["a", "b"])]);
+    await bench.redis.resume();
+    expect(results).toMatchObject(Array(2).fill({ status: "rejected", reason: unavailable }));
+  });
+
+  test("the link finds out by itself, and makes another connection", async () => {
+    const before = await bench.client.client("LIST");
+    await bench.redis.pause();
+    await until("the link is down", () => !pod.link.up);
+    await bench.redis.resume();
+    await until("the link is up", () => pod.link.up);
+    const idOf = (list: unknown) => /id=(\d+) [^\n]* name=pod-a /.exec(String(list))?.[1];
+    expect(idOf(await bench.client.client("LIST"))).not.toBe(idOf(before));
+  });
+});
+
+describe("when Redis is killed", () => {
+  test("everything is refused at once, and is back when Redis is, empty", async () => {
+    await bench.redis.kill();
+    await until("the link is down", () => !pod.link.up);
+    const { outcome, ms } = await sendTimed();
+    expect(outcome).toBe("unavailable");
+    expect(ms).toBeLessThan(200);
+    await expect(pod.link.command("PING")).rejects.toMatchObject(unavailable);
+    await bench.redis.start();
+    await back();
+  });
+
+  test("what was on its way is answered, and never sent again", async () => {
+    await pod.register(BOB);
+    await bench.redis.pause();
+    const pending = Promise.all(Array.from({ length: 10 }, () => pod.accept(messageOf(ALICE, BOB))));
+    await bench.redis.kill();
+    expect((await pending).map(({ outcome }) => outcome)).toEqual(Array(10).fill("unavailable"));
+    await bench.redis.start();
+    await back();
+    expect((await bench.connect().hgetall("relay:{0}:counters")).published_envelopes).toBe("1");
+  });
+});
+
+test("what was on its way when a connection was given up is not sent again on the next one", async () => {
+  await bench.redis.pause();
+  const raised = Promise.allSettled([pod.link.command("INCR", "times")]);
+  pod.link.reconnect(new Error("given up by the test"));
+  expect(await raised).toMatchObject([{ status: "rejected", reason: unavailable }]);
+  await bench.redis.resume();
+  await until("the link is up", () => pod.link.up);
+  expect(Number(await bench.client.get("times"))).toBeLessThanOrEqual(1);
+});
+
+describe("scripts that Redis forgot", () => {
+  test("are sent again, and the order of deliveries is kept", async () => {
+    const ear = await bench.ear("pod-a");
+    await pod.register(BOB);
+    const messages = Array.from({ length: 600 }, () => messageOf(ALICE, BOB));
+    const sent = pod.acceptAll(...messages);
+    const flushed = bench.client.script("FLUSH");
+    const later = messageOf(ALICE, BOB);
+    const outcomes = [...(await sent), await pod.accept(later)];
+    await flushed;
+    expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["accepted"]));
+    const ids = (await ear.lines()).map((line) => /"id":"([^"]+)"/.exec(line)?.[1]);
+    expect(ids).toEqual([...messages, later].map(({ id }) => id));
+  });
+
+  test("are carried out once", async () => {
+    await bench.client.script("FLUSH");
+    await pod.acceptAll(messageOf(ALICE, BOB), messageOf(ALICE, BOB));
+    expect(await bench.client.hget("relay:{0}:counters", "published_envelopes")).toBe("2");
+  });
+});
+
+describe("a link", () => {
+  test("starts without Redis, says so, and is up when Redis comes", async () => {
+    await bench.redis.stop();
+    const link = new RedisLink({ url: bench.redis.url, name: "early", logger: LOGGER });
+    bench.later(() => link.stop());
+    await link.start();
+    expect(link.up).toBe(false);
+    await expect(link.run("read_window", ["a", "b"])).rejects.toMatchObject(unavailable);
+    await bench.redis.start();
+    await until("the link is up", () => link.up);
+  });
+
+  test("connects again when what must be done on a new connection fails, until it is done", async () => {
+    const link = new RedisLink({ url: bench.redis.url, name: "unlucky", logger: LOGGER });
+    bench.later(() => link.stop());
+    let attempts = 0;
+    link.onReady(async () => {
+      attempts += 1;
+      if (attempts < 3) throw new Error("not yet");
+    });
+    await link.start();
+    expect(attempts).toBe(3);
+    expect(link.up).toBe(true);
+  });
+
+  test("may be stopped at any time, and again, and stays down", async () => {
+    const link = await bench.link();
+    await Promise.all([link.stop(), link.stop()]);
+    expect(link.up).toBe(false);
+    await expect(link.command("PING")).rejects.toMatchObject(unavailable);
+    const never = new RedisLink({ url: bench.redis.url, name: "never", logger: LOGGER });
+    await never.stop();
+    expect(never.up).toBe(false);
+  });
+
+  test("that is stopped while it starts has started at once", async () => {
+    await bench.redis.pause();
+    const link = new RedisLink({ url: bench.redis.url, name: "hurried", logger: LOGGER });
+    const startedAt = performance.now();
+    const started = link.start();
+    await link.stop();
+    await started;
+    await bench.redis.resume();
+    expect(performance.now() - startedAt).toBeLessThan(REDIS_LIMITS.connectTimeoutMs / 2);
+    expect(link.up).toBe(false);
+  });
+
+  test("logs what Redis refused without what was sent to it", async () => {
+    const log: string[] = [];
+    const logger = createLogger({ service: "test", level: "debug" }, { write: (line) => log.push(line) });
+    const link = new RedisLink({ url: bench.redis.url, name: "telling", logger });
+    bench.later(() => link.stop());
+    await link.start();
+    await link.command("SET", "text", "1");
+    await expect(link.command("HGET", "text", "a-secret")).rejects.toMatchObject(unavailable);
+    await expect(link.run("add_feedback", ["text", "text"], ["a-secret", "a-secret"])).rejects.toMatchObject(
+      unavailable,
+    );
+    expect(log.join("")).toContain("WRONGTYPE");
+    expect(log.join("")).not.toContain("a-secret");
+  });
+});

@@ -1,0 +1,106 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { readTarget } from "../src/targets.ts";
+import { ClockedLink } from "./clocked-link.ts";
+import { decisionOf } from "./envelopes.ts";
+import { Bench, type Pod } from "./kit.ts";
+
+const [ALICE, BOB, CAROL] = ["agent://alice", "agent://bob", "agent://carol"] as const;
+const { offlineAfterMs } = PRESENCE_LIMITS;
+const bench = new Bench();
+let link: ClockedLink;
+let pod: Pod;
+
+const read = (agent: string, sessionId: string | null = null) =>
+  readTarget(link, { agent, sessionId }, { partitions: 1, offlineAfterMs });
+
+beforeEach(async () => {
+  await bench.open();
+  link = new ClockedLink(bench);
+  await link.start();
+  pod = await bench.pod({ link, pod: "pod-a" });
+  await bench.ear("pod-a");
+});
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+test("an agent that nobody saw and nobody asked has nothing of its own, whatever others have", async () => {
+  await pod.register(BOB);
+  await pod.request(ALICE, BOB);
+  expect(await read(CAROL)).toEqual({
+    agent: CAROL,
+    presence: expect.objectContaining({ status: "not_seen", lastSeen: null }),
+    lastOnlineProof: null,
+    lastRequestAt: null,
+    decision: null,
+  });
+});
+
+describe("the proof of a target", () => {
+  test("is its last request that was accepted while it was online, whoever requested", async () => {
+    await pod.register(BOB);
+    await pod.request(ALICE, BOB);
+    link.at += 1000;
+    const { sessionId } = await pod.request(CAROL, BOB, 60, { origin: "gateway" });
+    expect(await read(BOB)).toMatchObject({
+      presence: { status: "online", staleMs: 1000 },
+      lastOnlineProof: { sessionId, requester: CAROL, target: BOB, acceptedAt: link.at, targetStatus: "online" },
+      lastRequestAt: link.at,
+    });
+  });
+
+  test("is pushed out by no request to others, however many", async () => {
+    await pod.register(BOB);
+    const { sessionId } = await pod.request(ALICE, BOB);
+    await pod.register(CAROL);
+    for (let n = 0; n <= SESSION_LIMITS.retainedProofs; n += 1) await pod.request(ALICE, CAROL);
+    expect((await read(BOB)).lastOnlineProof?.sessionId).toBe(sessionId);
+  });
+
+  test("stays when a later request finds it away, and that one is told as its last request", async () => {
+    await pod.register(BOB);
+    const { sessionId } = await pod.request(ALICE, BOB);
+    link.at += PRESENCE_LIMITS.staleAfterMs + 1;
+    expect((await pod.request(ALICE, BOB)).delivery).toBe("stale");
+    expect(await read(BOB)).toMatchObject({ lastOnlineProof: { sessionId }, lastRequestAt: link.at });
+  });
+
+  test("is not made for a target that was not online", async () => {
+    await pod.request(ALICE, BOB);
+    expect(await read(BOB)).toMatchObject({ lastOnlineProof: null, lastRequestAt: link.at });
+    expect(await bench.client.exists(partitionKeys.targetProof(0, BOB))).toBe(0);
+  });
+
+  test("is kept for as long as it is fresh", async () => {
+    await pod.register(BOB);
+    await pod.request(ALICE, BOB);
+    const left = await bench.client.pttl(partitionKeys.targetProof(0, BOB));
+    expect(left).toBeGreaterThan(SESSION_LIMITS.proofFreshnessMs - 10_000);
+    expect(left).toBeLessThanOrEqual(SESSION_LIMITS.proofFreshnessMs);
+  });
+});
+
+describe("what a target decided of a session", () => {
+  test.each([
+    ["approve", "approved"],
+    ["reject", "rejected"],
+  ] as const)("is pending until it says %s", async (verb, decided) => {
+    const { sessionId } = await pod.request(ALICE, BOB);
+    expect((await read(BOB, sessionId)).decision).toBe("pending");
+    await pod.decide(decisionOf(verb, BOB, ALICE, sessionId as string));
+    expect((await read(BOB, sessionId)).decision).toBe(decided);
+  });
+
+  test("is expired when its time has run out", async () => {
+    const { sessionId } = await pod.request(ALICE, BOB, 5);
+    link.at += 5 * 60_000;
+    expect((await read(BOB, sessionId)).decision).toBe("expired");
+  });
+
+  test("is not told of another target's session, nor of one that there is not", async () => {
+    const { sessionId } = await pod.request(ALICE, BOB);
+    expect((await read(CAROL, sessionId)).decision).toBeNull();
+    expect((await read(BOB, "ses_00abcdefghjkmnpqrstvwxyz01")).decision).toBeNull();
+  });
+});

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { createLogger } from "runtime/logging.ts";
+import { TestRedis } from "../../../test/support/test-redis.ts";
+import { ProcessWindow } from "../src/process-window.ts";
+import { RedisLink } from "../src/redis/redis-link.ts";
+
+const logger = createLogger({ service: "test", level: "silent" });
+const redis = new TestRedis();
+let link: RedisLink;
+let window: ProcessWindow;
+let heard = () => Promise.resolve();
+
+beforeAll(async () => {
+  await redis.start();
+  link = new RedisLink({ url: redis.url, name: "test", logger });
+  window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger });
+  window.onChange(() => heard());
+  await link.start();
+});
+afterAll(async () => {
+  await link.stop();
+  await redis.stop();
+});
+
+const openAnother = () => link.command("HSET", "relay:{0}:window", "id", `win_${Math.random()}`);
+
+test("nothing is written to a new window while a listener has not done its work there", async () => {
+  await openAnother();
+  const { promise: told, resolve: tell } = Promise.withResolvers<void>();
+  const { promise: done, resolve: finish } = Promise.withResolvers<void>();
+  heard = () => {
+    tell();
+    return done;
+  };
+  const adopting = window.adopt();
+  await told;
+
+  const written: string[] = [];
+  const write = window.inWindow(async ({ id }) => written.push(id));
+  await link.command("PING");
+  expect(written).toEqual([]);
+  finish();
+  await write;
+  expect(written).toEqual([(await adopting).id]);
+});
+
+test("a window whose listener failed is not adopted, and is told of again", async () => {
+  const { id } = window.current;
+  await openAnother();
+  heard = () => Promise.reject(new Error("no"));
+  await expect(window.adopt()).rejects.toThrow("no");
+  expect(window.current.id).toBe(id);
+
+  const times: number[] = [];
+  heard = async () => void times.push(1);
+  await window.adopt();
+  expect(window.current.id).not.toBe(id);
+  expect(times).toEqual([1]);
+});

@@ -1,0 +1,76 @@
+import { readFile } from "node:fs/promises";
+import { expect, test } from "@jest/globals";
+import { closureOf, type Lock } from "../support/lockfile.ts";
+import { documents, sourceFiles } from "../support/sources.ts";
+
+/** Where each package of the repository is, by its name. */
+const WORKSPACES: Readonly<Record<string, string>> = {
+  protocol: "shared/protocol",
+  runtime: "shared/runtime",
+  window: "shared/window",
+  gateway: "services/gateway",
+  "ws-connector": "services/ws-connector",
+  "ops-reporting": "services/ops-reporting",
+  "agent-relay-connector": "connector",
+  "discovery-tools": "test/discovery",
+};
+
+interface Manifest {
+  readonly name: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+const REPOSITORY = new URL("../../", import.meta.url);
+const jsonOf = async (path: string) => JSON.parse(await readFile(new URL(path, REPOSITORY), "utf8"));
+const manifestOf = (folder: string): Promise<Manifest> => jsonOf(`${folder}/package.json`);
+const { packages }: Lock = await jsonOf("package-lock.json");
+
+test.each(Object.entries(WORKSPACES))(
+  "%s asks for packages of the repository by their path, and no registry",
+  async (name, folder) => {
+    const manifest = await manifestOf(folder);
+    expect(manifest.name).toBe(name);
+    const asked = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.peerDependencies };
+    for (const [own, version] of Object.entries(asked).filter(([other]) => other in WORKSPACES)) {
+      const path = new URL(`${version.replace(/^file:/, "")}/`, new URL(`${folder}/`, REPOSITORY));
+      expect({ own, version, at: path.href }).toEqual({
+        own,
+        version: expect.stringMatching(/^file:/),
+        at: new URL(`${WORKSPACES[own]}/`, REPOSITORY).href,
+      });
+    }
+  },
+);
+
+test.each(Object.keys(WORKSPACES))("%s is private: no package is published to a registry", async (name) => {
+  expect(await manifestOf(WORKSPACES[name] as string)).toMatchObject({ private: true });
+});
+
+test.each(["gateway", "ws-connector", "ops-reporting"])(
+  "package-lock.json marks nothing that %s needs as for development, which images leave out",
+  (name) => {
+    const needed = closureOf({ packages }, WORKSPACES[name] as string);
+    expect(needed).toContain("node_modules/zod");
+    expect(needed.filter((place) => packages[place]?.dev === true)).toEqual([]);
+  },
+);
+
+test("package-lock.json links the packages of the repository, and no other, to their folders", () => {
+  const links = Object.entries(packages).filter(([, { link }]) => link === true);
+  const expected = Object.entries(WORKSPACES).map(([name, folder]) => [
+    `node_modules/${name}`,
+    { resolved: folder, link: true },
+  ]);
+  expect(Object.fromEntries(links)).toEqual(Object.fromEntries(expected));
+  const folders = Object.keys(packages).filter((place) => place !== "" && !place.includes("node_modules/"));
+  expect(folders.sort()).toEqual(Object.values(WORKSPACES).sort());
+  for (const folder of folders) expect(packages[folder]).not.toHaveProperty("resolved");
+});
+
+test("no source, document or package names the npm scope that belongs to another project", async () => {
+  const scope = `@${"agent-relay"}`;
+  const named = [...(await sourceFiles()), ...(await documents())].filter(({ text }) => text.includes(scope));
+  expect(named.map(({ path }) => path)).toEqual([]);
+});

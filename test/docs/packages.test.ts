@@ -1,0 +1,22 @@
+import { readdir, readFile } from "node:fs/promises";
+import { expect, test } from "@jest/globals";
+
+const ROOT = new URL("../../", import.meta.url);
+const DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "connector/README.md"];
+
+/** What a line that fetches a package may name: an address, a file, or what npm start has installed here. */
+const OWN = /^(?:https?:|\.|<|-)/;
+
+test("No document leads to a package of a registry, where somebody else may own the name", async () => {
+  const docs = (await readdir(new URL("docs/", ROOT))).map((name) => `docs/${name}`);
+  for (const document of [...DOCUMENTS, ...docs]) {
+    const text = await readFile(new URL(document, ROOT), "utf8");
+    const fetched = [...text.matchAll(/(?:--package=|npm (?:install|i|add) |npx --yes )([^\s"`]+)/g)].map(
+      ([, name]) => name,
+    );
+    expect({ document, strangers: fetched.filter((name) => !OWN.test(name as string)) }).toEqual({
+      document,
+      strangers: [],
+    });
+  }
+});

@@ -1,0 +1,137 @@
+import { readFile } from "node:fs/promises";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { partitionKeys } from "window/redis/keys.ts";
+import { resetWindow } from "window/reset.ts";
+import { rowsBetween } from "../support/documents.ts";
+import { HttpClient } from "../support/http.ts";
+import { LiteralFollower } from "../support/literal-follower.ts";
+import { until } from "../support/until.ts";
+import { given, useRelay } from "../support/use-relay.ts";
+
+/** From each situation of the table in docs/protocol.md, and from each guide, the way ends where the table says. */
+
+const GUIDES = Object.values(SURFACES)
+  .filter(({ group }) => group === "guides")
+  .map(({ path }) => path);
+const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
+const ROWS = rowsBetween(protocol, "guides");
+const MINUTE_MS = 60_000;
+
+/** The target of one guide in one situation: each way has its own, for a way can leave a proof behind. */
+const nameOf = (situation: string, guide: string) => `t${SITUATIONS.indexOf(situation)}-${GUIDES.indexOf(guide)}`;
+const SITUATIONS = ROWS.map(([situation]) => situation as string);
+const WITH_KEYS = SITUATIONS.slice(4).flatMap((situation) => GUIDES.map((guide) => nameOf(situation, guide)));
+
+const relay = useRelay("alice", "carol", "dora", ...WITH_KEYS);
+const http = new HttpClient();
+const pod = given(() => relay.startWhole({ RELAY_CONNECTIONS_PER_ADDRESS: "0" }));
+const view = given(() => relay.view());
+const keyOf = (name: string) => relay.keys.apiKeys.get(name) as string;
+
+/** Brings a target into a situation; resolves with the query that its asker starts with. */
+const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
+  "nobody is online, the window was just reset included": async () => "",
+  "never seen": async () => "",
+  offline: (target) => seenAgo(target, 10 * MINUTE_MS),
+  stale: (target) => seenAgo(target, MINUTE_MS),
+  "online, not held for 90 s": async (target) => {
+    await relay.online(pod, target);
+    return "";
+  },
+  "online and held": async (target) => {
+    const socket = await relay.online(pod, target);
+    await socket.ask(relay.envelope(target, "agent.heartbeat"));
+    return "";
+  },
+  "fresh proof of another's": async (target) => {
+    await relay.online(pod, target);
+    await request("carol", target);
+    return "";
+  },
+  "fresh proof of your own": async (target) => {
+    await relay.online(pod, target);
+    await request("alice", target);
+    return "";
+  },
+  "rejected your session": async (target) => {
+    const socket = await relay.online(pod, target);
+    const session_id = await request("dora", target);
+    await socket.ask(relay.envelope(target, "session.reject", { to: "agent://dora", payload: { session_id } }));
+    return `?target_agent_id=agent://${target}&session_id=${session_id}`;
+  },
+  "your session with it expired": async (target) => {
+    await relay.online(pod, target);
+    const session_id = await request("dora", target);
+    // As if a hundred newer ones had taken its place.
+    await view.client.del(partitionKeys.pending(0, `agent://${target}`));
+    return `?target_agent_id=agent://${target}&session_id=${session_id}`;
+  },
+};
+/** Sessions of dora, whose own way it then is. */
+const askerOf = (situation: string) => (/ session/.test(situation) ? "dora" : "alice");
+
+async function seenAgo(target: string, ms: number): Promise<string> {
+  await view.client.zadd(partitionKeys.presence(0), Date.now() - ms, `agent://${target}`);
+  return "";
+}
+
+async function request(from: string, target: string): Promise<string> {
+  const body = { from: `agent://${from}`, to: `agent://${target}`, purpose: "talk" };
+  const answer = await http.post(pod.url + SURFACES.requestSession.path, body, relay.credentials(from));
+  expect(answer.body).toMatchObject({ accepted: true, target_delivery: { can_deliver_realtime: true } });
+  return answer.body.session_id;
+}
+
+test("the table has the situations that are made here", () => {
+  expect(Object.keys(MAKE)).toEqual(SITUATIONS);
+});
+
+describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
+  const [endsAt, who] = cells.slice(GUIDES.length);
+  beforeAll(async () => {
+    if (situation !== SITUATIONS[0]) return;
+    await resetWindow(await relay.link("window-reset"), { partitions: 1, deployId: "next", force: true });
+    await http.get(`${pod.url}${SURFACES.ready.path}`);
+  });
+
+  test.each(GUIDES)("ends at the right place from %s", async (guide) => {
+    const target = nameOf(situation, guide);
+    const query = await (MAKE[situation] as (target: string) => Promise<string>)(target);
+    const asker = askerOf(situation);
+    const from = `agent://${asker}`;
+    const follower = new LiteralFollower({ from, target_agent_id: `agent://${target}`, apiKey: keyOf(asker) });
+    const end = await follower.follow(pod.url + guide + query);
+
+    expect(end.who).toBe(who);
+    const startedAt = guide.split("/").at(-1);
+    const expected = endsAt === "the document itself" ? startedAt : endsAt?.replace(", go", "");
+    expect(new URL(end.url).pathname.split("/").at(-1)).toBe(expected);
+    expect(follower.calls.filter(({ status }) => status !== 200 && status !== 202)).toEqual([]);
+    const urls = follower.calls.map(({ url }) => url);
+    expect(urls).toEqual([...new Set(urls)]);
+    const isGo = status === "go" || endsAt?.endsWith(", go");
+    const gateUrl = withoutSession(end.url, SURFACES.marketplaceHandoffStatus.path);
+    await until(`the gate says ${isGo ? "go" : "no go"}`, async () => {
+      const gate = (await http.get(gateUrl)).body;
+      return gate.status.startsWith(isGo ? "go_" : "no_go_");
+    });
+  });
+});
+
+test("a key that is refused ends the way at the operator", async () => {
+  const name = nameOf(SITUATIONS[4] as string, GUIDES[0] as string);
+  await view.client.del(partitionKeys.targetProof(0, `agent://${name}`), partitionKeys.proofs(0));
+  await relay.online(pod, name);
+  const target_agent_id = `agent://${name}`;
+  const follower = new LiteralFollower({ from: "agent://alice", target_agent_id, apiKey: "rk_wrong" });
+  expect((await follower.follow(pod.url + SURFACES.activationPlan.path)).who).toBe("operator");
+});
+
+/** The same query at another path; the decision on a session leaves the gate's status as it is. */
+function withoutSession(url: string, path: string): string {
+  const other = new URL(url);
+  other.pathname = path;
+  other.searchParams.delete("session_id");
+  return other.href;
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
+import { freePort } from "../support/free-port.ts";
+import { HttpClient } from "../support/http.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { PodProcess } from "../support/pod-process.ts";
+import { TestRelay } from "../support/relay.ts";
+import { scrape } from "../support/scrape.ts";
+import { until } from "../support/until.ts";
+
+const SERVICES = ["ws-connector", "gateway", "ops-reporting"] as const;
+const WRONG_PASSWORD = "not-the-password";
+const relay = new TestRelay("alice");
+const http = new HttpClient();
+const noLeaks = watchLeaks();
+
+beforeAll(() => relay.start());
+afterAll(async () => {
+  await relay.stop();
+  await noLeaks();
+});
+
+test.each(SERVICES)("%s with a wrong password says so in /ready, in its metrics and once in its log", async (name) => {
+  const { host } = await relay.proxy();
+  const metricsPort = await freePort();
+  const process = await PodProcess.start(`services/${name}/src/main.ts`, {
+    ...relay.environment,
+    REDIS_URL: `redis://${name}:${WRONG_PASSWORD}@${host}`,
+    METRICS_PORT: String(metricsPort),
+  });
+  try {
+    const { status, body } = await http.get(`${process.url}/ready`);
+    expect(status).toBe(503);
+    expect(body).toMatchObject({ ready: false, reason: "auth", next_action: expect.stringContaining("REDIS_URL") });
+    expect((await http.get(`${process.url}/health`)).status).toBe(200);
+
+    const metrics = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
+    expect(metrics.value("relay_redis_up", { link: name })).toBe(0);
+    for (const kind of REDIS_DOWN_KINDS) {
+      expect([kind, metrics.value("relay_redis_down", { link: name, kind })]).toEqual([kind, kind === "auth" ? 1 : 0]);
+    }
+    const told = process.log
+      .map((line) => JSON.parse(line))
+      .filter(({ link, level }) => link === name && level === "warn");
+    expect(told).toMatchObject([{ kind: "auth" }]);
+    expect(process.log.join("\n")).not.toContain(WRONG_PASSWORD);
+  } finally {
+    await process.stop();
+  }
+});
+
+test("a pod whose user may not subscribe is not ready for that reason, and is ready as soon as it may", async () => {
+  const { client } = relay.view();
+  await client.call("ACL", "SETUSER", "default", "-ssubscribe");
+  const pod = await relay.startWsConnector();
+  const ready = async () => (await http.get(`${pod.url}/ready`)).body;
+  expect(await ready()).toMatchObject({ ready: false, online_agents: 0, reason: "noperm" });
+  await client.call("ACL", "SETUSER", "default", "+ssubscribe");
+  await until("the pod is ready", async () => (await ready()).ready, 10_000);
+  expect(await ready()).not.toHaveProperty("reason");
+});
+
+test("reports without a process window say that there is none", async () => {
+  const { client } = relay.view();
+  await client.flushall();
+  const reporting = await relay.startOpsReporting();
+  expect(await http.get(`${reporting.url}/ready`)).toMatchObject({ status: 503, body: { reason: "no_window" } });
+  await relay.startGateway();
+  expect(await http.get(`${reporting.url}/ready`)).toMatchObject({ status: 200, body: { ready: true } });
+});

@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { type MonitoredCommand, RedisMonitor } from "../../support/redis-monitor.ts";
+import type { Pod } from "../../support/relay.ts";
+import { until } from "../../support/until.ts";
+import { given, useRelay } from "../../support/use-relay.ts";
+
+/** What makes the relay fast, counted; how fast it is, only the benchmark says. */
+
+const ENVELOPES = 240;
+const TARGETS = ["bob-hmac", "carol-hmac", "dave-hmac", "erin-hmac"] as const;
+/** All that one tick brought in is one call; a loaded machine may cut the burst into some pieces. */
+const MOST_CALLS = ENVELOPES / 20;
+/** Inside the script: a guard entry an envelope, and what is looked up once a target and batch. */
+const MOST_SCRIPT_COMMANDS = 2 * ENVELOPES;
+/** What pods ask of Redis by the clock, whatever the load: that it lives, and that their own channel does. */
+const BY_THE_CLOCK = ["ping", "spublish", "info"];
+
+const relay = useRelay("alice-hmac", ...TARGETS);
+const pods = given(async () => [
+  await relay.startWsConnector(),
+  await relay.startWsConnector(),
+  await relay.startWsConnector(),
+]);
+let monitor: RedisMonitor;
+let seen: MonitoredCommand[] = [];
+
+beforeEach(async () => {
+  monitor = await RedisMonitor.open(relay.view().client, (command) => seen.push(command));
+});
+
+afterEach(() => monitor.close());
+
+/** Sends them in one go, to each target in turn; resolves when all are acknowledged and all that they caused is seen. */
+async function burst(targets: readonly string[]): Promise<void> {
+  const alice = await relay.online(pods[0] as Pod, "alice-hmac");
+  const envelopes = Array.from({ length: ENVELOPES }, (_, n) =>
+    relay.envelope("alice-hmac", "message.send", { to: `agent://${targets[n % targets.length]}` }),
+  );
+  seen = [];
+  for (const envelope of envelopes) alice.send(envelope);
+  const acks = () => alice.frames.filter(({ frame, target_delivery }) => frame === "ack" && target_delivery);
+  await until("every envelope is acknowledged", () => acks().length === ENVELOPES);
+  await until("every delivery is seen", () => deliveriesIn(published()) === ENVELOPES);
+  expect(acks().every(({ target_delivery }) => target_delivery.can_deliver_realtime)).toBe(true);
+}
+
+function published(): MonitoredCommand[] {
+  return seen.filter(({ name, inScript }) => inScript && name === "spublish");
+}
+
+function deliveriesIn(publishes: readonly MonitoredCommand[]): number {
+  return publishes.reduce((sum, { args }) => sum + (args[1]?.match(/deliver /g)?.length ?? 0), 0);
+}
+
+/** The channels that each call published to. */
+function channelsByCall(): string[][] {
+  const calls: string[][] = [];
+  for (const { name, args, inScript } of seen) {
+    if (name === "evalsha") calls.push([]);
+    else if (inScript && name === "spublish") calls.at(-1)?.push(args[0] as string);
+  }
+  return calls;
+}
+
+describe("The way of an envelope", () => {
+  test("takes one call of Redis for all that came in together, and no other command", async () => {
+    for (const target of TARGETS) await relay.online(pods[1] as Pod, target);
+    await burst(TARGETS);
+    const asked = seen.filter(({ name, inScript }) => !inScript && !BY_THE_CLOCK.includes(name));
+    expect([...new Set(asked.map(({ name }) => name))]).toEqual(["evalsha"]);
+    expect(asked.length).toBeLessThanOrEqual(MOST_CALLS);
+  });
+
+  test("costs one publish a call for each pod that has targets, however many targets it has", async () => {
+    for (const [n, target] of TARGETS.entries()) await relay.online(pods[1 + (n % 2)] as Pod, target);
+    await burst(TARGETS);
+    const calls = channelsByCall();
+    for (const channels of calls) expect(new Set(channels).size).toBe(channels.length);
+    expect(new Set(calls.flat()).size).toBe(2);
+  });
+
+  test("costs about one command inside the script: targets are looked up once a call", async () => {
+    for (const target of TARGETS) await relay.online(pods[1] as Pod, target);
+    await burst(TARGETS);
+    expect(seen.filter(({ inScript }) => inScript).length).toBeLessThanOrEqual(MOST_SCRIPT_COMMANDS);
+  });
+});

@@ -1,0 +1,67 @@
+import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../../../deploy/keys/make.ts";
+import { TestRelay } from "../../../support/relay.ts";
+import type { Pids } from "../accounting.ts";
+import type { Speech } from "../load/dialect.ts";
+import { type NodeArguments, RECEIVING, REDIS, SENDING, type SystemUnderTest } from "./system.ts";
+
+const AGENTS = ["agent://load.*"];
+/** What a benchmark must lift: the load of one connection, and that all come from one address. */
+const SETTINGS = {
+  LOG_LEVEL: "info",
+  RELAY_ENVELOPES_PER_SECOND: "0",
+  RELAY_CONNECTIONS_PER_ADDRESS: "0",
+  RELAY_UNREGISTERED_CONNECTIONS: "0",
+};
+
+/** Two connectors of ours over one Redis; one key for all agents. */
+export async function startAgentRelay(
+  nodeArguments: NodeArguments,
+  alg: "hmac-sha256" | "ed25519" = "hmac-sha256",
+): Promise<SystemUnderTest> {
+  const relay = await new TestRelay().start();
+  const { record, secret } = makeKey(alg);
+  await relay.writeKeys({ api_keys: [], signing_keys: [record] });
+  const start = (role: string) => relay.startProcess("ws-connector", SETTINGS, nodeArguments(role));
+  const [sending, receiving] = [await start(SENDING), await start(RECEIVING)];
+  return {
+    speech: { dialect: "agent-relay", alg, keyId: record.key_id, secret },
+    ports: [sending.port, receiving.port],
+    pids: { [SENDING]: sending.pid, [RECEIVING]: receiving.pid, [REDIS]: await relay.redis.pid() },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([sending.end("SIGTERM"), receiving.end("SIGTERM")]);
+      await relay.stop();
+    },
+  };
+}
+
+/** A gateway and the API keys that it takes. */
+export interface GatewayUnderTest extends AsyncDisposable {
+  readonly port: number;
+  readonly path: string;
+  readonly apiKeys: readonly string[];
+  readonly pids: Pids;
+}
+
+export async function startGateway(nodeArguments: NodeArguments, apiKeyCount: number): Promise<GatewayUnderTest> {
+  const relay = await new TestRelay().start();
+  const keys = Array.from({ length: apiKeyCount }, (_, n) => makeApiKey({ id: `load-${n}`, agents: AGENTS }));
+  await relay.writeKeys({ api_keys: keys.map(({ record }) => record), signing_keys: [] });
+  const gateway = await relay.startProcess("gateway", { LOG_LEVEL: "info" }, nodeArguments("gateway"));
+  return {
+    port: gateway.port,
+    path: "/v1/messages/send",
+    apiKeys: keys.map(({ apiKey }) => apiKey),
+    pids: { gateway: gateway.pid, [REDIS]: await relay.redis.pid() },
+    async [Symbol.asyncDispose]() {
+      await gateway.end("SIGTERM");
+      await relay.stop();
+    },
+  };
+}
+
+function makeKey(alg: Extract<Speech, { dialect: "agent-relay" }>["alg"]) {
+  const terms = { id: "load", agents: AGENTS };
+  if (alg === "hmac-sha256") return makeHmacKey(terms);
+  const { record, privateKey } = makeEd25519Key(terms);
+  return { record, secret: privateKey };
+}

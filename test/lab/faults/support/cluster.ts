@@ -1,0 +1,165 @@
+import { Exchange } from "../../../support/exchange.ts";
+import { GuardedRelay } from "../../../support/guarded-redis.ts";
+import { Ledger } from "../../../support/ledger.ts";
+import type { PodProcess } from "../../../support/pod-process.ts";
+import { RedisProxy } from "../../../support/redis-proxy.ts";
+import { ReturningAgent } from "../../../support/returning-agent.ts";
+import type { RedisUser } from "../../../support/test-redis.ts";
+import { until } from "../../../support/until.ts";
+import type { WindowView } from "../../../support/window-view.ts";
+
+/** Short, so that "back within one heartbeat" is seen soon; that of real agents is 15 s. */
+export const HEARTBEAT_MS = 1000;
+/** No limit of rates, and a drain as short as it may be: faults are the subject, not limits. */
+const SETTINGS = { LOG_LEVEL: "info", RELAY_ENVELOPES_PER_SECOND: "0", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" };
+
+/** A service as a process, with a proxy of its own between it and Redis. */
+export class ClusterPod {
+  readonly service: RedisUser;
+  readonly process: PodProcess;
+  readonly redis: RedisProxy;
+  /** True when a fault ended it. */
+  isDismissed = false;
+
+  constructor(service: RedisUser, process: PodProcess, redis: RedisProxy) {
+    this.service = service;
+    this.process = process;
+    this.redis = redis;
+  }
+
+  get url(): string {
+    return this.process.url;
+  }
+
+  get websocketUrl(): string {
+    return `${this.url.replace("http", "ws")}/ws`;
+  }
+
+  async isReady(): Promise<boolean> {
+    return (await fetch(`${this.url}/ready`)).ok;
+  }
+
+  async untilReady(): Promise<void> {
+    await until("the pod is ready", () => this.isReady(), 10_000);
+  }
+
+  /** Resolves with the exit code, or null when the signal itself ended the process. */
+  async end(signal: "SIGTERM" | "SIGKILL"): Promise<number | null> {
+    this.isDismissed = true;
+    return await this.process.end(signal);
+  }
+}
+
+/**
+ * Services as real processes over the Redis that is deployed, each behind a proxy of its own, and agents that come back
+ * to any connector that is there. One ledger holds all that agents sent and were sent.
+ */
+export class Cluster {
+  readonly relay: GuardedRelay;
+  readonly ledger = new Ledger();
+  readonly agents: ReturningAgent[] = [];
+  /** All pods that there ever were, in the order of their start. */
+  readonly pods: ClusterPod[] = [];
+  readonly #names: readonly string[];
+  /** Where agents go. */
+  readonly #seats: ClusterPod[] = [];
+  readonly #size: number;
+  #view: WindowView | undefined;
+  #exchange: Exchange | undefined;
+
+  /** @param names of the agents; the n-th prefers the n-th connector, in turn. */
+  constructor({ connectors, names }: { connectors: number; names: readonly string[] }) {
+    this.#size = connectors;
+    this.#names = names;
+    this.relay = new GuardedRelay(...names);
+  }
+
+  /** Resolves when all connectors run and all agents are registered. */
+  async start(): Promise<this> {
+    await this.relay.start();
+    this.#view = this.relay.view();
+    const starting = Array.from({ length: this.#size }, () => this.addPod("ws-connector"));
+    this.#seats.push(...(await Promise.all(starting)));
+    this.agents.push(...this.#names.map((name, n) => this.agent(name, () => this.connectorFor(n).websocketUrl)));
+    await Promise.all(this.agents.map((agent) => agent.start()));
+    return this;
+  }
+
+  /** Ends everything, what is frozen, cut or half-open too. */
+  async stop(): Promise<void> {
+    await this.#exchange?.stop(0).catch(() => {});
+    await Promise.all(this.agents.map((agent) => agent.stop()));
+    await Promise.all(this.pods.map(({ process }) => process.stop()));
+    await Promise.all(this.pods.map(({ redis }) => redis.stop()));
+    await this.relay.stop();
+  }
+
+  /** Looks into Redis, and does to it what no service may. */
+  get view(): WindowView {
+    return this.#view as WindowView;
+  }
+
+  /** Those that agents go to. */
+  get connectors(): readonly ClusterPod[] {
+    return this.#seats;
+  }
+
+  /** Where the n-th agent goes. */
+  connectorFor(n: number): ClusterPod {
+    return this.#seats[n % this.#size] as ClusterPod;
+  }
+
+  /** Starts a connector, to which the agents of this one go from now on when they come back. */
+  async replace(pod: ClusterPod): Promise<void> {
+    this.#seats[this.#seats.indexOf(pod)] = await this.addPod("ws-connector");
+  }
+
+  /** Which agents' connections a connector has. */
+  agentsOf(pod: ClusterPod): ReturningAgent[] {
+    return this.agents.filter((agent) => agent.url === pod.websocketUrl);
+  }
+
+  /** Starts a pod that no agent goes to by itself. @param nodeArguments arguments of Node itself. */
+  async addPod(
+    service: "ws-connector" | "gateway" | "ops-reporting",
+    overrides: Readonly<Record<string, string>> = {},
+    nodeArguments: readonly string[] = [],
+  ): Promise<ClusterPod> {
+    const { redis: upstream } = this.relay;
+    const proxy = await new RedisProxy(upstream.url).start();
+    const REDIS_URL = proxy.urlFor(upstream.urlFor(service));
+    const settings = { ...SETTINGS, REDIS_URL, ...overrides };
+    const process = await this.relay.startProcess(service, settings, nodeArguments);
+    const pod = new ClusterPod(service, process, proxy);
+    this.pods.push(pod);
+    await pod.untilReady();
+    return pod;
+  }
+
+  /** An agent that writes into the ledger, not started. */
+  agent(name: string, url: string | (() => string)): ReturningAgent {
+    const key = this.relay.keys.agents.get(name);
+    if (key === undefined) throw new Error(`${name} has no key.`);
+    return new ReturningAgent({ url, id: `agent://${name}`, key, heartbeatMs: HEARTBEAT_MS, ledger: this.ledger });
+  }
+
+  /** Ends what a fault left behind that came to no end: nothing hangs, is cut or slow any more. */
+  async heal(): Promise<void> {
+    await this.relay.redis.resume().catch(() => {});
+    for (const { process, redis } of this.pods) {
+      process.thaw();
+      redis.heal();
+    }
+  }
+
+  /** Messages between all agents, until `stopTraffic`. */
+  startTraffic(perSecond: number): void {
+    this.#exchange = new Exchange(this.agents, perSecond);
+    this.#exchange.start();
+  }
+
+  /** Resolves when every envelope is answered. */
+  async stopTraffic(): Promise<void> {
+    await this.#exchange?.stop(10_000);
+  }
+}

@@ -1,0 +1,12 @@
+import type { Tally } from "../../../support/ledger.ts";
+import type { Violation } from "../../../support/violations.ts";
+
+/** How a cluster came through a fault: one line of the table. */
+export interface Outcome extends Tally {
+  readonly fault: string;
+  /** How often it was injected. */
+  readonly times: number;
+  readonly violations: readonly Violation[];
+  /** Ms from the end of each injection until all was as before; none of those that nobody felt. */
+  readonly recoveries: readonly number[];
+}

@@ -1,0 +1,106 @@
+import { expect } from "@jest/globals";
+import { type Entry, type LedgerContent, promiseOf, tally } from "../../../support/ledger.ts";
+import type { ReturningAgent } from "../../../support/returning-agent.ts";
+import { until } from "../../../support/until.ts";
+import { violations } from "../../../support/violations.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Fault, Injected } from "./fault.ts";
+import type { Outcome } from "./outcome.ts";
+
+const ENVELOPES_PER_SECOND = 150;
+/** The promise; a machine that is busy with other things may make some answers later, and none much later. */
+const ANSWERED_WITHIN_MS = 1000;
+const LATE_SHARE = 0.1;
+const LATEST_MS = 3000;
+/** Within one heartbeat interval of 15 s, and generous for these agents, whose own is 1 s. */
+const BACK_WITHIN_MS = 10_000;
+
+/** Injects a fault under traffic, and fails unless every promise is kept that holds during a fault and after it. */
+export async function survive(cluster: Cluster, fault: Fault, times = 1): Promise<Outcome> {
+  const { ledger } = cluster;
+  const from = ledger.content.entries.length;
+  const recoveries: number[] = [];
+  cluster.startTraffic(ENVELOPES_PER_SECOND);
+  try {
+    for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(cluster, fault)));
+  } catch (error) {
+    await cluster.heal();
+    await cluster.stopTraffic().catch(() => {});
+    throw error;
+  }
+  await cluster.stopTraffic();
+  const content = (): LedgerContent => ({ ...ledger.content, entries: ledger.content.entries.slice(from) });
+  await until("what was promised is delivered", () => violations(content()).length === 0).catch(() => {});
+  return { fault: fault.name, times, ...tally(content()), violations: violations(content()), recoveries };
+}
+
+/** @returns ms until all was as before; nothing when all was so all the time. */
+async function surviveOnce(cluster: Cluster, fault: Fault): Promise<number[]> {
+  await exchanging(cluster, cluster.agents, performance.now());
+  const closesBefore = cluster.agents.map(({ closes }) => closes.length);
+  const mark = cluster.ledger.content.entries.length;
+  const injected = await fault.inject(cluster);
+  const backAt = injected.backAt ?? (await exchanging(cluster, injected.agents, injected.endedAt));
+
+  const entries = cluster.ledger.content.entries.slice(mark);
+  const answered = waits(entries, fault, injected);
+  const late = answered.filter((ms) => ms > ANSWERED_WITHIN_MS);
+  expect(late.length).toBeLessThanOrEqual(LATE_SHARE * answered.length);
+  expect(Math.max(0, ...late)).toBeLessThan(LATEST_MS);
+  expect(refusalCodes(entries).filter((code) => code !== "unavailable" && code !== fault.refusal)).toEqual([]);
+  const closes = cluster.agents.flatMap((agent, n) => agent.closes.slice(closesBefore[n]));
+  expect(closes.filter((code) => !fault.closes?.includes(code))).toEqual([]);
+  expect(cluster.pods.filter(({ isDismissed, process }) => process.hasEnded && !isDismissed)).toEqual([]);
+  return injected.agents.length === 0 && injected.backAt === undefined ? [] : [backAt - injected.endedAt];
+}
+
+/** Resolves with the time at which each agent had sent and received something that was sent after `since`. */
+async function exchanging(cluster: Cluster, agents: readonly ReturningAgent[], since: number): Promise<number> {
+  const mark = cluster.ledger.content.entries.length;
+  let times: (number | undefined)[] = [];
+  await until(
+    "all agents send and receive",
+    () => {
+      const arrived = cluster.ledger.content.entries.slice(mark).filter(hasArrived);
+      times = agents.flatMap(({ id }) => [
+        firstArrival(arrived.filter((entry) => entry.from === id)),
+        firstArrival(arrived.filter((entry) => entry.to === id)),
+      ]);
+      return times.every((time) => time !== undefined);
+    },
+    BACK_WITHIN_MS,
+  ).catch((error) => {
+    const missing = times.flatMap((time, n) =>
+      time === undefined ? [`${agents[n >> 1]?.id} ${n % 2 ? "receives" : "sends"}`] : [],
+    );
+    throw new Error(`${error.message}; missing: ${missing.join(", ")}`);
+  });
+  return Math.max(since, ...(times as number[]));
+}
+
+function hasArrived(entry: Entry): boolean {
+  return promiseOf(entry) !== undefined && entry.deliveries.length > 0;
+}
+
+/** When the first of these had both its ack and its delivery. */
+function firstArrival(entries: readonly Entry[]): number | undefined {
+  const times = entries.map((entry) => Math.max(promiseOf(entry)?.answer.at ?? 0, entry.deliveries[0]?.at ?? 0));
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Ms that answers took that came during the fault; so far, where none has come on a connection that is there. */
+function waits(entries: readonly Entry[], fault: Fault, { agents, endedAt }: Injected): number[] {
+  const mute = new Set(fault.silences ? agents.map(({ id }) => id) : []);
+  const open = new Set(agents.filter(({ isOnline }) => isOnline).map(({ connection }) => connection));
+  const now = performance.now();
+  return entries
+    .filter(({ from }) => !mute.has(from))
+    .flatMap(({ attempts }) => attempts)
+    .filter(({ at, connection, answer }) => at <= endedAt && (answer !== undefined || open.has(connection)))
+    .map(({ at, answer }) => (answer?.at ?? now) - at);
+}
+
+function refusalCodes(entries: readonly Entry[]): string[] {
+  const answers = entries.flatMap(({ attempts }) => attempts.map(({ answer }) => answer));
+  return answers.flatMap((answer) => (answer?.accepted === false ? [answer.code] : []));
+}

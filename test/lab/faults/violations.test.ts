@@ -1,0 +1,130 @@
+import { describe, expect, test } from "@jest/globals";
+import { type Answer, type Attempt, type Entry, Ledger, type LedgerContent } from "../../support/ledger.ts";
+import { violations } from "../../support/violations.ts";
+
+/** Times are ms; an answer comes 10 ms after its sending. */
+
+const promised = { accepted: true, duplicate: false, deliverable: true } as const;
+const stale = { accepted: true, duplicate: false, deliverable: false } as const;
+const repeat = { accepted: true, duplicate: true, deliverable: true } as const;
+const refused = (code: string) => ({ accepted: false, code }) as const;
+
+type Said = typeof promised | typeof stale | typeof repeat | ReturnType<typeof refused> | undefined;
+
+function attempt(at: number, said: Said, connection = "one"): Attempt {
+  const answer = said === undefined ? {} : { answer: { at: at + 10, ...said } as Answer };
+  return { at, connection, order: at, ...answer };
+}
+
+function entry(
+  attempts: Attempt[],
+  deliveredAt: number[],
+  { id = "e", to = "b", agent = "b", on = "two" } = {},
+): Entry {
+  const deliveries = deliveredAt.map((at) => ({ at, order: at, connection: on, agent }));
+  return { id, type: "message.send", from: "a", to, attempts, deliveries };
+}
+
+function kinds(entries: Entry[], rest: Partial<LedgerContent> = {}): string[] {
+  return violations({ entries, gaps: [], guardLosses: [], strangers: [], ...rest }).map(({ kind }) => kind);
+}
+
+describe("deliveries", () => {
+  test("one delivery of what was promised, and none of what was not, are as promised", () => {
+    expect(kinds([entry([attempt(0, promised)], [20]), entry([attempt(1, stale)], [])])).toEqual([]);
+    expect(kinds([entry([attempt(0, refused("unavailable"))], [])])).toEqual([]);
+    expect(kinds([entry([attempt(0, refused("unavailable")), attempt(50, repeat)], [20])])).toEqual([]);
+  });
+
+  test("a second delivery is one too many, whatever was answered", () => {
+    expect(kinds([entry([attempt(0, promised)], [20, 21])])).toEqual(["delivered twice"]);
+    expect(kinds([entry([attempt(0, refused("unavailable")), attempt(50, repeat)], [20, 60])])).toEqual([
+      "delivered twice",
+    ]);
+  });
+
+  test("the same envelope taken for new twice is a hole in the guard, delivered or not", () => {
+    expect(kinds([entry([attempt(0, stale), attempt(50, stale)], [])])).toEqual(["accepted twice"]);
+  });
+
+  test("a loss of the guard between two sendings may cost one repeat, any other loss none", () => {
+    const again = entry([attempt(0, refused("unavailable")), attempt(50, promised)], [20, 60]);
+    expect(kinds([again])).toContain("delivered twice");
+    expect(kinds([again], { guardLosses: [30] })).not.toContain("delivered twice");
+    expect(kinds([again], { guardLosses: [100] })).toContain("delivered twice");
+  });
+
+  test("what was refused for good and what nobody sent is not to arrive, nor to arrive elsewhere", () => {
+    expect(kinds([entry([attempt(0, refused("bad_signature"))], [20])])).toEqual(["delivered though refused"]);
+    expect(kinds([entry([attempt(0, promised)], [20], { agent: "c" })])).toEqual(["delivered to another"]);
+    expect(kinds([], { strangers: ["x"] })).toEqual(["never sent"]);
+  });
+});
+
+describe("promises", () => {
+  test("a promise without delivery is broken; a repeat's ack is none", () => {
+    expect(kinds([entry([attempt(0, promised)], [])])).toEqual(["promised and lost"]);
+    expect(kinds([entry([attempt(0, refused("unavailable")), attempt(50, repeat)], [])])).toEqual([]);
+  });
+
+  test("what did not live excuses the loss of what was under way then, to that agent or to all", () => {
+    const lost = entry([attempt(1000, promised)], []);
+    expect(kinds([lost], { gaps: [{ agent: undefined, from: 1005, to: 1006 }] })).toEqual([]);
+    expect(kinds([lost], { gaps: [{ agent: "b", from: 1100, to: 1101 }] })).toEqual([]);
+    expect(kinds([lost], { gaps: [{ agent: "c", from: 1005, to: 1006 }] })).toEqual(["promised and lost"]);
+    expect(kinds([lost], { gaps: [{ agent: "b", from: 0, to: 999 }] })).toEqual(["promised and lost"]);
+    expect(kinds([lost], { gaps: [{ agent: "b", from: 2000, to: 3000 }] })).toEqual(["promised and lost"]);
+  });
+});
+
+describe("order", () => {
+  const first = (deliveredAt: number[], rest = {}) => entry([attempt(0, promised)], deliveredAt, { id: "1", ...rest });
+  const second = (deliveredAt: number[], rest = {}) => entry([attempt(1, promised)], deliveredAt, { id: "2", ...rest });
+
+  test("what one connection sent to one target arrives in the order sent", () => {
+    expect(kinds([first([20]), second([21])])).toEqual([]);
+    expect(kinds([first([21]), second([20])])).toEqual(["out of order"]);
+  });
+
+  test("other targets and other connections have an order of their own", () => {
+    expect(kinds([first([21]), second([20], { to: "c", agent: "c" })])).toEqual([]);
+    expect(kinds([first([21]), second([20], { on: "three" })])).toEqual([]);
+    expect(kinds([first([21]), entry([attempt(1, promised, "other")], [20], { id: "2" })])).toEqual([]);
+  });
+
+  test("an envelope that was sent again arrives in the place of either sending", () => {
+    const sentAgain = (deliveredAt: number[], last: Said) =>
+      entry([attempt(0, refused("unavailable")), attempt(50, last)], deliveredAt, { id: "1" });
+    expect(kinds([sentAgain([60], promised), second([20])])).toEqual([]);
+    expect(kinds([sentAgain([19], repeat), second([20])])).toEqual([]);
+    expect(kinds([sentAgain([21], repeat), second([20])])).toEqual(["out of order"]);
+  });
+
+  test("a delivery stems from a sending before it, though a new window accepted a later one", () => {
+    const acceptedLater = entry([attempt(0, refused("unavailable")), attempt(50, stale)], [19], { id: "1" });
+    expect(kinds([acceptedLater, second([20])], { guardLosses: [40] })).toEqual([]);
+    const late = entry([attempt(0, refused("unavailable")), attempt(50, stale)], [21], { id: "1" });
+    expect(kinds([late, second([20])], { guardLosses: [40] })).toEqual(["out of order"]);
+  });
+});
+
+test("the ledger lays an answer to the oldest sending without one, and knows a gateway's envelope by its text", () => {
+  const ledger = new Ledger();
+  const envelope = { id: "e", type: "message.send", from: "a", to: "b", payload: {} };
+  ledger.sent(envelope, "one");
+  ledger.received({ frame: "error", envelope_id: "e", code: "unavailable" }, "one");
+  ledger.sent(envelope, "one");
+  ledger.received({ frame: "ack", envelope_id: "e", target_delivery: { can_deliver_realtime: true } }, "one");
+  ledger.received({ frame: "deliver", envelope }, "two");
+  ledger.sent({ ...envelope, id: "text" }, "http");
+  ledger.received({ frame: "deliver", envelope: { ...envelope, id: "env_1", payload: { message: "text" } } }, "two");
+  ledger.received({ frame: "deliver", envelope: { ...envelope, id: "env_2" } }, "two");
+
+  const { entries, strangers } = ledger.content;
+  expect(entries.map(({ attempts }) => attempts.map(({ answer }) => answer?.accepted))).toEqual([
+    [false, true],
+    [undefined],
+  ]);
+  expect(entries.map(({ deliveries }) => deliveries.length)).toEqual([1, 1]);
+  expect(strangers).toEqual(["env_2"]);
+});

@@ -1,0 +1,23 @@
+import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
+import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
+import { HTTP_MUTATIONS } from "./catalogue/http.ts";
+import { KEY_MUTATIONS } from "./catalogue/keys.ts";
+import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
+import { PRIVACY_MUTATIONS } from "./catalogue/privacy.ts";
+import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
+import { WEBSOCKET_MUTATIONS } from "./catalogue/websocket.ts";
+import { WINDOW_MUTATIONS } from "./catalogue/window.ts";
+import type { Mutation } from "./mutation.ts";
+
+/** Every protection whose loss must not go unnoticed. */
+export const MUTATIONS: readonly Mutation[] = [
+  ...ENVELOPE_MUTATIONS,
+  ...KEY_MUTATIONS,
+  ...WEBSOCKET_MUTATIONS,
+  ...WINDOW_MUTATIONS,
+  ...GATEWAY_MUTATIONS,
+  ...HTTP_MUTATIONS,
+  ...PACKAGE_MUTATIONS,
+  ...PRIVACY_MUTATIONS,
+  ...REPORT_MUTATIONS,
+];

@@ -1,0 +1,79 @@
+import type { Mutation } from "../mutation.ts";
+
+const AGGREGATES = "shared/window/test/aggregates.test.ts";
+const SECRETS = "test/integration/secrets.test.ts";
+const RATE_LIMITS = "services/gateway/test/rate-limits.test.ts";
+
+/** API keys, limits and feedback. */
+export const GATEWAY_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "API key binding: a key sends for its own agents",
+    file: "services/gateway/src/api/envelope-publisher.ts",
+    find: "if (!request.apiKey.mayAct(from))",
+    replace: "if (false)",
+    tests: ["services/gateway/test/refusals.test.ts"],
+  },
+  {
+    name: "rate of an API key",
+    file: "services/gateway/src/api/authentication.ts",
+    find: "ctx.set(rateLimitFields(usage));\n  if (!usage.allowed)",
+    replace: "ctx.set(rateLimitFields(usage));\n  if (false)",
+    tests: [RATE_LIMITS],
+  },
+  {
+    name: "as many keys as have a series of their own",
+    file: "shared/runtime/src/metrics/key-refusals.ts",
+    find: "this.#named.size === MAX_NAMED",
+    replace: "this.#named.size === 1e9",
+    tests: ["shared/runtime/test/metrics/key-refusals.test.ts"],
+  },
+  {
+    name: "a contact is an address and no other text",
+    file: "shared/runtime/src/settings-catalogue.ts",
+    find: "if (!/^(?:https:",
+    replace: "if (false && !/^(?:https:",
+    tests: ["shared/runtime/test/settings.test.ts"],
+  },
+  {
+    name: "API-key failure limit",
+    file: "services/gateway/src/api/authentication.ts",
+    find: "if (usage !== null && !usage.allowed)",
+    replace: "if (false)",
+    tests: [RATE_LIMITS],
+  },
+  {
+    name: "public rate limit",
+    file: "services/gateway/src/api/rate-limits.ts",
+    find: "publicRequestsPerMinute === 0 ?",
+    replace: "true ?",
+    tests: [RATE_LIMITS],
+  },
+  {
+    name: "an unasked limit is not one used up",
+    file: "shared/window/src/rate-limit.ts",
+    find: "if (reason instanceof RateLimiterRes) return reason;",
+    replace: "return reason as RateLimiterRes;",
+    tests: ["services/gateway/test/outages.test.ts"],
+  },
+  {
+    name: "an Idempotency-Key is its API key's own",
+    file: "services/gateway/src/api/envelope-publisher.ts",
+    find: 'createHmac("sha256", apiKeyText)',
+    replace: 'createHmac("sha256", "")',
+    tests: ["services/gateway/test/idempotency.test.ts"],
+  },
+  {
+    name: "feedback labels normalised",
+    file: "shared/protocol/src/contract/feedback-labels.ts",
+    find: "return labels.includes(label) ?",
+    replace: 'return label !== "" ?',
+    tests: [AGGREGATES, SECRETS],
+  },
+  {
+    name: "feedback surfaces normalised",
+    file: "shared/protocol/src/contract/feedback-surfaces.ts",
+    find: "?? OTHER",
+    replace: "?? normalise(text ?? OTHER)",
+    tests: [AGGREGATES, SECRETS],
+  },
+];

@@ -1,0 +1,125 @@
+import type { Mutation } from "../mutation.ts";
+
+const LOGGING = "shared/runtime/test/logging.test.ts";
+const SECRETS = "test/integration/secrets.test.ts";
+const AGGREGATES = "shared/window/test/aggregates.test.ts";
+
+/** What is neither kept nor logged. */
+export const PRIVACY_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "log redaction",
+    file: "shared/runtime/src/logging.ts",
+    find: "isPrivate(name) ? REDACTED",
+    replace: "false ? REDACTED",
+    tests: [LOGGING],
+  },
+  {
+    name: "errors are logged without what hangs on them",
+    file: "shared/runtime/src/logging.ts",
+    find: "    ...(stack === undefined ?",
+    replace: "    ...error,\n    ...(stack === undefined ?",
+    tests: [LOGGING],
+  },
+  {
+    name: "no parsed text in the log",
+    file: "shared/runtime/src/logging.ts",
+    find: 'return error.name === "SyntaxError";',
+    replace: "return false;",
+    tests: [LOGGING],
+  },
+  {
+    name: "no name of a field that could be a key in an error",
+    file: "shared/protocol/src/intake/field-errors.ts",
+    find: "return !KEY_PREFIX.test(name) && (SHORT_NAME.test(name) || LONG_NAME.test(name));",
+    replace: "return name !== undefined;",
+    tests: [
+      "shared/protocol/test/intake/field-errors.test.ts",
+      "shared/runtime/test/http/body.test.ts",
+      "test/integration/privacy.test.ts",
+    ],
+  },
+  {
+    name: "no name of a field in a log",
+    file: "shared/protocol/src/intake/field-errors.ts",
+    find: "errorsOf(error, () => [UNNAMED])",
+    replace: "namedFieldErrors(error)",
+    tests: ["shared/protocol/test/intake/field-errors.test.ts"],
+  },
+  {
+    name: "no canonical text of an envelope without a valid shape",
+    file: "services/gateway/src/api/endpoints/self-test.ts",
+    find: "isRefusal(shaped) ? {} : { canonical: canonicalText(shaped.envelope) }",
+    replace: "isRefusal(shaped) ? { canonical: text } : { canonical: canonicalText(shaped.envelope) }",
+    tests: ["services/gateway/test/public-surfaces.test.ts"],
+  },
+  {
+    name: "no canonical text unless it was asked for",
+    file: "services/gateway/src/api/endpoints/self-test.ts",
+    find: 'ctx.state.query.explain === "1"',
+    replace: "true",
+    tests: ["services/gateway/test/public-surfaces.test.ts"],
+  },
+  {
+    name: "addresses of limits are hashed",
+    file: "services/gateway/src/api/rate-limits.ts",
+    find: 'anonymousId(this.#window.current.salt, "address", ',
+    replace: "((text: string) => text)(",
+    tests: ["services/gateway/test/rate-limits.test.ts", SECRETS],
+  },
+  {
+    name: "identities of session proofs can be hidden",
+    file: "services/ops-reporting/src/reports/session-proofs.ts",
+    find: 'settings.proofIdentities === "hidden"',
+    replace: "false",
+    tests: ["services/ops-reporting/test/proof-identities.test.ts"],
+  },
+  {
+    name: "ids of visitors are salted",
+    file: "shared/runtime/src/anonymous-id.ts",
+    find: 'createHmac("sha256", salt)',
+    replace: 'createHmac("sha256", "")',
+    tests: [AGGREGATES],
+  },
+  {
+    name: "no text of a feedback is kept",
+    file: "shared/window/src/feedback.ts",
+    find: ': ["message_provided"]',
+    replace: ": [feedback.message]",
+    tests: [AGGREGATES, SECRETS],
+  },
+  {
+    name: "no word of a sender in a metric",
+    file: "shared/window/src/observe.ts",
+    find: "envelopes.add(",
+    replace: 'envelopes.add(envelope.type + " accepted"); void (',
+    tests: ["test/integration/metrics.test.ts", SECRETS],
+  },
+  {
+    name: "an Idempotency-Key is hashed",
+    file: "services/gateway/src/api/envelope-publisher.ts",
+    find: "digest: digest(`idempotency-key",
+    replace: "digest: (idempotencyKey as string) + digest(`idempotency-key",
+    tests: ["services/gateway/test/idempotency.test.ts", SECRETS],
+  },
+  {
+    name: "visitors are hashed",
+    file: "shared/window/src/traffic.ts",
+    find: 'anonymousId(salt, "visitor", ip, userAgent)',
+    replace: 'ip + "-" + userAgent',
+    tests: [SECRETS],
+  },
+  {
+    name: "faults of the keys file quote nothing of it",
+    file: "shared/runtime/src/key-store.ts",
+    find: 'throw new KeysFileError(["not JSON"]);',
+    replace: 'throw new KeysFileError(["not JSON: " + text]);',
+    tests: [SECRETS],
+  },
+  {
+    name: "no slow log of Redis",
+    file: "deploy/redis/redis.conf",
+    find: "slowlog-log-slower-than -1",
+    replace: "slowlog-log-slower-than 0",
+    tests: ["test/deploy/redis-start.test.ts", SECRETS],
+  },
+];

@@ -1,0 +1,124 @@
+import { SeededRandom } from "./seeded-random.ts";
+
+/** What a run plays with. */
+export const AGENTS = 12;
+export const CONNECTORS = 3;
+
+/** Forgeries, and the code with which each is refused. Source: docs/protocol.md#signatures, docs/protocol.md#frames. */
+export const FORGERIES = {
+  /** Signed with the forger's own key, in another's name. */
+  from: "key_not_allowed",
+  /** Under another's key id, signed with the forger's own key. */
+  key: "bad_signature",
+  /** What was signed was changed afterwards. */
+  content: "bad_signature",
+  /** Under a key id that nobody has. */
+  unknown: "unknown_key",
+} as const;
+export type Forgery = keyof typeof FORGERIES;
+
+/** What is done, by numbers of agents and connectors; `back`: the how manieth last envelope of that agent. */
+export type Act =
+  | { readonly act: "message"; readonly agent: number; readonly to: number }
+  | { readonly act: "heartbeat"; readonly agent: number }
+  | { readonly act: "request"; readonly agent: number; readonly to: number }
+  | { readonly act: "decide"; readonly agent: number; readonly approve: boolean }
+  | { readonly act: "repeat"; readonly agent: number; readonly back: number }
+  /** Another's connection sends what the agent had sent. */
+  | { readonly act: "replay"; readonly agent: number; readonly by: number; readonly back: number }
+  | { readonly act: "forge"; readonly agent: number; readonly as: number; readonly how: Forgery }
+  | { readonly act: "gateway"; readonly agent: number; readonly to: number; readonly twice: boolean }
+  /** Registers on a new connection, to another connector perhaps, which takes the agent over from the old one. */
+  | { readonly act: "takeover"; readonly agent: number; readonly connector: number }
+  | { readonly act: "leave"; readonly agent: number; readonly forMs: number }
+  | { readonly act: "flushScripts" }
+  | { readonly act: "loseReply"; readonly connector: number }
+  | { readonly act: "hangRedis"; readonly forMs: number }
+  | { readonly act: "restartRedis" }
+  | { readonly act: "cut" | "slow" | "freeze"; readonly connector: number; readonly forMs: number }
+  | { readonly act: "kill" | "term"; readonly connector: number };
+
+/** An act and when it is due, ms from the start. */
+export type Action = Act & { readonly at: number };
+
+const ACTS = {
+  ...{ message: 100, heartbeat: 3, request: 8, decide: 8, repeat: 8, replay: 3, forge: 3, gateway: 1 },
+  ...{ takeover: 1, leave: 0.5, flushScripts: 0.3, loseReply: 0.5 },
+};
+const FAULTS = { hangRedis: 3, cut: 3, slow: 2, freeze: 2, kill: 2, term: 3 };
+const MOST_WAIT_MS = 16;
+/** One fault at a time: which promises hold while several overlap is more than the ledger can tell. */
+const FAULT_EVERY_MS = [1500, 3000] as const;
+const FAULT_MS = [100, 1000] as const;
+const BACK = 30;
+
+/** True when Redis is restarted empty in the run of this seed: of every fourth. Its counters then tell nothing. */
+export function losesRedis(seed: number): boolean {
+  return seed % 4 === 0;
+}
+
+/** Endless; the same for the same seed. */
+export function* actionsOf(seed: number): Generator<Action> {
+  const random = new SeededRandom(seed);
+  const faults = { ...FAULTS, restartRedis: losesRedis(seed) ? 2 : 0 };
+  let at = 0;
+  let faultAt = random.between(...FAULT_EVERY_MS);
+  for (;;) {
+    at += random.below(MOST_WAIT_MS);
+    if (at < faultAt) {
+      yield { at, ...actOf(random) };
+    } else {
+      yield { at, ...faultOf(random, random.weighed(faults)) };
+      faultAt = at + random.between(...FAULT_EVERY_MS);
+    }
+  }
+}
+
+function actOf(random: SeededRandom): Act {
+  const act = random.weighed(ACTS);
+  const agent = random.below(AGENTS);
+  switch (act) {
+    case "message":
+    case "request":
+      return { act, agent, to: random.other(AGENTS, agent) };
+    case "heartbeat":
+      return { act, agent };
+    case "decide":
+      return { act, agent, approve: random.next() < 0.7 };
+    case "repeat":
+      return { act, agent, back: random.below(BACK) };
+    case "replay":
+      return { act, agent, by: random.other(AGENTS, agent), back: random.below(BACK) };
+    case "forge":
+      return { act, agent, as: random.other(AGENTS, agent), how: forgeryOf(random) };
+    case "gateway":
+      return { act, agent, to: random.other(AGENTS, agent), twice: random.next() < 0.5 };
+    case "takeover":
+      return { act, agent, connector: random.below(CONNECTORS) };
+    case "leave":
+      return { act, agent, forMs: random.between(...FAULT_MS) };
+    case "loseReply":
+      return { act, connector: random.below(CONNECTORS) };
+    case "flushScripts":
+      return { act };
+  }
+}
+
+function forgeryOf(random: SeededRandom): Forgery {
+  const names = Object.keys(FORGERIES) as Forgery[];
+  return names[random.below(names.length)] as Forgery;
+}
+
+function faultOf(random: SeededRandom, act: keyof typeof FAULTS | "restartRedis"): Act {
+  switch (act) {
+    case "restartRedis":
+      return { act };
+    case "hangRedis":
+      return { act, forMs: random.between(...FAULT_MS) };
+    case "kill":
+    case "term":
+      return { act, connector: random.below(CONNECTORS) };
+    default:
+      return { act, connector: random.below(CONNECTORS), forMs: random.between(...FAULT_MS) };
+  }
+}

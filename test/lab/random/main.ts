@@ -1,0 +1,97 @@
+import { randomInt } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { tally } from "../../support/ledger.ts";
+import { until } from "../../support/until.ts";
+import { type Action, actionsOf, losesRedis } from "./actions.ts";
+import { type Breach, breaches, earlyBreaches, miscounts } from "./checks.ts";
+import { Driver } from "./driver.ts";
+import { RoamingCluster } from "./roaming-cluster.ts";
+
+/**
+ * `npm run test:random [-- --seed n --seconds n]`: agents, envelopes, forgeries and faults mixed by chance. The same seed
+ * is the same sequence of actions; how they meet in time is not. Exit code 1 when a promise is broken.
+ */
+
+const LOOK_EVERY_MS = 1000;
+const SETTLE_MS = 20_000;
+const LAST_ACTIONS = 40;
+const SHOWN_BREACHES = 10;
+
+const { values } = parseArgs({ options: { seed: { type: "string" }, seconds: { type: "string", default: "60" } } });
+const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
+const seconds = Number(values.seconds);
+say(`seed ${seed}, ${seconds} s`);
+
+const cluster = new RoamingCluster();
+const done: Action[] = [];
+try {
+  await cluster.start();
+  const gateway = await cluster.addPod("gateway");
+  const driver = new Driver(cluster, gateway.url);
+  const found = await driveUntilBroken(driver);
+  await driver.settle();
+  report(found.length > 0 ? found : await judge(driver));
+} finally {
+  await cluster.stop();
+}
+
+/** Plays what the seed says. Returns as soon as something is broken. */
+async function driveUntilBroken(driver: Driver): Promise<Breach[]> {
+  const startedAt = performance.now();
+  let lookAt = LOOK_EVERY_MS;
+  for (const action of actionsOf(seed)) {
+    if (action.at > seconds * 1000) break;
+    const waitMs = startedAt + action.at - performance.now();
+    if (waitMs > 0) await delay(waitMs);
+    done.push(action);
+    await driver.do(action);
+    if (action.at < lookAt) continue;
+    lookAt += LOOK_EVERY_MS;
+    const found = [...earlyBreaches(cluster.ledger.content, driver.forged, performance.now()), ...ended()];
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+/** When all has come to rest. */
+async function judge(driver: Driver): Promise<Breach[]> {
+  const isBack = () => cluster.agents.every(({ isOnline, unsettled }) => isOnline && unsettled === 0);
+  await until("everybody is back", isBack, SETTLE_MS).catch(() => {});
+  const away = cluster.agents
+    .filter(({ isOnline, unsettled }) => !isOnline || unsettled > 0)
+    .map(({ id, closes }) => ({ what: `${id} is not back, or has no answers; last close ${closes.at(-1)}`, id: "" }));
+  const open = new Set(cluster.agents.map(({ connection }) => connection));
+  const seen = () => breaches({ content: cluster.ledger.content, forged: driver.forged, open, now: performance.now() });
+  await until("all is delivered", () => seen().length === 0).catch(() => {});
+  const counters = losesRedis(seed)
+    ? []
+    : miscounts(cluster.ledger.content, driver.forged, await cluster.view.counters());
+  return [...away, ...seen(), ...counters, ...ended()];
+}
+
+/** Processes that nobody ended. */
+function ended(): Breach[] {
+  return cluster.pods
+    .filter(({ process, isDismissed }) => process.hasEnded && !isDismissed)
+    .map(({ service }) => ({ what: `a ${service} ended by itself`, id: "" }));
+}
+
+function report(found: readonly Breach[]): void {
+  const counts = [...Map.groupBy(done, ({ act }) => act)].map(([act, all]) => `${act} ${all.length}`);
+  say(`${done.length} actions: ${counts.sort().join(", ")}`);
+  say(JSON.stringify(tally(cluster.ledger.content)));
+  if (found.length === 0) return;
+  say(`BROKEN; again with: npm run test:random -- --seed ${seed} --seconds ${seconds}`);
+  for (const { what, id } of found.slice(0, SHOWN_BREACHES)) {
+    say(`${what} ${id}`);
+    if (id !== "") say(JSON.stringify(cluster.ledger.entry(id)));
+  }
+  say(`${found.length} in all; the last actions:`);
+  for (const action of done.slice(-LAST_ACTIONS)) say(JSON.stringify(action));
+  process.exitCode = 1;
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

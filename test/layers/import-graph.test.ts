@@ -1,0 +1,64 @@
+import { describe, expect, test } from "@jest/globals";
+import { circlesIn, type Import, PACKAGES, packageOf, readImports } from "./import-graph.ts";
+
+/** Which of our packages each may import. Source: docs/architecture.md#layers. */
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  runtime: ["protocol"],
+  window: ["protocol", "runtime"],
+  gateway: ["protocol", "runtime", "window"],
+  "ws-connector": ["protocol", "runtime", "window"],
+  "ops-reporting": ["protocol", "runtime", "window"],
+  "agent-relay-connector": [],
+};
+const REDIS_PACKAGES = ["ioredis", "rate-limiter-flexible"];
+const API = "services/gateway/src/api/";
+const SITE = "services/gateway/src/site/";
+
+const imports = await readImports();
+const shown = ({ from, to }: Import) => `${from} -> ${to}`;
+
+describe("the sources", () => {
+  test("are found, with their imports of each other and of packages", () => {
+    expect(new Set(imports.map(({ from }) => packageOf(from)))).toEqual(new Set(PACKAGES));
+    const names = imports.map(shown);
+    expect(names).toContain("services/gateway/src/main.ts -> services/gateway/src/service.ts");
+    expect(names).toContain("services/gateway/src/main.ts -> shared/runtime/src/lifecycle.ts");
+    expect(imports.some(({ from, to }) => packageOf(from) === "window" && to === "ioredis")).toBe(true);
+  });
+
+  test("import each other in no circle, types included", () => {
+    expect(circlesIn(imports)).toEqual([]);
+  });
+
+  test.each(PACKAGES)("of %s import no package of ours above or beside it", (name) => {
+    const foreign = imports.filter(({ from, to }) => {
+      const target = packageOf(to);
+      const isOurs = target !== undefined || /^(shared|services|connector|deploy|test)\//.test(to);
+      return packageOf(from) === name && isOurs && target !== name && !ALLOWED[name]?.includes(target ?? "");
+    });
+    expect(foreign.map(shown)).toEqual([]);
+  });
+
+  test("of the gateway's API and of its site do not import each other", () => {
+    const crossing = imports.filter(
+      ({ from, to }) => (from.startsWith(API) && to.startsWith(SITE)) || (from.startsWith(SITE) && to.startsWith(API)),
+    );
+    expect(crossing.map(shown)).toEqual([]);
+  });
+
+  test("of window alone import a client of Redis", () => {
+    const others = imports.filter(({ from, to }) => packageOf(from) !== "window" && REDIS_PACKAGES.includes(to));
+    expect(others.map(shown)).toEqual([]);
+  });
+});
+
+test("a circle is found, whatever its length, and nothing that only leads into one", () => {
+  const graph = (...pairs: string[]) => pairs.map((pair) => ({ from: pair[0] as string, to: pair[1] as string }));
+  expect(circlesIn(graph("ab", "bc", "cd", "ad"))).toEqual([]);
+  expect(circlesIn(graph("aa"))).toEqual([["a"]]);
+  expect(circlesIn(graph("xa", "ab", "bc", "ca", "cy", "de", "ed", "cd"))).toEqual([
+    ["a", "b", "c"],
+    ["d", "e"],
+  ]);
+});

@@ -1,0 +1,140 @@
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SettingsError } from "runtime/settings.ts";
+import { type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
+import { AgentSocket, ed25519Key, hmacKey, signed } from "../support/agent.ts";
+import { HttpClient } from "../support/http.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { TestRedis } from "../support/test-redis.ts";
+import { tryUpgrade } from "../support/try-upgrade.ts";
+import { until } from "../support/until.ts";
+
+const http = new HttpClient();
+const noLeaks = watchLeaks();
+const relays: Relay[] = [];
+afterEach(async () => {
+  await Promise.all(relays.splice(0).map((relay) => relay.stop()));
+});
+afterAll(() => noLeaks());
+
+async function start(overrides?: RelayOverrides): Promise<Relay> {
+  const relay = await startRelay(overrides);
+  relays.push(relay);
+  return relay;
+}
+
+const message = { from: "agent://alice", to: "agent://bob", message: "hi" };
+const keyOf = ({ agents }: Relay) => ({ "x-api-key": agents?.api_key as string });
+
+describe("A relay that is told nothing", () => {
+  test("serves when it has started, at the address that it names, for agents whose keys it made", async () => {
+    const relay = await start();
+    const { alice, bob } = relay.agents as NonNullable<Relay["agents"]>;
+    expect(relay.url).toBe(`http://127.0.0.1:${relay.port}`);
+    expect((await http.get(`${relay.url}/ready`)).status).toBe(200);
+    expect((await http.get(relay.url + SURFACES.relayManifest.path)).body.base_url).toBe(relay.url);
+
+    const [one, two] = [await AgentSocket.open(relay.websocketUrl), await AgentSocket.open(relay.websocketUrl)];
+    const aliceKey = ed25519Key(alice.key_id, alice.private_key);
+    const bobKey = hmacKey(bob.key_id, bob.secret);
+    await one.ask(signed(aliceKey, { type: "agent.register", from: "agent://alice" }));
+    await two.ask(signed(bobKey, { type: "agent.register", from: "agent://bob" }));
+    const envelope = signed(aliceKey, { type: "message.send", from: "agent://alice", to: "agent://bob" });
+    expect(await one.ask(envelope)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
+    await two.delivered(envelope.id);
+    expect((await http.post(`${relay.url}/v1/messages/send`, message, keyOf(relay))).status).toBe(202);
+    expect((await http.get(`${relay.url}/api/ops/traffic-daily`)).body.totals.published_envelopes).toBe(2);
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test("shows connections beside the agents that are online, with the advice when nobody is", async () => {
+    const relay = await start();
+    const ready = async () => (await http.get(`${relay.url}/ready`)).body;
+    const diagnostics = async () => (await http.get(`${relay.url}/api/diagnostics`)).body;
+    const advice = { none: (await ready()).next_action, diagnosed: (await diagnostics()).next_action };
+    expect(await ready()).toMatchObject({ connections: 0, online_agents: 0 });
+
+    const silent = await AgentSocket.open(relay.websocketUrl);
+    const counted = { connections: 1, online_agents: 0 };
+    expect(await ready()).toMatchObject(counted);
+    await until("diagnostics show it", async () => (await diagnostics()).presence.connections === 1);
+    expect((await diagnostics()).presence).toMatchObject(counted);
+    expect((await ready()).next_action).not.toBe(advice.none);
+    expect((await diagnostics()).next_action).not.toBe(advice.diagnosed);
+    await silent.close();
+  });
+
+  test("shares nothing with another one", async () => {
+    const [one, other] = await Promise.all([start(), start()]);
+    expect(one.port).not.toBe(other.port);
+    expect((await http.post(`${other.url}/v1/messages/send`, message, keyOf(one))).status).toBe(401);
+  });
+
+  test("may be stopped again and again", async () => {
+    const relay = await start();
+    await Promise.all([relay.stop(), relay.stop()]);
+    await expect(fetch(`${relay.url}/health`)).rejects.toThrow();
+    await relay.stop();
+  });
+});
+
+describe("A relay that is told", () => {
+  const redis = new TestRedis();
+  beforeAll(() => redis.start());
+  afterAll(() => redis.stop());
+
+  test("a Redis and keys uses them, and leaves them when it stops", async () => {
+    const keys = (await start()).agents;
+    const relay = await start({ environment: { REDIS_URL: redis.url } });
+    expect(relay.agents).not.toEqual(keys);
+    await relay.stop();
+    expect(existsSync(redis.path)).toBe(true);
+  });
+
+  test("its address names that one", async () => {
+    const relay = await start({
+      environment: { RELAY_BASE_URL: "https://relay.example", RELAY_WS_URL: "wss://relay.example" },
+    });
+    expect([relay.url, relay.websocketUrl]).toEqual(["https://relay.example", "wss://relay.example/ws"]);
+    expect((await fetch(`http://127.0.0.1:${relay.port}/ready`)).status).toBe(200);
+  });
+
+  test("its websocket paths ask for an upgrade", async () => {
+    const relay = await start({ environment: { RELAY_ALTERNATE_WS_PATH: "/agents/live" } });
+    for (const path of ["/ws", "/agents/live?agent=alice"]) {
+      const plain = await fetch(`http://127.0.0.1:${relay.port}${path}`);
+      expect([plain.status, plain.headers.get("upgrade")]).toEqual([426, "websocket"]);
+    }
+    expect((await fetch(`http://127.0.0.1:${relay.port}/relay`)).status).toBe(404);
+  });
+
+  test("one service runs that alone, and counts no connections that it cannot have", async () => {
+    const relay = await start({ services: ["gateway"] });
+    const { url } = relay;
+    const ready = await http.get(`${url}/ready`);
+    expect(ready.status).toBe(200);
+    expect(ready.body).not.toHaveProperty("connections");
+    expect((await http.get(`${url}/api/ops/traffic-daily`)).status).toBe(404);
+    expect((await tryUpgrade(relay, "/ws")).status).toBe(404);
+  });
+});
+
+describe("A relay that cannot start", () => {
+  test("because of a setting says which, and leaves nothing behind", async () => {
+    await expect(start({ environment: { RELAY_PARTITIONS: "none" } })).rejects.toThrow(SettingsError);
+  });
+
+  test("because its port is taken says so, and leaves nothing behind", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => taken.once("listening", resolve));
+    const { port } = taken.address() as { port: number };
+    await expect(start({ environment: { PORT: String(port) } })).rejects.toMatchObject({ code: "EADDRINUSE" });
+    await new Promise((resolve) => taken.close(resolve));
+  });
+
+  test("because its keys file cannot be read says so, and leaves nothing behind", async () => {
+    await expect(start({ environment: { RELAY_KEYS_FILE: "/nowhere/keys.json" } })).rejects.toThrow();
+  });
+});

@@ -1,0 +1,255 @@
+import { execFileSync } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { Connectors } from "protocol/contract/packages.ts";
+import { sharedByAll } from "../../connector/test/fixture.ts";
+import { Stage } from "../../connector/test/kit.ts";
+import { allOnPath } from "../../deploy/local/programs.mjs";
+import { codeBlock } from "../support/documents.ts";
+import { connectorIn, madePackages, packagesIn } from "../support/packages.ts";
+import { given, use } from "../support/use-relay.ts";
+import { serveWhole } from "../support/whole-relay.ts";
+import { Machine } from "./npm.ts";
+
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const TSC = join(REPOSITORY, "node_modules/typescript/bin/tsc");
+
+const stage = sharedByAll(new Stage("alice", "bob"));
+const machine = use(new Machine());
+let folder: string;
+let version: string;
+/** A project that has the package installed. */
+let project: string;
+let installed: Awaited<ReturnType<Machine["run"]>>;
+
+beforeAll(async () => {
+  folder = await madePackages();
+  version = (await connectorIn(folder)).version;
+}, 60_000);
+const pod = given(() => serveWhole(stage.relay, { RELAY_PACKAGES_DIR: folder }));
+beforeAll(async () => {
+  project = await machine.folder("project");
+  await writeFile(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  installed = await machine.shell(await usageLine("npm install"), project);
+}, 60_000);
+
+/** A line of /connectors, as it is printed. */
+async function usageLine(beginning: string): Promise<string> {
+  const { packages } = Connectors.parse(await (await fetch(`${pod.url}/connectors`)).json());
+  const lines = packages.flatMap(({ usage }) => usage.map(({ line }) => line));
+  return lines.find((line) => line.startsWith(beginning)) as string;
+}
+
+async function keyFileIn(path: string, name: string): Promise<string> {
+  const file = join(path, `${name}.json`);
+  const { agent, key } = stage.agent(name) as {
+    agent: string;
+    key: { keyId: string; alg: string; privateKey: string };
+  };
+  const content = { agent_id: agent, key_id: key.keyId, alg: key.alg, private_key: key.privateKey };
+  await writeFile(file, JSON.stringify(content), { mode: 0o600 });
+  return file;
+}
+
+describe("The line that llms.txt prints, in an empty folder, with no registry in reach,", () => {
+  let cwd: string;
+  let relay: string;
+  beforeAll(async () => {
+    cwd = await machine.folder("empty");
+    const text = await (await fetch(`${pod.url}/llms.txt`)).text();
+    relay = /^(npx \S+ \S+ relay) keygen/m.exec(codeBlock(text, "sh connector"))?.[1] as string;
+  });
+
+  test("names this relay's own package", () => {
+    expect(relay).toBe(`npx --yes --package=${pod.url}/packages/agent-relay-connector-${version}.tgz relay`);
+  });
+
+  test("runs relay check and relay keygen", async () => {
+    const key = await keyFileIn(cwd, "alice");
+    const check = await machine.shell(`${relay} check --url ${pod.url} --key ${key}`, cwd);
+    expect(check).toMatchObject({ code: 0, stdout: expect.stringContaining("agent://alice") });
+    const keygen = await machine.shell(`${relay} keygen --agent agent://carol --out carol.json`, cwd);
+    expect(JSON.parse(keygen.stdout)).toMatchObject({ agents: ["agent://carol"] });
+  }, 60_000);
+
+  test("runs again with the same registry named on the command line, and tells its version", async () => {
+    const { code, stdout } = await machine.shell(
+      `${relay.replace("--yes", "--yes --registry=http://127.0.0.1:9")} --version`,
+      cwd,
+    );
+    expect([code, stdout]).toEqual([0, `${version}\n`]);
+  }, 30_000);
+
+  test("is what /connectors prints, too", async () => {
+    expect(await usageLine("npx")).toBe(`${relay} --help`);
+  });
+});
+
+/** Exchanges a message, leaves promises unhandled, and must end by itself. */
+const USER = `
+import { Connector, RelayError, type AgentKey, type Delivery } from "agent-relay-connector";
+interface Given { agent: string; key: AgentKey; }
+declare const process: { argv: string[] };
+const { url, dead, alice, bob } = JSON.parse(process.argv[2]!) as { url: string; dead: string; alice: Given; bob: Given };
+
+const lost = new Connector({ url: dead, ...alice });
+for (const type of ["message.send", "message.NONE"] as const) lost.send("agent://bob", {}, { type, timeoutMs: 10 });
+lost.start();
+setTimeout(() => lost.close(), 50);
+
+const receiver = new Connector({ url, ...bob });
+const sender = new Connector({ url, ...alice });
+for (const connector of [receiver, sender]) connector.on("warning", ({ code }) => console.log(code));
+await Promise.all([receiver.start(), sender.start()]);
+const { delivery } = await sender.send(bob.agent, { hello: "bob" });
+for await (const got of receiver) {
+  const { payload, verified }: Delivery = got;
+  console.log(JSON.stringify({ delivery, payload, verified }));
+  break;
+}
+const error: unknown = await sender.send("agent://BOB", {}).catch((error) => error);
+console.log(error instanceof RelayError ? error.code : "no RelayError");
+sender.send(bob.agent, {});
+await Promise.all([sender.close(), receiver.close()]);
+`;
+
+/** Compiles a program of the project's; resolves with what the compiler complains of. */
+async function compile(name: string, text: string, options: object): Promise<string> {
+  await writeFile(join(project, `${name}.ts`), text);
+  const compilerOptions = {
+    strict: true,
+    skipLibCheck: false,
+    target: "es2024",
+    module: "nodenext",
+    types: [],
+    ...options,
+  };
+  await writeFile(join(project, `${name}.json`), JSON.stringify({ compilerOptions, files: [`${name}.ts`] }));
+  return (await machine.run(process.execPath, [TSC, "-p", `${name}.json`], project)).stdout;
+}
+
+describe("npm install of its address", () => {
+  test("adds one package and asks no registry", async () => {
+    expect(installed).toMatchObject({ code: 0, stdout: expect.stringContaining("added 1 package") });
+    const lock = JSON.parse(await readFile(join(project, "package-lock.json"), "utf8"));
+    const { integrity } = await connectorIn(folder);
+    expect(lock.packages["node_modules/agent-relay-connector"]).toMatchObject({ version, integrity });
+  });
+
+  test("lets a strict TypeScript program compile against a browser's types, and exchange a message", async () => {
+    expect(await compile("user", USER, { lib: ["es2024", "dom"] })).toBe("");
+    const { agent, key } = stage.agent("alice");
+    const bob = { agent: stage.agent("bob").agent, key: stage.agent("bob").key };
+    const given = JSON.stringify({ url: pod.url, dead: "ws://127.0.0.1:1", alice: { agent, key }, bob });
+    const { stdout, stderr } = await machine.run(
+      process.execPath,
+      ["--unhandled-rejections=strict", "user.js", given],
+      project,
+    );
+    const delivery = { status: "online", canDeliverRealtime: true };
+    expect(stdout.split("\n")).toEqual([
+      JSON.stringify({ delivery, payload: { hello: "bob" }, verified: "unverified" }),
+      "invalid_envelope",
+      "",
+    ]);
+    expect(stderr).toBe("");
+  }, 60_000);
+
+  test("brings types that fit Node's, too, and the examples of its README", async () => {
+    const readme = await readFile(join(project, "node_modules/agent-relay-connector/README.md"), "utf8");
+    const node = { types: ["node"], typeRoots: [join(REPOSITORY, "node_modules/@types")], lib: ["es2024"] };
+    const browser = { lib: ["es2024", "dom", "esnext.disposable"] };
+    expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), browser)).toBe("");
+    expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), { ...node, skipLibCheck: true })).toBe("");
+    expect(await compile("trust", codeBlock(readme, "ts trust"), browser)).toBe("");
+    const wrong = `${codeBlock(readme, "ts quickstart")}\nconnector.send(7);`;
+    expect(await compile("wrong", wrong, browser)).toContain("TS2554");
+  }, 60_000);
+
+  test("brings a command that serves MCP", async () => {
+    const bin = join(project, "node_modules/.bin/relay");
+    const args = [bin, "mcp", "--url", pod.url, "--key", await keyFileIn(project, "bob")];
+    const client = new Client({ name: "test", version: "1.0.0" });
+    const transport = new StdioClientTransport({ command: process.execPath, args, stderr: "ignore" });
+    await client.connect(transport as Parameters<Client["connect"]>[0]);
+    try {
+      expect(client.getServerVersion()).toMatchObject({ version });
+      const { structuredContent } = await client.callTool({ name: "my_status", arguments: {} });
+      expect(structuredContent).toMatchObject({ agent_id: "agent://bob" });
+    } finally {
+      await client.close();
+    }
+  }, 30_000);
+});
+
+describe("On a Node that is too old", () => {
+  /** An old Node on this machine, or else this one made to say that it is old. */
+  const old = allOnPath("node", process.env.PATH ?? "").find((path) => majorOf(path) < 22);
+  const pretend = join(REPOSITORY, "test/packages/old-node.mjs");
+  const [node, flags] = old === undefined ? [process.execPath, ["--import", pathToFileURL(pretend).href]] : [old, []];
+
+  test("the library throws an error that names the Node it needs", async () => {
+    await writeFile(
+      join(project, "old.mjs"),
+      `await import("agent-relay-connector").catch(({ name, message }) => console.log(name, message));`,
+    );
+    const { code, stdout } = await machine.run(node, [...flags, "old.mjs"], project, node);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Error .*Node 22 or later/);
+  });
+
+  test("a program that imports it ends with that error, and so does one that requires it", async () => {
+    for (const [file, text] of [
+      ["old-import.mjs", `import "agent-relay-connector";`],
+      ["old-require.cjs", `require("agent-relay-connector");`],
+    ] as const) {
+      await writeFile(join(project, file), text);
+      const { code, stderr } = await machine.run(node, [...flags, file], project, node);
+      expect([file, code, /Node 22 or later/.test(stderr)]).toEqual([file, 1, true]);
+    }
+  });
+
+  test("the command says so in one line, and ends with 1", async () => {
+    const bin = join(project, "node_modules/.bin/relay");
+    const { code, stdout, stderr } = await machine.run(node, [...flags, bin, "--version"], project, node);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^relay: .*Node 22 or later.*\n$/);
+  });
+});
+
+function majorOf(node: string): number {
+  return Number.parseInt(execFileSync(node, ["--version"], { encoding: "utf8" }).slice(1), 10);
+}
+
+test("The module for browsers is one file that needs nothing else, and exchanges a message", async () => {
+  const { packages } = await packagesIn(folder);
+  const { file } = packages.find(({ name }) => name === "connector") as { file: string };
+  const cwd = await machine.folder("module");
+  await writeFile(join(cwd, "connector.mjs"), await (await fetch(`${pod.url}/packages/${file}`)).text());
+  await writeFile(
+    join(cwd, "user.mjs"),
+    `import * as sdk from "./connector.mjs";
+    const { url, ...alice } = JSON.parse(process.argv[2]);
+    const connector = new sdk.Connector({ url, ...alice });
+    connector.on("warning", ({ code }) => console.log(code));
+    await connector.start();
+    console.log(Object.keys(sdk).sort().join(), (await connector.send(alice.agent, { hello: "me" })).delivery.status);
+    await connector.close();`,
+  );
+  const { agent, key } = stage.agent("alice");
+  const given = JSON.stringify({ url: pod.url, agent, key });
+  const { stdout } = await machine.run(process.execPath, ["user.mjs", given], cwd);
+  expect(stdout).toBe("Connector,RelayError online\n");
+});
+
+test("The library needs nothing of Node: it compiles with a browser's types alone", async () => {
+  const compilerOptions = { types: [], lib: ["es2024", "dom"] };
+  const files = [join(REPOSITORY, "connector/src/index.ts")];
+  const config = join(project, "sdk.json");
+  await writeFile(config, JSON.stringify({ extends: join(REPOSITORY, "tsconfig.base.json"), compilerOptions, files }));
+  expect(await machine.run(process.execPath, [TSC, "-p", config], project)).toMatchObject({ code: 0, stdout: "" });
+});
