@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 test.each(FAULTS)("every promise outlives: $name, $times times", async (fault) => {
-  const outcome = await survive(cluster, fault, fault.times);
+  const outcome = await survive(cluster, fault, { times: fault.times, isAlone: true });
   outcomes.push(outcome);
   expect(outcome.violations).toEqual([]);
 });

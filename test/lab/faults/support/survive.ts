@@ -8,21 +8,27 @@ import type { Fault, Injected } from "./fault.ts";
 import type { Outcome } from "./outcome.ts";
 
 const ENVELOPES_PER_SECOND = 150;
-/** The promise; a machine that is busy with other things may make some answers later, and none much later. */
+/** The promise, where nothing else keeps the machine busy; some answers may be later even then, and none much later. */
 const ANSWERED_WITHIN_MS = 1000;
 const LATE_SHARE = 0.1;
 const LATEST_MS = 3000;
 /** Within one heartbeat interval of 15 s, and generous for these agents, whose own is 1 s. */
 const BACK_WITHIN_MS = 10_000;
 
+export interface Circumstances {
+  times: number;
+  /** Whether these tests have the machine to themselves: beside others, how soon most answers come says nothing of the relay. */
+  isAlone: boolean;
+}
+
 /** Injects a fault under traffic, and fails unless every promise is kept that holds during a fault and after it. */
-export async function survive(cluster: Cluster, fault: Fault, times = 1): Promise<Outcome> {
+export async function survive(cluster: Cluster, fault: Fault, { times, isAlone }: Circumstances): Promise<Outcome> {
   const { ledger } = cluster;
   const from = ledger.content.entries.length;
   const recoveries: number[] = [];
   cluster.startTraffic(ENVELOPES_PER_SECOND);
   try {
-    for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(cluster, fault)));
+    for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(cluster, fault, isAlone)));
   } catch (error) {
     await cluster.heal();
     await cluster.stopTraffic().catch(() => {});
@@ -35,7 +41,7 @@ export async function survive(cluster: Cluster, fault: Fault, times = 1): Promis
 }
 
 /** @returns ms until all was as before; nothing when all was so all the time. */
-async function surviveOnce(cluster: Cluster, fault: Fault): Promise<number[]> {
+async function surviveOnce(cluster: Cluster, fault: Fault, isAlone: boolean): Promise<number[]> {
   await exchanging(cluster, cluster.agents, performance.now());
   const closesBefore = cluster.agents.map(({ closes }) => closes.length);
   const mark = cluster.ledger.content.entries.length;
@@ -45,7 +51,7 @@ async function surviveOnce(cluster: Cluster, fault: Fault): Promise<number[]> {
   const entries = cluster.ledger.content.entries.slice(mark);
   const answered = waits(entries, fault, injected);
   const late = answered.filter((ms) => ms > ANSWERED_WITHIN_MS);
-  expect(late.length).toBeLessThanOrEqual(LATE_SHARE * answered.length);
+  if (isAlone) expect(late.length).toBeLessThanOrEqual(LATE_SHARE * answered.length);
   expect(Math.max(0, ...late)).toBeLessThan(LATEST_MS);
   expect(refusalCodes(entries).filter((code) => code !== "unavailable" && code !== fault.refusal)).toEqual([]);
   const closes = cluster.agents.flatMap((agent, n) => agent.closes.slice(closesBefore[n]));
