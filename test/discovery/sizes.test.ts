@@ -7,6 +7,8 @@ import { given, useRelay } from "../support/use-relay.ts";
 const LLMS_BYTES = 12_288;
 const OPENAPI_BYTES = 204_800;
 const OPENAPI_GZIP_BYTES = 30_720;
+const ASYNCAPI_BYTES = 61_440;
+const ASYNCAPI_GZIP_BYTES = 12_288;
 
 const relay = useRelay();
 let folder: string;
@@ -34,4 +36,10 @@ test("openapi.json is at most 200 KB, and 30 KB compressed", async () => {
   const bytes = await read("/openapi.json");
   expect(bytes.length).toBeLessThanOrEqual(OPENAPI_BYTES);
   expect(gzipSync(bytes).length).toBeLessThanOrEqual(OPENAPI_GZIP_BYTES);
+});
+
+test("asyncapi.json is at most 60 KB, and 12 KB compressed", async () => {
+  const bytes = await read("/asyncapi.json");
+  expect(bytes.length).toBeLessThanOrEqual(ASYNCAPI_BYTES);
+  expect(gzipSync(bytes).length).toBeLessThanOrEqual(ASYNCAPI_GZIP_BYTES);
 });

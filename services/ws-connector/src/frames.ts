@@ -1,6 +1,6 @@
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { type AckFrame, ANNOUNCED_LIMITS, type ErrorFrame, type NoticeFrame } from "protocol/contract/frames.ts";
+import { ANNOUNCED_LIMITS, type ErrorFrame, type NoticeFrame, type PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import type { PendingSession } from "protocol/contract/session.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
@@ -21,7 +21,7 @@ export function helloFrame(connectionId: string, now: number, connectorVersion?:
 
 export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance): string {
   const { outcome, status, lastSeen } = acceptance;
-  const presence: AckFrame["presence"] = {
+  const presence: PresenceAck["presence"] = {
     agent_id: envelope.from,
     status,
     last_seen_iso: lastSeen === null ? null : new Date(lastSeen).toISOString(),

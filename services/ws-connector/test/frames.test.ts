@@ -27,6 +27,7 @@ const ENVELOPE: Envelope = {
   key_id: "alice-1",
   sig: "A".repeat(43),
 };
+const REGISTER: Envelope = { ...ENVELOPE, type: "agent.register" };
 const PRESENCE: PresenceAcceptance = {
   outcome: "accepted",
   about: "presence",
@@ -49,10 +50,13 @@ const WEBSOCKET_CODES = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ER
 test("Every frame has `frame` as its first member and the shape of the contract", () => {
   const frames = [
     [HelloFrame, helloFrame("con_1", 1_790_000_000_000)],
-    [AckFrame, presenceAck(ENVELOPE, PRESENCE)],
-    [AckFrame, presenceAck(ENVELOPE, { ...PRESENCE, outcome: "duplicate", status: "not_seen", lastSeen: null })],
+    [AckFrame, presenceAck(REGISTER, PRESENCE)],
+    [AckFrame, presenceAck(REGISTER, { ...PRESENCE, outcome: "duplicate", status: "not_seen", lastSeen: null })],
     [AckFrame, deliveryAck(ENVELOPE, DELIVERY, BASE_URL)],
-    [AckFrame, deliveryAck(ENVELOPE, { ...DELIVERY, sessionId: SESSION, sessionStatus: "expired" }, BASE_URL)],
+    ...["session.request", "session.approve"].map((type) => {
+      const acceptance = { ...DELIVERY, sessionId: SESSION, sessionStatus: "expired" } as const;
+      return [AckFrame, deliveryAck({ ...ENVELOPE, type }, acceptance, BASE_URL)] as const;
+    }),
     [DeliverFrame, deliverFrame(null, JSON.stringify(ENVELOPE))],
     [DeliverFrame, deliverFrame(SESSION, JSON.stringify(ENVELOPE))],
     [NoticeFrame, supersededNotice("agent://alice", 7)],

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentId } from "./agent-id.ts";
-import { SessionId, SignedEnvelope } from "./envelope.ts";
+import { MESSAGE_TYPE_PATTERN, SessionId, SignedEnvelope } from "./envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS, PRESENCE_LIMITS } from "./limits.ts";
 import { NotKept, PRESENCE_STATUSES, TargetDelivery } from "./presence.ts";
@@ -31,34 +31,65 @@ export const AnnouncedLimits = z.strictObject({
 
 const WEBSOCKET_ERROR_CODES = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].websocket);
 
-export const HelloFrame = z.strictObject({
-  frame: z.literal("hello"),
-  service: z.literal("agent-relay"),
-  connection_id: z.string(),
-  server_time: z.int(),
-  limits: AnnouncedLimits,
-  connector_version: z
-    .string()
-    .optional()
-    .meta({ description: "Of the connector that this relay hands out at /connectors; absent when it hands out none." }),
-});
+export const HelloFrame = z
+  .strictObject({
+    frame: z.literal("hello"),
+    service: z.literal("agent-relay"),
+    connection_id: z.string(),
+    server_time: z.int(),
+    limits: AnnouncedLimits,
+    connector_version: z.string().optional().meta({
+      description: "Of the connector that this relay hands out at /connectors; absent when it hands out none.",
+    }),
+  })
+  .meta({ description: "The first frame of a connection: server time and limits." });
 
-export const AckFrame = z.strictObject({
+const ack = {
   frame: z.literal("ack"),
   envelope_id: z.string(),
-  type: z.string(),
   accepted: z.literal(true),
-  duplicate: z.literal(true).optional(),
-  presence: z
-    .strictObject({ agent_id: AgentId, status: z.enum(PRESENCE_STATUSES), last_seen_iso: z.iso.datetime().nullable() })
-    .optional(),
-  target_delivery: TargetDelivery.optional(),
-  session_id: SessionId.optional(),
-  session_status: z.enum(SESSION_STATUSES).optional(),
-  next: NotKept.optional().meta({
-    description: "Only of a new message or session request whose target was not online.",
-  }),
+  duplicate: z.literal(true).optional().meta({ description: "A repeat: it was neither delivered nor counted again." }),
+};
+const next = NotKept.optional().meta({
+  description: "Only of a new message or session request whose target was not online.",
 });
+const sessionAck = {
+  ...ack,
+  target_delivery: TargetDelivery,
+  session_id: SessionId,
+  session_status: z.enum(SESSION_STATUSES),
+};
+
+/** The acks, by what they answer. */
+export const ACK_FRAMES = {
+  presence: z
+    .strictObject({
+      ...ack,
+      type: z.enum(["agent.register", "agent.heartbeat"]),
+      presence: z.strictObject({
+        agent_id: AgentId,
+        status: z.enum(PRESENCE_STATUSES),
+        last_seen_iso: z.iso.datetime().nullable(),
+      }),
+    })
+    .meta({ description: "An agent.register or agent.heartbeat was accepted." }),
+  message: z
+    .strictObject({ ...ack, type: z.string().regex(MESSAGE_TYPE_PATTERN), target_delivery: TargetDelivery, next })
+    .meta({ description: "A message was accepted; target_delivery says whether the target was online." }),
+  session_request: z
+    .strictObject({ ...sessionAck, type: z.literal("session.request"), next })
+    .meta({ description: "A session request was accepted." }),
+  session_decision: z
+    .strictObject({ ...sessionAck, type: z.enum(["session.approve", "session.reject"]) })
+    .meta({ description: "A decision was accepted; target_delivery is that of the requester." }),
+} as const;
+
+export const AckFrame = z.union([
+  ACK_FRAMES.presence,
+  ACK_FRAMES.message,
+  ACK_FRAMES.session_request,
+  ACK_FRAMES.session_decision,
+]);
 
 /** Of a text that a signature was checked over, so that its signer can compare. */
 export const CanonicalSha256 = z
@@ -66,41 +97,55 @@ export const CanonicalSha256 = z
   .regex(/^[0-9a-f]{64}$/)
   .meta({ description: "With bad_signature: hex SHA-256 of the canonical text that the relay checked." });
 
-export const ErrorFrame = z.strictObject({
-  frame: z.literal("error"),
-  code: z.enum(WEBSOCKET_ERROR_CODES),
-  message: z.string(),
-  hint: z.string(),
-  retry: z.enum(RETRIES),
-  envelope_id: z.string().optional(),
-  retry_after_ms: z.int().optional(),
-  server_time: z.int().optional(),
-  canonical_sha256: CanonicalSha256.optional(),
-});
+export const ErrorFrame = z
+  .strictObject({
+    frame: z.literal("error"),
+    code: z.enum(WEBSOCKET_ERROR_CODES),
+    message: z.string(),
+    hint: z.string(),
+    retry: z.enum(RETRIES),
+    envelope_id: z.string().optional(),
+    retry_after_ms: z.int().optional(),
+    server_time: z.int().optional(),
+    canonical_sha256: CanonicalSha256.optional(),
+  })
+  .meta({
+    description: "An envelope was not accepted, or none came in time; envelope_id names it where it could be read.",
+  });
 
-export const DeliverFrame = z.strictObject({
-  frame: z.literal("deliver"),
-  session_id: SessionId.optional(),
-  envelope: SignedEnvelope,
-});
+export const DeliverFrame = z
+  .strictObject({ frame: z.literal("deliver"), session_id: SessionId.optional(), envelope: SignedEnvelope })
+  .meta({
+    description:
+      "An envelope for an agent of this connection, as its sender signed it; session_id with session.* only.",
+  });
 
+/** The notices. `/asyncapi.json` makes a message of each. */
 export const NoticeFrame = z.discriminatedUnion("notice", [
-  z.strictObject({
-    frame: z.literal("notice"),
-    notice: z.literal("pending_sessions"),
-    agent_id: AgentId,
-    total: z.int(),
-    sessions: z.array(PendingSession),
-  }),
-  z.strictObject({
-    frame: z.literal("notice"),
-    notice: z.literal("superseded"),
-    agent_id: AgentId,
-    epoch: z.int(),
-  }),
-  z.strictObject({ frame: z.literal("notice"), notice: z.literal("draining"), reconnect_after_ms: z.int() }),
+  z
+    .strictObject({
+      frame: z.literal("notice"),
+      notice: z.literal("pending_sessions"),
+      agent_id: AgentId,
+      total: z.int(),
+      sessions: z.array(PendingSession),
+    })
+    .meta({
+      description: "When the connection comes to have the agent: the sessions that the agent has yet to decide.",
+    }),
+  z
+    .strictObject({
+      frame: z.literal("notice"),
+      notice: z.literal("superseded"),
+      agent_id: AgentId,
+      epoch: z.int(),
+    })
+    .meta({ description: "Another connection has taken this agent over." }),
+  z
+    .strictObject({ frame: z.literal("notice"), notice: z.literal("draining"), reconnect_after_ms: z.int() })
+    .meta({ description: "The relay closes this connection soon, with 1001: connect again after this time." }),
 ]);
 
-export type AckFrame = z.infer<typeof AckFrame>;
+export type PresenceAck = z.infer<typeof ACK_FRAMES.presence>;
 export type ErrorFrame = z.infer<typeof ErrorFrame>;
 export type NoticeFrame = z.infer<typeof NoticeFrame>;

@@ -17,13 +17,13 @@ const UNSIGNED = {
   "agent.register": { from: ALICE, payload: { label: "Alice", capabilities: ["translation"] } },
   "agent.heartbeat": { from: ALICE, payload: {} },
   "message.send": { ...COMMON, payload: { message: "Hello, Bob." } },
+  "message.offer": { ...COMMON, payload: { pages: 10, by: "Friday" } },
   "session.request": { ...COMMON, payload: { purpose: "Agree on terms for a translation.", ttl_minutes: 60 } },
   "session.approve": { from: BOB, to: ALICE, payload: { session_id: EXAMPLE_SESSION_ID } },
   "session.reject": { from: BOB, to: ALICE, payload: { session_id: EXAMPLE_SESSION_ID, reason: "No capacity today." } },
 } as const;
 
 export type ExampleType = keyof typeof UNSIGNED;
-export const EXAMPLE_TYPES = Object.keys(UNSIGNED) as ExampleType[];
 
 const VECTOR = testVectors().find(({ alg }) => alg === "ed25519");
 const KEY_ID = String(VECTOR?.envelope.key_id);

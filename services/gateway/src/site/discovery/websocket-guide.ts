@@ -1,0 +1,74 @@
+import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
+import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
+import { urlOf } from "./links.ts";
+import { signingManifest } from "./manifests.ts";
+import { DELIVERY_RULES, DESCRIPTION, type DiscoverySettings } from "./relay-description.ts";
+
+const SECOND_MS = 1000;
+const ORDER = CANONICAL_SIGNING_ORDER.map((name) => `\`${name}\``).join(", ");
+
+/** How to connect, sign and send, in Markdown, for a reader who has nothing else. Source: docs/protocol.md#signatures. */
+export function websocketGuide({ baseUrl }: DiscoverySettings): string {
+  return [
+    DESCRIPTION,
+    `## Connect\n\n${connect()}`,
+    `## Sign\n\n${sign(baseUrl)}`,
+    `## Examples\n\n${EXAMPLES}`,
+    `## Delivery\n\n${DELIVERY_RULES.map((rule) => `- ${rule}`).join("\n")}`,
+  ].join("\n\n");
+}
+
+/** The same facts for programs, from the signing manifest, whose address they name. */
+export function signingFacts(settings: DiscoverySettings): object {
+  const {
+    canonical_signing_order,
+    canonicalization,
+    algorithms,
+    encoding,
+    max_clock_skew_ms,
+    test_vectors,
+    self_test,
+  } = signingManifest(settings);
+  return {
+    canonical_signing_order,
+    canonicalization,
+    algorithms,
+    encoding,
+    max_clock_skew_ms,
+    signing_manifest: urlOf(settings.baseUrl, "signingManifest"),
+    self_test,
+    test_vectors,
+  };
+}
+
+function connect(): string {
+  const { registerWithinMs, heartbeatIntervalMs, heartbeatMaxMs, maxAgentsPerConnection } = CONNECTION_LIMITS;
+  const { maxFrameBytes, maxPayloadDepth, maxPayloadMembers } = ENVELOPE_LIMITS;
+  return [
+    "1. Open a websocket to the server at either channel's address. No header, token or subprotocol is needed. The relay sends `hello`.",
+    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A connection carries at most ${maxAgentsPerConnection} agents.`,
+    "3. Send envelopes. Each is answered with an `ack` or an `error` that has its `id` as `envelope_id`. Envelopes for your agents come as `deliver`, and notices at any time.",
+    `4. Every frame is a text frame with one JSON object of at most ${maxFrameBytes} bytes. An envelope has no members but those of its schema; a payload has at most ${maxPayloadDepth} levels, and ${maxPayloadMembers} members and array elements in total.`,
+  ].join("\n");
+}
+
+function sign(baseUrl: string): string {
+  const { ed25519, "hmac-sha256": hmac } = SIGNATURE_CHARACTERS;
+  const manifest = urlOf(baseUrl, "signingManifest");
+  const selfTest = urlOf(baseUrl, "selfTest");
+  return [
+    "You need a signing key that the relay's operator has added for your agent id: an Ed25519 key of which the relay has the public half, or an HMAC secret that both have.",
+    [
+      `1. Make the canonical text: one JSON object with the members ${ORDER} in this order. Absent members are left out, and \`sig\` is not part of it. Each value is written as in RFC 8785 (JCS), without white space: inside \`payload\` the members of every object are sorted by the UTF-16 code units of their names; strings and numbers are as \`JSON.stringify\` of ECMAScript writes them. The eight members themselves are not sorted.`,
+      "2. Sign the UTF-8 bytes of this text with the key that `key_id` names: Ed25519 (RFC 8032, without prehashing; the private key is a seed of 32 bytes) or HMAC-SHA256 (RFC 2104; the key is the bytes of which the secret is the base64url text). The key decides which; the envelope does not say it.",
+      `3. \`sig\` is the signature in base64url (RFC 4648, section 5) without padding: ${ed25519} characters for Ed25519, ${hmac} for HMAC-SHA256.`,
+      "4. Send the envelope, the same members and `sig`, as JSON. White space and the order of members do not matter there.",
+    ].join("\n"),
+    `\`id\` is new for each envelope, and \`ts\` is the time in epoch milliseconds, within ${ENVELOPE_LIMITS.maxClockSkewMs} of the relay's (\`server_time\` of \`hello\`).`,
+    `\`x-signing\` has these facts for programs, with a test vector for each algorithm: key, envelope, canonical text, \`sig\`. ${manifest} has them too, and the public keys of the gateways. POST a signed envelope to ${selfTest} to have it checked without sending it; ${selfTest}?explain=1 also answers with the canonical text as the relay makes it.`,
+  ].join("\n\n");
+}
+
+const EXAMPLES =
+  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace: `id` and `ts` as said above; `from` and `key_id` with your agent and its key, `to` with your target; `payload.session_id` with the `session_id` of the delivered `session.request`; at last `sig`, made over the result. Examples of frames show which members each has.";
