@@ -50,10 +50,9 @@ export async function checkReady(http: RelayHttp): Promise<string> {
 
 /** Connects, waits for `hello`, and disconnects; nothing is registered. */
 export async function checkWebsocket(http: RelayHttp): Promise<HelloInfo> {
-  const openedAt = Date.now();
   const hello = await receiveHello(http.websocketUrl);
   const clock = new Clock();
-  if (hello.serverTime !== undefined) clock.measure(hello.serverTime, openedAt);
+  if (hello.serverTime !== undefined) clock.measure(hello.serverTime);
   const { maxClockSkewMs, connectorVersion } = hello;
   return { clock, aheadMs: Date.now() - clock.now(), maxClockSkewMs, connectorVersion };
 }

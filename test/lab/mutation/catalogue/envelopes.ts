@@ -35,7 +35,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/parse-json.ts",
     find: "return hasEscapedName(text) ?",
     replace: "return false ?",
-    tests: ["connector/test/parse-json.test.ts", "connector/test/verification.test.ts"],
+    tests: ["connector/test/parse-json.test.ts", "connector/test/member-names.test.ts"],
   },
   {
     name: "every text of others is read by that parser",
