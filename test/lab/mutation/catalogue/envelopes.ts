@@ -42,7 +42,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     file: "shared/protocol/src/intake/decode.ts",
     find: "return { value: parseJson(text) };",
     replace: "return { value: JSON.parse(text) };",
-    tests: ["test/hostile/member-names.test.ts"],
+    tests: ["test/hostile/member-names.test.ts", "shared/protocol/test/intake/decode.test.ts"],
   },
   {
     name: "no member named __proto__",
