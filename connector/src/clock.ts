@@ -1,3 +1,5 @@
+import { MAX_CLOCK_CORRECTION_MS } from "./limits.ts";
+
 /**
  * An estimate of the relay's clock: the relay refuses an envelope whose `ts` is far from it, and this machine's clock may
  * be wrong. All times are epoch milliseconds.
@@ -5,15 +7,30 @@
 export class Clock {
   #offsetMs = 0;
 
+  /** The relay's clock, whatever it says: what this agent signs with. */
   now(): number {
     return Math.round(Date.now() + this.#offsetMs);
   }
 
   /**
-   * Corrects the estimate by a time that the relay took between `askedAt` and now; it is off by half that span at most
-   * (Cristian's algorithm).
+   * What deliveries are judged by: this machine's clock, which the relay corrects by a bounded time only. A relay that lies
+   * about the time would else make any old envelope a recent one.
    */
-  measure(serverTime: number, askedAt = Date.now()): void {
-    this.#offsetMs = serverTime - (askedAt + Date.now()) / 2;
+  boundedNow(): number {
+    const bounded = Math.max(-MAX_CLOCK_CORRECTION_MS, Math.min(this.#offsetMs, MAX_CLOCK_CORRECTION_MS));
+    return Math.round(Date.now() + bounded);
+  }
+
+  /** False when the relay's clock and this machine's are so far apart that either may be wrong, or lie. */
+  get isTrusted(): boolean {
+    return Math.abs(this.#offsetMs) <= MAX_CLOCK_CORRECTION_MS;
+  }
+
+  /**
+   * Corrects the estimate by a time that the relay has just told. It is late by the way from the relay to here: when the
+   * relay was asked does not count, since the time until a connection stands is far longer than that way.
+   */
+  measure(serverTime: number): void {
+    this.#offsetMs = serverTime - Date.now();
   }
 }

@@ -41,7 +41,6 @@ const KEY_REFUSALS: ReadonlySet<ErrorCode> = new Set(["unknown_key", "bad_signat
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #socket: Socket;
-  #openedAt = 0;
   #hello: HelloFrame | undefined;
   #keepalive: Keepalive | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -66,7 +65,6 @@ export class Connection {
   }
 
   open(): void {
-    this.#openedAt = Date.now();
     this.#timer = setTimeout(() => this.#end({}), HELLO_WITHIN_MS);
     this.#socket.open();
   }
@@ -110,7 +108,7 @@ export class Connection {
     if (this.#hello !== undefined) return;
     clearTimeout(this.#timer);
     this.#hello = hello;
-    if (hello.serverTime !== undefined) this.#options.clock.measure(hello.serverTime, this.#openedAt);
+    if (hello.serverTime !== undefined) this.#options.clock.measure(hello.serverTime);
     this.#keepalive = new Keepalive({
       intervalMs: hello.heartbeatIntervalMs,
       sendHeartbeat: () => void this.#sendPresence(),

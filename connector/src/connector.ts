@@ -5,12 +5,13 @@ import { AGENT_ID } from "./agent-id.ts";
 import { Clock } from "./clock.ts";
 import { Connection, type PresenceType } from "./connection.ts";
 import { Emitter } from "./emitter.ts";
-import { knownCode, RelayError } from "./errors.ts";
+import { CONNECTOR_ERRORS, type ErrorCode, knownCode, RelayError } from "./errors.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { GatewayKeys } from "./gateway-keys.ts";
 import { Inbox } from "./inbox.ts";
-import { MAX_INBOX, MAX_PENDING } from "./limits.ts";
+import { MAX_DELIVERY_AGE_MS, MAX_INBOX, MAX_PENDING } from "./limits.ts";
 import { Reconnector } from "./reconnector.ts";
+import { ReplayGuard } from "./replay-guard.ts";
 import { SendQueue } from "./send-queue.ts";
 import { SenderVerifier } from "./sender-verifier.ts";
 import { Signer } from "./signer.ts";
@@ -24,6 +25,7 @@ import type {
   Delivery,
   SendOptions,
   SessionProposal,
+  Warning,
 } from "./types.ts";
 import { outdatedWarning } from "./version.ts";
 import {
@@ -59,7 +61,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** Does no I/O. Throws a TypeError when `url` or `agent` is invalid. */
   constructor({ url, agent, key, trust = {}, requireVerified = false, ...bounds }: ConnectorOptions) {
     if (!AGENT_ID.test(agent)) throw new TypeError("agent must be agent:// and a name");
-    const { maxPending = MAX_PENDING, maxInbox = MAX_INBOX } = bounds;
+    const { maxPending = MAX_PENDING, maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = bounds;
     const { websocket, signingManifest } = relayAddress(url);
     const clock = new Clock();
     const emitter = this.#emitter;
@@ -69,10 +71,14 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#signer = new Signer(key, clock);
     this.#gatewayKeys = new GatewayKeys(signingManifest);
     this.#verifier = new SenderVerifier(trust, this.#gatewayKeys);
-    this.#inbox = new Inbox({ agent, verifier: this.#verifier, requireVerified, maxInbox, emitter });
+    const replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
+    this.#inbox = new Inbox({ agent, verifier: this.#verifier, replayGuard, requireVerified, maxInbox, emitter });
     this.#sendQueue = new SendQueue({ signer: this.#signer, clock, maxPending, notRegistered });
     this.#reconnector = new Reconnector((events) => new Connection({ url: websocket, clock, signPresence, events }), {
-      greeted: ({ connectorVersion }) => this.#compareVersion(connectorVersion),
+      greeted: ({ connectorVersion }) => {
+        this.#compareVersion(connectorVersion);
+        if (!replayGuard.canJudge) emitter.emit("warning", clockWarning());
+      },
       online: (connection) => this.#online(connection),
       offline: ({ reason, closeCode }, retryInMs) => {
         this.#sendQueue.pause();
@@ -86,6 +92,11 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   get state(): ConnectorState {
     return this.#state;
+  }
+
+  /** How many deliveries were dropped for what they are, by the code of the `error` event that reported each. */
+  get dropped(): ReadonlyMap<ErrorCode, number> {
+    return this.#inbox.dropped;
   }
 
   /**
@@ -221,6 +232,11 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       this.#emitter.emit("error", new RelayError(knownCode(code), { message, hint, retry, retryAfterMs }));
     }
   }
+}
+
+function clockWarning(): Warning {
+  const { message, hint } = CONNECTOR_ERRORS.clock_untrusted;
+  return { code: "clock_untrusted", message, hint };
 }
 
 /** A rejection that the caller does not handle must not end the process. */

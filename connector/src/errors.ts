@@ -97,6 +97,16 @@ export const CONNECTOR_ERRORS = {
     "The key of a delivery is unknown; it was dropped.",
     "Add the sender's key to `trust`.",
   ),
+  stale_delivery: entry(
+    "never",
+    "A delivery was signed too long ago, or too far in the future; it was dropped.",
+    "The relay delivers at once: it, or somebody before it, kept the envelope. maxDeliveryAgeMs is the limit.",
+  ),
+  clock_untrusted: entry(
+    "fix",
+    "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing is verified.",
+    "Set this machine's clock (NTP).",
+  ),
   misdirected_delivery: entry(
     "never",
     "A delivery was for another agent; it was dropped.",

@@ -1,5 +1,6 @@
 import { knownRetry, type Retry } from "./errors.ts";
 import { ANNOUNCED_DEFAULTS, RETRY_AFTER_MS } from "./limits.ts";
+import { parseJson } from "./parse-json.ts";
 import type { Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
 /** Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames. */
@@ -120,7 +121,7 @@ function pendingOf(session: unknown): PendingSession {
 
 function parsed(text: unknown): unknown {
   try {
-    return JSON.parse(String(text));
+    return parseJson(String(text));
   } catch {
     return undefined;
   }

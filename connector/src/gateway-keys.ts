@@ -1,6 +1,7 @@
 import { membersOf, textOf } from "./frames.ts";
 import { importVerifyKey, type VerifyKey } from "./keys.ts";
 import { MANIFEST } from "./limits.ts";
+import { parseJson } from "./parse-json.ts";
 
 /** A `key_id` that only the relay's gateways use. Source: docs/protocol.md#signatures. */
 export const GATEWAY_KEY_PREFIX = "gateway-";
@@ -42,7 +43,7 @@ export class GatewayKeys {
   async #read(): Promise<void> {
     try {
       const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(MANIFEST.timeoutMs)]);
-      const manifest = membersOf(await (await fetch(this.#url, { signal })).json());
+      const manifest = membersOf(parseJson(await (await fetch(this.#url, { signal })).text()));
       const listed = Array.isArray(manifest.gateway_keys) ? manifest.gateway_keys : [];
       const keys = await Promise.all(listed.map(usableKey));
       this.#keys = new Map(keys.flatMap((key) => (key === undefined ? [] : [key])));

@@ -1,14 +1,16 @@
 import { BoundedQueue } from "./bounded-queue.ts";
 import type { Emitter } from "./emitter.ts";
-import type { RelayError } from "./errors.ts";
+import type { ErrorCode, RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
 import { Receiver } from "./receiver.ts";
+import type { ReplayGuard } from "./replay-guard.ts";
 import type { SenderVerifier } from "./sender-verifier.ts";
 import type { Delivery } from "./types.ts";
 
 export interface InboxOptions {
   readonly agent: string;
   readonly verifier: SenderVerifier;
+  readonly replayGuard: ReplayGuard;
   readonly requireVerified: boolean;
   readonly maxInbox: number;
   readonly emitter: Emitter;
@@ -21,20 +23,24 @@ export class Inbox {
   readonly #receiver: Receiver;
   #isRead = false;
   #hasEnded = false;
-  #dropped = 0;
+  #overflowed = 0;
+  readonly #dropped = new Map<ErrorCode, number>();
 
-  constructor({ agent, verifier, requireVerified, maxInbox, emitter }: InboxOptions) {
+  constructor({ maxInbox, emitter, ...checks }: InboxOptions) {
     this.#emitter = emitter;
     this.#queue = new BoundedQueue(maxInbox);
     this.#receiver = new Receiver({
-      agent,
-      verifier,
-      requireVerified,
+      ...checks,
       maxWaiting: maxInbox,
       delivered: (delivery) => this.#deliver(delivery),
-      dropped: (error) => emitter.emit("error", error),
+      dropped: (error) => this.#drop(error),
       overflowed: () => this.#overflow(),
     });
+  }
+
+  /** How many deliveries were dropped for what they are, by the code of the error. */
+  get dropped(): ReadonlyMap<ErrorCode, number> {
+    return this.#dropped;
   }
 
   receive(frame: DeliverFrame): void {
@@ -61,8 +67,13 @@ export class Inbox {
     this.#emitter.emit("delivery", delivery);
   }
 
+  #drop(error: RelayError): void {
+    this.#dropped.set(error.code, (this.#dropped.get(error.code) ?? 0) + 1);
+    this.#emitter.emit("error", error);
+  }
+
   #overflow(): void {
-    this.#dropped += 1;
-    this.#emitter.emit("overflow", { dropped: this.#dropped });
+    this.#overflowed += 1;
+    this.#emitter.emit("overflow", { dropped: this.#overflowed });
   }
 }

@@ -37,8 +37,14 @@ export const MAX_IN_FLIGHT = 64;
 /** An envelope this close to the relay's age limit is not sent again: it would arrive too late. */
 export const RESEND_MARGIN_MS = 5000;
 
-/** Deliveries that are remembered to recognise repeats: far more than one connection can have in flight. */
-export const MAX_SEEN = 1000;
+/** Deliveries that are remembered to recognise repeats, of verified and of other senders each. */
+export const MAX_SEEN = 20_000;
+
+/** The relay takes envelopes up to 5 min from its clock, and delivers at once: what is older was kept by somebody. */
+export const MAX_DELIVERY_AGE_MS = 600_000;
+
+/** How far the relay's time may move the clock by which deliveries are judged. */
+export const MAX_CLOCK_CORRECTION_MS = 300_000;
 
 /** The signing manifest: how long one fetch may take, and how often an unknown gateway key asks for it again. */
 export const MANIFEST = { timeoutMs: 3000, againAfterMs: 5000 } as const;

@@ -1,12 +1,13 @@
 import { type ErrorCode, RelayError } from "./errors.ts";
 import { type DeliverFrame, membersOf } from "./frames.ts";
-import { MAX_SEEN } from "./limits.ts";
+import type { ReplayGuard } from "./replay-guard.ts";
 import type { SenderVerifier } from "./sender-verifier.ts";
 import type { Delivery, Envelope, JsonObject } from "./types.ts";
 
 export interface ReceiverOptions {
   readonly agent: string;
   readonly verifier: SenderVerifier;
+  readonly replayGuard: ReplayGuard;
   readonly requireVerified: boolean;
   /** Deliveries whose check may be outstanding; one more overflows. */
   readonly maxWaiting: number;
@@ -16,12 +17,11 @@ export interface ReceiverOptions {
 }
 
 /**
- * Checks deliveries one after the other, so that their order holds, and drops those that are malformed, repeated or
+ * Checks deliveries one after the other, so that their order holds, and drops those that are malformed, old, repeated or
  * forged.
  */
 export class Receiver {
   readonly #options: ReceiverOptions;
-  readonly #seen = new Set<string>();
   #lastCheck: Promise<void> = Promise.resolve();
   #waiting = 0;
 
@@ -43,16 +43,20 @@ export class Receiver {
   }
 
   async #check(frame: DeliverFrame, receivedAt: number): Promise<void> {
-    const { agent, verifier, requireVerified, delivered } = this.#options;
+    const { agent, verifier, replayGuard, requireVerified, delivered } = this.#options;
     const envelope = readEnvelope(frame.envelope);
     if (envelope === undefined) return this.#drop("malformed_delivery");
     if (envelope.to !== agent) return this.#drop("misdirected_delivery", envelope);
-    if (this.#seen.has(nameOf(envelope))) return;
+    if (replayGuard.isRepeat(envelope)) return;
+    const { canJudge } = replayGuard;
+    if (replayGuard.isStale(envelope)) return this.#drop(canJudge ? "stale_delivery" : "clock_untrusted", envelope);
 
-    const verified = await verifier.check(envelope);
-    if (verified === "forged") return this.#drop("forged_delivery", envelope);
-    if (verified === "unverified" && requireVerified) return this.#drop("unverified_delivery", envelope);
-    this.#remember(envelope);
+    const signer = await verifier.check(envelope);
+    if (signer === "forged") return this.#drop("forged_delivery", envelope);
+    if (signer === "unverified" && requireVerified) return this.#drop("unverified_delivery", envelope);
+    if (!canJudge && requireVerified) return this.#drop("clock_untrusted", envelope);
+    const verified = canJudge ? signer : "unverified";
+    replayGuard.remember(envelope, verified);
     const { from, type, payload } = envelope;
     const sessionId = sessionOf(envelope, frame);
     delivered({ envelope, ...(sessionId && { sessionId }), from, type, payload, verified, receivedAt });
@@ -61,18 +65,6 @@ export class Receiver {
   #drop(code: ErrorCode, envelope?: Envelope): void {
     this.#options.dropped(new RelayError(code, { envelopeId: envelope?.id }));
   }
-
-  /** Only what was delivered: a forged envelope must not block the true one whose id it copied. */
-  #remember(envelope: Envelope): void {
-    this.#seen.add(nameOf(envelope));
-    const [oldest] = this.#seen;
-    if (this.#seen.size > MAX_SEEN && oldest !== undefined) this.#seen.delete(oldest);
-  }
-}
-
-/** An id is unique per key only. */
-function nameOf({ key_id, id }: Envelope): string {
-  return `${key_id} ${id}`;
 }
 
 /** A decision names its session in the signed payload; the session of a request is named by the relay. */

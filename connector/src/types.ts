@@ -52,6 +52,11 @@ export interface ConnectorOptions {
   readonly trust?: Readonly<Record<string, readonly TrustedKey[]>> | undefined;
   /** Drop deliveries whose key is neither in `trust` nor a gateway's. Default false: they are marked `unverified`. */
   readonly requireVerified?: boolean | undefined;
+  /**
+   * Drop deliveries whose `ts` is farther than this from this machine's clock, as the relay corrects it by at most 5
+   * minutes. Default 600000; 0 or Infinity takes any.
+   */
+  readonly maxDeliveryAgeMs?: number | undefined;
   /** Sends that may be unsettled at once; one more is rejected with `queue_full`. Default 1000. */
   readonly maxPending?: number | undefined;
   /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
@@ -158,8 +163,12 @@ export type ConnectorState =
 
 /** What works, and should be changed nevertheless. */
 export interface Warning {
-  /** `outdated_connector`: the relay hands out a newer version of this package than this one. */
-  readonly code: "outdated_connector";
+  /**
+   * `outdated_connector`: the relay hands out a newer version of this package than this one. `clock_untrusted`: this
+   * machine's clock and the relay's are more than 5 minutes apart, so that no delivery is `verified`, and what seems old is
+   * dropped.
+   */
+  readonly code: "outdated_connector" | "clock_untrusted";
   /** One short sentence. */
   readonly message: string;
   /** What to do. */
@@ -173,7 +182,7 @@ export interface ConnectorEvents {
   readonly notice: Notice;
   /** Errors that belong to no call: dropped deliveries, refused heartbeats, listeners that threw. */
   readonly error: RelayError;
-  /** Once for each version that a relay offers. */
+  /** Once for each version that a relay offers, and each time that the clocks turn out to be apart. */
   readonly warning: Warning;
   /** The inbox was full. `dropped`: how many deliveries were dropped for that since the start. */
   readonly overflow: { readonly dropped: number };

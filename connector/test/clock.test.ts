@@ -73,6 +73,28 @@ describe("A clock that is wrong", () => {
   });
 });
 
+test("A clock that is more than 5 minutes off leaves nothing verified, and the application is told", async () => {
+  const trust = { "agent://alice": [stage.agent("alice").trusted] };
+  const alice = await stage.online("alice", proxy.url);
+  clockIsOff(360_000);
+  const bob = stage.connector("bob", proxy.url, { trust });
+  const { deliveries } = record(bob);
+  const warnings: string[] = [];
+  bob.on("warning", ({ code }) => warnings.push(code));
+  await bob.start();
+  expect(warnings).toEqual(["clock_untrusted"]);
+  await alice.send("agent://bob", {});
+  await until("it is delivered", () => deliveries.length === 1);
+  expect(deliveries[0]?.verified).toBe("unverified");
+  await bob.close();
+
+  const strict = await stage.online("bob", proxy.url, { trust, requireVerified: true });
+  const { errors } = record(strict);
+  await alice.send("agent://bob", {});
+  await until("it is dropped", () => errors.length === 1);
+  expect(errors).toMatchObject([{ code: "clock_untrusted" }]);
+});
+
 test("An envelope without answer that has become too old is not signed anew: its outcome is unknown", async () => {
   const alice = await stage.online("alice", proxy.url);
   const { states } = record(alice);
@@ -87,10 +109,25 @@ test("An envelope without answer that has become too old is not signed anew: its
   expect(messages().length - before).toBe(1);
 });
 
-test("The relay's clock is taken from the middle of what passed between question and answer", () => {
-  const clock = new Clock();
-  jest.spyOn(Date, "now").mockReturnValue(1000);
-  expect(clock.now()).toBe(1000);
-  clock.measure(5000, 900);
-  expect(clock.now()).toBe(5050);
+test("The relay's time counts from when it arrives: no envelope is dated ahead of the relay's clock", async () => {
+  const alice = await stage.online("alice", proxy.url);
+  await alice.send("agent://bob", {});
+  expect(messages().at(-1).ts).toBeLessThanOrEqual(now());
+});
+
+describe("The clock that deliveries are judged by", () => {
+  test.each([
+    [0, 0, true],
+    [299_000, 299_000, true],
+    [-300_000, -300_000, true],
+    [300_001, 300_000, false],
+    [-365 * 24 * HOUR_MS, -300_000, false],
+  ])("follows a relay that is off by %i ms for %i ms, and is trusted: %s", (off, followed, isTrusted) => {
+    jest.spyOn(Date, "now").mockReturnValue(1_790_000_000_000);
+    const clock = new Clock();
+    clock.measure(Date.now() + off);
+    expect(clock.now()).toBe(Date.now() + off);
+    expect(clock.boundedNow()).toBe(Date.now() + followed);
+    expect(clock.isTrusted).toBe(isTrusted);
+  });
 });

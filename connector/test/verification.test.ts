@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import type { Frame } from "../../test/support/agent.ts";
+import { ed25519Key, type Frame, signed } from "../../test/support/agent.ts";
 import { HttpClient } from "../../test/support/http.ts";
 import { until } from "../../test/support/until.ts";
 import type { Connector, ConnectorOptions } from "../src/index.ts";
@@ -182,6 +182,92 @@ describe("A relay that errs", () => {
     await alice.send("agent://bob", { n: 2 });
     expect((await next(bob)).payload).toEqual({ n: 2 });
     expect(heard.errors).toEqual([]);
+  });
+});
+
+describe("A relay that lies", () => {
+  const MINUTE_MS = 60_000;
+  const YEAR_MS = 365 * 24 * 60 * MINUTE_MS;
+
+  /** Alice signed it so long ago; the relay delivers it in place of what she sends now. */
+  function deliverSignedBefore(ms: number): void {
+    const { key, agent } = stage.agent("alice");
+    const signer = ed25519Key(key.keyId, (key as { privateKey: string }).privateKey);
+    const fields = {
+      type: "message.send",
+      from: agent,
+      to: "agent://bob",
+      payload: { old: true },
+      ts: Date.now() - ms,
+    };
+    const envelope = signed(signer, fields);
+    proxy.toAgent = (frame) => (frame.frame === "deliver" ? { ...frame, envelope } : frame);
+  }
+
+  /** The relay tells a time of its own with a refusal. */
+  async function tellTime(offMs: number): Promise<void> {
+    proxy.toAgent = (frame) =>
+      frame.frame === "deliver" ? { frame: "error", code: "unavailable", server_time: Date.now() + offMs } : frame;
+    await alice.send("agent://bob", {});
+    await until("the time was told", () => heard.errors.splice(0).length > 0);
+  }
+
+  test.each([
+    ["a year", YEAR_MS],
+    ["eleven minutes", 11 * MINUTE_MS],
+    ["minus eleven minutes", -11 * MINUTE_MS],
+  ])("and delivers what was signed %s ago is not believed", async (_, age) => {
+    await bobTrusts({ trust: trustAlice() });
+    deliverSignedBefore(age);
+    await expectDropped("stale_delivery");
+    expect([...bob.dropped]).toEqual([["stale_delivery", 1]]);
+  });
+
+  test("may deliver what was signed nine minutes ago, or anything where no limit is wanted", async () => {
+    await bobTrusts({ trust: trustAlice() });
+    deliverSignedBefore(9 * MINUTE_MS);
+    await alice.send("agent://bob", {});
+    expect(await next(bob)).toMatchObject({ verified: "agent", payload: { old: true } });
+    await bob.close();
+    await bobTrusts({ trust: trustAlice(), maxDeliveryAgeMs: 0 });
+    deliverSignedBefore(YEAR_MS);
+    await alice.send("agent://bob", {});
+    expect(await next(bob)).toMatchObject({ verified: "agent", payload: { old: true } });
+  });
+
+  test.each([
+    ["a year", YEAR_MS],
+    ["sixteen minutes", 16 * MINUTE_MS],
+  ])("about the time cannot make recent what was signed %s ago", async (_, age) => {
+    await bobTrusts({ trust: trustAlice() });
+    await tellTime(-age);
+    deliverSignedBefore(age);
+    await expectDropped("clock_untrusted");
+  });
+
+  test("about the time by as much as a clock may be off makes nothing old recent", async () => {
+    await bobTrusts({ trust: trustAlice() });
+    await tellTime(-290_000);
+    deliverSignedBefore(15 * MINUTE_MS);
+    await expectDropped("stale_delivery");
+  });
+
+  test("and delivers an id of a sender again, under another key, is heard once", async () => {
+    await bobTrusts({});
+    await alice.send("agent://bob", { n: 1 });
+    const { envelope } = await next(bob);
+    let passed = 0;
+    proxy.toAgent = (frame) => {
+      if (frame.frame !== "deliver") return frame;
+      passed += 1;
+      return { ...frame, envelope: { ...envelope, key_id: "another", payload: { n: 2 } } };
+    };
+    await alice.send("agent://bob", {});
+    await until("it went out again", () => passed === 1);
+    proxy.toAgent = (frame) => frame;
+    await alice.send("agent://bob", { n: 3 });
+    await until("the last is delivered", () => heard.deliveries.at(-1)?.payload.n === 3);
+    expect(heard.deliveries.map(({ payload }) => payload.n)).toEqual([1, 3]);
   });
 });
 

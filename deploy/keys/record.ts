@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import { parseJson } from "protocol/intake/parse-json.ts";
 import { z } from "zod";
 
 /**
@@ -18,7 +19,7 @@ export async function readRecord(file = "-"): Promise<SigningKeyRecord> {
 
 function parsed(given: string): unknown {
   try {
-    return JSON.parse(given);
+    return parseJson(given);
   } catch {
     throw new Error("The record is not valid JSON.");
   }

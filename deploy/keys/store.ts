@@ -1,6 +1,7 @@
 import { open, readFile, realpath, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { KeysFile } from "protocol/contract/keys-file.ts";
+import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import { z } from "zod";
 import { withLock } from "../local/lock-file.mjs";
@@ -59,7 +60,7 @@ async function textOf(file: string): Promise<string | undefined> {
 
 function parse(text: string, file: string): KeysFile {
   try {
-    return validate(JSON.parse(text), file);
+    return validate(parseJson(text), file);
   } catch (error) {
     // The parser's message would quote the text, secrets included.
     if (error instanceof SyntaxError) throw new Error(`${file} is not valid JSON; it was not changed.`);

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "@jest/globals";
-import type { AgentSocket } from "../support/agent.ts";
+import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
+import { type AgentKey, type AgentSocket, ed25519Key, hmacKey, signed } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
 const IN_FORCE_WITHIN_MS = 5000;
-const NAMES = ["revoked", "expiring", "narrowed", "both1", "both2", "early", "kept"];
+const NAMES = ["replaced", "replaced-hmac", "revoked", "expiring", "narrowed", "both1", "both2", "early", "kept"];
 const relay = conformingRelay("alice", ...NAMES);
 
 interface SigningKey {
@@ -21,6 +22,24 @@ function withKey(file: KeysFile, name: string, change: (key: SigningKey) => Sign
   const signing_keys = file.signing_keys.flatMap((key) => (isIts(key) ? (change(key) ?? []) : key));
   return { ...file, signing_keys };
 }
+
+/** Another key under the id of an agent's key. */
+function newEd25519Key(name: string): { record: SigningKey; key: AgentKey; from: string } {
+  const { id, from } = idsOf(name);
+  const { record, privateKey } = makeEd25519Key({ id, agents: [from] });
+  return { record, key: ed25519Key(id, privateKey), from };
+}
+
+function newHmacKey(name: string): { record: SigningKey; key: AgentKey; from: string } {
+  const { id, from } = idsOf(name);
+  const { record, secret } = makeHmacKey({ id, agents: [from] });
+  return { record, key: hmacKey(id, secret), from };
+}
+
+function idsOf(name: string): { id: string; from: string } {
+  return { id: relay.keys.agents.get(name)?.keyId as string, from: `agent://${name}` };
+}
+
 const pod = given(() => relay.startWsConnectors());
 const alice = given(() => relay.online(pod, "alice"));
 
@@ -73,6 +92,31 @@ describe("when the keys file changes", () => {
     });
     const narrow = relay.envelope("narrowed", "agent.register");
     expect(await kept.ask(narrow)).toMatchObject({ code: "key_not_allowed" });
+  });
+
+  test("another public key or secret under the same id revokes the former one within 5 s", async () => {
+    const replaced = newEd25519Key("replaced");
+    const secret = newHmacKey("replaced-hmac");
+    const alone = await relay.online(pod, "replaced");
+    const shared = await relay.online(pod, "kept");
+    await shared.ask(relay.envelope("replaced-hmac", "agent.register"));
+
+    await relay.writeKeys(
+      withKey(
+        withKey(whole, "replaced", () => replaced.record),
+        "replaced-hmac",
+        () => secret.record,
+      ),
+    );
+    expect(await alone.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
+    for (const name of ["replaced", "replaced-hmac"]) {
+      await untilStale(name);
+      expect(await shared.ask(relay.envelope(name, "agent.heartbeat"))).toMatchObject({ code: "bad_signature" });
+    }
+    await expectOnline(shared, "kept");
+    for (const { key, from } of [replaced, secret]) {
+      expect(await shared.ask(signed(key, { type: "agent.register", from }))).toMatchObject({ accepted: true });
+    }
   });
 
   test("a key that comes in is in force within 5 s, without a restart", async () => {

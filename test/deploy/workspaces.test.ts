@@ -69,6 +69,22 @@ test("package-lock.json links the packages of the repository, and no other, to t
   for (const folder of folders) expect(packages[folder]).not.toHaveProperty("resolved");
 });
 
+/** A machine with Debian, as images and tests have. */
+function fitsDebian({ os = ["linux"], cpu = ["x64"], libc = ["glibc"] }: Lock["packages"][string]): boolean {
+  return os.includes("linux") && libc.includes("glibc") && (cpu.includes("x64") || cpu.includes("arm64"));
+}
+
+test("package-lock.json has the digest of every package that comes from a registry and is ever part of an image", () => {
+  const unchecked = Object.entries(packages).filter(([place, { integrity, link, inBundle }]) => {
+    return place.includes("node_modules/") && integrity === undefined && link !== true && inBundle !== true;
+  });
+  const explained = ([, entry]: (typeof unchecked)[number]) =>
+    entry.dev === true && entry.optional === true && !fitsDebian(entry);
+  expect(unchecked.filter((each) => !explained(each)).map(([place]) => place)).toEqual([]);
+  const digests = Object.values(packages).flatMap(({ integrity }) => integrity ?? []);
+  for (const digest of digests) expect(digest).toMatch(/^sha512-[A-Za-z0-9+/]{86}==$/);
+});
+
 test("no source, document or package names the npm scope that belongs to another project", async () => {
   const scope = `@${"agent-relay"}`;
   const named = [...(await sourceFiles()), ...(await documents())].filter(({ text }) => text.includes(scope));

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { ERRORS } from "protocol/contract/errors.ts";
+import { parseJson } from "../../connector/src/parse-json.ts";
 import type { AgentKey, AgentSocket, Frame } from "../support/agent.ts";
 import { canonical } from "../support/agent.ts";
 import { until } from "../support/until.ts";
@@ -63,7 +64,7 @@ async function expectJudged(name: string, text: string): Promise<void> {
 
 function parsed(text: string): Frame {
   try {
-    return JSON.parse(text);
+    return parseJson(text) as Frame;
   } catch {
     return undefined;
   }
@@ -82,7 +83,7 @@ afterEach(async () => {
 });
 
 function expectSigned(text: string): void {
-  const { envelope } = JSON.parse(text);
+  const { envelope } = parseJson(text) as Frame;
   expect(isSignedBy(keyOf(envelope.from.slice("agent://".length)), envelope)).toBe(true);
   expect(text).toContain(`"envelope":${canonical(envelope).slice(0, -1)},"sig":"${envelope.sig}"}`);
 }

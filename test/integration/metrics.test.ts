@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
+import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
@@ -115,6 +116,17 @@ describe("Refusals by key", () => {
     for (const key of [{}, { "x-api-key": "rk_wrong" }, { "x-api-key": apiKeyId }]) await send(key);
     expect(await countOf("gateway", apiKeyId)).toBe(2);
     expect((await metricsOf("gateway")).value(SERIES)).toBe(2);
+  });
+
+  test("count what is over a limit too", async () => {
+    const url = `${services.pod("gateway").url}/v1/messages/send`;
+    const apiKeyId = keysFile().api_keys.find(({ agents }) => agents.includes("agent://bob-hmac"))?.id ?? "";
+    const body = { from: "agent://bob-hmac", to: "agent://alice", message: "hi" };
+    const burst = Array.from({ length: 2 * HTTP_LIMITS.gatewayRequestsPerMinute + 1 }, () => body);
+    const answers = await Promise.all(burst.map((each) => http.post(url, each, relay.credentials("bob-hmac"))));
+    const limited = answers.filter(({ status }) => status === 429).length;
+    expect(limited).toBeGreaterThan(0);
+    expect(await countOf("gateway", apiKeyId)).toBe(limited);
   });
 
   test("name the signing key that was proven, and no other that somebody writes", async () => {

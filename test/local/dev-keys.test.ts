@@ -27,9 +27,9 @@ describe("development keys", () => {
       true,
       false,
     ]);
-    expect(ring.mayAct(agents.alice.key_id, "agent://alice", now)).toBe(true);
-    expect(ring.mayAct(agents.alice.key_id, "agent://bob", now)).toBe(false);
-    expect(ring.mayAct(agents.bob.key_id, "agent://bob", now)).toBe(true);
+    expect(ring.signingKey(agents.alice.key_id, now)?.mayAct("agent://alice")).toBe(true);
+    expect(ring.signingKey(agents.alice.key_id, now)?.mayAct("agent://bob")).toBe(false);
+    expect(ring.signingKey(agents.bob.key_id, now)?.mayAct("agent://bob")).toBe(true);
   });
 
   test("are kept with the secrets that belong to them", async () => {

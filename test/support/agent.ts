@@ -1,11 +1,12 @@
 import { createHmac, createPrivateKey, type KeyObject, randomBytes, sign } from "node:crypto";
 import { once } from "node:events";
 import { WebSocket } from "ws";
+import { parseJson } from "../../connector/src/parse-json.ts";
 import { until } from "./until.ts";
 
 /**
  * An agent as an outside author would write it from the published documents: `ws` and `node:crypto`, nothing of the
- * relay's own code.
+ * relay's own code. JSON is read as the connector does, since JSON.parse may take a member name for another.
  */
 
 export interface AgentKey {
@@ -81,7 +82,7 @@ export class AgentSocket {
     this.socket = new WebSocket(url, { headers });
     this.socket.on("message", (data: Buffer) => {
       this.texts.push(data.toString());
-      this.frames.push(JSON.parse(data.toString()));
+      this.frames.push(parseJson(data.toString()) as Frame);
     });
     this.socket.on("close", (code: number) => {
       this.closed = { code };

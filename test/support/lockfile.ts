@@ -11,6 +11,15 @@ interface Entry {
   readonly link?: boolean;
   /** Nothing but development needs it. */
   readonly dev?: boolean;
+  /** Digest of its content. */
+  readonly integrity?: string;
+  /** Part of another package, whose digest covers it. */
+  readonly inBundle?: boolean;
+  /** It may be left out, where `os`, `cpu` or `libc` do not fit for example. */
+  readonly optional?: boolean;
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
+  readonly libc?: readonly string[];
 }
 
 /** Where the packages are installed that a workspace needs to run, with all that those need; workspaces left out. */

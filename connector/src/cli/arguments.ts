@@ -41,3 +41,11 @@ export function wholeNumber(name: string, text: string | undefined, min: number,
   if (number >= min && number <= max) return number;
   throw usageError(`--${name} must be a whole number from ${min} to ${max}.`);
 }
+
+const DAY_S = 86_400;
+
+/** Milliseconds of `--max-age`. @throws {Failure} as wholeNumber does. */
+export function deliveryAgeMs(text: string | undefined): number | undefined {
+  const seconds = wholeNumber("max-age", text, 0, DAY_S);
+  return seconds === undefined ? undefined : seconds * 1000;
+}

@@ -3,8 +3,10 @@ import { type Draft, signedPart } from "../canonical.ts";
 import { Clock } from "../clock.ts";
 import { knownRetry } from "../errors.ts";
 import { type HelloFrame, textOf } from "../frames.ts";
+import { parseJson } from "../parse-json.ts";
 import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
+import type { Envelope } from "../types.ts";
 import { Failure } from "./failure.ts";
 import type { Credentials } from "./key-file.ts";
 import type { Answer, RelayHttp } from "./relay-http.ts";
@@ -48,10 +50,9 @@ export async function checkReady(http: RelayHttp): Promise<string> {
 
 /** Connects, waits for `hello`, and disconnects; nothing is registered. */
 export async function checkWebsocket(http: RelayHttp): Promise<HelloInfo> {
-  const openedAt = Date.now();
   const hello = await receiveHello(http.websocketUrl);
   const clock = new Clock();
-  if (hello.serverTime !== undefined) clock.measure(hello.serverTime, openedAt);
+  if (hello.serverTime !== undefined) clock.measure(hello.serverTime);
   const { maxClockSkewMs, connectorVersion } = hello;
   return { clock, aheadMs: Date.now() - clock.now(), maxClockSkewMs, connectorVersion };
 }
@@ -107,7 +108,7 @@ export async function checkSignature(
 
 /** What is wrong: the key, when the relay checked the text that was signed here, else that text. */
 async function badSignature(text: string, { body }: Answer): Promise<Failure> {
-  const signed = new TextEncoder().encode(signedPart(JSON.parse(text)));
+  const signed = new TextEncoder().encode(signedPart(parseJson(text) as Envelope));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", signed));
   const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
   const hint =

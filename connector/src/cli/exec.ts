@@ -1,5 +1,6 @@
 import type { Connector } from "../connector.ts";
 import { RelayError } from "../errors.ts";
+import { parseJson } from "../parse-json.ts";
 import type { Delivery, JsonObject } from "../types.ts";
 import type { Io } from "./io.ts";
 import { runProgram } from "./programs.ts";
@@ -51,7 +52,7 @@ function replyOf(printed: string | undefined): JsonObject | undefined {
   const text = printed.trim();
   if (text === "") return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   } catch {
     // Not JSON: sent as a text.

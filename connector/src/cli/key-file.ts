@@ -2,6 +2,7 @@ import { open, readFile, stat } from "node:fs/promises";
 import { AGENT_ID } from "../agent-id.ts";
 import { membersOf, textOf } from "../frames.ts";
 import { importSigningKey } from "../keys.ts";
+import { parseJson } from "../parse-json.ts";
 import type { AgentKey } from "../types.ts";
 import { Failure } from "./failure.ts";
 
@@ -24,7 +25,7 @@ export async function readKeyFile(file: string): Promise<Credentials> {
   });
   let record: unknown;
   try {
-    record = JSON.parse(text);
+    record = parseJson(text);
   } catch {
     // The parser's own message would quote the text.
     throw invalid("The key file is not JSON.");

@@ -1,6 +1,7 @@
 import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf } from "../frames.ts";
+import { parseJson } from "../parse-json.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
@@ -57,7 +58,7 @@ export class RelayHttp {
     try {
       const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
       const answer = await fetch(`${this.baseUrl}${path}`, { ...init, signal, redirect: "error" });
-      return { status: answer.status, body: membersOf(await answer.json().catch(() => undefined)) };
+      return { status: answer.status, body: membersOf(await bodyOf(answer)) };
     } catch (error) {
       if (this.#signal.aborted) throw new Failure("aborted", "Interrupted.", "Nothing more was sent.");
       throw this.#unreachable(error);
@@ -123,4 +124,13 @@ function problemText({ title, detail, errors }: Answer["body"]): string {
     return ` ${textOf(field) ?? ""} ${textOf(message) ?? ""}.`;
   });
   return `${textOf(detail) ?? textOf(title) ?? "The relay refused the request."}${fields.join("")}`;
+}
+
+/** Undefined for what is not JSON. */
+async function bodyOf(answer: Response): Promise<unknown> {
+  try {
+    return parseJson(await answer.text());
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { membersOf, textOf } from "../frames.ts";
+import { parseJson } from "../parse-json.ts";
 import type { TrustedKey } from "../types.ts";
 import { Failure } from "./failure.ts";
 
@@ -32,7 +33,7 @@ function trustedKey(keyId: string, alg: unknown, publicKey?: string, secret?: st
 
 async function recordsIn(file: string): Promise<unknown[]> {
   try {
-    const value: unknown = JSON.parse(await readFile(file, "utf8"));
+    const value: unknown = parseJson(await readFile(file, "utf8"));
     return Array.isArray(value) ? value : [value];
   } catch {
     throw invalid("A file of --trust cannot be read, or is not JSON.");

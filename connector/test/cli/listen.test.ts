@@ -90,6 +90,30 @@ describe("relay listen", () => {
     expect(listener.reports.map(({ event }) => event)).not.toContain("reconnecting");
   }, 60_000);
 
+  test("neither prints nor runs a program for what a relay kept for an hour, unless --max-age lets it", async () => {
+    const proxy = await line.stage.proxy(line.url);
+    proxy.toAgent = (frame) =>
+      frame.frame === "deliver"
+        ? { ...frame, envelope: { ...frame.envelope, ts: frame.envelope.ts - 3_600_000 } }
+        : frame;
+    const options = ["--url", proxy.url, "--exec", "echo ran >&2"];
+    const strict = await line.listen("bob-hmac", ...options);
+    const sender = await alice();
+    await sender.send(BOB, {});
+    await strict.reported("problem");
+    expect(strict.reports.at(-1)).toMatchObject({ code: "stale_delivery" });
+    expect([strict.stdout, strict.stderr.includes("ran\n")]).toEqual(["", false]);
+    await strict.end("SIGTERM");
+
+    const patient = await line.listen("bob-hmac", ...options, "--max-age", "0");
+    await sender.send(BOB, {});
+    await patient.wrote("ran\n");
+    expect(patient.lines).toHaveLength(1);
+    expect(await line.run(["listen", "--key", line.keyFile("bob-hmac"), "--max-age", "soon"])).toMatchObject({
+      code: 2,
+    });
+  });
+
   test("waits for a relay that is not there yet", async () => {
     await line.shut();
     const listener = line.begin(["listen", "--json", "--key", line.keyFile("bob-hmac")]);

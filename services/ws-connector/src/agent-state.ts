@@ -18,23 +18,23 @@ export interface Owned {
   readonly kind: "owned";
   /** Rises with each takeover. */
   readonly epoch: number;
-  /** Signed the last register or heartbeat that was answered. */
-  readonly keyId: string;
+  /** Identity of the key that signed the last register or heartbeat that was answered. */
+  readonly key: string;
 }
 
 /** Not owned as far as the answers go, but one is missing: Redis may have made this connection the owner. */
 export interface Unknown {
   readonly kind: "unknown";
-  /** Signed the request without an answer. */
-  readonly unansweredKeyId: string;
+  /** That of the request without an answer. */
+  readonly unansweredKey: string;
 }
 
 /** Owned under `epoch`, or under a newer one: an answer is missing. */
 export interface Uncertain {
   readonly kind: "uncertain";
   readonly epoch: number;
-  readonly keyId: string;
-  readonly unansweredKeyId: string;
+  readonly key: string;
+  readonly unansweredKey: string;
 }
 
 /** Registers or heartbeats of the agent wait for their answers. */
@@ -67,9 +67,9 @@ export function isOutcomeUnknown(state: AgentState): boolean {
 }
 
 /** The keys by which the connection owns the agent or may own it. */
-export function keyIds(state: AgentState): readonly string[] {
+export function keys(state: AgentState): readonly string[] {
   const known = settled(state);
   if (known.kind === "absent") return [];
-  if (known.kind === "owned") return [known.keyId];
-  return known.kind === "unknown" ? [known.unansweredKeyId] : [known.keyId, known.unansweredKeyId];
+  if (known.kind === "owned") return [known.key];
+  return known.kind === "unknown" ? [known.unansweredKey] : [known.key, known.unansweredKey];
 }

@@ -22,7 +22,7 @@ type Answer = Granted | NotGranted | Unanswered;
 interface Granted {
   readonly kind: "granted";
   readonly epoch: number;
-  readonly keyId: string;
+  readonly key: string;
 }
 
 /** Nothing came of it: a refusal, the repeat of another connection's register, or Redis was not asked at all. */
@@ -33,7 +33,7 @@ interface NotGranted {
 /** There was no answer in time. */
 interface Unanswered {
   readonly kind: "unanswered";
-  readonly keyId: string;
+  readonly key: string;
 }
 
 /** Another connection took the agent over. */
@@ -97,23 +97,23 @@ function wait(state: SettledState): Step<Pending> {
   return next({ kind: "pending", requests: 1, settled: state, takeover: 0 });
 }
 
-function own(_: SettledState, { epoch, keyId }: Granted): Step<Owned> {
-  return next({ kind: "owned", epoch, keyId });
+function own(_: SettledState, { epoch, key }: Granted): Step<Owned> {
+  return next({ kind: "owned", epoch, key });
 }
 
-function toUnknown(_: SettledState, { keyId }: Unanswered): Step<Unknown> {
-  return next({ kind: "unknown", unansweredKeyId: keyId });
+function toUnknown(_: SettledState, { key }: Unanswered): Step<Unknown> {
+  return next({ kind: "unknown", unansweredKey: key });
 }
 
 function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertain> {
-  return next({ kind: "uncertain", epoch: state.epoch, keyId: state.keyId, unansweredKeyId: event.keyId });
+  return next({ kind: "uncertain", epoch: state.epoch, key: state.key, unansweredKey: event.key });
 }
 
 /** An uncertain agent may have been taken back by the request without an answer. */
 function lose(state: Owned | Uncertain, { epoch }: Superseded): Step<SettledState> {
   if (epoch <= state.epoch) return next(state);
   if (state.kind === "owned") return next(ABSENT, epoch);
-  return next({ kind: "unknown", unansweredKeyId: state.unansweredKeyId }, epoch);
+  return next({ kind: "unknown", unansweredKey: state.unansweredKey }, epoch);
 }
 
 function more(state: Pending): Step<Pending> {

@@ -3,8 +3,8 @@ import type { Connection } from "./connection.ts";
 import type { Registrar } from "./registrar.ts";
 
 /**
- * Releases the agents whose keys no longer allow them: when the keys file changes, and when a key expires, which needs no
- * change of the file. Source: docs/protocol.md#keys.
+ * Releases the agents whose keys no longer allow them: when the keys file changes, another key under the same id
+ * included, and when a key expires, which needs no change of the file. Source: docs/protocol.md#keys.
  */
 export class KeyAudit {
   readonly #keys: KeyStore;

@@ -1,5 +1,6 @@
+import { keyIdOf } from "protocol/signing/key-ring.ts";
 import type { Route } from "window/routes.ts";
-import { ABSENT, type AgentState, isOutcomeUnknown, keyIds, ownedEpoch } from "./agent-state.ts";
+import { ABSENT, type AgentState, isOutcomeUnknown, keys, ownedEpoch } from "./agent-state.ts";
 import { type AgentEvent, transition } from "./agent-transitions.ts";
 
 /** The agents that one connection owns, may own, or has requested. */
@@ -19,9 +20,10 @@ export class Ownership {
     return this.#all().every(([, state]) => state.kind !== "pending" && ownedEpoch(state) === null);
   }
 
-  /** A key by which it owns its first agent: who holds the connection holds that key. Undefined before a register. */
+  /** The id of a key by which it owns its first agent: who holds the connection holds it. Undefined before a register. */
   get keyId(): string | undefined {
-    return keyIds(this.#firstState)[0];
+    const [key] = keys(this.#firstState);
+    return key === undefined ? undefined : keyIdOf(key);
   }
 
   /** True while a register or heartbeat of any agent waits for its answer. */
@@ -72,16 +74,16 @@ export class Ownership {
   }
 
   /** Gives up the agents that are, or may be, owned by a key that `isAllowed` refuses. @returns their routes, to be released. */
-  releaseUnless(isAllowed: (keyId: string, agent: string) => boolean): Route[] {
-    const routes = this.#routesOf((keyId, agent) => !isAllowed(keyId, agent));
+  releaseUnless(isAllowed: (key: string, agent: string) => boolean): Route[] {
+    const routes = this.#routesOf((key, agent) => !isAllowed(key, agent));
     for (const { agent } of routes) this.apply(agent, { kind: "released" });
     return routes;
   }
 
   /** Routes of the agents of which any key matches. Without an epoch a route is released whatever its epoch. */
-  #routesOf(matches: (keyId: string, agent: string) => boolean): Route[] {
+  #routesOf(matches: (key: string, agent: string) => boolean): Route[] {
     return this.#all()
-      .filter(([agent, state]) => keyIds(state).some((keyId) => matches(keyId, agent)))
+      .filter(([agent, state]) => keys(state).some((key) => matches(key, agent)))
       .map(([agent, state]) => ({
         agent,
         connection: this.#connection,

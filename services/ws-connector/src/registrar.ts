@@ -53,14 +53,14 @@ export class Registrar {
     answer: Acceptance,
     refuse: (acceptance: Acceptance) => void,
   ): void {
-    const { envelope, keyId } = verified;
+    const { envelope, key } = verified;
     const { agents } = connection;
     const agent = envelope.from;
     // While the channel is down no delivery reaches this connection, so its register is not acknowledged as online.
     const acceptance: Acceptance = this.#channel.ready || !isPresence(answer) ? answer : { outcome: "unavailable" };
     // A repeat brings the pending sessions again only if its first answer may not have arrived.
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
-    const supersededBy = agents.apply(agent, eventOf(acceptance, keyId));
+    const supersededBy = agents.apply(agent, eventOf(acceptance, key));
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
     if (acceptance.outcome === "not_registered") void this.#supersedeInOrder(connection, agent, acceptance.epoch);
@@ -71,7 +71,7 @@ export class Registrar {
     if (!isPresence(acceptance)) refuse(acceptance);
     else this.#acknowledge(connection, envelope, isNew ? acceptance : { ...acceptance, pending: [] });
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
-    if (!this.#keys.ring.mayAct(keyId, agent, Date.now())) this.releaseRevoked(connection);
+    if (!this.#keys.ring.mayAct(key, agent, Date.now())) this.releaseRevoked(connection);
   }
 
   /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
@@ -94,7 +94,7 @@ export class Registrar {
   releaseRevoked(connection: Connection): void {
     const { ring } = this.#keys;
     const now = Date.now();
-    const routes = connection.agents.releaseUnless((keyId, agent) => ring.mayAct(keyId, agent, now));
+    const routes = connection.agents.releaseUnless((key, agent) => ring.mayAct(key, agent, now));
     if (routes.length === 0) return;
     this.#releaser.release(routes);
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.keyRevoked);
@@ -133,8 +133,8 @@ function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
 }
 
 /** What an answer means for the ownership of the agent. */
-function eventOf(acceptance: Acceptance, keyId: string): AgentEvent {
-  if (acceptance.outcome === "unavailable" && acceptance.sent !== false) return { kind: "unanswered", keyId };
+function eventOf(acceptance: Acceptance, key: string): AgentEvent {
+  if (acceptance.outcome === "unavailable" && acceptance.sent !== false) return { kind: "unanswered", key };
   if (!isPresence(acceptance) || acceptance.epoch === null) return { kind: "not_granted" };
-  return { kind: "granted", epoch: acceptance.epoch, keyId };
+  return { kind: "granted", epoch: acceptance.epoch, key };
 }

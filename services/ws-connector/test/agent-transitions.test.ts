@@ -3,15 +3,15 @@ import { ABSENT, type AgentState, type SettledState } from "../src/agent-state.t
 import { type AgentEvent, transition } from "../src/agent-transitions.ts";
 
 /** Epochs 4 < 5 < 6; the connection owns under 5. Each key is named after the request that it signed. */
-const OWNED: SettledState = { kind: "owned", epoch: 5, keyId: "answered" };
-const UNKNOWN: SettledState = { kind: "unknown", unansweredKeyId: "unanswered" };
-const UNCERTAIN: SettledState = { kind: "uncertain", epoch: 5, keyId: "answered", unansweredKeyId: "unanswered" };
+const OWNED: SettledState = { kind: "owned", epoch: 5, key: "answered" };
+const UNKNOWN: SettledState = { kind: "unknown", unansweredKey: "unanswered" };
+const UNCERTAIN: SettledState = { kind: "uncertain", epoch: 5, key: "answered", unansweredKey: "unanswered" };
 
 const EVENTS = {
   requested: { kind: "requested" },
-  granted: { kind: "granted", epoch: 6, keyId: "new" },
+  granted: { kind: "granted", epoch: 6, key: "new" },
   "not granted": { kind: "not_granted" },
-  unanswered: { kind: "unanswered", keyId: "new" },
+  unanswered: { kind: "unanswered", key: "new" },
   "superseded by an older epoch": { kind: "superseded", epoch: 4 },
   "superseded by the same epoch": { kind: "superseded", epoch: 5 },
   "superseded by a newer epoch": { kind: "superseded", epoch: 6 },
@@ -19,9 +19,9 @@ const EVENTS = {
 } as const satisfies Record<string, AgentEvent>;
 type EventName = keyof typeof EVENTS;
 
-const GRANTED: SettledState = { kind: "owned", epoch: 6, keyId: "new" };
-const UNANSWERED: SettledState = { kind: "unknown", unansweredKeyId: "new" };
-const OWNED_UNANSWERED: SettledState = { ...UNCERTAIN, unansweredKeyId: "new" };
+const GRANTED: SettledState = { kind: "owned", epoch: 6, key: "new" };
+const UNANSWERED: SettledState = { kind: "unknown", unansweredKey: "new" };
+const OWNED_UNANSWERED: SettledState = { ...UNCERTAIN, unansweredKey: "new" };
 
 function pending(settled: SettledState, requests = 1, takeover = 0): AgentState {
   return { kind: "pending", requests, settled, takeover };

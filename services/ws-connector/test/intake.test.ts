@@ -97,7 +97,7 @@ describe("what is in flight when the connection closes", () => {
   const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
 
   beforeEach(() => {
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, keyId: "alice-hmac" });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
   });
 
   test("is dropped before it goes to Redis", () => {

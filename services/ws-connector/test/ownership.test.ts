@@ -8,8 +8,8 @@ beforeEach(() => {
 });
 
 const request = (agent: string) => agents.apply(agent, { kind: "requested" });
-const grant = (agent: string, epoch: number, keyId = "k") => agents.apply(agent, { kind: "granted", epoch, keyId });
-const leaveUnanswered = (agent: string, keyId = "k") => agents.apply(agent, { kind: "unanswered", keyId });
+const grant = (agent: string, epoch: number, key = "k") => agents.apply(agent, { kind: "granted", epoch, key });
+const leaveUnanswered = (agent: string, key = "k") => agents.apply(agent, { kind: "unanswered", key });
 const takeOver = (agent: string, epoch: number) => agents.apply(agent, { kind: "superseded", epoch });
 
 test("a connection that loses an agent while it registers another one is not taken for empty", () => {
@@ -70,7 +70,7 @@ test("an agent is released when a key that it is, or may be, owned by is no long
   leaveUnanswered("unknown", "bad");
   grant("uncertain", 5, "good");
   leaveUnanswered("uncertain", "bad");
-  const released = agents.releaseUnless((keyId) => keyId === "good").map(({ agent }) => agent);
+  const released = agents.releaseUnless((key) => key === "good").map(({ agent }) => agent);
   expect(released).toEqual(["revoked", "unknown", "uncertain"]);
   expect(agents.routes().map(({ agent }) => agent)).toEqual(["owned"]);
 });

@@ -52,7 +52,7 @@ export class RegistrarHarness {
 
   /** Acceptance answers it. */
   answer(acceptance: Acceptance): void {
-    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, keyId: "k" };
+    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, key: "k" };
     const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
     this.registrar.answered(this.connection, verified as unknown as VerifiedEnvelope, acceptance, refuse);
   }

@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { fieldErrors } from "protocol/intake/field-errors.ts";
+import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing, KeysFileError } from "protocol/signing/key-ring.ts";
 import type { Logger } from "./logging.ts";
 
@@ -101,15 +102,15 @@ async function versionOf(path: string): Promise<string> {
 
 async function readRing(path: string): Promise<KeyRing> {
   const text = await readFile(path, "utf8").catch(cannotBeRead);
-  const parsed = KeysFile.safeParse(parseJson(text));
+  const parsed = KeysFile.safeParse(jsonOf(text));
   if (parsed.success) return KeyRing.from(parsed.data);
   throw new KeysFileError(fieldErrors(parsed.error).map(({ field, message }) => `${field}: ${message}`));
 }
 
 /** The parser's message would quote the text, secrets included. */
-function parseJson(text: string): unknown {
+function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw new KeysFileError(["not JSON"]);
   }

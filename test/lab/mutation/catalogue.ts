@@ -1,3 +1,4 @@
+import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
@@ -20,4 +21,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PACKAGE_MUTATIONS,
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
+  ...CONNECTOR_MUTATIONS,
 ];

@@ -1,5 +1,5 @@
 import { Connector } from "../../connector.ts";
-import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { serveRequestLines } from "../control/request-lines.ts";
@@ -31,6 +31,7 @@ Other commands of the same user (relay send, approve, …) send through its cont
   --stdin             read control requests from standard input, one JSON object a line; ends at its end
   --trust FILE        public records of other agents (as relay keygen prints them), to verify their signatures here too
   --require-verified  drop what is signed neither by a gateway nor with a key of --trust
+  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
   --json              JSON lines at a terminal too, and on stderr
 
 Standard output has one JSON line for each delivery, or text when it is a terminal:
@@ -56,6 +57,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
       stdin: { type: "boolean" },
       trust: { type: "string", multiple: true },
       "require-verified": { type: "boolean" },
+      "max-age": { type: "string" },
     });
     const { exec, json = false } = values;
     if (positionals.length > 0) throw usageError("listen takes options only.");
@@ -65,7 +67,8 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
     const credentials = requireCredentials(await readIdentity(values.key, io.env, reporter));
     const trust = await readTrust(values.trust ?? []);
     const requireVerified = values["require-verified"];
-    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified });
+    const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
+    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified, maxDeliveryAgeMs });
 
     const variables = { RELAY_AGENT: credentials.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, connector, variables, reporter };

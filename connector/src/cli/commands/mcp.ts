@@ -3,7 +3,7 @@ import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
 import { Connector } from "../../connector.ts";
 import { serve } from "../../mcp/server.ts";
 import { VERSION } from "../../version.ts";
-import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -26,6 +26,7 @@ input. An agent has one connection: do not run relay listen for the same agent.
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
   --trust FILE        public records of other agents (as relay keygen prints them), to verify their signatures here too
   --require-verified  drop what is signed neither by a gateway nor with a key of --trust
+  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
   --json              JSON lines on standard error
 `,
   run: async (args, io) => {
@@ -33,16 +34,18 @@ input. An agent has one connection: do not run relay listen for the same agent.
       ...AGENT_OPTIONS,
       trust: { type: "string", multiple: true },
       "require-verified": { type: "boolean" },
+      "max-age": { type: "string" },
     });
     if (positionals.length > 0) throw usageError("mcp takes options only.");
     const { json = false, "require-verified": requireVerified } = values;
+    const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
     const credentials = requireCredentials(await readIdentity(values.key, io.env, reporter));
     const trust = await readTrust(values.trust ?? []);
 
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
-    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified });
+    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified, maxDeliveryAgeMs });
     reportConnection(connector, http.websocketUrl, reporter, json);
     connector.on("state", (state) => {
       if (state.status !== "closed" || state.error === undefined) return;

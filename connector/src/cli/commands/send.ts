@@ -1,5 +1,6 @@
 import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
+import { parseJson } from "../../parse-json.ts";
 import type { JsonObject } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
@@ -65,7 +66,7 @@ async function payloadText(given: string | undefined, { stdin }: Io): Promise<st
 
 function payloadOf(given: string): JsonObject {
   try {
-    const value: unknown = JSON.parse(given);
+    const value: unknown = parseJson(given);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   } catch {
     // Reported below, without the text.

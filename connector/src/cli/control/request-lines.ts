@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Connector } from "../../connector.ts";
 import { membersOf } from "../../frames.ts";
+import { parseJson } from "../../parse-json.ts";
 import { failureOf, usageError } from "../failure.ts";
 import type { Output } from "../io.ts";
 import { jsonLine, writeLine } from "../output.ts";
@@ -39,7 +40,7 @@ export async function serveRequestLines(
 async function answerTo(line: string, number: number, connector: Connector): Promise<string> {
   let ref: unknown = number;
   try {
-    const value = parseJson(line);
+    const value = jsonOf(line);
     ref = membersOf(value).ref ?? number;
     return jsonLine({ event: "accepted", ref, ...(await execute(connector, parseRequest(value))) });
   } catch (error) {
@@ -49,9 +50,9 @@ async function answerTo(line: string, number: number, connector: Connector): Pro
   }
 }
 
-function parseJson(line: string): unknown {
+function jsonOf(line: string): unknown {
   try {
-    return JSON.parse(line);
+    return parseJson(line);
   } catch {
     throw usageError("A line is not JSON.", "Send one JSON object a line.");
   }

@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { knownRetry } from "../../errors.ts";
 import { membersOf, textOf } from "../../frames.ts";
+import { parseJson } from "../../parse-json.ts";
 import type { ControlResult } from "../control/request.ts";
 import { socketFolder, socketPaths } from "../control/socket-path.ts";
 import { Failure } from "../failure.ts";
@@ -42,7 +43,7 @@ function transportOver(socket: Socket, signal: AbortSignal): Transport {
       socket.write(`${jsonLine(request)}\n`);
       const { value, done } = await lines.next();
       if (done) throw disconnected(signal);
-      return resultOf(JSON.parse(value));
+      return resultOf(parseJson(value));
     },
     close: async () => void socket.destroy(),
   };

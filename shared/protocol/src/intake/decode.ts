@@ -1,4 +1,5 @@
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
+import { parseJson } from "./parse-json.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 
 const TOO_MANY_MEMBERS = `The payload has more than ${ENVELOPE_LIMITS.maxPayloadMembers} members and array elements.`;
@@ -18,7 +19,7 @@ export function decode(text: string): { readonly value: unknown } | Refusal {
 
 function parse(text: string): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(text) };
+    return { value: parseJson(text) };
   } catch {
     return undefined;
   }

@@ -30,6 +30,8 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
   /** Canonical text with `sig`: what is forwarded. */
   readonly text: string;
   readonly keyId: string;
+  /** The key itself, by its identity in the key ring. */
+  readonly key: string;
 }
 
 /** All checks before the signature, which may be verified on another thread. `now` is Unix ms. Never throws. */
@@ -55,7 +57,9 @@ export function readShape(text: string): Refusal | ShapedEnvelope {
 export function checkAfterSignature(candidate: Candidate, valid: boolean): Refusal | VerifiedEnvelope {
   const { envelope, kind, canonical, entry } = candidate;
   const refused = valid ? checkAuthority(envelope, entry) : badSignature(envelope, canonical);
-  return refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId };
+  return (
+    refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId, key: entry.identity }
+  );
 }
 
 /** Refusal: invalid_envelope. */

@@ -1,11 +1,13 @@
-import { timingSafeEqual } from "node:crypto";
-import type { KeysFile } from "../contract/keys-file.ts";
+import { hash, timingSafeEqual } from "node:crypto";
+import type { KeysFile, SigningKeyRecord } from "../contract/keys-file.ts";
 import { importVerifyKey, type VerifyKey } from "./algorithms.ts";
 import { hashApiKey } from "./api-key.ts";
 
 /** A signing key that was valid when it was looked up. */
 export interface SigningEntry {
   readonly keyId: string;
+  /** The key itself: another public key or secret under the same `keyId` is another key. */
+  readonly identity: string;
   readonly key: VerifyKey;
   /** True when the key may sign for this agent id. */
   mayAct(agent: string): boolean;
@@ -66,6 +68,7 @@ export class KeyRing {
         const key = importVerifyKey(record);
         signing.set(record.key_id, {
           keyId: record.key_id,
+          identity: identityOf(record),
           key,
           mayAct: agentMatcher(record.agents),
           validity: validityOf(record),
@@ -96,9 +99,10 @@ export class KeyRing {
     return entry !== undefined && isValidAt(entry.validity, now) ? entry : undefined;
   }
 
-  /** True when the key is valid and may sign for the agent. */
-  mayAct(keyId: string, agent: string, now: number): boolean {
-    return this.signingKey(keyId, now)?.mayAct(agent) ?? false;
+  /** True when the key is still the one of its id, is valid, and may sign for the agent. */
+  mayAct(identity: string, agent: string, now: number): boolean {
+    const entry = this.signingKey(keyIdOf(identity), now);
+    return entry !== undefined && entry.identity === identity && entry.mayAct(agent);
   }
 
   /** The API key with this text; undefined when it is unknown, not valid yet, or expired. */
@@ -113,6 +117,17 @@ export class KeyRing {
   nextTransition(after: number): number {
     return this.#transitions.find((time) => time > after) ?? Number.POSITIVE_INFINITY;
   }
+}
+
+/** No id contains a space. */
+function identityOf(record: SigningKeyRecord): string {
+  const material = record.alg === "ed25519" ? record.public_key : record.secret;
+  return `${record.key_id} ${hash("sha256", `${record.alg} ${material}`, "base64url")}`;
+}
+
+/** The id of a key in the keys file. */
+export function keyIdOf(identity: string): string {
+  return identity.slice(0, identity.indexOf(" "));
 }
 
 function duplicates<Name extends string>(list: string, name: Name, records: readonly Record<Name, string>[]): string[] {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { ERRORS } from "../../src/contract/errors.ts";
+import { parseJson } from "../../src/intake/parse-json.ts";
 import { isRefusal } from "../../src/intake/refusal.ts";
 import { ED25519, intake, signed } from "./support.ts";
 
@@ -8,7 +9,7 @@ import { ED25519, intake, signed } from "./support.ts";
 function answers(text: string): void {
   const result = intake(text);
   if (isRefusal(result)) expect(Object.keys(ERRORS)).toContain(result.code);
-  else expect(JSON.parse(result.text)).toEqual(result.envelope);
+  else expect(parseJson(result.text)).toEqual(result.envelope);
 }
 
 const anyJson = fc.jsonValue({ stringUnit: "binary", depthSize: "medium" });

@@ -25,6 +25,7 @@ describe("An envelope that passes", () => {
       envelope,
       kind: "message",
       keyId: key_id,
+      key: expect.stringContaining(`${key_id} `),
       text: signedText(canonicalText(envelope), envelope.sig),
     });
   });

@@ -1,11 +1,16 @@
+import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, test } from "@jest/globals";
 import type { ApiKeyRecord, SigningKeyRecord } from "../../src/contract/keys-file.ts";
 import { generateApiKey, hashApiKey } from "../../src/signing/api-key.ts";
-import { KeyRing, KeysFileError } from "../../src/signing/key-ring.ts";
+import { KeyRing, KeysFileError, keyIdOf } from "../../src/signing/key-ring.ts";
 
 const SECRET = Buffer.alloc(32, 1).toString("base64url");
 const signingKey = (record: { key_id: string } & Partial<SigningKeyRecord>) =>
   ({ alg: "hmac-sha256", secret: SECRET, agents: ["agent://bob"], ...record }) as SigningKeyRecord;
+const ed25519Key = (key_id: string): SigningKeyRecord => {
+  const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+  return { key_id, alg: "ed25519", public_key: x, agents: ["agent://bob"] };
+};
 const apiKey = (record: Partial<ApiKeyRecord>): ApiKeyRecord => ({
   id: "bob-gateway",
   sha256: "0".repeat(64),
@@ -41,7 +46,34 @@ describe("A signing key", () => {
     const keys = ring([signingKey({ key_id: "k", not_before: START, expires_at: END })]);
     const times = [START_MS - 1, START_MS, END_MS - 1, END_MS];
     expect(times.map((now) => keys.signingKey("k", now) !== undefined)).toEqual([false, true, true, false]);
-    expect(times.map((now) => keys.mayAct("k", "agent://bob", now))).toEqual([false, true, true, false]);
+    const { identity = "" } = keys.signingKey("k", START_MS) ?? {};
+    expect(times.map((now) => keys.mayAct(identity, "agent://bob", now))).toEqual([false, true, true, false]);
+  });
+
+  test("is another key when its public key, its secret or its algorithm is another, and no longer acts for anyone", () => {
+    const other = Buffer.alloc(32, 2).toString("base64url");
+    const records = [
+      signingKey({ key_id: "k" }),
+      signingKey({ key_id: "k", secret: other }),
+      ed25519Key("k"),
+      ed25519Key("k"),
+    ];
+    const rings = records.map((record) => ring([record]));
+    const identities = rings.map((keys) => keys.signingKey("k", 0)?.identity ?? "");
+    expect(new Set(identities).size).toBe(4);
+    expect(identities.map(keyIdOf)).toEqual(["k", "k", "k", "k"]);
+    for (const [index, keys] of rings.entries()) {
+      const acting = identities.filter((identity) => keys.mayAct(identity, "agent://bob", 0));
+      expect(acting).toEqual([identities[index]]);
+    }
+  });
+
+  test("is the same key when only its term or its agents change", () => {
+    const record = signingKey({ key_id: "k" });
+    const [one, other] = [record, { ...record, agents: ["agent://bob", "agent://carol"], expires_at: END }].map(
+      (each) => ring([each]).signingKey("k", 0)?.identity,
+    );
+    expect(one).toBe(other);
   });
 
   test("that is not in the file is unknown, whatever its name", () => {
@@ -57,7 +89,8 @@ describe("A signing key", () => {
       signingKey({ key_id: "old", expires_at: END }),
       signingKey({ key_id: "new", not_before: START }),
     ]);
-    const inForce = (now: number) => ["old", "new"].filter((keyId) => keys.mayAct(keyId, "agent://bob", now));
+    const inForce = (now: number) =>
+      ["old", "new"].filter((keyId) => keys.signingKey(keyId, now)?.mayAct("agent://bob"));
     expect(inForce(START_MS - 1)).toEqual(["old"]);
     expect(inForce(START_MS)).toEqual(["old", "new"]);
     expect(inForce(END_MS)).toEqual(["new"]);

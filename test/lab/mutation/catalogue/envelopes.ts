@@ -24,6 +24,27 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/protocol/test/intake/steps.test.ts", "services/gateway/test/refusals.test.ts"],
   },
   {
+    name: "a member name with an escape is not taken for another",
+    file: "shared/protocol/src/intake/parse-json.ts",
+    find: "return hasEscapedName(text) ?",
+    replace: "return false ?",
+    tests: ["shared/protocol/test/intake/parse-json.test.ts", "test/hostile/member-names.test.ts"],
+  },
+  {
+    name: "nor by a connector",
+    file: "connector/src/parse-json.ts",
+    find: "return hasEscapedName(text) ?",
+    replace: "return false ?",
+    tests: ["connector/test/parse-json.test.ts", "connector/test/member-names.test.ts"],
+  },
+  {
+    name: "every text of others is read by that parser",
+    file: "shared/protocol/src/intake/decode.ts",
+    find: "return { value: parseJson(text) };",
+    replace: "return { value: JSON.parse(text) };",
+    tests: ["test/hostile/member-names.test.ts", "shared/protocol/test/intake/decode.test.ts"],
+  },
+  {
     name: "no member named __proto__",
     file: "shared/protocol/src/intake/decode.ts",
     find: 'if (name === "__proto__")',

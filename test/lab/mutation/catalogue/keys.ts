@@ -3,6 +3,13 @@ import type { Mutation } from "../mutation.ts";
 /** Signatures and the keys file. */
 export const KEY_MUTATIONS: readonly Mutation[] = [
   {
+    name: "another key under the same id is another key",
+    file: "shared/protocol/src/signing/key-ring.ts",
+    find: "entry.identity === identity && ",
+    replace: "",
+    tests: ["shared/protocol/test/signing/key-ring.test.ts", "test/conformance/keys.test.ts"],
+  },
+  {
     name: "small-order Ed25519 keys refused",
     file: "shared/protocol/src/signing/ed25519.ts",
     find: "if (isWeakPoint(bytes))",

@@ -1,0 +1,170 @@
+/**
+ * The value of a JSON text (RFC 8259), as JSON.parse makes it. Throws what JSON.parse throws, or a SyntaxError without
+ * details.
+ *
+ * V8 takes a member name that is written with an escape for another name that it knows: after `{"\\":1}`, JSON.parse makes
+ * a backslash of the name in `{"\n":1}`, and anybody may have sent the first text. Names without an escape, values and texts
+ * that are not JSON are not affected: those go to JSON.parse. The relay has the same in
+ * shared/protocol/src/intake/parse-json.ts. Source: docs/security.md#member-names.
+ */
+export function parseJson(text: string): unknown {
+  return hasEscapedName(text) ? read(new Tokens(text)) : JSON.parse(text);
+}
+
+/** Whether a member name of a JSON text contains an escape. Where there is no backslash at all it costs one scan for it. */
+function hasEscapedName(text: string): boolean {
+  let backslash = text.indexOf("\\");
+  let open = backslash === -1 ? -1 : text.indexOf('"');
+  while (open !== -1 && backslash !== -1) {
+    const close = closeOf(text, open);
+    if (close === -1) return false;
+    if (backslash < close) {
+      if (isColonAfter(text, close)) return true;
+      backslash = text.indexOf("\\", close);
+    }
+    open = text.indexOf('"', close + 1);
+  }
+  return false;
+}
+
+/** Where the string ends that begins at `open`; -1 when it does not. */
+function closeOf(text: string, open: number): number {
+  let close = text.indexOf('"', open + 1);
+  while (close !== -1 && isEscaped(text, close)) close = text.indexOf('"', close + 1);
+  return close;
+}
+
+function isEscaped(text: string, index: number): boolean {
+  let first = index;
+  while (text[first - 1] === "\\") first -= 1;
+  return (index - first) % 2 === 1;
+}
+
+const COLON = /[\t\n\r ]*:/y;
+
+function isColonAfter(text: string, close: number): boolean {
+  COLON.lastIndex = close + 1;
+  return COLON.test(text);
+}
+
+/** Reads one value and the end of the text. What is open is kept in a list, so that no depth overflows the stack. */
+function read(tokens: Tokens): unknown {
+  const around: (Members | Items)[] = [];
+  for (;;) {
+    const opened = tokens.take("{") ? new Members() : tokens.take("[") ? new Items() : undefined;
+    if (opened !== undefined && !tokens.take(opened.end)) {
+      opened.next(tokens);
+      around.push(opened);
+      continue;
+    }
+    let value = opened === undefined ? tokens.scalar() : opened.value;
+    let parent = around.at(-1);
+    while (parent !== undefined && !hasMore(parent, value, tokens)) {
+      value = around.pop()?.value;
+      parent = around.at(-1);
+    }
+    if (parent === undefined) return tokens.end(value);
+  }
+}
+
+/** Adds a value to its parent, and reads on to the parent's next value; false when the parent ends. */
+function hasMore(parent: Members | Items, value: unknown, tokens: Tokens): boolean {
+  parent.add(value);
+  if (!tokens.take(",")) {
+    tokens.expect(parent.end);
+    return false;
+  }
+  parent.next(tokens);
+  return true;
+}
+
+class Members {
+  readonly end = "}";
+  readonly value: Record<string, unknown> = {};
+  #name = "";
+
+  next(tokens: Tokens): void {
+    this.#name = tokens.string();
+    tokens.expect(":");
+  }
+
+  /** `__proto__` becomes a member like any other, as JSON.parse has it. */
+  add(value: unknown): void {
+    if (this.#name !== "__proto__") this.value[this.#name] = value;
+    else
+      Object.defineProperty(this.value, "__proto__", { value, writable: true, enumerable: true, configurable: true });
+  }
+}
+
+class Items {
+  readonly end = "]";
+  readonly value: unknown[] = [];
+
+  next(): void {}
+
+  add(value: unknown): void {
+    this.value.push(value);
+  }
+}
+
+const LITERALS = new Map<string, unknown>([
+  ["true", true],
+  ["false", false],
+  ["null", null],
+]);
+/** Number or literal. */
+const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const NEEDS_PARSING = /[\\\p{Cc}]/u;
+/** Longer parts of a string are kept by reference: a short one that stays would keep the whole text. */
+const COPIED_LENGTH = 12;
+
+/** Tokens of a JSON text. JSON.parse reads strings: there is no member name in one. */
+class Tokens {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Goes past the character when it is the next one. */
+  take(character: string): boolean {
+    while (isSpace(this.#text.charCodeAt(this.#at))) this.#at += 1;
+    if (this.#text[this.#at] !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  expect(character: string): void {
+    if (!this.take(character)) throw new SyntaxError("not JSON");
+  }
+
+  end<T>(value: T): T {
+    this.take("");
+    if (this.#at !== this.#text.length) throw new SyntaxError("not JSON");
+    return value;
+  }
+
+  string(): string {
+    this.expect('"');
+    const start = this.#at;
+    const close = closeOf(this.#text, start - 1);
+    this.#at = close + 1;
+    const raw = this.#text.slice(start, close);
+    const isCopy = close !== -1 && raw.length <= COPIED_LENGTH && !NEEDS_PARSING.test(raw);
+    return isCopy ? raw : JSON.parse(this.#text.slice(start - 1, close + 1));
+  }
+
+  scalar(): unknown {
+    WORD.lastIndex = this.#at;
+    if (!WORD.test(this.#text)) return this.string();
+    const word = this.#text.slice(this.#at, WORD.lastIndex);
+    this.#at = WORD.lastIndex;
+    const literal = LITERALS.get(word);
+    return literal === undefined ? Number(word) : literal;
+  }
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+}

@@ -1,0 +1,47 @@
+import type { Mutation } from "../mutation.ts";
+
+/** What the connector does not believe of a relay. */
+export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "old deliveries are dropped",
+    file: "connector/src/receiver.ts",
+    find: "if (replayGuard.isStale(envelope))",
+    replace: "if (false)",
+    tests: ["connector/test/verification.test.ts"],
+  },
+  {
+    name: "the relay moves the clock that judges them by 5 minutes at most",
+    file: "connector/src/clock.ts",
+    find: "return Math.round(Date.now() + bounded);",
+    replace: "return this.now();",
+    tests: ["connector/test/verification.test.ts", "connector/test/clock.test.ts"],
+  },
+  {
+    name: "nothing is verified by a clock that may be wrong",
+    file: "connector/src/receiver.ts",
+    find: 'canJudge ? signer : "unverified"',
+    replace: "signer",
+    tests: ["connector/test/clock.test.ts"],
+  },
+  {
+    name: "an id of a sender is delivered once",
+    file: "connector/src/receiver.ts",
+    find: "if (replayGuard.isRepeat(envelope))",
+    replace: "if (false)",
+    tests: ["connector/test/verification.test.ts"],
+  },
+  {
+    name: "made-up deliveries do not push out what is remembered of verified ones",
+    file: "connector/src/replay-guard.ts",
+    find: 'verified === "unverified" ? this.#unverified : this.#verified',
+    replace: "this.#verified",
+    tests: ["connector/test/replay-guard.test.ts"],
+  },
+  {
+    name: "repeats are remembered until they are old by any clock",
+    file: "connector/src/replay-guard.ts",
+    find: " + MAX_CLOCK_CORRECTION_MS);",
+    replace: " - MAX_CLOCK_CORRECTION_MS);",
+    tests: ["connector/test/replay-guard.test.ts"],
+  },
+];
