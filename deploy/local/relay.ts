@@ -5,10 +5,12 @@ import { createOpsReporting } from "ops-reporting/service.ts";
 import { readOpsReportingSettings } from "ops-reporting/settings.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { type HttpService, metricsServer } from "runtime/http/http-service.ts";
 import { HttpServer } from "runtime/http/server.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
+import { withinOpenFiles } from "runtime/open-files.ts";
 import { type Environment, settingsReader } from "runtime/settings.ts";
 import { createWsConnector } from "ws-connector/service.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
@@ -66,6 +68,10 @@ const readServerSettings = settingsReader(
   "RELAY_BASE_URL",
   "RELAY_WS_URL",
   "RELAY_ALTERNATE_WS_PATH",
+  "RELAY_TRUSTED_PROXY_HOPS",
+  "RELAY_MAX_CONNECTIONS",
+  "RELAY_HTTP_CONNECTIONS",
+  "RELAY_CONNECTIONS_PER_ADDRESS",
   "METRICS_PORT",
   "LOG_LEVEL",
 );
@@ -120,9 +126,10 @@ export class LocalRelay implements Service, Relay {
     this.#provisions = provisions;
     this.#names = ALL_SERVICES.filter((name) => services.includes(name));
     for (const name of this.#names) COMPONENTS[name].check(environment);
-    this.#settings = readServerSettings(environment);
-    const { host, port, logLevel: level } = this.#settings;
+    const asked = readServerSettings(environment);
+    const { host, port, logLevel: level } = asked;
     this.logger = logger ?? createLogger({ service: "agent-relay", level });
+    this.#settings = withinOpenFiles(asked, this.logger, "info");
     this.#server = new HttpServer({
       handler: (req, res) => this.#onceStarted(() => this.#serviceFor(req)?.handler(req, res)),
       ...(services.includes("ws-connector") && {
@@ -132,6 +139,9 @@ export class LocalRelay implements Service, Relay {
       }),
       host,
       port,
+      bounds: connectionBounds(this.#settings),
+      // The services share the server: the first one counts for all.
+      limitReached: (limit) => this.#services.values().next().value?.limitReached(limit),
       logger: this.logger,
     });
   }
@@ -157,7 +167,11 @@ export class LocalRelay implements Service, Relay {
   async start(): Promise<void> {
     this.#listening = this.#server.start();
     await this.#listening;
-    const environment = { ...this.#provisions.environment, PORT: String(this.#server.port) };
+    const environment = {
+      ...this.#provisions.environment,
+      PORT: String(this.#server.port),
+      RELAY_MAX_CONNECTIONS: String(this.#settings.maxConnections),
+    };
     this.#settings = readServerSettings(environment);
     for (const name of this.#names) {
       if (this.#stopped !== undefined) return;

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "protocol/contract/errors.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { problemOf } from "runtime/http/problem.ts";
@@ -45,14 +46,32 @@ describe("the edge", () => {
     }
   });
 
-  test("says `unavailable` as the services do while it reaches none of them", () => {
-    const { status, headers, body } = problemOf(new ServiceError("unavailable"));
-    const [, answer = ""] = /location @unavailable \{([\s\S]*)\n {4}\}/.exec(CONF) ?? [];
+  test.each([
+    ["unavailable", "while it reaches none of them", undefined],
+    ["rate_limited", "beyond its limits of an address", CONNECTION_LIMITS.capacityRetryAfterMs],
+  ] as const)("says `%s` as the services do %s", (code, _when, retryAfterMs) => {
+    const expected = problemOf(new ServiceError(code, retryAfterMs === undefined ? {} : { retryAfterMs }));
+    const [location] = new RegExp(`error_page [0-9 ]*${expected.status}[0-9 ]* = (@\\w+);`).exec(CONF)?.slice(1) ?? [];
+    const [, answer = ""] = new RegExp(`location ${location} \\{([\\s\\S]*?)\\n {4}\\}`).exec(CONF) ?? [];
     const [, returned, text = ""] = /return (\d+) '([^']*)';/.exec(answer) ?? [];
     const [, type] = /default_type (\S+);/.exec(answer) ?? [];
     const fields = [...answer.matchAll(/add_header (\S+) (\S+) always;/g)].map(([, name, value]) => [name, value]);
-    expect({ status: Number(returned), body: JSON.parse(text) }).toEqual({ status, body });
-    expect({ "Content-Type": type, ...Object.fromEntries(fields) }).toEqual(headers);
+    expect({ status: Number(returned), body: JSON.parse(text) }).toEqual({
+      status: expected.status,
+      body: expected.body,
+    });
+    expect({ "Content-Type": type, ...Object.fromEntries(fields) }).toEqual(expected.headers);
+  });
+
+  test("takes from one address as many websockets as a pod does, as many opened in a minute, and as many requests", () => {
+    const { connectionsPerAddress } = settingsReader("RELAY_CONNECTIONS_PER_ADDRESS")({});
+    const opens = connectionsPerAddress * CONNECTION_LIMITS.opensPerMinuteFactor;
+    const [, websockets = ""] = /location ~ \^\/\(\?:ws\|relay\)\$ \{([\s\S]*?)\n {4}\}/.exec(CONF) ?? [];
+    expect(websockets).toContain(`limit_conn websockets ${connectionsPerAddress};`);
+    expect(websockets).toContain("limit_req zone=upgrades ");
+    expect(CONF).toContain(`zone=upgrades:10m rate=${opens}r/m;`);
+    expect(CONF).toMatch(new RegExp(`^ {4}limit_conn requests ${connectionsPerAddress};$`, "m"));
+    for (const zone of CONF.matchAll(/limit_\w+_zone (\S+) /g)) expect(zone[1]).toBe("$client_network");
   });
 });
 

@@ -32,7 +32,7 @@ const WORK: Readonly<
       "read_window",
       "snapshot",
     ],
-    sends: [],
+    sends: ["hget", "set", "incrby", "pttl", "expire"],
   },
   "window-reset": { scripts: ["reset_window"], sends: [] },
 };
@@ -128,9 +128,17 @@ describe("Redis with these users", () => {
     }
   });
 
-  test("lets ops-reporting write its traffic and journeys, and nothing else, not even by a script", async () => {
-    const writable = ["flushes", "journeys", "journeys-seen", "surfaces", "traffic", "visitors"];
+  test("lets ops-reporting write its traffic, journeys and limit, and nothing else, not even by a script", async () => {
+    const writable = ["flushes", "journeys", "journeys-seen", "limit", "surfaces", "traffic", "visitors"];
     expect(await writableKinds("ops-reporting")).toEqual(writable);
+  });
+
+  test("lets ops-reporting touch no limit but its own", async () => {
+    const ofOthers = ["api-key:simpleSend:key", "failed-key:hash", "address:check_online:hash"];
+    for (const key of ofOthers) {
+      const call = (clients.get("ops-reporting") as Redis).call("SET", `relay:limit:${key}`, "99");
+      await expect(call).rejects.toThrow(/^NOPERM /);
+    }
   });
 
   test("lets the gateway make no agent present", async () => {

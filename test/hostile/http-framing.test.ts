@@ -25,14 +25,10 @@ const chunked = (body: string) => post("Transfer-Encoding: chunked", body);
 const coded = (coding: string) => post(`Transfer-Encoding: ${coding}`, "0\r\n\r\n");
 const sized = (length: string) => post(`Content-Length: ${length}`);
 
-/** Node's own answer where there is no request to speak of; everything else is a problem document. */
-const PLAIN = "";
-
 /** 400, or the 404 of a service without that surface, which does not wait for the body. */
 function expectRefusal({ status, head, text }: RawAnswer): void {
   expect([400, 404]).toContain(status);
   expect(head + text).not.toContain(MARK);
-  if (text === PLAIN) return;
   expect(head).toContain("application/problem+json");
   expect(JSON.parse(text)).toMatchObject({ ok: false, status, code: expect.any(String), hint: expect.any(String) });
 }
@@ -92,6 +88,22 @@ const REFUSED: Record<string, readonly string[]> = {
     ...["get /health HTTP/1.1\r\n\r\n", "GARBLE /health HTTP/1.1\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "\0".repeat(100)],
   ],
   "no host": ["GET /health HTTP/1.1\r\n\r\n"],
+  "two hosts, the same or not": [
+    ...[get("Host: relay"), get("hOST: other"), get("X: y", "Host:")],
+    `GET http://relay/health HTTP/1.1\r\nHost: relay\r\nHost: relay\r\n\r\n`,
+    `GET /health HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n`,
+    post("Host: other\r\nContent-Length: 2", "{}"),
+  ],
+  "a host that is none": [
+    "relay other",
+    "relay, relay",
+    "relay/health",
+    "http://relay",
+    "a@b",
+    "relay:port",
+    `${MARK}\\`,
+  ].map((host) => `GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`),
+  "a host in a folded line": ["GET /health HTTP/1.1\r\nHost: relay\r\n other\r\n\r\n"],
 };
 
 describe.each(Object.entries(REFUSED))("a request with %s", (_what, attacks) => {
@@ -145,6 +157,22 @@ describe("requests in one packet", () => {
   test("may come byte by byte, after empty lines", async () => {
     for (const { port } of targets) expect(await statuses(port, "\r\n\r\n", ...SMUGGLED)).toEqual([200]);
   });
+});
+
+test("An expectation that nobody knows is refused in words, and ends its connection", async () => {
+  for (const { port } of targets) {
+    const answers = await answersTo(port, get(`Expect: ${MARK}`));
+    expect(answers.map(({ status }) => status)).toEqual([417]);
+    expect(JSON.parse(answers[0]?.text ?? "")).toMatchObject({ code: "expectation_failed" });
+    expect(answers[0]?.text).not.toContain(MARK);
+  }
+});
+
+test("A client that expects to be told to go on is told, and answered", async () => {
+  for (const { port } of targets) {
+    const answers = await answersTo(port, post("Expect: 100-continue\r\nContent-Length: 2", "{}"));
+    expect(answers.map(({ status }) => status)).toEqual([100, expect.any(Number), 200]);
+  }
 });
 
 test("A request to open a tunnel is refused and ends its connection", async () => {

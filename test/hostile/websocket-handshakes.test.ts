@@ -57,6 +57,9 @@ const REFUSED: Record<string, readonly string[]> = {
   "a subprotocol list that is none": ["a,,b", "a b", "a,a", '"quoted"'].map((list) =>
     withMore(`Sec-WebSocket-Protocol: ${list}`),
   ),
+  "no host": [withLine("Host", null), withLine("Host", null).replace("HTTP/1.1", "HTTP/1.0")],
+  "two hosts": [withMore("Host: relay"), withMore("host: other")],
+  "a host that is none": [withLine("Host", "Host: relay other"), withLine("Host", `Host: ${MARK}/ws`)],
   "a header name of two words": [withMore(`${MARK} name: x`)],
   "a NUL in a header": [withMore(`X-Odd: ${MARK}\0`)],
   "a folded header": [withMore(`X-Odd: a\r\n ${MARK}`)],

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { AgentSocket } from "../support/agent.ts";
@@ -174,6 +175,32 @@ describe("What one connection sends", () => {
     expect(await silent.untilClosed(15_000)).toBe(1008);
     expect(await silentPod.reached("register_within")).toBe(1);
   }, 20_000);
+});
+
+describe("Guides", () => {
+  const ops = given(async () => {
+    // Of the three services a gateway opens the window.
+    await startGateway();
+    return await serve((settings) => relay.startOpsReporting(settings), { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" });
+  });
+  const paths = Object.values(GUIDE_SURFACES).map(({ path }) => path);
+  const ask = (path: string, address: string) => fetch(ops.url + path, { headers: from(address) });
+  const ofTarget = (n: number) => `${paths[n % paths.length]}?target_agent_id=agent://guess-${n}`;
+
+  test("that read a target are refused beyond an address's five a minute, whichever they are, and counted", async () => {
+    for (let n = 0; n < 5; n += 1) expect((await ask(ofTarget(n), CLIENT)).status).toBe(200);
+    for (const n of paths.keys()) {
+      const refused = await ask(ofTarget(n), CLIENT);
+      expect([refused.status, await refused.json()]).toMatchObject([429, { code: "rate_limited" }]);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    expect(await ops.reached("target_reads")).toBe(paths.length);
+    expect((await ask(ofTarget(0), OTHER_CLIENT)).status).toBe(200);
+  });
+
+  test("of the whole window are one shared read, and have no limit", async () => {
+    for (let n = 0; n < 20; n += 1) expect((await ask(paths[n % paths.length] as string, CLIENT)).status).toBe(200);
+  });
 });
 
 describe("Requests to the gateway", () => {

@@ -22,8 +22,8 @@ describe("the sources", () => {
   test("are found, with their imports of each other and of packages", () => {
     expect(new Set(imports.map(({ from }) => packageOf(from)))).toEqual(new Set(PACKAGES));
     const names = imports.map(shown);
-    expect(names).toContain("services/gateway/src/main.ts -> services/gateway/src/service.ts");
-    expect(names).toContain("services/gateway/src/main.ts -> shared/runtime/src/lifecycle.ts");
+    expect(names).toContain("services/gateway/src/run.ts -> services/gateway/src/service.ts");
+    expect(names).toContain("services/gateway/src/run.ts -> shared/runtime/src/lifecycle.ts");
     expect(imports.some(({ from, to }) => packageOf(from) === "window" && to === "ioredis")).toBe(true);
   });
 

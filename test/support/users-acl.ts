@@ -63,7 +63,7 @@ export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
       .filter(([name]) => !name.startsWith("podChannel"))
       .map(([, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, "7")),
     ...Object.entries(windowKeys).map(([name, key]) =>
-      typeof key === "function" ? key("digest") : name === "limits" ? `${key}:api-key:7` : key,
+      typeof key === "function" ? key("digest") : name === "limits" ? `${key}:address:target_reads:7` : key,
     ),
   ].map((key) => [kindOf(key), key]),
 );

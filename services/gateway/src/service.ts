@@ -1,6 +1,7 @@
 import type { HttpService } from "runtime/http/http-service.ts";
 import { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
@@ -37,7 +38,8 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
   const acceptor = new Acceptor({ link, window, partitions, offlineAfterMs, proofFreshnessMs, logger });
   const metrics = new ServiceMetrics("gateway");
-  const limitsReached = metrics.counter("relay_limits_total");
+  const reached = metrics.counter("relay_limits_total");
+  const limitReached = (limit: LimitName) => reached.add(limit);
   const app = createGatewayApp({
     settings,
     logger,
@@ -47,12 +49,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     keys,
     gatewayKey,
     publisher: new EnvelopePublisher({ gatewayKey, acceptor, contact: settings.contact }),
-    limits: new RateLimits({
-      link,
-      window,
-      publicRequestsPerMinute: settings.publicRequestsPerMinute,
-      limitReached: (limit) => limitsReached.add(limit),
-    }),
+    limits: new RateLimits({ link, window, requestsPerMinute: settings.publicRequestsPerMinute, limitReached }),
     presenceStore: new PresenceStore({ link, partitions, offlineAfterMs }),
     packages: readPackages(settings.packagesDir),
     connectionCount,
@@ -66,6 +63,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   return {
     handler: app.callback(),
     metrics: metrics.registry,
+    limitReached,
     async start() {
       await Promise.all([keys.start(), gatewayKey.load()]);
       if (stopped) return;

@@ -3,6 +3,7 @@ import { createApp } from "runtime/http/app.ts";
 import { healthHandler } from "runtime/http/health.ts";
 import { mountSurfaces } from "runtime/http/router.ts";
 import type { Logger } from "runtime/logging.ts";
+import type { AddressLimits } from "window/address-limits.ts";
 import type { Counters } from "window/counters.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
@@ -23,16 +24,17 @@ export interface OpsReportingDeps {
   readonly window: ProcessWindow;
   readonly counters: Counters;
   readonly presenceStore: PresenceStore;
+  readonly limits: AddressLimits;
   readonly connectionCount: (() => number) | undefined;
 }
 
 /** Koa with every surface of ops-reporting mounted. */
 export function createOpsReportingApp(deps: OpsReportingDeps): Koa {
-  const { settings, logger, link, presenceStore, counters, window, connectionCount } = deps;
+  const { settings, logger, link, presenceStore, limits, counters, window, connectionCount } = deps;
   const reader = new WindowReader({ link, window, presenceStore, connectionCount, ...settings });
   const handlers = {
     ...reportEndpoints(reader, settings),
-    ...guideEndpoints(reader, settings),
+    ...guideEndpoints(reader, limits, settings),
     ...domainRoutingEndpoint(settings),
     health: healthHandler("ops-reporting"),
     ready: readyHandler("ops-reporting", deps),

@@ -1,7 +1,9 @@
 import type { HttpService } from "runtime/http/http-service.ts";
 import type { Logger } from "runtime/logging.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { AddressLimits } from "window/address-limits.ts";
 import { Counters } from "window/counters.ts";
 import { observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
@@ -29,13 +31,26 @@ export function createOpsReporting(
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
   const counters = new Counters({ link, window });
   const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
-  const app = createOpsReportingApp({ settings, logger, link, window, counters, presenceStore, connectionCount });
   const metrics = new ServiceMetrics("ops-reporting");
+  const reached = metrics.counter("relay_limits_total");
+  const limitReached = (limit: LimitName) => reached.add(limit);
+  const limits = new AddressLimits({ link, window, requestsPerMinute: settings.publicRequestsPerMinute, limitReached });
+  const app = createOpsReportingApp({
+    settings,
+    logger,
+    link,
+    window,
+    counters,
+    presenceStore,
+    limits,
+    connectionCount,
+  });
   observeLinks(metrics, [link]);
   observeAnswers(metrics, app);
   return {
     handler: app.callback(),
     metrics: metrics.registry,
+    limitReached,
     async start() {
       await counters.start();
       await link.start();

@@ -1,8 +1,6 @@
-import { randomBytes } from "node:crypto";
 import { CLOSE_CODES, ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { anonymousId } from "runtime/anonymous-id.ts";
-import { networkOf } from "runtime/http/client-address.ts";
+import { AddressHash } from "runtime/http/address-hash.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 
@@ -39,7 +37,7 @@ export class ConnectionQuota {
   readonly #maxUnregistered: number;
   readonly #maxOfAddress: Readonly<AddressCounts>;
   readonly #limitReached: (limit: LimitName) => void;
-  readonly #salt = randomBytes(32).toString("base64url");
+  readonly #addressHash = new AddressHash();
   /** By the hash of the address. */
   readonly #addresses = new Map<string, AddressCounts>();
   /** Oldest first. */
@@ -137,7 +135,7 @@ export class ConnectionQuota {
   /** Without a limit for each address, all share one entry. */
   #idOf(address: string): string {
     if (this.#maxOfAddress.open === Number.POSITIVE_INFINITY) return "";
-    return anonymousId(this.#salt, "address", networkOf(address));
+    return this.#addressHash.of(address);
   }
 
   #removeUnregistered(connection: CountedConnection): void {

@@ -111,6 +111,7 @@ export function createWsConnector(
   return {
     handler: probes.callback(),
     metrics: metrics.registry,
+    limitReached: counters.limitReached,
     upgrade: createUpgrade({ settings, connections, refused: counters.upgradeRefused }),
     connectionCount,
     start,

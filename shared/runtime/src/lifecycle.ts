@@ -9,6 +9,18 @@ export interface Service {
   stop(): Promise<void>;
 }
 
+/** A start that failed for a reason which its message says in full, to whoever runs the service. */
+export class StartError extends Error {
+  /** Of the system error behind it. */
+  readonly code: string | undefined;
+
+  constructor(message: string, cause: NodeJS.ErrnoException) {
+    super(message, { cause });
+    this.name = "StartError";
+    this.code = cause.code;
+  }
+}
+
 /** What `runService` needs of the process; each main.ts passes `process`. */
 export interface ProcessLike {
   readonly env: Environment;
@@ -63,6 +75,7 @@ export async function runService(host: ProcessLike, create: (env: Environment) =
     // A start that a signal interrupted has not failed: the stop decides on the exit code.
     if (stoppingSince !== null) return;
     if (err instanceof SettingsError) refuseSettings(host, err);
+    else if (err instanceof StartError) refuse(host, err, 1);
     else crash("start failed")(err);
   }
 }
@@ -77,7 +90,11 @@ function createOrExit(host: ProcessLike, create: (env: Environment) => Runnable)
   }
 }
 
-function refuseSettings(host: ProcessLike, { message }: SettingsError): void {
+function refuseSettings(host: ProcessLike, error: SettingsError): void {
+  refuse(host, error, CONFIGURATION_EXIT_CODE);
+}
+
+function refuse(host: ProcessLike, { message }: Error, code: number): void {
   host.stderr.write(`${message}\n`);
-  host.exit(CONFIGURATION_EXIT_CODE);
+  host.exit(code);
 }

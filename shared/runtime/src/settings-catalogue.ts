@@ -19,6 +19,8 @@ export interface Setting<Value = unknown> {
   readonly required?: boolean;
   /** Makes the default from other settings; undefined when one of them is invalid. */
   readonly derive?: (read: ReadSource) => string | undefined;
+  /** Another setting that must not have the same value. */
+  readonly differsFrom?: "PORT";
   readonly description: string;
 }
 
@@ -118,11 +120,17 @@ export const SETTINGS = {
     default: "50000",
     description: "Websocket connections of one pod; further ones are refused with 503.",
   },
+  RELAY_HTTP_CONNECTIONS: {
+    schema: integer(0, 1_000_000),
+    default: "2000",
+    description:
+      "HTTP connections of one process, websockets apart; beyond it the one idle longest is closed; 0 = no limit.",
+  },
   RELAY_CONNECTIONS_PER_ADDRESS: {
     schema: integer(0, 1_000_000),
     default: "1000",
     description:
-      "Websocket connections of one client address on one pod, at most half of them unregistered; twice as many may be opened per minute; 0 = no limit.",
+      "Websocket connections of one client address on one pod, at most half of them unregistered; twice as many may be opened per minute; without trusted proxies as many HTTP connections too; 0 = no limit.",
   },
   RELAY_UNREGISTERED_CONNECTIONS: {
     schema: integer(0, 1_000_000),
@@ -178,7 +186,8 @@ export const SETTINGS = {
   METRICS_PORT: {
     schema: integer(1, 65_535),
     default: null,
-    description: "Port of the metrics; unset = no metrics.",
+    differsFrom: "PORT",
+    description: "Port of the metrics, other than PORT; unset = no metrics.",
   },
   LOG_LEVEL: {
     schema: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(", ")}`),

@@ -47,6 +47,9 @@ export function settingsReader<Name extends SettingName>(
       }
       const result = setting.schema.safeParse(text);
       if (!result.success) problems.set(name, result.error.issues[0]?.message ?? "is invalid");
+      else if (setting.differsFrom !== undefined && read(setting.differsFrom) === result.data) {
+        problems.set(name, `must differ from ${setting.differsFrom}`);
+      }
       return result.data;
     };
     const values = Object.fromEntries(names.map((name) => [shortName(name), read(name)]));

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { describe, expect, jest, test } from "@jest/globals";
-import { type ProcessLike, runService, type Service } from "../src/lifecycle.ts";
+import { type ProcessLike, runService, type Service, StartError } from "../src/lifecycle.ts";
 import { createLogger } from "../src/logging.ts";
 import { SettingsError, settingsReader } from "../src/settings.ts";
 
@@ -73,6 +73,14 @@ describe("a service process", () => {
     const { host, log } = await run({ start: () => Promise.reject(new Error("port taken")) });
     expect(await host.exited).toBe(1);
     expect(log.join("")).toContain("port taken");
+  });
+
+  test("prints in one line why it cannot listen, and exits with 1", async () => {
+    const taken = Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE" });
+    const { host, log } = await run({ start: () => Promise.reject(new StartError("The port is in use.", taken)) });
+    expect(await host.exited).toBe(1);
+    expect(host.printed).toEqual(["The port is in use.\n"]);
+    expect(log).toEqual([]);
   });
 
   test("exits with 0 when a signal cuts its start short", async () => {

@@ -28,6 +28,7 @@ describe("settings", () => {
       proofIdentities: "shown",
       offlineAfterMs: 300_000,
       maxConnections: 50_000,
+      httpConnections: 2000,
       connectionsPerAddress: 1000,
       unregisteredConnections: 5000,
       envelopesPerSecond: 200,
@@ -70,6 +71,14 @@ describe("settings", () => {
     expect(read({ RELAY_BASE_URL: "https://relay.example" }).wsUrl).toBe("wss://relay.example");
   });
 
+  test("refuse one port for two servers", () => {
+    const faults = (port: string, metricsPort: string) =>
+      faultsOf({ PORT: port, METRICS_PORT: metricsPort }, "PORT", "METRICS_PORT");
+    expect(faults("9090", "9090")).toMatch(/METRICS_PORT .*PORT/);
+    expect(faults("8080", "9090")).toBe("none");
+    expect(faultsOf({ METRICS_PORT: "8080" }, "METRICS_PORT")).toMatch(/METRICS_PORT/);
+  });
+
   test.each<[SettingName, ...string[]]>([
     ["PORT", "-1", "65536", "08", "1e3", " 80", "0x50", "80.0", "٨٠", "99999999999999999999"],
     ["HOST", "a b", "http://x"],
@@ -95,6 +104,7 @@ describe("settings", () => {
     ["RELAY_PROOF_IDENTITIES", "Hidden", "none"],
     ["RELAY_OFFLINE_AFTER_MS", "45000", "2147483648"],
     ["RELAY_MAX_CONNECTIONS", "0"],
+    ["RELAY_HTTP_CONNECTIONS", "-1"],
     ["RELAY_CONNECTIONS_PER_ADDRESS", "-1"],
     ["RELAY_UNREGISTERED_CONNECTIONS", "many"],
     ["RELAY_ENVELOPES_PER_SECOND", "1.5"],

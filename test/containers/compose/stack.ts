@@ -20,6 +20,7 @@ const IMAGES = {
   gateway: "gateway",
   "window-reset": "gateway",
   keys: "gateway",
+  "redis-passwords": "gateway",
   "ws-connector": "ws-connector",
   "ops-reporting": "ops-reporting",
 } as const;
@@ -28,7 +29,7 @@ const SERVICE_LABEL = "com.docker.compose.service";
 
 /** Services that run until they are stopped. */
 export const LASTING = ["redis", "gateway", "ws-connector", "ops-reporting", "edge"] as const;
-export type ComposeService = (typeof LASTING)[number] | "keys" | "window-reset";
+export type ComposeService = (typeof LASTING)[number] | "keys" | "redis-passwords" | "window-reset";
 
 type Docker = ContainerRuntimeClient["container"]["dockerode"];
 export type StackContainer = ReturnType<Docker["getContainer"]>;
@@ -61,10 +62,6 @@ export class ComposeStack {
     return `${this.url.replace("http", "ws")}/ws`;
   }
 
-  get opsUrl(): string {
-    return `http://127.0.0.1:${this.#environment.RELAY_OPS_PORT}`;
-  }
-
   /** Makes the clone: what is in git or could be added to it. */
   async clone(): Promise<void> {
     this.#folder = await temporaryFolder();
@@ -74,7 +71,6 @@ export class ComposeStack {
     await writeFile(join(this.folder, "images.json"), JSON.stringify({ services: this.#ownImages() }));
 
     this.#environment.RELAY_PORT = String(await freePort());
-    this.#environment.RELAY_OPS_PORT = String(await freePort());
     this.#environment.RELAY_BASE_URL = this.url;
     this.#environment.RELAY_WS_URL = this.url.replace("http", "ws");
   }
@@ -89,7 +85,7 @@ export class ComposeStack {
     await this.#up(["--scale", `${service}=${n}`]);
   }
 
-  /** `docker compose down`. */
+  /** `docker compose down`; the volume stays. */
   async down(): Promise<void> {
     const started = this.#started;
     this.#started = undefined;
@@ -98,6 +94,7 @@ export class ComposeStack {
 
   async stop(): Promise<void> {
     await this.down();
+    await this.#removeVolumes();
     const docker = await dockerEngine();
     const images = await docker.listImages({ filters: { label: [`${PROJECT_LABEL}=${this.project}`] } });
     for (const { Id } of images) await docker.getImage(Id).remove({ force: true });
@@ -131,6 +128,12 @@ export class ComposeStack {
       networks: networks.length,
       volumes: Volumes.length,
     };
+  }
+
+  async #removeVolumes(): Promise<void> {
+    const docker = await dockerEngine();
+    const { Volumes } = await docker.listVolumes({ filters: { label: [`${PROJECT_LABEL}=${this.project}`] } });
+    for (const { Name } of Volumes) await docker.getVolume(Name).remove();
   }
 
   /** Exit codes of the containers that have ended since a time, by service. @param since Unix ms. */
@@ -176,6 +179,13 @@ export async function dockerEngine(): Promise<Docker> {
 export async function logOf(container: StackContainer): Promise<string> {
   const log = await container.logs({ stdout: true, stderr: true });
   return log.toString("latin1");
+}
+
+/** What a shell command prints inside a container. */
+export async function inside(container: StackContainer, command: string): Promise<string> {
+  const client = await getContainerRuntimeClient();
+  const { stdout } = await client.container.exec(container, ["sh", "-c", command]);
+  return stdout;
 }
 
 /** The body that a service answers inside its container, at a port of its own. */

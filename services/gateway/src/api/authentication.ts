@@ -6,10 +6,11 @@ import type { ApiKeyEntry } from "protocol/signing/key-ring.ts";
 import { readBody } from "runtime/http/body.ts";
 import type { SurfaceContext } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";
+import { rateLimited } from "window/address-limits.ts";
 import { RATE_WINDOW_SECONDS, type Usage } from "window/rate-limit.ts";
 import type { z } from "zod";
 import type { GatewaySettings } from "../settings.ts";
-import { type RateLimits, rateLimited } from "./rate-limits.ts";
+import type { RateLimits } from "./rate-limits.ts";
 import { unauthorized } from "./unauthorized.ts";
 
 /** A request with a valid API key, within its rate, with a valid body. */

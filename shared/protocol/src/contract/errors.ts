@@ -172,6 +172,13 @@ export const ERRORS = {
     "The body must be application/json without a content encoding.",
     "Send content-type: application/json.",
   ),
+  expectation_failed: error(
+    417,
+    false,
+    "fix",
+    "The Expect field is not 100-continue.",
+    "Leave the Expect field out, or send 100-continue.",
+  ),
   idempotency_key_reused: error(
     422,
     false,

@@ -3,7 +3,9 @@ import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
 import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
+import type { LimitName } from "../metrics/catalogue.ts";
 import { MetricsServer } from "../metrics/server.ts";
+import { type ConnectionSettings, connectionBounds } from "./connection-bounds.ts";
 import { HttpServer } from "./server.ts";
 
 /** A service that answers HTTP requests; the server that hands them over is not its own. */
@@ -11,29 +13,32 @@ export interface HttpService extends Service {
   /** May be called at any time; answers 503 for whatever needs Redis before `start` and after `stop`. */
   readonly handler: RequestListener;
   readonly metrics: Registry;
+  /** Counts a limit that its server reached. */
+  readonly limitReached: (limit: LimitName) => void;
   /** Takes over websocket upgrades; the service closes these sockets itself. */
   readonly upgrade?: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Websockets that are open; only of a service that takes upgrades. */
   readonly connectionCount?: () => number;
 }
 
+/** What the server of a service is told. */
+export interface ServerSettings extends ConnectionSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly metricsPort: number | undefined;
+}
+
 /**
  * Runs a service behind a port of its own. Start: the service, then its server, then the metrics. Stop: websockets, then the
  * server, then the service, so that the counts of the last requests are written; the metrics last.
- * @param options.metricsPort undefined = no metrics.
+ * @param settings.metricsPort undefined = no metrics.
  */
-export function serveOverHttp(
-  service: HttpService,
-  options: {
-    readonly host: string;
-    readonly port: number;
-    readonly metricsPort: number | undefined;
-    readonly logger: Logger;
-  },
-): Service {
-  const { handler, upgrade } = service;
-  const metrics = metricsServer([service.metrics], options);
-  const server = new HttpServer({ ...options, handler, ...(upgrade === undefined ? {} : { upgrade }) });
+export function serveOverHttp(service: HttpService, settings: ServerSettings, logger: Logger): Service {
+  const { handler, upgrade, limitReached } = service;
+  const { host, port } = settings;
+  const metrics = metricsServer([service.metrics], { ...settings, logger });
+  const bounds = connectionBounds(settings);
+  const server = new HttpServer({ handler, ...(upgrade && { upgrade }), host, port, bounds, limitReached, logger });
   let stopping = false;
   return {
     async start() {

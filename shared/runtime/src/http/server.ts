@@ -2,10 +2,13 @@ import http from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ServiceError } from "protocol/contract/errors.ts";
-import type { Service } from "../lifecycle.ts";
+import { type Service, StartError } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
+import type { LimitName } from "../metrics/catalogue.ts";
+import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
+import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
-import { originForm } from "./request-target.ts";
+import { refusalOfRequest } from "./request-rules.ts";
 
 export interface HttpServerOptions {
   /** Koa's callback, or a dispatcher over several; sees targets in origin-form only. */
@@ -14,19 +17,23 @@ export interface HttpServerOptions {
   readonly port: number;
   /** Takes over the sockets of websocket upgrades; without it they are answered as plain requests. */
   readonly upgrade?: (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** By default those of a server that few ask. */
+  readonly bounds?: ConnectionBounds;
+  /** Called whenever a bound closes or refuses a connection. */
+  readonly limitReached?: (limit: LimitName) => void;
   readonly logger: Logger;
 }
 
 /**
- * Bounds of one connection, in ms and bytes: a client that sends its header or body slowly is disconnected (slowloris).
- * Keep-alive is longer than the 60 s of proxies, so that the relay never closes a connection on which one sends a request.
+ * What one connection may take, in ms and bytes: a client that sends its header or body slowly, or nothing at all, is
+ * disconnected (slowloris). Its own rules ask for the Host field, since Node's answer has no problem document.
  */
-const CONNECTION_BOUNDS = {
+const CONNECTION_OPTIONS = {
   headersTimeout: 5000,
   requestTimeout: 10_000,
   connectionsCheckingInterval: 1000,
-  keepAliveTimeout: 65_000,
   maxHeaderSize: 16_384,
+  requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
@@ -34,36 +41,53 @@ const MAX_REQUESTS_PER_SOCKET = 1000;
 const UNREAD_TIMEOUT_MS = 5000;
 /** Every answer is due within a second; connections that are still open after this are closed. */
 const STOP_GRACE_MS = 1500;
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use",
+  EADDRNOTAVAIL: "this machine does not have the address",
+  EACCES: "this user may not open the port",
+  ENOTFOUND: "the host name is unknown",
+};
+/** A bound that is reached all the time is logged once in this time. */
+const LIMIT_LOG_MS = 60_000;
 
 /** An HTTP server on one port. It does not close the websockets that it handed over: stop their owner first. */
 export class HttpServer implements Service {
   readonly #options: HttpServerOptions;
   readonly #server: http.Server;
   /**
-   * The latest answer on each open socket, those handed over left out. By hand: Node does not say which answers are open,
-   * so that a stop could announce the close in their header, nor whether a socket that then breaks was answered.
+   * The open sockets, those handed over left out, and the latest answer on each. By hand: Node does not say which answers
+   * are open, so that a stop could announce the close in their header, nor whether a socket that then breaks was answered.
    */
-  readonly #answers = new Map<Socket, http.ServerResponse | null>();
+  readonly #connections: PlainConnections;
   /** Listener for the close of any socket; its `this` is the socket. */
   readonly #forget: (this: Socket) => void;
   #started: Promise<void> | null = null;
   #stopped: Promise<void> | null = null;
+  /** Monotonic ms. */
+  #limitLoggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
-    const answers = this.#answers;
+    const { bounds = FEW_CONNECTIONS } = options;
+    const connections = new PlainConnections(bounds, (limit) => this.#limitReached(limit));
+    this.#connections = connections;
     this.#forget = function () {
-      answers.delete(this);
+      connections.remove(this);
     };
     this.#server = http.createServer({
-      ...CONNECTION_BOUNDS,
+      ...CONNECTION_OPTIONS,
+      keepAliveTimeout: bounds.idleMs,
       shouldUpgradeCallback: (req) => options.upgrade !== undefined && isWebsocket(req),
     });
     this.#server.maxHeadersCount = MAX_HEADERS;
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
     this.#server.timeout = UNREAD_TIMEOUT_MS;
+    // Websockets count here too. One more, since a newcomer is there before the one that gives way to it is gone.
+    if (bounds.plain > 0) this.#server.maxConnections = bounds.plain + bounds.websockets + 1;
+    this.#server.on("drop", () => this.#limitReached("http_connections"));
     this.#server.on("connection", (socket) => this.#track(socket));
     this.#server.on("request", (req, res) => this.#answer(req, res));
+    this.#server.on("checkExpectation", (req, res) => this.#answer(req, res, new ServiceError("expectation_failed")));
     this.#server.on("upgrade", (req, socket, head) => this.#upgrade(req, socket as Socket, head));
     this.#server.on("connect", (_, socket) => refuseSocket(socket as Socket, new ServiceError("not_found")));
     this.#server.on("clientError", (error, socket) => this.#refuse(error, socket as Socket));
@@ -82,9 +106,9 @@ export class HttpServer implements Service {
   async #listen(): Promise<void> {
     const { host, port, logger } = this.#options;
     await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
+      this.#server.once("error", (err) => reject(portRefusal(err, { host, port })));
       this.#server.listen(port, host, () => {
-        this.#server.off("error", reject);
+        this.#server.removeAllListeners("error");
         resolve();
       });
     });
@@ -102,8 +126,8 @@ export class HttpServer implements Service {
     if (!this.#server.listening) await this.#started?.catch(() => {});
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const res of this.#answers.values()) {
-      if (res !== null && !res.headersSent) res.setHeader("Connection", "close");
+    for (const res of this.#connections.answers()) {
+      if (!res.headersSent) res.setHeader("Connection", "close");
     }
     const deadline = setTimeout(() => this.#server.closeAllConnections(), STOP_GRACE_MS);
     await closed;
@@ -111,44 +135,45 @@ export class HttpServer implements Service {
   }
 
   #track(socket: Socket): void {
-    this.#answers.set(socket, null);
     // Node removes its own error listener at an upgrade: without this one, a reset would end the process.
     socket.on("error", ignore);
-    socket.on("close", this.#forget);
+    if (this.#connections.add(socket)) socket.on("close", this.#forget);
+    else socket.destroy();
   }
 
   /** The socket has a new owner. A pod has tens of thousands of them, so nothing of this server's stays attached. */
   #untrack(socket: Socket): void {
-    this.#answers.delete(socket);
+    this.#connections.remove(socket);
     socket.off("close", this.#forget);
     if (socket.listenerCount("error") > 1) socket.off("error", ignore);
   }
 
-  #answer(req: http.IncomingMessage, res: http.ServerResponse): void {
-    this.#answers.set(req.socket, res);
-    const target = originForm(req.url ?? "");
-    if (target === null) {
-      sendProblem(res, new ServiceError("not_found"));
-      return;
-    }
-    req.url = target;
-    this.#options.handler(req, res);
+  #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal = refusalOfRequest(req)): void {
+    this.#connections.use(req.socket, res);
+    if (refusal === null) this.#options.handler(req, res);
+    else sendProblem(res, refusal);
   }
 
   #upgrade(req: http.IncomingMessage, socket: Socket, head: Buffer): void {
-    const target = originForm(req.url ?? "");
-    if (target === null) {
-      refuseSocket(socket, new ServiceError("not_found"));
+    const refusal = refusalOfRequest(req);
+    if (refusal !== null) {
+      refuseSocket(socket, refusal);
       return;
     }
-    req.url = target;
     this.#options.upgrade?.(req, socket, head);
     this.#untrack(socket);
   }
 
+  #limitReached(limit: LimitName): void {
+    this.#options.limitReached?.(limit);
+    if (performance.now() - this.#limitLoggedAt < LIMIT_LOG_MS) return;
+    this.#limitLoggedAt = performance.now();
+    this.#options.logger.warn({ limit }, "a bound of connections is reached");
+  }
+
   /** A request that is not valid HTTP gets a last answer, unless it has its answer already or another one is being sent. */
   #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
-    const answer = this.#answers.get(socket);
+    const answer = this.#connections.answerOn(socket);
     const isAnswered = answer?.headersSent === true && !(answer.writableFinished && answer.req.complete);
     if (error.code === "ECONNRESET" || !socket.writable || isAnswered) {
       socket.destroy();
@@ -163,13 +188,20 @@ export class HttpServer implements Service {
 
 function ignore(): void {}
 
+/** What an operator needs to know of an address that cannot be listened on; anything else stays what it is. */
+function portRefusal(err: NodeJS.ErrnoException, { host, port }: { host: string; port: number }): Error {
+  const reason = LISTEN_FAULTS[err.code ?? ""];
+  return reason === undefined ? err : new StartError(`Cannot listen on port ${port} of ${host}: ${reason}.`, err);
+}
+
 function isWebsocket(req: http.IncomingMessage): boolean {
   return req.headers.upgrade?.toLowerCase() === "websocket";
 }
 
 function sendProblem(res: http.ServerResponse, error: ServiceError): void {
   const { status, headers, body } = problemOf(error);
-  res.writeHead(status, headers).end(JSON.stringify(body));
+  const text = JSON.stringify(body);
+  res.writeHead(status, { ...headers, "Content-Length": Buffer.byteLength(text), Connection: "close" }).end(text);
 }
 
 function refuseSocket(socket: Socket, error: ServiceError): void {

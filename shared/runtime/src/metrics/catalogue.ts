@@ -20,6 +20,8 @@ const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 
 /** The limits against abuse, as `relay_limits_total` names them. Source: docs/security.md#limits. */
 export const LIMITS = [
+  "http_connections",
+  "http_address_connections",
   "pod_connections",
   "pod_unregistered",
   "address_connections",
@@ -34,6 +36,7 @@ export const LIMITS = [
   "self_test",
   "check_online",
   "session_lookups",
+  "target_reads",
 ] as const;
 export type LimitName = (typeof LIMITS)[number];
 

@@ -43,8 +43,8 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "public rate limit",
-    file: "services/gateway/src/api/rate-limits.ts",
-    find: "publicRequestsPerMinute === 0 ?",
+    file: "shared/window/src/address-limits.ts",
+    find: "requestsPerMinute === 0 ?",
     replace: "true ?",
     tests: [RATE_LIMITS],
   },

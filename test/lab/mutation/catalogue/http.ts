@@ -5,6 +5,10 @@ const COMPRESSION = "shared/runtime/test/http/compression.test.ts";
 const KEPT = "services/gateway/test/kept-documents.test.ts";
 const BODY = "shared/runtime/test/http/body.test.ts";
 
+const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
+const FRAMING = "test/hostile/http-framing.test.ts";
+const STARTING = "test/integration/starting.test.ts";
+
 /** HTTP and the pages. */
 export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
@@ -118,5 +122,131 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     find: "if (!this.#server.listening) await this.#started?.catch(() => {});",
     replace: "",
     tests: ["shared/runtime/test/http/server.test.ts"],
+  },
+  {
+    name: "bound of plain connections",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "this.#all.size >= this.#max",
+    replace: "false",
+    tests: [BOUNDS],
+  },
+  {
+    name: "bound of an address's plain connections",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "others.size >= this.#maxOfAddress",
+    replace: "false",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no answer that is due gives way",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "if (isIdle(connection)) return",
+    replace: "if (true) return",
+    tests: [BOUNDS],
+  },
+  {
+    name: "an overdue answer gives way",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "overdue ??= connection;",
+    replace: ";",
+    tests: [BOUNDS],
+  },
+  {
+    name: "idle connections give way in the order of their last request",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "    this.remove(socket);\n    connection.answer",
+    replace: "    connection.answer",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no bound by the address of a proxy",
+    file: "shared/runtime/src/http/connection-bounds.ts",
+    find: "isDirect ? connectionsPerAddress : 0",
+    replace: "connectionsPerAddress",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no more sockets than plain connections and websockets",
+    file: "shared/runtime/src/http/server.ts",
+    find: "bounds.plain + bounds.websockets + 1",
+    replace: "bounds.plain + bounds.websockets + 100",
+    tests: [BOUNDS],
+  },
+  {
+    name: "time without a request",
+    file: "shared/runtime/src/http/server.ts",
+    find: "keepAliveTimeout: bounds.idleMs",
+    replace: "keepAliveTimeout: 600_000",
+    tests: [BOUNDS],
+  },
+  {
+    name: "one Host field",
+    file: "shared/runtime/src/http/request-rules.ts",
+    find: "return count === 1 && HOST.test",
+    replace: "return HOST.test",
+    tests: [FRAMING],
+  },
+  {
+    name: "a Host field that is a host",
+    file: "shared/runtime/src/http/request-rules.ts",
+    find: 'HOST.test(headers.host ?? "")',
+    replace: "true",
+    tests: [FRAMING],
+  },
+  {
+    name: "an upgrade has a Host field",
+    file: "shared/runtime/src/http/request-rules.ts",
+    find: 'httpVersion === "1.0" && headers.upgrade === undefined',
+    replace: 'httpVersion === "1.0"',
+    tests: ["test/hostile/websocket-handshakes.test.ts"],
+  },
+  {
+    name: "no more connections than file descriptors",
+    file: "shared/runtime/src/open-files.ts",
+    find: "if (bounds === null) return settings;",
+    replace: "return settings;",
+    tests: [STARTING],
+  },
+  {
+    name: "a stop while modules load",
+    file: "services/gateway/src/main.ts",
+    find: 'import "runtime/early-stop.ts";',
+    replace: "",
+    tests: [STARTING],
+  },
+  {
+    name: "a taken port in one line",
+    file: "shared/runtime/src/http/server.ts",
+    find: "reason === undefined ? err :",
+    replace: "true ? err :",
+    tests: [STARTING],
+  },
+  {
+    name: "two ports for two servers",
+    file: "shared/runtime/src/settings.ts",
+    find: "read(setting.differsFrom) === result.data",
+    replace: "false",
+    tests: ["shared/runtime/test/settings.test.ts"],
+  },
+  {
+    name: "guides of a target are limited by address",
+    file: "services/ops-reporting/src/endpoints/guides.ts",
+    find: 'await limits.use("target_reads", ip);',
+    replace: "",
+    tests: ["test/integration/abuse-limits.test.ts"],
+  },
+  {
+    name: "Redis passwords last",
+    file: "deploy/docker/redis-passwords.ts",
+    find: "kept.get(variableOf(user)) ?? ",
+    replace: "",
+    tests: ["test/deploy/redis-passwords.test.ts"],
+  },
+  {
+    name: "limits of the edge by network",
+    file: "deploy/docker/nginx.conf",
+    find: "limit_conn_zone $client_network zone=websockets",
+    replace: "limit_conn_zone $http_x_forwarded_for zone=websockets",
+    tests: ["test/deploy/edge.test.ts"],
   },
 ];

@@ -61,8 +61,8 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "addresses of limits are hashed",
-    file: "services/gateway/src/api/rate-limits.ts",
-    find: 'anonymousId(this.#window.current.salt, "address", ',
+    file: "shared/window/src/address-limits.ts",
+    find: 'anonymousId(salt, "address", ',
     replace: "((text: string) => text)(",
     tests: ["services/gateway/test/rate-limits.test.ts", SECRETS],
   },

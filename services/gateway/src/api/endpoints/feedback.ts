@@ -25,7 +25,7 @@ export function feedbackEndpoints({
   const note = `${FEEDBACK_REACH} ${contactOf(settings.contact).note}`;
   return {
     async submitFeedback(ctx) {
-      await limits.useAddress("feedback", ctx.ip);
+      await limits.addresses.use("feedback", ctx.ip);
       await addFeedback(link, window, await readBody(ctx, FeedbackRequest));
       return { ok: true, stored: "aggregate_only", raw_message_stored: false, note };
     },

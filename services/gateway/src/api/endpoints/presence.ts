@@ -18,7 +18,7 @@ export function presenceEndpoints({
 }: Parts): Pick<Handlers<"gateway">, "checkOnline" | "onlineAgents"> {
   return {
     async checkOnline(ctx) {
-      await limits.useAddress("check_online", ctx.ip);
+      await limits.addresses.use("check_online", ctx.ip);
       const { agent_id } = ctx.state.query;
       return presenceOfAgent(agent_id, await presenceStore.read(agent_id));
     },

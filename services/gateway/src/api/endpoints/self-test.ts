@@ -75,7 +75,7 @@ export function selfTestEndpoints({
 /** Only the limit needs Redis: while Redis is not reachable, agents can still test their signatures, without a limit. */
 async function useLimit(limits: RateLimits, address: string): Promise<void> {
   try {
-    await limits.useAddress("self_test", address);
+    await limits.addresses.use("self_test", address);
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== "unavailable") throw error;
   }

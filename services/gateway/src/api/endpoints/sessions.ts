@@ -16,7 +16,7 @@ interface Parts {
 export function sessionEndpoints({ link, limits, settings }: Parts): Pick<Handlers<"gateway">, "readSession"> {
   return {
     async readSession(ctx) {
-      await limits.useAddress("session_lookups", ctx.ip);
+      await limits.addresses.use("session_lookups", ctx.ip);
       const session = await readSession(link, ctx.params.session_id ?? "", settings.partitions);
       if (session === null) throw new ServiceError("unknown_session");
       return sessionRecord(session);

@@ -1,0 +1,119 @@
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { LimitName } from "../metrics/catalogue.ts";
+import { AddressHash } from "./address-hash.ts";
+import type { ConnectionBounds } from "./connection-bounds.ts";
+
+/** Every answer is due within a second: one that takes longer waits for its client. */
+const OVERDUE_MS = 2000;
+
+interface PlainConnection {
+  readonly socket: Socket;
+  /** Hash of the client's address. */
+  readonly address: string;
+  /** The latest answer on it; null before its first request. */
+  answer: ServerResponse | null;
+  /** Monotonic ms of its start, or of its latest request. */
+  usedAt: number;
+}
+
+/**
+ * The plain connections of a server. At a bound the one that has been idle longest gives way, else the one whose answer
+ * has been overdue longest; a newcomer is refused only while every answer is still due. Source: docs/security.md#limits.
+ */
+export class PlainConnections {
+  readonly #max: number;
+  readonly #maxOfAddress: number;
+  readonly #limitReached: (limit: LimitName) => void;
+  readonly #addressHash = new AddressHash();
+  /** By socket; used longest ago first. */
+  readonly #all = new Map<Socket, PlainConnection>();
+  /** By address; used longest ago first. */
+  readonly #ofAddress = new Map<string, Set<PlainConnection>>();
+
+  /** @param limitReached called whenever a bound closes or refuses a connection. */
+  constructor(bounds: ConnectionBounds, limitReached: (limit: LimitName) => void) {
+    this.#max = bounds.plain || Number.POSITIVE_INFINITY;
+    this.#maxOfAddress = bounds.plainPerAddress || Number.POSITIVE_INFINITY;
+    this.#limitReached = limitReached;
+  }
+
+  /** False when there is no room for it. */
+  add(socket: Socket): boolean {
+    const address = this.#addressOf(socket);
+    const others = this.#ofAddress.get(address);
+    if (others !== undefined && others.size >= this.#maxOfAddress) {
+      this.#limitReached("http_address_connections");
+      if (!this.#closeOneOf(others)) return false;
+    }
+    if (this.#all.size >= this.#max) {
+      this.#limitReached("http_connections");
+      if (!this.#closeOneOf(this.#all.values())) return false;
+    }
+    this.#append({ socket, address, answer: null, usedAt: performance.now() });
+    return true;
+  }
+
+  /** A request came in on it. */
+  use(socket: Socket, answer: ServerResponse): void {
+    const connection = this.#all.get(socket);
+    if (connection === undefined) return;
+    this.remove(socket);
+    connection.answer = answer;
+    connection.usedAt = performance.now();
+    this.#append(connection);
+  }
+
+  /** It is closed, or has another owner. */
+  remove(socket: Socket): void {
+    const connection = this.#all.get(socket);
+    if (connection === undefined) return;
+    this.#all.delete(socket);
+    const ofAddress = this.#ofAddress.get(connection.address);
+    ofAddress?.delete(connection);
+    if (ofAddress?.size === 0) this.#ofAddress.delete(connection.address);
+  }
+
+  /** The latest answer on it; null when there is none. */
+  answerOn(socket: Socket): ServerResponse | null {
+    return this.#all.get(socket)?.answer ?? null;
+  }
+
+  /** The latest answer on each. */
+  *answers(): Generator<ServerResponse> {
+    for (const { answer } of this.#all.values()) if (answer !== null) yield answer;
+  }
+
+  #append(connection: PlainConnection): void {
+    const { socket, address } = connection;
+    this.#all.set(socket, connection);
+    const ofAddress = this.#ofAddress.get(address);
+    if (ofAddress === undefined) this.#ofAddress.set(address, new Set([connection]));
+    else ofAddress.add(connection);
+  }
+
+  #closeOneOf(connections: Iterable<PlainConnection>): boolean {
+    const overdueSince = performance.now() - OVERDUE_MS;
+    let overdue: PlainConnection | undefined;
+    for (const connection of connections) {
+      if (isIdle(connection)) return this.#close(connection);
+      if (connection.usedAt < overdueSince) overdue ??= connection;
+    }
+    return overdue !== undefined && this.#close(overdue);
+  }
+
+  #close({ socket }: PlainConnection): true {
+    this.remove(socket);
+    socket.destroy();
+    return true;
+  }
+
+  /** Without a bound for each address, all share one entry. */
+  #addressOf({ remoteAddress = "" }: Socket): string {
+    return this.#maxOfAddress === Number.POSITIVE_INFINITY ? "" : this.#addressHash.of(remoteAddress);
+  }
+}
+
+function isIdle({ answer }: PlainConnection): boolean {
+  return answer === null || (answer.writableFinished && answer.req.complete);
+}

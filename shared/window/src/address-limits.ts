@@ -1,0 +1,60 @@
+import { ServiceError } from "protocol/contract/errors.ts";
+import { anonymousId } from "runtime/anonymous-id.ts";
+import { networkOf } from "runtime/http/client-address.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { ProcessWindow } from "./process-window.ts";
+import { RateLimit, type Usage } from "./rate-limit.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** The limits of the public surfaces, each with a count of its own for each address. */
+export type PublicLimit = Extract<
+  LimitName,
+  "feedback" | "self_test" | "check_online" | "session_lookups" | "target_reads"
+>;
+
+export interface AddressLimitsOptions {
+  readonly link: RedisLink;
+  readonly window: ProcessWindow;
+  /** Of one address on each limited surface; 0 = no limit. */
+  readonly requestsPerMinute: number;
+  /** Called for each request that a limit refuses. */
+  readonly limitReached: (limit: LimitName) => void;
+}
+
+/**
+ * How often one address may ask a public surface, counted in Redis over all services. The address is kept as a hash under
+ * the window's salt, and only while it counts. Source: docs/protocol.md#http.
+ */
+export class AddressLimits {
+  readonly #window: ProcessWindow;
+  readonly #limit: RateLimit | null;
+  readonly #limitReached: (limit: LimitName) => void;
+
+  constructor({ link, window, requestsPerMinute, limitReached }: AddressLimitsOptions) {
+    this.#window = window;
+    this.#limit = requestsPerMinute === 0 ? null : new RateLimit(link, "address", requestsPerMinute);
+    this.#limitReached = limitReached;
+  }
+
+  /**
+   * Counts a request.
+   * @throws ServiceError `rate_limited` when the limit is reached; `unavailable` when Redis does not answer.
+   */
+  async use(name: PublicLimit, address: string): Promise<void> {
+    if (this.#limit === null) return;
+    const usage = await this.#limit.use(`${name}:${await hashedAddress(this.#window, address)}`);
+    if (usage.allowed) return;
+    this.#limitReached(name);
+    throw rateLimited(usage);
+  }
+}
+
+export function rateLimited({ resetMs }: Usage): ServiceError {
+  return new ServiceError("rate_limited", { retryAfterMs: resetMs });
+}
+
+/** An address as Redis may see it. @throws ServiceError `unavailable`. */
+export async function hashedAddress(window: ProcessWindow, address: string): Promise<string> {
+  const { salt } = await window.known();
+  return anonymousId(salt, "address", networkOf(address));
+}
