@@ -34,6 +34,8 @@ export const LIMITS = [
   "self_test",
   "check_online",
   "session_lookups",
+  "pending_sessions",
+  "opened_sessions",
 ] as const;
 export type LimitName = (typeof LIMITS)[number];
 
