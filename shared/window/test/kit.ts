@@ -102,7 +102,9 @@ export class Bench {
 }
 
 /** What comes in with an envelope; the rest has values that do. */
-export type Incoming = Partial<Pick<AcceptanceItem, "origin" | "principal" | "connection" | "prepared" | "claim" | "abandoned">>;
+export type Incoming = Partial<
+  Pick<AcceptanceItem, "origin" | "principal" | "connection" | "prepared" | "claim" | "abandoned">
+>;
 
 /** One process that accepts. */
 export class Pod {

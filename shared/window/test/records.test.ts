@@ -41,7 +41,12 @@ describe("What Lua writes", () => {
     const parse = `{ ${records}.parse_session(ARGV[1]) }`;
     expect(await lua("session_records", parse, record)).toEqual(["p", String(NOW), "alice", "bob", "", ""]);
 
-    const decided = (await lua("session_records", `${records}.decide(ARGV[1], 'r', ARGV[2], 'mark')`, record, NOW + 5)) as string;
+    const decided = (await lua(
+      "session_records",
+      `${records}.decide(ARGV[1], 'r', ARGV[2], 'mark')`,
+      record,
+      NOW + 5,
+    )) as string;
     expect(parseSession(decided)).toEqual({ ...session, ...agents, decidedAt: NOW + 5 });
     const words = ["r", String(NOW), "alice", "bob", String(NOW + 5), "mark"];
     expect(await lua("session_records", parse, decided)).toEqual(words);

@@ -47,7 +47,8 @@ describe("at one target", () => {
   test("a requester's eleventh session takes the place of its own oldest, and of nobody else's", async () => {
     const others = await fill("other", 3);
     const own: string[] = [];
-    for (let n = 0; n <= maxPendingPerRequesterAtTarget; n += 1) own.push(await open("agent://alice", BOB, "a", n === 0 ? 1440 : 5));
+    for (let n = 0; n <= maxPendingPerRequesterAtTarget; n += 1)
+      own.push(await open("agent://alice", BOB, "a", n === 0 ? 1440 : 5));
     expect(given(await statuses(own))).toEqual([0]);
     expect(given(await statuses(others))).toEqual([]);
     const late = decisionOf("approve", BOB, "agent://alice", own[0] as string);

@@ -74,9 +74,7 @@ function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now
     lastSeen: lastSeen === "" ? null : Number(lastSeen),
     epoch: epoch === "" ? null : Number(epoch),
     pending: pending.map(parsePendingSession),
-    decided: decided
-      .map(parseDecidedSession)
-      .filter(({ decidedAt }) => decidedAt + SESSION_LIMITS.decidedKeptMs > now),
+    decided: decided.map(parseDecidedSession).filter(({ decidedAt }) => decidedAt + SESSION_LIMITS.decidedKeptMs > now),
   };
 }
 

@@ -87,7 +87,9 @@ export class Acceptor {
    * Does or asks in other partitions what the acceptance of a `session.*` envelope takes for granted; resolves with what goes
    * into its item, or with the outcome that it has without acceptance. May be done again, with the same result.
    */
-  async prepare(item: Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">): Promise<Prepared | Acceptance> {
+  async prepare(
+    item: Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">,
+  ): Promise<Prepared | Acceptance> {
     const prepare = item.kind === "session_decision" ? prepareDecision : prepareRequest;
     try {
       return await prepare(item, {

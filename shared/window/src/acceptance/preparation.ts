@@ -5,13 +5,7 @@ import type { SessionState } from "../records/session-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
-import type {
-  Acceptance,
-  AcceptanceItem,
-  AcceptanceRefusal,
-  PreparedDecision,
-  PreparedRequest,
-} from "./acceptance.ts";
+import type { Acceptance, AcceptanceItem, AcceptanceRefusal, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
 import { decisionMarkOf, guardDigestOf, partitionOfSession, principalDigestOf } from "./envelope-digest.ts";
 
@@ -39,14 +33,19 @@ export async function prepareDecision(item: Item, context: Context): Promise<Pre
   return await decide(item, partition, reserved === "reserved" ? wantedState(item.envelope) : "-", context);
 }
 
-async function reserve(item: Item, { link, window, partitions }: Context): Promise<"reserved" | "taken" | "clock_skew"> {
+async function reserve(
+  item: Item,
+  { link, window, partitions }: Context,
+): Promise<"reserved" | "taken" | "clock_skew"> {
   const { envelope, text } = item;
   const p = partitionOf(envelope.to as string, partitions);
   const minute = minuteOf(item);
   const keys = [partitionKeys.window(p), partitionKeys.seen(p, minute)];
   return await window.inWindow(async ({ id }) => {
     const args = [id, minute, GUARD_MARGIN_MS, guardDigestOf(envelope), decisionMarkOf(text)];
-    const [outcome] = (await link.run("reserve_decision", keys, args)) as ["window" | "reserved" | "taken" | "clock_skew"];
+    const [outcome] = (await link.run("reserve_decision", keys, args)) as [
+      "window" | "reserved" | "taken" | "clock_skew",
+    ];
     return outcome === "window" ? null : outcome;
   });
 }
