@@ -36,8 +36,8 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "the guard knows an envelope by its target, too",
     file: "shared/window/src/acceptance/envelope-digest.ts",
-    find: '\\n${to ?? ""}`',
-    replace: "`",
+    find: 'to ?? ""',
+    replace: '""',
     tests: ["shared/window/test/session-decisions.test.ts", "shared/window/test/accept-replay.test.ts"],
   },
   {
