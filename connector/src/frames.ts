@@ -1,7 +1,7 @@
 import { knownRetry, type Retry } from "./errors.ts";
 import { ANNOUNCED_DEFAULTS, RETRY_AFTER_MS } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
-import type { Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
+import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
 /** Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames. */
 
@@ -105,7 +105,9 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
 function noticeOf({ notice, sessions, total, reconnect_after_ms }: Members): Notice | undefined {
   if (notice === "superseded") return { kind: "superseded" };
   if (notice === "draining") return { kind: "draining", reconnectAfterMs: positive(reconnect_after_ms) ?? 0 };
-  if (notice !== "pending_sessions" || !Array.isArray(sessions)) return undefined;
+  if (!Array.isArray(sessions)) return undefined;
+  if (notice === "decided_sessions") return { kind: "decided_sessions", sessions: sessions.map(decidedOf) };
+  if (notice !== "pending_sessions") return undefined;
   return { kind: "pending_sessions", total: numberOf(total) ?? sessions.length, sessions: sessions.map(pendingOf) };
 }
 
@@ -116,6 +118,16 @@ function pendingOf(session: unknown): PendingSession {
     requester: textOf(requester) ?? "",
     createdAt: new Date(textOf(created_at_iso) ?? Number.NaN),
     expiresAt: new Date(textOf(expires_at_iso) ?? Number.NaN),
+  };
+}
+
+function decidedOf(session: unknown): DecidedSession {
+  const { session_id, target, status, decided_at_iso } = membersOf(session);
+  return {
+    sessionId: textOf(session_id) ?? "",
+    target: textOf(target) ?? "",
+    status: status === "approved" ? "approved" : "rejected",
+    decidedAt: new Date(textOf(decided_at_iso) ?? Number.NaN),
   };
 }
 

@@ -139,9 +139,18 @@ export interface PendingSession {
   readonly expiresAt: Date;
 }
 
+/** A decision on a session that this agent requested, made while it was not online. It may be told more than once. */
+export interface DecidedSession {
+  readonly sessionId: string;
+  readonly target: string;
+  readonly status: "approved" | "rejected";
+  readonly decidedAt: Date;
+}
+
 /** Notices of the relay, which answer no call. */
 export type Notice =
   | { readonly kind: "pending_sessions"; readonly total: number; readonly sessions: readonly PendingSession[] }
+  | { readonly kind: "decided_sessions"; readonly sessions: readonly DecidedSession[] }
   | { readonly kind: "superseded" }
   | { readonly kind: "draining"; readonly reconnectAfterMs: number };
 

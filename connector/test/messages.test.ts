@@ -67,6 +67,21 @@ describe("Two connectors", () => {
     await carol.reject(sessionId, alice.agent);
   });
 
+  test("learn by a notice what was decided in their absence", async () => {
+    const alice = await stage.online("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId } = await bob.requestSession(alice.agent, { purpose: "soon" });
+    await bob.close();
+    await until("bob is away", async () => !(await alice.send(bob.agent, {})).delivery.canDeliverRealtime);
+    await alice.approve(sessionId, bob.agent);
+    const back = stage.connector("bob", stage.url);
+    const heard = record(back);
+    await back.start();
+    await until("the notice is there", () => heard.notices.length > 0);
+    const decided = { sessionId, target: alice.agent, status: "approved", decidedAt: expect.any(Date) };
+    expect(heard.notices).toEqual([{ kind: "decided_sessions", sessions: [decided] }]);
+  });
+
   test("get many messages in the order of the calls, without waiting for answers", async () => {
     const alice = await stage.online("alice", stage.url);
     const bob = await stage.online("bob", stage.url);

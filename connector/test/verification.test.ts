@@ -174,6 +174,7 @@ describe("A relay that errs", () => {
     ["no kind that is known", { frame: "later" }],
     ["a notice of no kind that is known", { frame: "notice", notice: "later" }],
     ["a notice without its sessions", { frame: "notice", notice: "pending_sessions" }],
+    ["another without its sessions", { frame: "notice", notice: "decided_sessions" }],
     ["an ack of nothing", { frame: "ack" }],
   ])("and sends a frame that is %s breaks nothing", async (_, frame) => {
     await bobTrusts({});

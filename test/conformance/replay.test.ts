@@ -66,12 +66,14 @@ test("The ack of a duplicate says how the target is now", async () => {
   while (!statuses.has("stale")) statuses.add((await alice.ask(envelope)).target_delivery.status);
 });
 
-test("The same id with another ts, or under another key, is another envelope", async () => {
+test("The same id with another ts, under another key, or to another target, is another envelope", async () => {
   const envelope = message();
   const later = message({ id: envelope.id, ts: envelope.ts + 1 });
   const bobs = relay.envelope("bob-hmac", "message.send", { to: BOB, id: envelope.id, ts: envelope.ts });
+  const carols = relay.envelope("alice", "message.send", { to: "agent://carol", id: envelope.id, ts: envelope.ts });
   for (const [socket, one] of [
     [alice, envelope],
+    [alice, carols],
     [alice, later],
     [bob, bobs],
   ] as const) {

@@ -158,19 +158,94 @@ describe("the notice of pending sessions", () => {
   });
 });
 
-test("At most 100 sessions pend for a target: the oldest gives way and is expired", async () => {
-  const asked = Array.from({ length: 101 }, () => request("target6"));
-  for (const envelope of asked) alice.send(envelope);
-  const last = await alice.ask(request("target6", { purpose: "last" }));
-  const acks = asked.map(({ id }) => alice.frames.find(({ envelope_id }) => envelope_id === id));
+test("At most 10 sessions of one requester pend at a target: its oldest gives way and is expired", async () => {
+  const asker = await relay.online(one, "target7");
+  const ask = (purpose = "p") =>
+    relay.envelope("target7", "session.request", { to: "agent://target6", payload: { purpose } });
+  const others = await carol.ask(
+    relay.envelope("carol", "session.request", { to: "agent://target6", payload: { purpose: "p" } }),
+  );
+  const asked = Array.from({ length: 11 }, () => ask());
+  for (const envelope of asked) asker.send(envelope);
+  const last = await asker.ask(ask("last"));
+  const acks = asked.map(({ id }) => asker.frames.find(({ envelope_id }) => envelope_id === id));
   const target = await relay.online(one, "target6");
   const { total, sessions } = await target.next("the notice", ({ notice }) => notice === "pending_sessions");
-  expect(total).toBe(100);
-  const kept = [...acks.slice(2), last].map(({ session_id }) => session_id);
+  expect(total).toBe(11);
+  const kept = [others, ...acks.slice(2), last].map(({ session_id }) => session_id);
   expect(sessions.map(({ session_id }: Frame) => session_id)).toEqual(kept);
-  const oldest = decision("target6", "approve", acks[0].session_id);
+  const oldest = decision("target6", "approve", acks[0].session_id, "target7");
   expect(await target.ask(oldest)).toMatchObject({ code: "session_closed" });
-  const repeat = await alice.ask(asked[0]);
+  const repeat = await asker.ask(asked[0] as Frame);
   expect(repeat).toMatchObject({ duplicate: true, session_id: acks[0].session_id, session_status: "expired" });
-  expect(await alice.ask(asked[100])).toMatchObject({ duplicate: true, session_status: PENDING });
+  expect(await asker.ask(asked[10] as Frame)).toMatchObject({ duplicate: true, session_status: PENDING });
+});
+
+test("A requester opens at most 60 sessions a minute; what is refused says when to come again, and opens none", async () => {
+  const asker = await relay.online(one, "target8");
+  const ask = (n: number) =>
+    relay.envelope("target8", "session.request", { to: `agent://target${n % 6}`, payload: { purpose: "p" } });
+  const answers = [];
+  for (let n = 0; n < 61; n += 1) answers.push(await asker.ask(ask(n)));
+  expect(answers.slice(0, 60).map(({ frame }) => frame)).toEqual(Array(60).fill("ack"));
+  const refused = answers[60] as Frame;
+  expect(refused).toMatchObject({ frame: "error", code: "rate_limited", retry: "later" });
+  expect(refused.retry_after_ms).toBeGreaterThan(0);
+  expect(refused.retry_after_ms).toBeLessThanOrEqual(60_000);
+  const marker = relay.envelope("target8", "message.send", { to: "agent://alice" });
+  expect(await asker.ask(marker)).toMatchObject({ frame: "ack" });
+});
+
+describe("a decision that its requester was not online for", () => {
+  const ask = (name: string) =>
+    relay.envelope(name, "session.request", { to: "agent://carol", payload: { purpose: "p" } });
+
+  test("is told when it comes online, after the ack, and reached nobody before", async () => {
+    const asker = await relay.online(one, "target9");
+    const [first, second] = [await asker.ask(ask("target9")), await asker.ask(ask("target9"))];
+    await asker.close();
+    const statuses = new Set<string>();
+    while (!statuses.has("stale")) {
+      const probe = relay.envelope("carol", "message.send", { to: "agent://target9" });
+      statuses.add((await carol.ask(probe)).target_delivery.status);
+    }
+    await carol.ask(decision("carol", "approve", first.session_id, "target9"));
+    await carol.ask(decision("carol", "reject", second.session_id, "target9"));
+    const back = await relay.online(two, "target9");
+    const notice = await back.next("the notice", (frame) => frame.notice === "decided_sessions");
+    const decided_at_iso = expect.stringMatching(/^\d{4}-.*Z$/);
+    expect(notice).toEqual({
+      frame: "notice",
+      notice: "decided_sessions",
+      agent_id: "agent://target9",
+      sessions: [
+        { session_id: first.session_id, target: "agent://carol", status: "approved", decided_at_iso },
+        { session_id: second.session_id, target: "agent://carol", status: "rejected", decided_at_iso },
+      ],
+    });
+    expect(back.frames.map(({ frame }) => frame).slice(0, 3)).toEqual(["hello", "ack", "notice"]);
+    expect(back.deliveries).toEqual([]);
+  });
+
+  test("is not told to one who got it", async () => {
+    const asker = await relay.online(one, "target10");
+    const { session_id } = await asker.ask(ask("target10"));
+    const approval = decision("carol", "approve", session_id, "target10");
+    await carol.ask(approval);
+    await asker.delivered(approval.id);
+    const again = await relay.online(two, "target10");
+    await again.ask(relay.envelope("target10", "agent.heartbeat"));
+    expect(again.notices("decided_sessions")).toEqual([]);
+  });
+});
+
+test("A decision that reuses id and time of an earlier message to the requester decides nothing", async () => {
+  const { session_id } = await alice.ask(request("bob-hmac"));
+  const message = relay.envelope("bob-hmac", "message.send", { to: "agent://alice" });
+  await bob.ask(message);
+  const fields = { to: "agent://alice", payload: { session_id }, id: message.id, ts: message.ts };
+  const reused = relay.envelope("bob-hmac", "session.approve", fields);
+  expect(await bob.ask(reused)).toMatchObject({ duplicate: true, session_id, session_status: PENDING });
+  const decided = await bob.ask(decision("bob-hmac", "reject", session_id));
+  expect(decided).toMatchObject({ session_status: "rejected" });
 });

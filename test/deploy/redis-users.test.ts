@@ -13,13 +13,16 @@ const WORK: Readonly<
   gateway: {
     scripts: [
       ...(["accept", "add_feedback", "announce_gateway_key", "count_presence", "flush_counters"] as const),
-      ...(["open_window", "read_gateway_keys", "read_presence", "read_session"] as const),
+      ...(["count_sessions", "open_window", "read_gateway_keys", "read_presence", "read_session"] as const),
     ],
     // The rate limiter brings a script of its own.
     sends: ["hget", "set", "incrby", "pttl", "expire"],
   },
   "ws-connector": {
-    scripts: ["accept", "count_presence", "decide_session", "open_window", "prune_presence", "release"],
+    scripts: [
+      ...(["accept", "count_presence", "count_sessions", "decide_session", "open_window", "prune_presence"] as const),
+      ...(["release", "reserve_decision"] as const),
+    ],
     sends: ["spublish", "ssubscribe"],
   },
   "ops-reporting": {

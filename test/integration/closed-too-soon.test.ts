@@ -46,7 +46,7 @@ test("a route whose release Redis refused is released when Redis takes it, witho
   await until("the route is gone", async () => !(await view.isConnected("held-hmac")));
 });
 
-test("a session decision in effect reaches its requester, though its connection closed before the pod knew of it", async () => {
+test("a session decision whose place is reserved reaches its requester, though its connection closed before the pod knew of it", async () => {
   const approver = await relay.online(pod, "approver-hmac");
   const request = { to: "agent://approver-hmac", payload: { purpose: "talk" } };
   const { session_id } = await witness.ask(relay.envelope("witness", "session.request", request));
@@ -56,7 +56,7 @@ test("a session decision in effect reaches its requester, though its connection 
   });
   proxy.holdReplies("ws-connector");
   approver.send(approval);
-  await until("the session's partition decided", () => proxy.hasSaid("ws-connector", "decided"));
+  await until("its place is reserved", () => proxy.hasSaid("ws-connector", "reserved"));
   await approver.close();
   proxy.letGo("ws-connector");
   expect(await witness.delivered(approval.id)).toMatchObject({ session_id });

@@ -64,7 +64,7 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     await relay.online(pod, target);
     const session_id = await request("dora", target);
     // As if a hundred newer ones had taken its place.
-    await view.client.del(partitionKeys.pending(0, `agent://${target}`));
+    await view.client.del(partitionKeys.asked(0, `agent://${target}`));
     return `?target_agent_id=agent://${target}&session_id=${session_id}`;
   },
 };
@@ -121,7 +121,7 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
 
 test("a key that is refused ends the way at the operator", async () => {
   const name = nameOf(SITUATIONS[4] as string, GUIDES[0] as string);
-  await view.client.del(partitionKeys.targetProof(0, `agent://${name}`), partitionKeys.proofs(0));
+  await view.client.del(partitionKeys.asked(0, `agent://${name}`), partitionKeys.proofs(0));
   await relay.online(pod, name);
   const target_agent_id = `agent://${name}`;
   const follower = new LiteralFollower({ from: "agent://alice", target_agent_id, apiKey: "rk_wrong" });

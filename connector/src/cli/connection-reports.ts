@@ -1,5 +1,5 @@
 import type { Connector } from "../connector.ts";
-import type { ConnectorState, Notice, Warning } from "../types.ts";
+import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
 import type { Reporter } from "./reporter.ts";
 
 /** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only. */
@@ -42,6 +42,7 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
 
 function reportNotice(notice: Notice, reporter: Reporter): void {
   if (notice.kind === "draining") reporter.report("draining", "The relay restarts; changing to another connection.");
+  if (notice.kind === "decided_sessions") reportDecided(notice.sessions, reporter);
   if (notice.kind !== "pending_sessions" || notice.total === 0) return;
   const sessions = notice.sessions.map(({ sessionId, requester, createdAt, expiresAt }) => ({
     session_id: sessionId,
@@ -52,6 +53,17 @@ function reportNotice(notice: Notice, reporter: Reporter): void {
   const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
   const text = `${notice.total} pending sessions: ${ids}. Approve or reject them.`;
   reporter.report("pending_sessions", text, { total: notice.total, sessions }, "bold");
+}
+
+function reportDecided(decided: readonly DecidedSession[], reporter: Reporter): void {
+  const sessions = decided.map(({ sessionId, target, status, decidedAt }) => ({
+    session_id: sessionId,
+    target,
+    status,
+    decided_at_iso: isoOf(decidedAt),
+  }));
+  const said = sessions.map(({ session_id, target, status }) => `${session_id} ${status} by ${target}`).join(", ");
+  reporter.report("decided_sessions", `Decided while you were away: ${said}.`, { sessions }, "bold");
 }
 
 function isoOf(time: Date): string | null {

@@ -114,7 +114,15 @@ export class GatewayKit {
     const now = Date.now();
     const envelope = { id: `reg-${now}`, type: "agent.register", from: agent, payload: {}, ts: now, key_id: "test" };
     const { outcome } = await new Promise<{ outcome: string }>((done) => {
-      acceptor.accept({ envelope, kind: "register", text: "", origin: "websocket", connection: "con", done });
+      acceptor.accept({
+        envelope,
+        kind: "register",
+        text: "",
+        origin: "websocket",
+        principal: "key:k",
+        connection: "con",
+        done,
+      });
     });
     if (outcome !== "accepted") throw new Error(`register: ${outcome}`);
     return delivered;

@@ -35,6 +35,30 @@ test("a key has thirty requests a minute on each endpoint, over all gateways tog
   expect((await send(one, kit.freshKey())).status).toBe(202);
 });
 
+test("a key whose 200 sessions pend is refused one more, which opens none and spoils no Idempotency-Key", async () => {
+  const { link } = await kit.link();
+  const [apiKey, other] = [kit.freshKey(), kit.freshKey()];
+  const session = { from: "agent://alice", to: "agent://bob", purpose: "to talk" };
+  const once = { "idempotency-key": "once" };
+  const request = (key: string, headers: Record<string, string> = {}) =>
+    post(`${one.url}/v1/sessions/request`, session, { "x-api-key": key, ...headers });
+  expect((await request(apiKey)).status).toBe(202);
+  const keys = (await link.command("KEYS", "relay:{0}:principal:*")) as string[];
+  const [room] = (await Promise.all(keys.map(async (key) => [key, await link.command("ZCARD", key)] as const))).filter(
+    ([, held]) => held === 1,
+  );
+  for (let n = 1; n < 200; n += 1) await link.command("ZADD", room?.[0] as string, Date.now() + 60_000, `other-${n}`);
+
+  const refused = await request(apiKey, once);
+  const body = (await refused.clone().json()) as { retry_after_ms: number };
+  expect(await codeOf(refused)).toBe("429 rate_limited");
+  expect(refused.headers.get("retry-after")).toBe("60");
+  expect(body.retry_after_ms).toBe(60_000);
+  expect((await request(other)).status).toBe(202);
+  await link.command("ZREM", room?.[0] as string, "other-1");
+  expect((await request(apiKey, once)).status).toBe(202);
+});
+
 test("failed keys are limited by address, and a valid key is never refused for its address", async () => {
   const from = { "x-forwarded-for": "203.0.113.7" };
   for (let n = 0; n < 60; n += 1)

@@ -42,6 +42,7 @@ export class WindowReader {
     readonly presenceStore: PresenceStore;
     readonly partitions: number;
     readonly offlineAfterMs: number;
+    readonly proofFreshnessMs: number;
     readonly connectionCount?: (() => number) | undefined;
   }) {
     const { link, window, presenceStore, partitions, connectionCount } = options;

@@ -181,7 +181,14 @@ async function requestSession(acceptor: Acceptor, n: number): Promise<void> {
     ts: Date.now(),
     key_id: "gateway-test",
   };
-  const item = { envelope, kind: "session_request", text: "{}", origin: "gateway", connection: "" } as const;
+  const about = {
+    kind: "session_request",
+    text: "{}",
+    origin: "gateway",
+    principal: "api:test",
+    connection: "",
+  } as const;
+  const item = { envelope, ...about };
   await new Promise((done) => acceptor.accept({ ...item, done }));
 }
 

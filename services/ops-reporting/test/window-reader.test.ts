@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { PRESENCE_LIMITS, REPORT_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger } from "runtime/logging.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
@@ -30,6 +30,7 @@ beforeEach(async () => {
     presenceStore,
     partitions: 1,
     offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs,
+    proofFreshnessMs: SESSION_LIMITS.proofFreshnessMs,
   });
 });
 afterEach(async () => {

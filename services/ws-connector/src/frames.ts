@@ -2,7 +2,7 @@ import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { ANNOUNCED_LIMITS, type ErrorFrame, type NoticeFrame, type PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
-import type { PendingSession } from "protocol/contract/session.ts";
+import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 
 /** The frames that the relay sends, as JSON texts; `frame` is always the first member. Source: docs/protocol.md#frames. */
@@ -99,6 +99,18 @@ export function pendingSessionsNotice(agent: string, pending: PresenceAcceptance
     }),
   );
   return notice({ notice: "pending_sessions", agent_id: agent, total: sessions.length, sessions });
+}
+
+export function decidedSessionsNotice(agent: string, decided: PresenceAcceptance["decided"]): string {
+  const sessions = decided.map(
+    ({ sessionId, target, status, decidedAt }): DecidedSession => ({
+      session_id: sessionId,
+      target,
+      status,
+      decided_at_iso: new Date(decidedAt).toISOString(),
+    }),
+  );
+  return notice({ notice: "decided_sessions", agent_id: agent, sessions });
 }
 
 export function supersededNotice(agent: string, epoch: number): string {

@@ -7,12 +7,12 @@ import type { KeyStore } from "runtime/key-store.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Acceptance, AcceptanceItem } from "window/acceptance/acceptance.ts";
+import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 import type { Registrar } from "./registrar.ts";
-import { type DecisionEvent, type DecisionState, decisionStep, IDLE } from "./session-decision.ts";
+import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
 import { VerificationQueue } from "./verification-queue.ts";
 
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
@@ -54,7 +54,7 @@ class Intake {
   readonly #queue: VerificationQueue;
   #accepting = 0;
   /** Of the envelope at the head of the queue. */
-  #decision: DecisionState = IDLE;
+  #preparation: PreparationState = IDLE;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
     const { keys, verifier, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
@@ -81,7 +81,7 @@ class Intake {
 
   /** Handles the head of the queue; false while it must wait there. */
   #handle(result: Refusal | VerifiedEnvelope): boolean {
-    if (this.#decision.kind !== "idle") return this.#handleDecision(result as VerifiedEnvelope);
+    if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
       const { code, envelopeId, canonicalSha256, keyId } = result;
@@ -119,39 +119,44 @@ class Intake {
       this.#refuse("not_registered", { envelopeId: envelope.id }, verified.keyId);
       return true;
     }
-    if (kind === "session_decision") return this.#handleDecision(verified);
+    if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
     this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
   }
 
-  #handleDecision(verified: VerifiedEnvelope): boolean {
-    return this.#applyDecision(verified, { kind: "handed_over" });
+  #handlePrepared(verified: VerifiedEnvelope): boolean {
+    return this.#applyPreparation(verified, { kind: "handed_over" });
   }
 
-  /** True when the decision at the head of the queue is done with. */
-  #applyDecision(verified: VerifiedEnvelope, event: DecisionEvent): boolean {
-    const { state, effect } = decisionStep(this.#decision, event);
-    this.#decision = state;
-    if (effect.kind === "decide") void this.#decide(verified);
+  /** True when the envelope at the head of the queue is done with. */
+  #applyPreparation(verified: VerifiedEnvelope, event: PreparationEvent): boolean {
+    const { state, effect } = preparationStep(this.#preparation, event);
+    this.#preparation = state;
+    if (effect.kind === "prepare") void this.#prepare(verified);
     else if (effect.kind === "advance") this.#queue.advance();
-    else if (effect.kind === "accept") this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     else if (effect.kind === "answer") this.#answer(verified, effect.answer);
+    else if (effect.kind === "accept") {
+      this.#accept(verified, (acceptance) => this.#answer(verified, acceptance), effect.prepared);
+    }
     return effect.kind === "accept" || effect.kind === "answer";
   }
 
-  async #decide(verified: VerifiedEnvelope): Promise<void> {
-    const answer = await this.#acceptor.decide(verified.envelope);
-    this.#applyDecision(verified, answer === null ? { kind: "decided" } : { kind: "refused", answer });
+  async #prepare(verified: VerifiedEnvelope): Promise<void> {
+    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
+    const event = "outcome" in answer ? { kind: "refused", answer } : { kind: "prepared", prepared: answer };
+    this.#applyPreparation(verified, event as PreparationEvent);
   }
 
-  #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void): void {
+  #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void, prepared?: Prepared): void {
     this.#accepting += 1;
     const item: AcceptanceItem = {
       envelope: verified.envelope,
       kind: verified.kind,
       text: verified.text,
       origin: "websocket",
+      principal: principalOf(verified),
       connection: this.#connection.id,
+      prepared,
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
@@ -171,6 +176,9 @@ class Intake {
       this.#connection.noteValid();
       const retryAfterMs = HTTP_LIMITS.unavailableRetryAfterMs;
       this.#sendError("unavailable", { envelopeId: envelope.id, retryAfterMs });
+    } else if (acceptance.outcome === "rate_limited") {
+      this.#keyRefusals.add(keyId);
+      this.#sendError("rate_limited", { envelopeId: envelope.id, retryAfterMs: acceptance.retryAfterMs });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
       this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, keyId);
     }
@@ -205,6 +213,11 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
+}
+
+/** Who answers for an envelope. */
+function principalOf({ keyId }: VerifiedEnvelope): string {
+  return `key:${keyId}`;
 }
 
 function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<Acceptance["outcome"], ErrorCode> {

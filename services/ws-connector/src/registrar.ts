@@ -7,7 +7,7 @@ import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { AgentEvent } from "./agent-transitions.ts";
 import type { Connection } from "./connection.ts";
-import { pendingSessionsNotice, presenceAck, supersededNotice } from "./frames.ts";
+import { decidedSessionsNotice, pendingSessionsNotice, presenceAck, supersededNotice } from "./frames.ts";
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
 const SETTLED_WITHIN_MS = 1500;
@@ -58,7 +58,7 @@ export class Registrar {
     const agent = envelope.from;
     // While the channel is down no delivery reaches this connection, so its register is not acknowledged as online.
     const acceptance: Acceptance = this.#channel.ready || !isPresence(answer) ? answer : { outcome: "unavailable" };
-    // A repeat brings the pending sessions again only if its first answer may not have arrived.
+    // A repeat brings the notices of sessions again only if its first answer may not have arrived.
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
     const supersededBy = agents.apply(agent, eventOf(acceptance, key));
     const settled = this.#settling.get(connection);
@@ -69,7 +69,7 @@ export class Registrar {
       return;
     }
     if (!isPresence(acceptance)) refuse(acceptance);
-    else this.#acknowledge(connection, envelope, isNew ? acceptance : { ...acceptance, pending: [] });
+    else this.#acknowledge(connection, envelope, isNew ? acceptance : { ...acceptance, pending: [], decided: [] });
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
     if (!this.#keys.ring.mayAct(key, agent, Date.now())) this.releaseRevoked(connection);
   }
@@ -119,7 +119,9 @@ export class Registrar {
   #acknowledge(connection: Connection, envelope: Envelope, presence: PresenceAcceptance): void {
     connection.noteValid();
     connection.send(presenceAck(envelope, presence));
-    if (presence.pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, presence.pending));
+    const { pending, decided } = presence;
+    if (pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, pending));
+    if (decided.length > 0) connection.send(decidedSessionsNotice(envelope.from, decided));
   }
 
   #tellSuperseded(connection: Connection, agent: string, epoch: number): void {

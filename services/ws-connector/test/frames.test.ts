@@ -35,6 +35,7 @@ const PRESENCE: PresenceAcceptance = {
   lastSeen: 1_790_000_000_000,
   epoch: 1,
   pending: [],
+  decided: [],
 };
 const DELIVERY: DeliveryAcceptance = {
   outcome: "accepted",

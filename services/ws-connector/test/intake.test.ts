@@ -3,7 +3,7 @@ import type { KeyStore } from "runtime/key-store.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { Tally } from "runtime/metrics/service-metrics.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Acceptance, AcceptanceItem } from "window/acceptance/acceptance.ts";
+import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { ED25519, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
@@ -20,8 +20,8 @@ let connection: Connection;
 /** What was sent to acceptance. */
 const BASE_URL = "https://relay.example";
 let accepting: AcceptanceItem[];
-/** What the session's partition answers to the last decision. */
-let decided: PromiseWithResolvers<Acceptance | null>;
+/** What the preparation of the last session envelope comes to. */
+let prepared: PromiseWithResolvers<Acceptance | Prepared>;
 let dependencies: IntakeDependencies;
 
 const verifier = new SignatureVerifier();
@@ -32,7 +32,7 @@ beforeEach(() => {
   errors = [];
   retryAfterMs = 0;
   accepting = [];
-  decided = Promise.withResolvers();
+  prepared = Promise.withResolvers();
   const agents = new Ownership("con_1");
   connection = {
     agents,
@@ -48,7 +48,8 @@ beforeEach(() => {
     verifier,
     acceptor: {
       accept: (item: AcceptanceItem) => accepting.push(item),
-      decide: () => decided.promise,
+      needsPreparation: (kind: AcceptanceItem["kind"]) => kind !== "message",
+      prepare: () => prepared.promise,
     } as unknown as Acceptor,
     registrar: { canTakeAgents: () => true, requested: () => {}, answered: () => {} } as unknown as Registrar,
     refusals: new Tally(),
@@ -94,6 +95,7 @@ describe("a connection has no intake", () => {
 describe("what is in flight when the connection closes", () => {
   const close = () => Object.assign(connection, { isClosing: true });
   const isAbandoned = () => accepting.map(({ envelope, abandoned }) => [envelope.id, abandoned?.()]);
+  const inEffect: Prepared = { kind: "decision", state: "a", decidedAt: String(Date.now()) };
   const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
 
   beforeEach(() => {
@@ -111,7 +113,7 @@ describe("what is in flight when the connection closes", () => {
     receive(signed({ ...decision, ts: Date.now() }));
     receive(signed({ id: "behind", ts: Date.now() }));
     close();
-    decided.resolve(null);
+    prepared.resolve(inEffect);
     await until("the decision goes on", () => accepting.length > 0);
     expect(isAbandoned()).toEqual([["decision", false]]);
   });
@@ -119,8 +121,35 @@ describe("what is in flight when the connection closes", () => {
   test("ends there when it is a session decision that the session's partition refused", async () => {
     receive(signed({ ...decision, ts: Date.now() }));
     close();
-    decided.resolve({ outcome: "session_closed" });
+    prepared.resolve({ outcome: "session_closed" });
     await until("nothing is in flight", () => connection.intake === undefined);
     expect(accepting).toEqual([]);
+  });
+
+  test("is dropped, and opens no session, when it is a request that was counted over several partitions", async () => {
+    const payload = { purpose: "p" };
+    receive(signed({ id: "request", type: "session.request", payload, ts: Date.now() }));
+    close();
+    prepared.resolve({ kind: "request", pendingElsewhere: 0, openedElsewhere: 0 });
+    await until("the request goes on", () => accepting.length > 0);
+    expect(isAbandoned()).toEqual([["request", true]]);
+  });
+});
+
+describe("a session request beyond a bound", () => {
+  test("is told when to come again, and is no refusal of the kind that closes a connection", () => {
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, keyId: "alice-hmac" });
+    let refusals = 0;
+    Object.assign(connection, { noteRefusal: () => (refusals += 1) });
+    receive(signed({ id: "message", ts: Date.now() }));
+    accepting[0]?.done({ outcome: "rate_limited", limit: "pending_sessions", retryAfterMs: 60_000 });
+    expect([errors, refusals]).toEqual([["rate_limited"], 0]);
+  });
+
+  test("is answered for by the key that signed it", () => {
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, keyId: "alice-hmac" });
+    const envelope = signed({ id: "message", ts: Date.now() });
+    receive(envelope);
+    expect(accepting[0]?.principal).toBe(`key:${envelope.key_id}`);
   });
 });

@@ -71,5 +71,6 @@ export class RegistrarHarness {
 
 /** The agent is online on this connection. */
 export function online(epoch: number | null, changes: Partial<PresenceAcceptance> = {}): PresenceAcceptance {
-  return { outcome: "accepted", about: "presence", status: "online", lastSeen: 1, epoch, pending: [], ...changes };
+  const nothing = { pending: [], decided: [] };
+  return { outcome: "accepted", about: "presence", status: "online", lastSeen: 1, epoch, ...nothing, ...changes };
 }

@@ -22,14 +22,16 @@ export function observeLinks(metrics: ServiceMetrics, links: readonly RedisLink[
   }
 }
 
-/** Envelopes by type and outcome, deliveries by status, and how many envelopes one call to Redis carried. */
+/** Envelopes by type and outcome, limits of sessions, deliveries by status, and how many envelopes one call to Redis carried. */
 export function observeAcceptor(metrics: ServiceMetrics, acceptor: Acceptor): void {
   const sizes = metrics.histogram("relay_acceptance_batch_size");
   const envelopes = metrics.counter("relay_envelopes_total");
   const deliveries = metrics.counter("relay_deliveries_total");
+  const limits = metrics.counter("relay_limits_total");
   acceptor.observe({
     called: (size) => sizes.observe(size),
     settled: ({ envelope }, acceptance) => {
+      if (acceptance.outcome === "rate_limited") limits.add(acceptance.limit);
       if (!("about" in acceptance)) return;
       envelopes.add(`${typeLabel(envelope.type)} ${acceptance.outcome}`);
       const isNew = acceptance.outcome === "accepted";

@@ -1,7 +1,7 @@
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { type Presence, presenceOf, timeOf } from "./presence.ts";
-import { parsePendingSession } from "./records/pending-session.ts";
-import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
+import type { SessionProof } from "./records/session-proof.ts";
+import { decisionOf, parsePendingSession, parseTargetProof, type SessionState } from "./records/session-records.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
@@ -25,33 +25,40 @@ export interface Target {
   readonly decision: TargetDecision | null;
 }
 
+interface TargetOptions {
+  readonly partitions: number;
+  readonly offlineAfterMs: number;
+  readonly proofFreshnessMs: number;
+}
+
 /** Reads one target in one round trip. @throws ServiceError `unavailable`. */
 export async function readTarget(
   link: RedisLink,
   { agent, sessionId }: TargetQuery,
-  { partitions, offlineAfterMs }: { readonly partitions: number; readonly offlineAfterMs: number },
+  { partitions, offlineAfterMs, proofFreshnessMs }: TargetOptions,
 ): Promise<Target> {
   const p = partitionOf(agent, partitions);
   const keys = [
     partitionKeys.presence(p),
     partitionKeys.route(p),
-    partitionKeys.targetProof(p, agent),
-    partitionKeys.pending(p, agent),
+    partitionKeys.asked(p, agent),
     // A session lies in its target's partition; no session has the empty id.
     partitionKeys.session(p, sessionId ?? ""),
   ];
-  const [now, lastSeen, heldSince, proof, pending, state] = (await link.run("read_target", keys, [agent])) as [
-    ...[string, string, string, string, string],
-    TargetDecision | "",
-  ];
-  const lastOnlineProof = proof === "" ? null : parseSessionProof(proof);
+  const [now, lastSeen, heldSince, proof, pending, state] = (await link.run("read_target", keys, [
+    agent,
+    sessionId ?? "",
+  ])) as [...[string, string, string, string, string], SessionState | ""];
+  const lastProof = proof === "" ? null : parseTargetProof(proof, agent);
+  const isFresh = lastProof !== null && Number(now) < lastProof.acceptedAt + proofFreshnessMs;
+  const lastOnlineProof = isFresh ? lastProof : null;
   const accepted = [lastOnlineProof?.acceptedAt, pending === "" ? undefined : parsePendingSession(pending).createdAt];
   return {
     agent,
     presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs),
     lastOnlineProof,
     lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
-    decision: state === "" ? null : state,
+    decision: state === "" ? null : decisionOf(state),
   };
 }
 

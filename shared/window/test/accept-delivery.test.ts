@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
+import type { Prepared } from "../src/acceptance/acceptance.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
@@ -136,9 +137,11 @@ describe("a batch", () => {
     const takeover = envelopeOf("agent.register", "agent://carol");
     const approval = decisionOf("approve", "agent://carol", "agent://bob", session.sessionId as string);
     const last = messageOf("agent://alice", "agent://carol");
+    const prepared = (await pod.prepare(approval)) as Prepared;
     const batch = [first, request, envelopeOf("agent.heartbeat", "agent://bob"), takeover, approval, last];
     const calls = await callsDuring(async () => {
-      expect(await pod.acceptAll(...batch)).toMatchObject(Array(6).fill({ outcome: "accepted" }));
+      const outcomes = batch.map((one) => pod.accept(one, one === approval ? { prepared } : {}));
+      expect(await Promise.all(outcomes)).toMatchObject(Array(6).fill({ outcome: "accepted" }));
     });
     expect({ scripts: calls.evalsha, publishes: calls.spublish }).toEqual({ scripts: 1, publishes: 2 });
 

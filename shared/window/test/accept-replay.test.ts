@@ -52,7 +52,7 @@ describe("an envelope that was accepted", () => {
     expect(await pod.accept(message)).toMatchObject({ outcome: "duplicate" });
   });
 
-  test.each([{ id: "another" }, { ts: Date.now() - 1 }, { key_id: "key-2" }])(
+  test.each([{ id: "another" }, { ts: Date.now() - 1 }, { key_id: "key-2" }, { to: "agent://carol" }])(
     "is another one when %j differs",
     async (change) => {
       const message = messageOf("agent://alice", "agent://bob", { ts: Date.now() });

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { readSession } from "../src/sessions.ts";
 import { ClockedLink } from "./clocked-link.ts";
-import { decisionOf, delivery, messageOf, requestOf, textOf } from "./envelopes.ts";
+import { decisionOf, delivery, envelopeOf, messageOf, requestOf, textOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
@@ -13,7 +13,6 @@ let link: ClockedLink;
 let pod: Pod;
 
 const read = (sessionId: string | null) => readSession(link, sessionId as string, 1);
-const pendingOf = (agent: string) => bench.client.zrange(partitionKeys.pending(0, agent), "0", "-1");
 const statusOf = async (sessionId: string | null) => (await read(sessionId))?.status;
 
 beforeEach(async () => {
@@ -39,9 +38,8 @@ describe("a session request", () => {
       decidedAt: null,
       delivery: "not_seen",
     });
-    const kept = await bench.client.hgetall(partitionKeys.session(0, sessionId as string));
-    const fields = ["created_at", "delivery", "expires_at", "id", "requester", "status", "target"];
-    expect(Object.keys(kept).sort()).toEqual(fields);
+    const kept = await bench.client.get(partitionKeys.session(0, sessionId as string));
+    expect(kept).toBe(`p n ${link.at} 5 alice bob`);
   });
 
   test("that names no ttl pends for an hour", async () => {
@@ -91,67 +89,52 @@ describe("a session request", () => {
   test("sent again after the decision names what was decided", async () => {
     const request = requestOf("agent://alice", "agent://bob");
     const { sessionId } = delivery(await pod.accept(request));
-    await pod.decide(decisionOf("reject", "agent://bob", "agent://alice", sessionId as string));
+    await pod.take(decisionOf("reject", "agent://bob", "agent://alice", sessionId as string));
     expect(await pod.accept(request)).toMatchObject({ outcome: "duplicate", sessionId, sessionStatus: "rejected" });
   });
 });
 
 describe("the sessions that pend on one target", () => {
-  const fill = async (minutes: (index: number) => number, count: number = SESSION_LIMITS.maxPendingPerTarget) => {
-    const requests = Array.from({ length: count }, (_, n) => requestOf("agent://alice", "agent://bob", minutes(n)));
-    return (await pod.acceptAll(...requests)).map((outcome) => delivery(outcome).sessionId as string);
-  };
-
-  test("are at most 100: the oldest gives way, expired, however long it still had", async () => {
-    const sessions = await fill((n) => (n === 0 ? 1440 : 60 - (n % 50)));
-    const added = await pod.request("agent://carol", "agent://bob", 5);
-    const pending = await pendingOf("agent://bob");
-    expect(pending.map((member) => member.split(" ")[0])).toEqual([...sessions.slice(1), added.sessionId]);
-    expect(await statusOf(sessions[0] as string)).toBe("expired");
-    expect(await statusOf(sessions[1] as string)).toBe(PENDING);
-    const late = decisionOf("approve", "agent://bob", "agent://alice", sessions[0] as string);
-    expect(await pod.decide(late)).toEqual({ outcome: "session_closed" });
-  });
-
-  test("name the one that gave way expired when its request comes again", async () => {
-    const request = requestOf("agent://alice", "agent://bob");
-    const { sessionId } = delivery(await pod.accept(request));
-    await fill(() => 60);
-    expect(await pod.accept(request)).toMatchObject({ outcome: "duplicate", sessionId, sessionStatus: "expired" });
-  });
-
-  test("lose the expired ones before the oldest", async () => {
-    const sessions = await fill((n) => (n === 50 ? 5 : 60));
-    link.at += 5 * MINUTE;
-    await pod.request("agent://carol", "agent://bob");
-    expect(await pendingOf("agent://bob")).toHaveLength(SESSION_LIMITS.maxPendingPerTarget);
-    expect(await statusOf(sessions[0] as string)).toBe(PENDING);
-    expect(await statusOf(sessions[50] as string)).toBe("expired");
-  });
-
-  test("do not count against another target", async () => {
-    const sessions = await fill(() => 60);
-    await pod.request("agent://alice", "agent://carol");
-    expect(await statusOf(sessions[0] as string)).toBe(PENDING);
-  });
-
-  test("are kept until the last of them expires", async () => {
-    const key = partitionKeys.pending(0, "agent://bob");
-    await pod.request("agent://alice", "agent://bob", 60);
+  test("are kept until the last of them expires, and no longer once they are decided", async () => {
+    const key = partitionKeys.asked(0, "agent://bob");
+    const first = await pod.request("agent://alice", "agent://bob", 60);
     expect(await bench.client.pexpiretime(key)).toBe(link.at + 60 * MINUTE);
     await pod.request("agent://alice", "agent://bob", 5);
     expect(await bench.client.pexpiretime(key)).toBe(link.at + 60 * MINUTE);
-    await pod.request("agent://alice", "agent://bob", 120);
+    const last = await pod.request("agent://alice", "agent://bob", 120);
     expect(await bench.client.pexpiretime(key)).toBe(link.at + 120 * MINUTE);
+    await pod.take(decisionOf("approve", "agent://bob", "agent://alice", last.sessionId as string));
+    expect(await bench.client.pexpiretime(key)).toBe(link.at + 60 * MINUTE);
+    await pod.take(decisionOf("approve", "agent://bob", "agent://alice", first.sessionId as string));
+    expect(await bench.client.pexpiretime(key)).toBe(link.at + 5 * MINUTE);
   });
 
   test("come with an acceptance only while undecided and unexpired", async () => {
-    const [expired, decided, pending] = await fill((n) => (n === 0 ? 5 : 60), 3);
+    const ids = [];
+    for (const ttl of [5, 60, 60]) ids.push((await pod.request("agent://alice", "agent://bob", ttl)).sessionId);
+    const [expired, decided, pending] = ids as [string, string, string];
     link.at += 5 * MINUTE;
-    await pod.decide(decisionOf("approve", "agent://bob", "agent://alice", decided as string, { ts: link.at }));
+    await pod.take(decisionOf("approve", "agent://bob", "agent://alice", decided, { ts: link.at }));
     const registered = await pod.register("agent://bob");
     expect(registered.pending.map(({ sessionId }) => sessionId)).toEqual([pending]);
-    expect(await statusOf(expired as string)).toBe("expired");
+    expect(await statusOf(expired)).toBe("expired");
+  });
+
+  test("are told to a target that registers in the very batch that its request came in", async () => {
+    const request = requestOf("agent://alice", "agent://bob");
+    const [asked, registered] = await pod.acceptAll(request, envelopeOf("agent.register", "agent://bob"));
+    expect(asked).toMatchObject({ outcome: "accepted", delivery: "not_seen" });
+    expect(registered).toMatchObject({ pending: [{ requester: "agent://alice" }] });
+  });
+
+  test("are told again to a connection that was silent until its agent was stale", async () => {
+    await bench.ear("pod-a");
+    await pod.register("agent://bob");
+    link.at += PRESENCE_LIMITS.staleAfterMs + 1;
+    const { sessionId, delivery: status } = await pod.request("agent://alice", "agent://bob");
+    expect(status).toBe("stale");
+    expect(await pod.heartbeat("agent://bob")).toMatchObject({ pending: [{ sessionId }] });
+    expect(await pod.heartbeat("agent://bob")).toMatchObject({ pending: [] });
   });
 });
 

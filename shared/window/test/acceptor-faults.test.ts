@@ -40,8 +40,8 @@ const LOGGED = { level: "error", err: { type: "TypeError", message: "a fault of 
 describe("acceptance goes on, and logs the fault,", () => {
   test("when the taker of an outcome throws", async () => {
     const envelope = message();
-    const item = { envelope, kind: "message", text: textOf(envelope), origin: "websocket", connection: "c1" } as const;
-    const failing: AcceptanceItem = { ...item, done: fail };
+    const item = { envelope, kind: "message", text: textOf(envelope), origin: "websocket" } as const;
+    const failing: AcceptanceItem = { ...item, principal: "key:key-1", connection: "c1", done: fail };
     pod.acceptor.accept(failing);
     pod.acceptor.accept({ ...failing, abandoned: () => true });
     expect(await pod.accept(message())).toMatchObject({ outcome: "accepted" });
@@ -70,7 +70,7 @@ test("a link that may not publish is not used: the guard would take envelopes th
 });
 
 describe("a session decision is refused as unavailable", () => {
-  const decide = () => pod.acceptor.decide(decisionOf("approve", "agent://bob", "agent://alice", sessionIdOf("", 0)));
+  const decide = () => pod.prepare(decisionOf("approve", "agent://bob", "agent://alice", sessionIdOf("", 0)));
 
   test("by a fault of ours, which is logged", async () => {
     jest.spyOn(pod.link, "run").mockImplementationOnce(fail);

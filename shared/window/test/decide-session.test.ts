@@ -35,13 +35,13 @@ describe("a session", () => {
     await pod.register("agent://alice", "c1");
     const envelope = decision(verb);
     const accepted = { outcome: "accepted", delivery: "online", sessionId, sessionStatus: status };
-    expect(await pod.decide(envelope)).toMatchObject(accepted);
+    expect(await pod.take(envelope)).toMatchObject(accepted);
     expect(await ear.lines()).toEqual([
       expect.stringMatching(new RegExp(`^deliver c1 \\d+ agent://alice ${sessionId} `)),
     ]);
     expect(await readSession(link, sessionId, 1)).toMatchObject({ status, decidedAt: link.at });
-    expect(await pod.decide(decision("approve"))).toEqual({ outcome: "session_closed" });
-    expect(await pod.decide(decision("reject"))).toEqual({ outcome: "session_closed" });
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "session_closed" });
+    expect(await pod.take(decision("reject"))).toEqual({ outcome: "session_closed" });
     expect(await statusOf()).toBe(status);
   });
 
@@ -49,17 +49,19 @@ describe("a session", () => {
     const ear = await bench.ear("pod-a");
     await pod.register("agent://alice", "c1");
     const envelope = decision("approve");
-    expect(await pod.acceptor.decide(envelope)).toBeNull();
-    expect(await pod.decide(envelope)).toMatchObject({ outcome: "accepted" });
-    expect(await pod.decide(envelope)).toMatchObject({ outcome: "duplicate", sessionId, sessionStatus: "approved" });
+    expect(await pod.prepare(envelope)).toEqual({ kind: "decision", state: "a", decidedAt: String(link.at) });
+    expect(await pod.take(envelope)).toMatchObject({ outcome: "accepted" });
+    expect(await pod.take(envelope)).toMatchObject({ outcome: "duplicate", sessionId, sessionStatus: "approved" });
     const lines = await ear.lines();
     expect(lines.map((line) => line.endsWith(textOf(envelope)))).toEqual([true]);
   });
 
   test("approved by an envelope is not rejected by another of the same key, id and time", async () => {
     const envelope = decision("approve");
-    await pod.decide(envelope);
-    expect(await pod.decide({ ...envelope, type: "session.reject" })).toEqual({ outcome: "session_closed" });
+    await pod.take(envelope);
+    const other = { ...envelope, type: "session.reject" };
+    expect(await pod.take(other)).toMatchObject({ outcome: "duplicate", sessionStatus: "approved" });
+    expect(await statusOf()).toBe("approved");
   });
 
   test("is not decided by anybody but its target, nor for anybody but its requester", async () => {
@@ -67,31 +69,31 @@ describe("a session", () => {
     const byRequester = decision("approve", "agent://alice", "agent://bob");
     const forOther = decision("approve", "agent://bob", "agent://mallory");
     for (const envelope of [byOther, byRequester, forOther]) {
-      expect(await pod.decide(envelope)).toEqual({ outcome: "not_your_session" });
+      expect(await pod.take(envelope)).toEqual({ outcome: "not_your_session" });
     }
-    expect(await pod.decide(decision("approve"))).toMatchObject({ outcome: "accepted" });
+    expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
   });
 
   test("that does not exist, or that no partition can have, is unknown", async () => {
     const [missing, elsewhere] = [`ses_00${"0".repeat(24)}`, `ses_01${"0".repeat(24)}`];
     for (const id of [missing, elsewhere]) {
       const envelope = decision("approve", "agent://bob", "agent://alice", id);
-      expect(await pod.decide(envelope)).toEqual({ outcome: "unknown_session" });
+      expect(await pod.take(envelope)).toEqual({ outcome: "unknown_session" });
     }
   });
 
   test("is closed from the millisecond on that its time runs out", async () => {
     link.at += 5 * MINUTE;
-    expect(await pod.decide(decision("approve"))).toEqual({ outcome: "session_closed" });
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "session_closed" });
     expect(await statusOf()).toBe("expired");
     link.at -= 1;
-    expect(await pod.decide(decision("approve"))).toMatchObject({ outcome: "accepted" });
+    expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
   });
 
   test("decided in its last millisecond stays decided, and is kept for an hour from then", async () => {
     link.at += 5 * MINUTE - 1;
     const decidedAt = Date.now();
-    expect(await pod.decide(decision("approve"))).toMatchObject({ outcome: "accepted" });
+    expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
     link.at += MINUTE;
     expect(await statusOf()).toBe("approved");
     const forgottenAt = await bench.client.pexpiretime(partitionKeys.session(0, sessionId));
@@ -100,13 +102,13 @@ describe("a session", () => {
   });
 
   test("decided no longer waits for its target", async () => {
-    await pod.decide(decision("reject"));
-    expect(await bench.client.exists(partitionKeys.pending(0, "agent://bob"))).toBe(0);
+    await pod.take(decision("reject"));
+    expect(await bench.client.exists(partitionKeys.asked(0, "agent://bob"))).toBe(0);
   });
 
   test("of a window that was reset is unknown; its decision opens nothing, and is made in the new window", async () => {
     await bench.client.flushall();
-    expect(await pod.decide(decision("approve"))).toEqual({ outcome: "unknown_session" });
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "unknown_session" });
     expect(await statusOf()).toBeUndefined();
     expect(await bench.client.hget(partitionKeys.window(0), "id")).toBe(pod.window.current.id);
   });
@@ -124,5 +126,5 @@ test("a decision says unavailable while Redis is gone", async () => {
     to: "agent://alice",
     payload: { session_id: sessionId },
   });
-  expect(await real.decide(envelope)).toEqual({ outcome: "unavailable" });
+  expect(await real.take(envelope)).toEqual({ outcome: "unavailable" });
 });

@@ -8,6 +8,7 @@ import type {
   Acceptance,
   AcceptanceItem,
   DeliveryAcceptance,
+  Prepared,
   PresenceAcceptance,
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
@@ -101,7 +102,9 @@ export class Bench {
 }
 
 /** What comes in with an envelope; the rest has values that do. */
-export type Incoming = Partial<Pick<AcceptanceItem, "origin" | "connection" | "claim" | "abandoned">>;
+export type Incoming = Partial<
+  Pick<AcceptanceItem, "origin" | "principal" | "connection" | "prepared" | "claim" | "abandoned">
+>;
 
 /** One process that accepts. */
 export class Pod {
@@ -118,10 +121,25 @@ export class Pod {
   accept(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {
     const kind = kindOf(envelope.type);
     if (kind === undefined) throw new Error("no envelope type");
-    const { origin = "websocket", connection = "c1", ...rest } = incoming;
+    const { origin = "websocket", principal = `key:${envelope.key_id}`, connection = "c1", ...rest } = incoming;
     return new Promise((done) => {
-      this.acceptor.accept({ envelope, kind, text: textOf(envelope), origin, connection, ...rest, done });
+      this.acceptor.accept({ envelope, kind, text: textOf(envelope), origin, principal, connection, ...rest, done });
     });
+  }
+
+  /** What comes before the acceptance of a `session.*` envelope. */
+  async prepare(envelope: Envelope, principal = `key:${envelope.key_id}`): Promise<Prepared | Acceptance> {
+    const kind = kindOf(envelope.type) as AcceptanceItem["kind"];
+    return await this.acceptor.prepare({ envelope, kind, text: textOf(envelope), principal });
+  }
+
+  /** Prepares and accepts, as services do. */
+  async take(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {
+    if (!this.acceptor.needsPreparation(kindOf(envelope.type) as AcceptanceItem["kind"])) {
+      return await this.accept(envelope, incoming);
+    }
+    const prepared = await this.prepare(envelope, incoming.principal);
+    return "outcome" in prepared ? prepared : await this.accept(envelope, { ...incoming, prepared });
   }
 
   /** All in one call of the script accept, if they lie in one partition. */
@@ -138,11 +156,6 @@ export class Pod {
   }
 
   async request(from: string, to: string, minutes = 60, incoming: Incoming = {}): Promise<DeliveryAcceptance> {
-    return delivery(await this.accept(requestOf(from, to, minutes), incoming));
-  }
-
-  /** Decides as ws-connector does: the session's partition first, then acceptance for the requester. */
-  async decide(decision: Envelope): Promise<Acceptance> {
-    return (await this.acceptor.decide(decision)) ?? (await this.accept(decision));
+    return delivery(await this.take(requestOf(from, to, minutes), incoming));
   }
 }

@@ -4,7 +4,7 @@ import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptanc
 import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 
-const ENVELOPE = { key_id: "alice-1", id: "env-1", ts: 1_790_000_000_000 };
+const ENVELOPE = { key_id: "alice-1", id: "env-1", ts: 1_790_000_000_000, to: "agent://bob" };
 
 describe("partitions", () => {
   test.each([
@@ -36,11 +36,11 @@ describe("partitions", () => {
 });
 
 describe("the digest of an envelope", () => {
-  test("is made of key, id and time, and of nothing else", () => {
+  test("is made of key, id, time and target, and of nothing else", () => {
     const guard = guardDigestOf(ENVELOPE);
     expect(guard).toMatch(/^[A-Za-z0-9_-]{16}$/);
     expect(guardDigestOf({ ...ENVELOPE, payload: {} } as typeof ENVELOPE)).toBe(guard);
-    const others = [{ key_id: "alice-2" }, { id: "env-2" }, { ts: ENVELOPE.ts + 1 }];
+    const others = [{ key_id: "alice-2" }, { id: "env-2" }, { ts: ENVELOPE.ts + 1 }, { to: "agent://carol" }];
     for (const change of others) expect(guardDigestOf({ ...ENVELOPE, ...change })).not.toBe(guard);
   });
 

@@ -36,9 +36,9 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
     await pod.request(alice, bob, 60, { origin: "gateway" });
     await pod.request(alice, "agent://nobody", 60, { origin: "gateway" });
     const approval = decisionOf("approve", bob, alice, sessionId as string);
-    await pod.decide(approval);
-    await pod.decide(approval);
-    await pod.decide(decisionOf("reject", bob, alice, sessionId as string));
+    await pod.take(approval);
+    await pod.take(approval);
+    await pod.take(decisionOf("reject", bob, alice, sessionId as string));
     await pod.accept(messageOf(alice, bob, { ts: Date.now() - 3_600_000 }));
 
     expect(Object.fromEntries((await snapshot()).counters)).toEqual({
@@ -94,7 +94,7 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
     ] as [string, string][]) {
       const { sessionId } = await pod.request(requester, target);
       await pod.register(requester, "c5");
-      const decided = await pod.decide(decisionOf("approve", target, requester, sessionId as string));
+      const decided = await pod.take(decisionOf("approve", target, requester, sessionId as string));
       expect(decided).toMatchObject({ outcome: "accepted", delivery: "online", sessionId });
       expect(await readSession(pod.link, sessionId as string, partitions)).toMatchObject({
         status: "approved",
@@ -107,7 +107,7 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
     const { sessionId } = await pod.request("agent://alice", "agent://bob");
     for (const agent of agents.slice(0, 8)) {
       const decision = decisionOf("approve", agent, "agent://alice", sessionId as string);
-      expect(await pod.decide(decision)).toEqual({ outcome: "not_your_session" });
+      expect(await pod.take(decision)).toEqual({ outcome: "not_your_session" });
     }
   });
 

@@ -1,14 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { parseChannelLine } from "../src/records/channel-line.ts";
 import { parseJourney } from "../src/records/journey.ts";
-import { parsePendingSession } from "../src/records/pending-session.ts";
 import { formatRouteOwner } from "../src/records/route.ts";
 import { parseSessionProof } from "../src/records/session-proof.ts";
+import {
+  parseDecidedSession,
+  parsePendingSession,
+  parseSession,
+  parseTargetProof,
+} from "../src/records/session-records.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
-import { luaFile } from "../src/redis/scripts.ts";
+import { luaFile, usesOf } from "../src/redis/scripts.ts";
 import { Bench } from "./kit.ts";
 
 const NOW = 1_790_000_000_123;
+const HOUR = 3_600_000;
 const SESSION = `ses_00${"0".repeat(24)}`;
 const bench = new Bench();
 
@@ -20,20 +26,70 @@ afterAll(async () => {
 
 /** What an expression over the functions of a library comes to. */
 async function lua(library: string, expression: string, ...args: (string | number)[]): Promise<unknown> {
-  return await bench.client.eval(`${luaFile(`lib/${library}`)}\nreturn ${expression}`, 0, ...args);
+  const files = [...usesOf(luaFile(`lib/${library}`)), `lib/${library}`];
+  return await bench.client.eval(`${files.map(luaFile).join("\n")}\nreturn ${expression}`, 0, ...args);
 }
 
 describe("What Lua writes", () => {
-  test("of a pending session is read in TypeScript, and its expiry in Lua", async () => {
-    const member = await lua("pending", "format_pending(unpack(ARGV))", SESSION, "agent://alice", NOW, NOW + 5);
-    expect(parsePendingSession(member as string)).toEqual({
+  test("of a session is read in TypeScript and in Lua, while it pends and once it is decided", async () => {
+    const records = "make_session_records(0)";
+    const format = "format_session('not_seen', ARGV[1], 60, 'agent://alice', 'agent://bob')";
+    const record = (await lua("session_records", `${records}.${format}`, NOW)) as string;
+    const session = { delivery: "not_seen", createdAt: NOW, expiresAt: NOW + HOUR };
+    const agents = { requester: "agent://alice", target: "agent://bob" };
+    expect(parseSession(record)).toEqual({ ...session, ...agents, decidedAt: null });
+    const parse = `{ ${records}.parse_session(ARGV[1]) }`;
+    expect(await lua("session_records", parse, record)).toEqual(["p", String(NOW), "alice", "bob", "", ""]);
+
+    const decided = (await lua(
+      "session_records",
+      `${records}.decide(ARGV[1], 'r', ARGV[2], 'mark')`,
+      record,
+      NOW + 5,
+    )) as string;
+    expect(parseSession(decided)).toEqual({ ...session, ...agents, decidedAt: NOW + 5 });
+    const words = ["r", String(NOW), "alice", "bob", String(NOW + 5), "mark"];
+    expect(await lua("session_records", parse, decided)).toEqual(words);
+  });
+
+  test("of what is asked of an agent is read in TypeScript, and in Lua what has not run out", async () => {
+    const now = Date.now();
+    const proof = `${now} g alice ${SESSION.slice(4)}`;
+    const lines = [5, 60].map((ttl) => `${SESSION.slice(4)} ${now} ${ttl} principal alice`);
+    const key = partitionKeys.asked(0, "agent://bob");
+    await bench.client.set(key, [proof, ...lines].join("\n"));
+    const read = `(function(records)
+      local asked = records.read_asked(ARGV[1])
+      records.write_asked(ARGV[1], asked, 1000)
+      return { asked.proof, records.lines_of(asked) }
+    end)(make_session_records(ARGV[2] + 0))`;
+    expect(await lua("session_records", read, key, now + HOUR / 12 - 1)).toEqual([proof, lines]);
+    expect(await lua("session_records", read, key, now + HOUR / 12)).toEqual(["", [lines[1]]]);
+    expect(await bench.client.pexpiretime(key)).toBe(now + HOUR);
+    expect(parsePendingSession(lines[1] as string)).toEqual({
       sessionId: SESSION,
       requester: "agent://alice",
-      createdAt: NOW,
-      expiresAt: NOW + 5,
+      createdAt: now,
+      expiresAt: now + HOUR,
     });
-    const expired = "{ tostring(is_expired(ARGV[1], ARGV[2] - 1)), tostring(is_expired(ARGV[1], ARGV[2] + 0)) }";
-    expect(await lua("pending", expired, member as string, NOW + 5)).toEqual(["false", "true"]);
+    expect(parseTargetProof(proof, "agent://bob")).toEqual({
+      sessionId: SESSION,
+      requester: "agent://alice",
+      target: "agent://bob",
+      acceptedAt: now,
+      targetStatus: "online",
+      source: "simple_session_api",
+    });
+  });
+
+  test("of a decision that waits for its requester is read in TypeScript, the newest alone", async () => {
+    const key = partitionKeys.decided(0, "agent://alice");
+    const keep = "make_session_records(0).keep_decided(ARGV[1], ARGV[2], 'a', ARGV[3], 'agent://bob', 2, 1000)";
+    for (const at of [NOW, NOW + 1, NOW + 2]) await lua("session_records", keep, key, SESSION.slice(4), at);
+    const kept = (await bench.client.zrange(key, "0", "-1")).map(parseDecidedSession);
+    const decided = { sessionId: SESSION, status: "approved", target: "agent://bob" };
+    expect(kept).toEqual([NOW + 1, NOW + 2].map((decidedAt) => ({ ...decided, decidedAt })));
+    expect(await bench.client.pttl(key)).toBeGreaterThan(0);
   });
 
   test("of a session proof is read in TypeScript", async () => {

@@ -72,12 +72,12 @@ describe("the callers", () => {
     const request = requestOf("agent://alice", "agent://bob");
     await pod.accept(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
     const { sessionId } = await pod.request("agent://alice", "agent://bob");
-    await pod.decide(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
+    await pod.take(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
     await readSession(link, sessionId as string, 2);
     await readTarget(
       link,
       { agent: "agent://bob", sessionId },
-      { partitions: 2, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs },
+      { partitions: 2, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs, proofFreshnessMs: 1000 },
     );
     await Promise.all([
       presenceStore.read("agent://bob"),

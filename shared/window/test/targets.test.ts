@@ -8,12 +8,13 @@ import { Bench, type Pod } from "./kit.ts";
 
 const [ALICE, BOB, CAROL] = ["agent://alice", "agent://bob", "agent://carol"] as const;
 const { offlineAfterMs } = PRESENCE_LIMITS;
+const { proofFreshnessMs } = SESSION_LIMITS;
 const bench = new Bench();
 let link: ClockedLink;
 let pod: Pod;
 
 const read = (agent: string, sessionId: string | null = null) =>
-  readTarget(link, { agent, sessionId }, { partitions: 1, offlineAfterMs });
+  readTarget(link, { agent, sessionId }, { partitions: 1, offlineAfterMs, proofFreshnessMs });
 
 beforeEach(async () => {
   await bench.open();
@@ -69,15 +70,17 @@ describe("the proof of a target", () => {
   test("is not made for a target that was not online", async () => {
     await pod.request(ALICE, BOB);
     expect(await read(BOB)).toMatchObject({ lastOnlineProof: null, lastRequestAt: link.at });
-    expect(await bench.client.exists(partitionKeys.targetProof(0, BOB))).toBe(0);
   });
 
   test("is kept for as long as it is fresh", async () => {
     await pod.register(BOB);
     await pod.request(ALICE, BOB);
-    const left = await bench.client.pttl(partitionKeys.targetProof(0, BOB));
-    expect(left).toBeGreaterThan(SESSION_LIMITS.proofFreshnessMs - 10_000);
-    expect(left).toBeLessThanOrEqual(SESSION_LIMITS.proofFreshnessMs);
+    const acceptedAt = link.at;
+    expect(await bench.client.pexpiretime(partitionKeys.asked(0, BOB))).toBe(acceptedAt + proofFreshnessMs);
+    link.at += proofFreshnessMs - 1;
+    expect(await read(BOB)).toMatchObject({ lastOnlineProof: { acceptedAt } });
+    link.at += 1;
+    expect(await read(BOB)).toMatchObject({ lastOnlineProof: null });
   });
 });
 
@@ -88,7 +91,7 @@ describe("what a target decided of a session", () => {
   ] as const)("is pending until it says %s", async (verb, decided) => {
     const { sessionId } = await pod.request(ALICE, BOB);
     expect((await read(BOB, sessionId)).decision).toBe("pending");
-    await pod.decide(decisionOf(verb, BOB, ALICE, sessionId as string));
+    await pod.take(decisionOf(verb, BOB, ALICE, sessionId as string));
     expect((await read(BOB, sessionId)).decision).toBe(decided);
   });
 

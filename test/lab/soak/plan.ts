@@ -41,7 +41,7 @@ export const RESIDENT_LEVEL = 1.15;
  * has room for twice what is in it.
  */
 export const GUARD_BYTES = 88;
-export const SESSION_BYTES = 396;
+export const SESSION_BYTES = 290;
 /**
  * What a key with a time to live takes in Redis' own tables beyond what MEMORY USAGE counts: its entry among those that
  * expire, and a place in two tables that may just have doubled.

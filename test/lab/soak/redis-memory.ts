@@ -20,7 +20,7 @@ export interface RedisMemory {
 }
 
 /** What is kept for minutes or hours, and so grows as long as a soak runs. */
-export const GROWING = ["seen", "session", "pending", "idempotency"] as const;
+export const GROWING = ["seen", "session", "asked", "decided", "idempotency"] as const;
 const SCAN_COUNT = 1000;
 
 /** Every key by its kind: `relay:{p}:<kind>…` or `relay:<kind>:…`. */

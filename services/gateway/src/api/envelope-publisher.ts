@@ -48,7 +48,7 @@ export class EnvelopePublisher {
 
   /**
    * @throws ServiceError `frame_too_large`, `api_key_not_allowed_for_sender`, `idempotency_in_progress`,
-   * `idempotency_key_reused` or `unavailable`.
+   * `idempotency_key_reused`, `rate_limited` for a session or `unavailable`.
    */
   async publish(
     request: AuthenticatedRequest<{ readonly from: string; readonly to: string }>,
@@ -60,7 +60,8 @@ export class EnvelopePublisher {
     if (Buffer.byteLength(canonical) > ENVELOPE_LIMITS.maxFrameBytes) throw new ServiceError("frame_too_large");
     if (!request.apiKey.mayAct(from)) throw unauthorized("api_key_not_allowed_for_sender", this.#contact);
 
-    const unsigned = { envelope, canonical, kind: content.kind };
+    const principal = `api:${request.apiKey.id}`;
+    const unsigned = { envelope, canonical, kind: content.kind, principal };
     const claim = claimOf(request);
     if (claim === undefined) return await this.#accept(unsigned, {});
     if (this.#inProgress.has(claim.digest)) throw new ServiceError("idempotency_in_progress");
@@ -72,16 +73,19 @@ export class EnvelopePublisher {
     }
   }
 
-  async #accept({ envelope, canonical, kind }: Unsigned, claimed: { claim?: Claim }): Promise<PublishedEnvelope> {
-    const text = this.#gatewayKey.sign(canonical);
+  async #accept({ canonical, ...unsigned }: Unsigned, claimed: { claim?: Claim }): Promise<PublishedEnvelope> {
+    const item = { ...unsigned, text: this.#gatewayKey.sign(canonical), origin: "gateway", connection: "" } as const;
+    const isPlain = !this.#acceptor.needsPreparation(item.kind);
+    const prepared = isPlain ? undefined : await this.#acceptor.prepare(item);
+    if (prepared !== undefined && "outcome" in prepared) return publishedEnvelope(item.envelope.id, prepared);
     const acceptance = await new Promise<Acceptance>((done) => {
-      this.#acceptor.accept({ envelope, kind, text, origin: "gateway", connection: "", ...claimed, done });
+      this.#acceptor.accept({ ...item, ...claimed, prepared, done });
     });
-    return publishedEnvelope(envelope.id, acceptance);
+    return publishedEnvelope(item.envelope.id, acceptance);
   }
 }
 
-interface Unsigned extends Pick<EnvelopeContent, "kind"> {
+interface Unsigned extends Pick<AcceptanceItem, "principal">, Pick<EnvelopeContent, "kind"> {
   readonly envelope: UnsignedEnvelope;
   readonly canonical: string;
 }
@@ -102,6 +106,9 @@ function claimOf({ apiKeyText, surface, idempotencyKey, body }: AuthenticatedReq
 
 function publishedEnvelope(envelopeId: string, acceptance: Acceptance): PublishedEnvelope {
   if (acceptance.outcome === "replayed") return { first: acceptance.first, replayed: true };
+  if (acceptance.outcome === "rate_limited") {
+    throw new ServiceError("rate_limited", { retryAfterMs: acceptance.retryAfterMs });
+  }
   if (acceptance.outcome === "reused") throw new ServiceError("idempotency_key_reused");
   // Anything else is the relay's own fault: Redis is not reachable, or the gateway's clock is wrong.
   if (!("about" in acceptance) || acceptance.about !== "delivery") throw unavailable();

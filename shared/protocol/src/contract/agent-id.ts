@@ -6,6 +6,13 @@ import { z } from "zod";
  */
 export const AGENT_ID_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
+const SCHEME = "agent://";
+
+/** The agent id of a name. */
+export function agentNamed(name: string): string {
+  return SCHEME + name;
+}
+
 export const AgentId = z
   .string()
   .regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'")

@@ -41,6 +41,9 @@ export const PublishedLimits = z
     proof_freshness_window_ms: z.int(),
     retained_proofs: z.int(),
     max_pending_sessions_per_target: z.int(),
+    max_pending_sessions_per_requester_at_target: z.int(),
+    max_pending_sessions_per_key: z.int(),
+    sessions_opened_per_minute: z.int(),
     session_kept_after_end_ms: z.int(),
   })
   .meta({ id: "PublishedLimits" });

@@ -10,6 +10,7 @@ export const MESSAGE_TYPE_PATTERN = /^message\.[a-z][a-z0-9_]{0,31}$/;
 export const KEY_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** base64url without padding: 43 characters are 32 bytes (HMAC-SHA256), 86 are 64 bytes (Ed25519). */
 const SIGNATURE_PATTERN = /^(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86})$/;
+export const SESSION_ID_PREFIX = "ses_";
 export const SESSION_ID_PATTERN = /^ses_[0-9a-hjkmnp-tv-z]{26}$/;
 
 /** How the relay handles an envelope; application messages (`message.<word>`) have kind `message`. */

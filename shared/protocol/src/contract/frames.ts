@@ -4,7 +4,7 @@ import { MESSAGE_TYPE_PATTERN, SessionId, SignedEnvelope } from "./envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS, PRESENCE_LIMITS } from "./limits.ts";
 import { NotKept, PRESENCE_STATUSES, TargetDelivery } from "./presence.ts";
-import { PendingSession, SESSION_STATUSES } from "./session.ts";
+import { DecidedSession, PendingSession, SESSION_STATUSES } from "./session.ts";
 
 /** The frames that the relay sends; `frame` is always the first member. Source: docs/protocol.md#frames. */
 
@@ -131,7 +131,17 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
       sessions: z.array(PendingSession),
     })
     .meta({
-      description: "When the connection comes to have the agent: the sessions that the agent has yet to decide.",
+      description: "When the agent comes online: the sessions that it has yet to decide.",
+    }),
+  z
+    .strictObject({
+      frame: z.literal("notice"),
+      notice: z.literal("decided_sessions"),
+      agent_id: AgentId,
+      sessions: z.array(DecidedSession),
+    })
+    .meta({
+      description: "When the agent comes online: what was decided of its requests in the last hour while it was not.",
     }),
   z
     .strictObject({

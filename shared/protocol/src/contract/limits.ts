@@ -69,6 +69,15 @@ export const SESSION_LIMITS = {
   /** How long a session can be looked up after it ended. */
   keepAfterEndMs: HOUR_MS,
   maxPendingPerTarget: 100,
+  maxPendingPerRequesterAtTarget: 10,
+  /** Over all targets. */
+  maxPendingPerPrincipal: 200,
+  /** Sessions that one requester may open, over all targets. */
+  openedPerMinute: 60,
+  openedWindowMs: MINUTE_MS,
+  /** Decisions that are kept for a requester who was not online, and for how long. */
+  maxDecidedKept: 100,
+  decidedKeptMs: HOUR_MS,
   retainedProofs: 25,
   proofFreshnessMs: 10_800_000,
 } as const;

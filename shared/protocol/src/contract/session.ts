@@ -39,6 +39,15 @@ export const PendingSession = z.strictObject({
 });
 export type PendingSession = z.infer<typeof PendingSession>;
 
+/** One session of the notice `decided_sessions`. */
+export const DecidedSession = z.strictObject({
+  session_id: SessionId,
+  target: AgentId,
+  status: z.enum(["approved", "rejected"]),
+  decided_at_iso: z.iso.datetime(),
+});
+export type DecidedSession = z.infer<typeof DecidedSession>;
+
 /** Through which interface a session request was accepted. */
 export const PROOF_SOURCES = ["simple_session_api", "websocket_envelope"] as const;
 export type ProofSource = (typeof PROOF_SOURCES)[number];

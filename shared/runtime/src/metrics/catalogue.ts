@@ -37,6 +37,8 @@ export const LIMITS = [
   "check_online",
   "session_lookups",
   "target_reads",
+  "pending_sessions",
+  "opened_sessions",
 ] as const;
 export type LimitName = (typeof LIMITS)[number];
 

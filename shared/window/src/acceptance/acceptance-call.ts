@@ -5,14 +5,17 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
-import { NO_SESSION } from "../records/channel-line.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
-import type { PlacedItem } from "./acceptance.ts";
+import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
+import { decisionMarkOf, principalDigestOf } from "./envelope-digest.ts";
 
 /** Batches of one partition as the keys and arguments of the script accept. Pure. */
 
 const MINUTE_MS = 60_000;
-const DEFAULT_TTL_MS = SESSION_LIMITS.ttlMinutesDefault * MINUTE_MS;
+
+/** How long a guard bucket is kept before and after its minute. */
+export const GUARD_MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
+const NOTHING_ELSEWHERE: PreparedRequest = { kind: "request", pendingElsewhere: 0, openedElsewhere: 0 };
 
 /** KEYS and ARGV of one call of the script accept. */
 export interface AcceptCall {
@@ -50,8 +53,8 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     PRESENCE_LIMITS.staleAfterMs,
     context.offlineAfterMs,
     PRESENCE_LIMITS.forgetAfterMs,
-    ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs,
-    SESSION_LIMITS.maxPendingPerTarget,
+    GUARD_MARGIN_MS,
+    sessionBounds(context.proofFreshnessMs),
     SESSION_LIMITS.retainedProofs,
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
@@ -72,7 +75,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
     if (isPlain(first)) add("messages", first, [first.origin, ...run.flatMap(plainDetails)]);
-    else add(handlingOf(first.kind), first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
+    else add(first.kind, first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
   }
   return { keys, args };
 }
@@ -82,7 +85,22 @@ export function isPlain({ kind, claim }: PlacedItem): boolean {
   return kind === "message" && claim === undefined;
 }
 
-function minuteOf({ envelope }: PlacedItem): number {
+/** One argument, which only a call with sessions reads: each argument more costs every call. */
+function sessionBounds(proofFreshnessMs: number): string {
+  return [
+    SESSION_LIMITS.maxPendingPerTarget,
+    SESSION_LIMITS.maxPendingPerRequesterAtTarget,
+    SESSION_LIMITS.maxPendingPerPrincipal,
+    SESSION_LIMITS.openedPerMinute,
+    SESSION_LIMITS.openedWindowMs,
+    SESSION_LIMITS.maxDecidedKept,
+    SESSION_LIMITS.decidedKeptMs,
+    proofFreshnessMs,
+  ].join(" ");
+}
+
+/** The minute of `ts`, by which the guard is divided. */
+export function minuteOf({ envelope }: Pick<PlacedItem, "envelope">): number {
   return Math.floor(envelope.ts / MINUTE_MS);
 }
 
@@ -114,14 +132,9 @@ export function addresseeOf(item: Pick<PlacedItem, "envelope" | "kind">): string
   return kind === "register" || kind === "heartbeat" ? envelope.from : (envelope.to as string);
 }
 
-/** Lifetime of a requested session, ms. */
-function sessionTtlMs(payload: { readonly ttl_minutes?: unknown }): number {
-  return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes * MINUTE_MS : DEFAULT_TTL_MS;
-}
-
-/** A decision was made by decide_session before: here it is delivered, as a message that names its session. */
-function handlingOf(kind: PlacedItem["kind"]): string {
-  return kind === "session_decision" ? "message" : kind;
+/** Lifetime of a requested session. */
+function ttlMinutesOf(payload: { readonly ttl_minutes?: unknown }): number {
+  return typeof payload.ttl_minutes === "number" ? payload.ttl_minutes : SESSION_LIMITS.ttlMinutesDefault;
 }
 
 function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (string | number)[] {
@@ -129,16 +142,30 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   const agent = addresseeOf(item);
   if (item.kind === "register" || item.kind === "heartbeat") {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
-    return [context.pod, item.connection, numberOf(partitionKeys.pending(p, agent))];
+    const waiting = [numberOf(partitionKeys.asked(p, agent)), numberOf(partitionKeys.decided(p, agent))];
+    return [context.pod, item.connection, ...waiting];
+  }
+  if (item.kind === "session_decision") {
+    const { state, decidedAt } = item.prepared as PreparedDecision;
+    const decided = numberOf(partitionKeys.decided(p, agent));
+    return [origin, text, sessionId, decisionMarkOf(text), decided, state, decidedAt, envelope.from];
   }
   const claim = claimOf(item, numberOf);
-  if (item.kind !== "session_request") return [origin, text, sessionId === "" ? NO_SESSION : sessionId, ...claim];
-  const session = numberOf(partitionKeys.session(p, sessionId));
-  const pending = numberOf(partitionKeys.pending(p, agent));
-  const proof = numberOf(partitionKeys.targetProof(p, agent));
-  const ttl = sessionTtlMs(envelope.payload);
-  const { proofFreshnessMs } = context;
-  return [origin, text, sessionId, session, pending, proof, envelope.from, ttl, proofFreshnessMs, ...claim];
+  return [origin, text, ...(item.kind === "session_request" ? requestDetails(item, numberOf) : []), ...claim];
+}
+
+function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
+  const { envelope, sessionId, partition: p } = item;
+  const principal = principalDigestOf(item.principal);
+  const { pendingElsewhere, openedElsewhere } = (item.prepared as PreparedRequest | undefined) ?? NOTHING_ELSEWHERE;
+  const keys = [
+    partitionKeys.session(p, sessionId),
+    partitionKeys.asked(p, addresseeOf(item)),
+    partitionKeys.opened(p, envelope.from),
+    partitionKeys.principal(p, principal),
+  ];
+  const ttl = ttlMinutesOf(envelope.payload);
+  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, pendingElsewhere, openedElsewhere];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

@@ -1,10 +1,10 @@
-import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
-import { PENDING, type SessionStatus } from "protocol/contract/session.ts";
+import type { SessionStatus } from "protocol/contract/session.ts";
 import { NO_SESSION } from "../records/channel-line.ts";
-import { parsePendingSession } from "../records/pending-session.ts";
+import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../records/session-records.ts";
 import type { Reply } from "../redis/scripts.ts";
-import type { Acceptance, PlacedItem } from "./acceptance.ts";
+import type { Acceptance, PlacedItem, PreparedDecision, SessionLimit } from "./acceptance.ts";
 import { isPlain } from "./acceptance-call.ts";
 
 /** Replies of the script accept as outcomes. Pure. */
@@ -46,9 +46,12 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): A
   if (outcome === "clock_skew" || outcome === "reused") return { outcome };
   if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
   if (outcome === "replayed") return replayed(rest);
+  if (outcome === "rate_limited") {
+    return { outcome, limit: rest[0] as SessionLimit, retryAfterMs: Number(rest[1]) };
+  }
   const settled = outcome as "accepted" | "duplicate";
-  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, rest);
-  const [status, state, acceptedAt] = rest as [PresenceStatus, string?, string?];
+  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, reply.slice(1), now);
+  const [status, state, acceptedAt] = rest as [PresenceStatus, SessionState?, string?];
   return {
     outcome: settled,
     about: "delivery",
@@ -59,8 +62,11 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): A
   };
 }
 
-function presence(outcome: "accepted" | "duplicate", rest: readonly string[]): Acceptance {
-  const [status, lastSeen, epoch, ...pending] = rest as [PresenceStatus, string, string, ...string[]];
+function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now: number): Acceptance {
+  const [status, lastSeen, epoch, pending = [], decided = []] = rest as [
+    ...[PresenceStatus, string, string],
+    ...[string[]?, string[]?],
+  ];
   return {
     outcome,
     about: "presence",
@@ -68,6 +74,7 @@ function presence(outcome: "accepted" | "duplicate", rest: readonly string[]): A
     lastSeen: lastSeen === "" ? null : Number(lastSeen),
     epoch: epoch === "" ? null : Number(epoch),
     pending: pending.map(parsePendingSession),
+    decided: decided.map(parseDecidedSession).filter(({ decidedAt }) => decidedAt + SESSION_LIMITS.decidedKeptMs > now),
   };
 }
 
@@ -88,17 +95,7 @@ function deliveryStatus(status: PresenceStatus): DeliveryStatus {
 }
 
 /** Null for an envelope of no session; a decision is in effect when it comes to acceptance. @param state of a request. */
-function sessionStatusAfter({ kind, envelope }: PlacedItem, state: string | undefined): SessionStatus | null {
-  if (kind === "session_decision") return decidedStatus(envelope);
-  return state === undefined ? null : sessionStatus(state);
-}
-
-/** What a decision makes of its session. */
-export function decidedStatus({ type }: Pick<UnsignedEnvelope, "type">): "approved" | "rejected" {
-  return type === "session.approve" ? "approved" : "rejected";
-}
-
-/** The status that clients are told, from the one that the session's hash holds. */
-export function sessionStatus(state: string): SessionStatus {
-  return state === "pending" ? PENDING : (state as SessionStatus);
+function sessionStatusAfter({ kind, prepared }: PlacedItem, state: SessionState | undefined): SessionStatus | null {
+  const after = kind === "session_decision" ? (prepared as PreparedDecision).state : state;
+  return after === undefined ? null : statusOf(after);
 }

@@ -2,7 +2,8 @@ import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { PendingSession } from "../records/pending-session.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
 
@@ -21,8 +22,15 @@ export interface AcceptanceItem {
   /** Canonical text with `sig`. */
   readonly text: string;
   readonly origin: "websocket" | "gateway";
+  /**
+   * Who answers for it, by the kind of what it was shown with: `key:<key_id>`, or `api:<id>` of the API key that a gateway
+   * was given. Source: docs/protocol.md#sessions.
+   */
+  readonly principal: string;
   /** The connection that it came in on; empty for the gateway. */
   readonly connection: string;
+  /** There for a `session.*` envelope that `prepare` was asked for. */
+  readonly prepared?: Prepared | undefined;
   readonly claim?: Claim;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
@@ -39,6 +47,24 @@ export interface PlacedItem extends AcceptanceItem {
   readonly sessionId: string;
 }
 
+/** What a `session.*` envelope brings from other partitions than that of its acceptance. */
+export type Prepared = PreparedDecision | PreparedRequest;
+
+/** A decision, in effect, or one that decides nothing because the guard knows its digest. */
+export interface PreparedDecision {
+  readonly kind: "decision";
+  readonly state: SessionState;
+  /** Unix ms as a text; empty where nothing is decided. */
+  readonly decidedAt: string;
+}
+
+/** What a request's principal has pending in other partitions, and its requester opened there within a minute. */
+export interface PreparedRequest {
+  readonly kind: "request";
+  readonly pendingElsewhere: number;
+  readonly openedElsewhere: number;
+}
+
 /** Outcome of one envelope. `duplicate` is a repeat: nothing was delivered or counted. */
 export type Acceptance =
   | PresenceAcceptance
@@ -46,6 +72,7 @@ export type Acceptance =
   | { readonly outcome: "replayed"; readonly first: FirstAnswer }
   | NotRegistered
   | Unavailable
+  | RateLimited
   | { readonly outcome: AcceptanceRefusal };
 
 export type AcceptanceRefusal =
@@ -63,6 +90,16 @@ export interface Unavailable {
   readonly sent?: false;
 }
 
+/** A session request beyond a bound; nothing was done. */
+export interface RateLimited {
+  readonly outcome: "rate_limited";
+  readonly limit: SessionLimit;
+  readonly retryAfterMs: number;
+}
+
+/** As `relay_limits_total` names them. */
+export type SessionLimit = Extract<LimitName, "opened_sessions" | "pending_sessions">;
+
 /** A heartbeat of an agent that another, live connection owns. */
 export interface NotRegistered {
   readonly outcome: "not_registered";
@@ -78,8 +115,10 @@ export interface PresenceAcceptance {
   readonly lastSeen: number | null;
   /** Epoch under which this connection owns the agent, or null when it does not. */
   readonly epoch: number | null;
-  /** What the agent has to decide, oldest first; told to a connection when it comes to own the agent. */
+  /** What the agent has to decide, oldest first; told when it comes online. */
   readonly pending: readonly PendingSession[];
+  /** What was decided of its requests while it was not online, oldest first; told when it comes online. */
+  readonly decided: readonly DecidedSession[];
 }
 
 export interface DeliveryAcceptance {

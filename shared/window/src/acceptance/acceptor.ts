@@ -1,4 +1,3 @@
-import type { Envelope } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { Logger } from "runtime/logging.ts";
 import type { ProcessWindow } from "../process-window.ts";
@@ -8,11 +7,11 @@ import { isUnsent } from "../redis/link-down.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
 import type { Reply } from "../redis/scripts.ts";
-import { decideSession } from "../sessions.ts";
-import type { Acceptance, AcceptanceItem, PlacedItem, Unavailable } from "./acceptance.ts";
+import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } from "./acceptance.ts";
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
-import { guardDigestOf, partitionOfSession, sessionIdOf } from "./envelope-digest.ts";
+import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
+import { prepareDecision, prepareRequest } from "./preparation.ts";
 
 const UNSENT: Unavailable = { outcome: "unavailable", sent: false };
 
@@ -79,21 +78,28 @@ export class Acceptor {
     setImmediate(() => void this.#run(lane));
   }
 
+  /** Whether an envelope goes through `prepare` before `accept`. */
+  needsPreparation(kind: AcceptanceItem["kind"]): boolean {
+    return kind === "session_decision" || (kind === "session_request" && this.#partitions > 1);
+  }
+
   /**
-   * The first step of a session decision, in the session's partition; null lets the envelope go on to `accept`.
-   * The same envelope may be decided again: it gets the same answer.
+   * Does or asks in other partitions what the acceptance of a `session.*` envelope takes for granted; resolves with what goes
+   * into its item, or with the outcome that it has without acceptance. May be done again, with the same result.
    */
-  async decide(decision: Envelope): Promise<Acceptance | null> {
-    const sessionId = decision.payload.session_id as string;
-    const partition = partitionOfSession(sessionId, this.#partitions);
-    if (partition === undefined) return { outcome: "unknown_session" };
+  async prepare(
+    item: Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">,
+  ): Promise<Prepared | Acceptance> {
+    const prepare = item.kind === "session_decision" ? prepareDecision : prepareRequest;
     try {
-      const outcome = await this.#window.inWindow((window) =>
-        decideSession(this.#link, window.id, partition, decision),
-      );
-      return outcome === "decided" ? null : { outcome };
+      return await prepare(item, {
+        link: this.#link,
+        window: this.#window,
+        partitions: this.#partitions,
+        proofFreshnessMs: this.#proofFreshnessMs,
+      });
     } catch (err) {
-      this.#logFault(err, "a session decision failed");
+      this.#logFault(err, "the preparation of an acceptance failed");
       return { outcome: "unavailable" };
     }
   }

@@ -1,18 +1,31 @@
 import { hash } from "node:crypto";
 import { CROCKFORD_DIGITS, crockford } from "protocol/contract/crockford.ts";
-import { SESSION_ID_PATTERN } from "protocol/contract/envelope.ts";
+import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "protocol/contract/envelope.ts";
 
 const GUARD_CHARACTERS = 16;
+const PRINCIPAL_CHARACTERS = 11;
 const SESSION_BYTES = 15;
 
 /**
- * What the replay guard stores of an envelope: 16 characters (96 bits) of the SHA-256 of `key_id`, `id` and `ts`, joined with
- * line feeds, which none of the three can contain. With 96 bits no signer finds an envelope of its own that has the digest of
+ * What the replay guard stores of an envelope: 16 characters (96 bits) of the SHA-256 of `key_id`, `id`, `ts` and `to`, joined
+ * with line feeds, which none of them can contain. With 96 bits no signer finds an envelope of its own that has the digest of
  * another's, and would make that one pass for a repeat. Source: docs/protocol.md#replay.
  */
-export function guardDigestOf(envelope: { readonly key_id: string; readonly id: string; readonly ts: number }): string {
-  const { key_id, id, ts } = envelope;
-  return hash("sha256", `${key_id}\n${id}\n${ts}`, "base64url").slice(0, GUARD_CHARACTERS);
+export function guardDigestOf({ key_id, id, ts, to }: Pick<UnsignedEnvelope, "key_id" | "id" | "ts" | "to">): string {
+  return hash("sha256", `${key_id}\n${id}\n${ts}\n${to ?? ""}`, "base64url").slice(0, GUARD_CHARACTERS);
+}
+
+/**
+ * What the replay guard tells a decision by until it is accepted, and its session by whom it was decided: of all envelopes
+ * with one digest only the very same one has the same mark. @param text canonical text with `sig`.
+ */
+export function decisionMarkOf(text: string): string {
+  return hash("sha256", text, "base64url").slice(0, GUARD_CHARACTERS);
+}
+
+/** What records hold of a principal: 66 bits of a SHA-256. Principals come from the keys file, so none is made to collide. */
+export function principalDigestOf(principal: string): string {
+  return hash("sha256", principal, "base64url").slice(0, PRINCIPAL_CHARACTERS);
 }
 
 /**
@@ -23,7 +36,7 @@ export function guardDigestOf(envelope: { readonly key_id: string; readonly id: 
  */
 export function sessionIdOf(text: string, partition: number): string {
   const prefix = `${CROCKFORD_DIGITS[partition >> 5]}${CROCKFORD_DIGITS[partition & 31]}`;
-  return `ses_${prefix}${crockford(hash("sha256", text, "buffer").subarray(0, SESSION_BYTES))}`;
+  return `${SESSION_ID_PREFIX}${prefix}${crockford(hash("sha256", text, "buffer").subarray(0, SESSION_BYTES))}`;
 }
 
 /** The partition that a session id names, or undefined when it is no session id of these partitions. */

@@ -2,38 +2,48 @@
 -- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
 -- reached nobody means that the pod is gone and its targets are stale.
 --
--- Uses  lib/time, accept/guard, accept/messages, accept/presence, accept/publications, accept/pod_messages,
+-- Uses  lib/guard, lib/time, accept/messages, accept/presence, accept/publications, accept/pod_messages,
 --       accept/results, accept/counters
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
---       9 minutes, 10… keys of single items: guard buckets, sessions, pending sets, proofs of targets and
---       claims. An item names such a key by its place in KEYS. The only name that is not passed in is that of a pod's
---       channel: prefix and pod of a route.
+--       9 minutes, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
+--       what was decided for them and how many sessions they opened. An item names such a key by its place in KEYS. Two
+--       names are not passed in: that of a pod's channel, prefix and pod of a route; and that of the principal whose
+--       session gives way, which differs from the newcomer's in the digest at its end.
 -- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
---       (skew and the tolerance between pods), 7 most pending sessions a target, 8 proofs kept, 9 ms a session is kept
---       after its end, 10 ms an idempotency claim is kept, 11 minutes kept; then the items, each
+--       (skew and the tolerance between pods), 7 session bounds (joined with spaces: most that pend at a target, of one
+--       requester there, of a principal, most that a requester opens within the ms that follow, most decisions that wait for
+--       a requester, for how many ms, and for how many ms a proof is fresh), 8 proofs kept, 9 ms a session is kept after its
+--       end, 10 ms an idempotency claim is kept, 11 minutes kept; then the items, each
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
---         register, heartbeat:  digest, agent, pod, connection, pending key
---         message:              digest, agent, origin, text, session id (of a decision, or -), claim
---         session_request:      digest, agent, origin, text, session id, session key, pending key, key of the target's
---                               proof, requester, ttl ms, ms for which that proof is fresh, claim
+--         register, heartbeat:  digest, agent, pod, connection, key of what is asked of it, key of what was decided for it
+--         message:              digest, agent, origin, text, claim
+--         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
+--                               key of how many the requester opened, key and digest of the principal, requester, ttl in
+--                               minutes, how many the principal has pending in the other partitions and the requester
+--                               opened there, claim
+--         session_decision:     digest, agent, origin, text, session id, mark, key of what was decided for the agent,
+--                               decision (a or r), decided at, who decided
 --       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.
 -- Returns {'window'} when the window is another one or none (nothing was done), or {'ok', now, letters, result…}.
 --   letters has one letter for each of the `messages`, in order: O, S, F or N, accepted for a target that is online,
 --   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
 --   {'not_registered', epoch}                                       the agent has another, live connection
---   {'accepted'|'duplicate', status, last seen, epoch, pending…}    register, heartbeat; no epoch ('') to others
---   {'accepted'|'duplicate', status}                                message
---   {'accepted'|'duplicate', status, session status, accepted at}   session_request
+--   {'accepted'|'duplicate', status, last seen, epoch, pending, decided}
+--                                                                   register, heartbeat; no epoch ('') to others; of those
+--                                                                   that come online what waits for them, as it is kept
+--   {'accepted'|'duplicate', status}                                message, session_decision
+--   {'accepted'|'duplicate', status, session state, accepted at}    session_request
+--   {'rate_limited', limit, ms to wait}                             session_request; limit: opened_sessions, pending_sessions
 --   {'replayed', status, accepted at, envelope id, session id}      the claim's first answer
 --   {'reused'}                                                      the claim belongs to another body
---   status: online, stale, offline or not_seen; session status: pending, approved, rejected or expired.
+--   status: online, stale, offline or not_seen; session state: p, a, r or e, expired.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key, proofs_key, last_proof_key, minutes_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local window_id, channel_prefix = ARGV[1], ARGV[2]
 local stale_after, offline_after, forget_after = ARGV[3], ARGV[4], ARGV[5]
-local guard_margin, max_pending, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
+local guard_margin, session_bounds, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
 local session_kept, claim_kept, minutes_kept = ARGV[9], ARGV[10], ARGV[11]
 
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
@@ -49,6 +59,7 @@ local now_text = digits(now)
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
 --   results          the reply; its third field, the letters, is filled in at the end
+-- and once an item needs them: asked, what is asked of agents, by key; records, which reads and writes that; write_asked
 local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
   channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
@@ -70,7 +81,7 @@ while cursor <= #ARGV do
     take_presence(batch, kind, bucket, unpack(ARGV, cursor + 4, last))
   else
     take_publication = take_publication or make_take_publication(batch, {
-      proofs_key = proofs_key, last_proof_key = last_proof_key, max_pending = max_pending, proofs_kept = proofs_kept,
+      proofs_key = proofs_key, last_proof_key = last_proof_key, session_bounds = session_bounds, proofs_kept = proofs_kept,
       session_kept = session_kept, claim_kept = claim_kept,
     })
     take_publication(kind, bucket, unpack(ARGV, cursor + 4, last))
@@ -80,6 +91,7 @@ end
 
 publish(batch)
 local results = settled_results(batch)
+if batch.write_asked then batch.write_asked() end
 expire_buckets(batch)
 write_counts(batch, counters_key, minutes_key, minutes_kept)
 return results

@@ -1,30 +1,38 @@
--- Decides sessions of one partition: the first of the two steps of session.approve and session.reject; the second is
--- the acceptance in the requester's partition. The same envelope may come again after an outage between the two, and
--- gets the same answer.
+-- Decides a session, in its partition: the second of the three steps of session.approve and session.reject. Before it the
+-- decision reserves its place in the guard of the requester's partition (reserve_decision), after it the acceptance
+-- there delivers it. The same envelope may come again after an outage between the steps, and gets the same answer.
 --
--- Uses  lib/time, lib/pending
--- KEYS  1 window, 2 session, 3 pending set of the target
--- ARGV  1 window id, 2 target (the decision's from), 3 requester (its to), 4 approved or rejected, 5 digest of the
---       envelope, 6 ms a session is kept after its end
+-- Uses  lib/session_records, lib/time
+-- KEYS  1 window, 2 session, 3 asked of the target
+-- ARGV  1 window id, 2 session id, 3 target (the decision's from), 4 requester (its to), 5 decision, a or r, or - to decide
+--       nothing and only be told the state, 6 mark of the envelope, 7 ms a session is kept after its end, 8 prefix of the
+--       keys of principals, 9 ms for which a proof is fresh
 -- Returns {'window'} when the window is another one or none, {'unknown_session'}, {'not_your_session'},
---   {'session_closed'}, or {'decided', status}
-local window_key, session_key, pending_key = KEYS[1], KEYS[2], KEYS[3]
-local window_id, target, requester = ARGV[1], ARGV[2], ARGV[3]
-local decision, digest, session_kept = ARGV[4], ARGV[5], tonumber(ARGV[6])
+--   {'session_closed'}, or {'state', state, decided at or ''}; the state is p, a, r or e, which is expired
+local window_key, session_key, asked_key = KEYS[1], KEYS[2], KEYS[3]
+local window_id, session_id, target, requester = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local decision, mark, session_kept = ARGV[5], ARGV[6], ARGV[7]
+local principal_prefix, proof_fresh = ARGV[8], ARGV[9]
 
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
 
-local session = redis.call('HMGET', session_key, 'status', 'target', 'requester', 'created_at', 'expires_at', 'decided_by', 'id')
-local status, created_at, expires_at, decided_by = session[1], session[4], session[5], session[6]
-if not status then return { 'unknown_session' } end
-if session[2] ~= target or session[3] ~= requester then return { 'not_your_session' } end
-if decided_by == digest and status == decision then return { 'decided', status } end
-
 local now = read_time()
-local member = format_pending(session[7], requester, created_at, expires_at)
-if not is_pending(pending_key, member, now) then return { 'session_closed' } end
+local records = make_session_records(now)
+local record = redis.call('GET', session_key)
+if not record then return { 'unknown_session' } end
+local status, _, asker, asked_agent, decided_at, decided_by = records.parse_session(record)
+if asked_agent ~= records.agent_name(target) or asker ~= records.agent_name(requester) then
+  return { 'not_your_session' }
+end
 
-redis.call('ZREM', pending_key, member)
-redis.call('HSET', session_key, 'status', decision, 'decided_at', digits(now), 'decided_by', digest)
-redis.call('PEXPIRE', session_key, session_kept)
-return { 'decided', decision }
+local asked = records.read_asked(asked_key)
+local place = records.place_of(asked, records.name_of(session_id))
+if status == 'p' and not place then status = 'e' end
+if decision == '-' or decided_by == mark then return { 'state', status, decided_at } end
+if status ~= 'p' then return { 'session_closed' } end
+
+local decided = table.remove(asked.pending, place)
+records.write_asked(asked_key, asked, proof_fresh)
+redis.call('ZREM', principal_prefix .. decided.principal, decided.name)
+redis.call('SET', session_key, records.decide(record, decision, digits(now), mark), 'PX', session_kept)
+return { 'state', decision, digits(now) }

@@ -1,27 +1,30 @@
 -- What guides tell of one target: its presence, what was accepted for it, and what it decided of one session.
 --
--- Uses  lib/time, lib/route, lib/pending
--- KEYS  1 presence, 2 route, 3 target proof, 4 pending set of the target, 5 session
--- ARGV  1 agent
+-- Uses  lib/time, lib/route, lib/session_records
+-- KEYS  1 presence, 2 route, 3 asked of the target, 4 session
+-- ARGV  1 agent, 2 session id
 -- Returns {now, last seen or '', since when the connection that has the agent holds it, or '' when none has it, its last
---   proof or '', its newest pending session or '', state of the session}; the state is pending, approved, rejected or
---   expired, and '' when there is no such session of this target
-local presence_key, route_key, proof_key, pending_key, session_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local agent = ARGV[1]
+--   proof or '', its newest pending session or '', state of the session}; the state is p, a, r or e, which is expired, and ''
+--   when there is no such session of this target
+local presence_key, route_key, asked_key, session_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local agent, session_id = ARGV[1], ARGV[2]
 
 local now = read_time()
+local records = make_session_records(now)
 local route = redis.call('HGET', route_key, agent)
-local session = redis.call('HMGET', session_key, 'target', 'status', 'id', 'requester', 'created_at', 'expires_at')
-local state = session[1] == agent and session[2] or ''
-if state == 'pending' then
-  local member = format_pending(session[3], session[4], session[5], session[6])
-  if not is_pending(pending_key, member, now) then state = 'expired' end
+local asked = records.read_asked(asked_key)
+local record = redis.call('GET', session_key)
+local state = ''
+if record then
+  local status, _, _, target = records.parse_session(record)
+  if target == records.agent_name(agent) then state = status end
 end
+if state == 'p' and not records.place_of(asked, records.name_of(session_id)) then state = 'e' end
 return {
   digits(now),
   redis.call('ZSCORE', presence_key, agent) or '',
   route and parse_since(route) or '',
-  redis.call('GET', proof_key) or '',
-  redis.call('ZRANGE', pending_key, -1, -1)[1] or '',
+  asked.proof,
+  asked.pending[1] and asked.pending[#asked.pending].line or '',
   state,
 }

@@ -20,12 +20,19 @@ export const partitionKeys = {
   route: (p: number) => inPartition(p, "route"),
   clock: (p: number) => inPartition(p, "clock"),
   session: (p: number, sessionId: string) => inPartition(p, `session:${sessionId}`),
-  pending: (p: number, agent: string) => inPartition(p, `pending:${agent}`),
+  /** What is asked of one agent: its last proof and its pending sessions. */
+  asked: (p: number, agent: string) => inPartition(p, `asked:${agent}`),
+  /** What was decided of an agent's requests while it was not online. */
+  decided: (p: number, agent: string) => inPartition(p, `decided:${agent}`),
+  /** How many sessions an agent opened at targets of this partition, within a minute. */
+  opened: (p: number, agent: string) => inPartition(p, `opened:${agent}`),
+  /** Sessions that a principal has pending at targets of this partition: the name less the digest that records carry. */
+  principalPrefix: (p: number) => inPartition(p, "principal:"),
+  principal: (p: number, digest: string) => inPartition(p, `principal:${digest}`),
   counters: (p: number) => inPartition(p, "counters"),
   minutes: (p: number) => inPartition(p, "minutes"),
   proofs: (p: number) => inPartition(p, "proofs"),
   lastOnlineProof: (p: number) => inPartition(p, "last-online-proof"),
-  targetProof: (p: number, agent: string) => inPartition(p, `target-proof:${agent}`),
   /** A channel's name less the pod: the scripts append the pod that a route names. */
   podChannelPrefix: (p: number) => inPartition(p, "pod:"),
   podChannel: (p: number, pod: string) => inPartition(p, `pod:${pod}`),

@@ -8,6 +8,7 @@ export const SCRIPT_NAMES = [
   "add_feedback",
   "announce_gateway_key",
   "count_presence",
+  "count_sessions",
   "decide_session",
   "flush_counters",
   "open_window",
@@ -19,6 +20,7 @@ export const SCRIPT_NAMES = [
   "read_target",
   "read_window",
   "release",
+  "reserve_decision",
   "reset_window",
   "snapshot",
 ] as const;

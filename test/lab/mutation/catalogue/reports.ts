@@ -83,16 +83,16 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a target's proof is kept apart",
-    file: "shared/window/src/lua/accept/publications.lua",
-    find: "redis.call('SET', session.proof_key, proof, 'PX', session.proof_fresh)",
+    file: "shared/window/src/lua/accept/sessions.lua",
+    find: "asked_of(batch, newcomer.asked_key).proof = table.concat(words, ' ')",
     replace: "",
     tests: ["shared/window/test/targets.test.ts"],
   },
   {
     name: "a target tells of its own sessions only",
     file: "shared/window/src/lua/read_target.lua",
-    find: "session[1] == agent and session[2] or ''",
-    replace: "session[2] or ''",
+    find: "if target == records.agent_name(agent) then",
+    replace: "if target then",
     tests: ["shared/window/test/targets.test.ts"],
   },
 ];

@@ -152,8 +152,8 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "a session decision that was asked for goes on when its connection closes",
     file: "services/ws-connector/src/intake.ts",
-    find: 'this.#decision.kind !== "idle"',
-    replace: 'this.#decision.kind !== "idle" && !this.#connection.isClosing',
+    find: 'this.#preparation.kind !== "idle"',
+    replace: 'this.#preparation.kind !== "idle" && !this.#connection.isClosing',
     tests: ["services/ws-connector/test/intake.test.ts", "test/integration/closed-too-soon.test.ts"],
   },
   {

@@ -63,6 +63,14 @@ export function frameExamples(baseUrl: string): Readonly<Record<FrameName, Frame
         ],
       },
     },
+    "notice.decided_sessions": {
+      one: {
+        frame: "notice",
+        notice: "decided_sessions",
+        agent_id: ALICE,
+        sessions: [{ session_id: EXAMPLE_SESSION_ID, target: BOB, status: "approved", decided_at_iso: NOW_ISO }],
+      },
+    },
     "notice.superseded": {
       superseded: { frame: "notice", notice: "superseded", agent_id: ALICE, epoch: EXAMPLE_TIME * 1000 },
     },

@@ -85,6 +85,9 @@ export function publishedLimits(settings: DiscoverySettings): PublishedLimits {
     proof_freshness_window_ms: settings.proofFreshnessMs,
     retained_proofs: SESSION_LIMITS.retainedProofs,
     max_pending_sessions_per_target: SESSION_LIMITS.maxPendingPerTarget,
+    max_pending_sessions_per_requester_at_target: SESSION_LIMITS.maxPendingPerRequesterAtTarget,
+    max_pending_sessions_per_key: SESSION_LIMITS.maxPendingPerPrincipal,
+    sessions_opened_per_minute: SESSION_LIMITS.openedPerMinute,
     session_kept_after_end_ms: SESSION_LIMITS.keepAfterEndMs,
   };
 }

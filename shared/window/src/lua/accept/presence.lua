@@ -1,5 +1,5 @@
 -- Part of accept: registers and heartbeats.
--- Uses  lib/channel_line, lib/pending, lib/route, accept/clock, accept/counters, accept/pod_messages, accept/results,
+-- Uses  lib/channel_line, lib/route, accept/asked, accept/clock, accept/counters, accept/pod_messages, accept/results,
 --       accept/targets
 
 -- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard: a pod without subscriber
@@ -9,22 +9,20 @@ local function pod_answers(batch, owner, agent)
   return redis.call('SPUBLISH', batch.channel_prefix .. owner.pod, line) > 0
 end
 
--- Returns when the hold that this envelope goes on with began: now when another connection has the agent so far, or none, or
--- when the owner was silent for so long that the agent was stale.
-local function held_since(batch, owner, record, owns)
-  local unbroken = owns and batch.now - owner.seen_at <= batch.stale_after
-  return unbroken and parse_since(record) or batch.now_text
+-- Returns what waits for an agent: its pending sessions, and the decisions that it was not online for.
+local function what_waits(batch, asked_number, decided_number)
+  local asked = asked_of(batch, KEYS[tonumber(asked_number)])
+  return batch.records.lines_of(asked), redis.call('ZRANGE', KEYS[tonumber(decided_number)], 0, -1)
 end
 
 -- Returns nothing: the result stands in the batch.
-local function take_presence(batch, kind, bucket, digest, agent, pod, connection, pending_number)
-  local pending_key = KEYS[tonumber(pending_number)]
+local function take_presence(batch, kind, bucket, digest, agent, pod, connection, ...)
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if redis.call('SISMEMBER', bucket, digest) == 1 then
     local target = target_of(batch, agent)
-    local pending = owns and read_pending(pending_key, batch.now) or {}
-    return settle(batch, target, { 'duplicate', '', target.last_seen, owns and owner.epoch or '', unpack(pending) })
+    if not owns then return settle(batch, target, { 'duplicate', '', target.last_seen, '' }) end
+    return settle(batch, target, { 'duplicate', '', target.last_seen, owner.epoch, what_waits(batch, ...) })
   end
   if kind == 'heartbeat' and owner and not owns then
     if pod_answers(batch, owner, agent) then return answer(batch, { 'not_registered', owner.epoch }) end
@@ -36,11 +34,14 @@ local function take_presence(batch, kind, bucket, digest, agent, pod, connection
   if owner and not owns then
     add_line(pod_message_to(batch, owner.pod), format_line('superseded', owner.connection, epoch, agent))
   end
-  local since = held_since(batch, owner, record, owns)
+  -- A new hold begins when another connection has the agent so far, or none, or when the owner was silent for so long that
+  -- the agent was stale.
+  local goes_on = owns and batch.now - owner.seen_at <= batch.stale_after
+  local since = goes_on and parse_since(record) or batch.now_text
   redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since))
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)
   batch.targets[agent] = nil
-  local pending = owns and {} or read_pending(pending_key, batch.now)
-  answer(batch, { 'accepted', 'online', batch.now_text, epoch, unpack(pending) })
+  if goes_on then return answer(batch, { 'accepted', 'online', batch.now_text, epoch }) end
+  answer(batch, { 'accepted', 'online', batch.now_text, epoch, what_waits(batch, ...) })
 end

@@ -1,8 +1,10 @@
--- Part of accept: the replay guard, a bucket of digests for each minute of ts.
+-- The replay guard: a bucket of digests for each minute of ts. A decision that has reserved its place there, and is not
+-- accepted yet, has its mark beside its digest.
 -- Uses  lib/time
 
 -- A bucket holds every envelope of its minute for as long as such a ts could pass anywhere. Returns whether it can hold
--- one now: a ts beyond that cannot be guarded.
+-- one now: a ts beyond that cannot be guarded. `batch` has now and guard_margin by name, and forget_at, the ms at which a
+-- bucket is forgotten, by its key.
 local function is_guardable(batch, minute, bucket)
   local forget_at = (minute + 1) * 60000 + batch.guard_margin
   batch.forget_at[bucket] = forget_at

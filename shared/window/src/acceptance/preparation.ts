@@ -1,0 +1,102 @@
+import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import type { ProcessWindow } from "../process-window.ts";
+import type { SessionState } from "../records/session-records.ts";
+import { partitionKeys } from "../redis/keys.ts";
+import { partitionOf } from "../redis/partitions.ts";
+import type { RedisLink } from "../redis/redis-link.ts";
+import type { Acceptance, AcceptanceItem, AcceptanceRefusal, PreparedDecision, PreparedRequest } from "./acceptance.ts";
+import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
+import { decisionMarkOf, guardDigestOf, partitionOfSession, principalDigestOf } from "./envelope-digest.ts";
+
+/** What comes before the acceptance of a `session.*` envelope. Source: docs/redis.md#sessions. */
+
+interface Context {
+  readonly link: RedisLink;
+  readonly window: ProcessWindow;
+  readonly partitions: number;
+  readonly proofFreshnessMs: number;
+}
+
+type Item = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">;
+
+/**
+ * Reserves a decision's place in the guard of its requester's partition, then decides in the session's partition. Where the
+ * guard knows another envelope of the same digest, or has accepted this one, nothing is decided: the acceptance that follows
+ * finds a duplicate. @throws ServiceError `unavailable`.
+ */
+export async function prepareDecision(item: Item, context: Context): Promise<PreparedDecision | Acceptance> {
+  const partition = partitionOfSession(sessionIdOf(item.envelope), context.partitions);
+  if (partition === undefined) return { outcome: "unknown_session" };
+  const reserved = await reserve(item, context);
+  if (reserved === "clock_skew") return { outcome: reserved };
+  return await decide(item, partition, reserved === "reserved" ? wantedState(item.envelope) : "-", context);
+}
+
+async function reserve(
+  item: Item,
+  { link, window, partitions }: Context,
+): Promise<"reserved" | "taken" | "clock_skew"> {
+  const { envelope, text } = item;
+  const p = partitionOf(envelope.to as string, partitions);
+  const minute = minuteOf(item);
+  const keys = [partitionKeys.window(p), partitionKeys.seen(p, minute)];
+  return await window.inWindow(async ({ id }) => {
+    const args = [id, minute, GUARD_MARGIN_MS, guardDigestOf(envelope), decisionMarkOf(text)];
+    const [outcome] = (await link.run("reserve_decision", keys, args)) as [
+      "window" | "reserved" | "taken" | "clock_skew",
+    ];
+    return outcome === "window" ? null : outcome;
+  });
+}
+
+async function decide(
+  { envelope, text }: Item,
+  p: number,
+  wanted: SessionState | "-",
+  { link, window, proofFreshnessMs }: Context,
+): Promise<PreparedDecision | Acceptance> {
+  const sessionId = sessionIdOf(envelope);
+  const { from: target, to: requester } = envelope;
+  const keys = [partitionKeys.window(p), partitionKeys.session(p, sessionId), partitionKeys.asked(p, target)];
+  return await window.inWindow(async ({ id }) => {
+    const words = [id, sessionId, target, requester as string, wanted, decisionMarkOf(text)];
+    const args = [...words, SESSION_LIMITS.keepAfterEndMs, partitionKeys.principalPrefix(p), proofFreshnessMs];
+    const reply = (await link.run("decide_session", keys, args)) as [string, SessionState, string];
+    const [outcome, state, decidedAt] = reply;
+    if (outcome === "window") return null;
+    if (outcome === "state") return { kind: "decision", state, decidedAt };
+    return { outcome: outcome as AcceptanceRefusal };
+  });
+}
+
+/**
+ * Counts in all partitions but the target's what bounds a request. Requests that are under way at the same time do not see
+ * each other's: a bound may be passed by as many as are in flight. @throws ServiceError `unavailable`.
+ */
+export async function prepareRequest({ envelope, principal }: Item, context: Context): Promise<PreparedRequest> {
+  const { link, partitions } = context;
+  const own = partitionOf(envelope.to as string, partitions);
+  const others = Array.from({ length: partitions }, (_, p) => p).filter((p) => p !== own);
+  const digest = principalDigestOf(principal);
+  const counts = await Promise.all(
+    others.map(async (p) => {
+      const keys = [partitionKeys.principal(p, digest), partitionKeys.opened(p, envelope.from)];
+      return (await link.run("count_sessions", keys)) as [pending: number, opened: number];
+    }),
+  );
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);
+  return {
+    kind: "request",
+    pendingElsewhere: sum(counts.map(([pending]) => pending)),
+    openedElsewhere: sum(counts.map(([, opened]) => opened)),
+  };
+}
+
+function sessionIdOf({ payload }: UnsignedEnvelope): string {
+  return payload.session_id as string;
+}
+
+function wantedState({ type }: UnsignedEnvelope): SessionState {
+  return type === "session.approve" ? "a" : "r";
+}
