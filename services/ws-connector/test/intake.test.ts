@@ -138,7 +138,7 @@ describe("what is in flight when the connection closes", () => {
 
 describe("a session request beyond a bound", () => {
   test("is told when to come again, and is no refusal of the kind that closes a connection", () => {
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, keyId: "alice-hmac" });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
     let refusals = 0;
     Object.assign(connection, { noteRefusal: () => (refusals += 1) });
     receive(signed({ id: "message", ts: Date.now() }));
@@ -147,7 +147,7 @@ describe("a session request beyond a bound", () => {
   });
 
   test("is answered for by the key that signed it", () => {
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, keyId: "alice-hmac" });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
     const envelope = signed({ id: "message", ts: Date.now() });
     receive(envelope);
     expect(accepting[0]?.principal).toBe(`key:${envelope.key_id}`);
