@@ -7,6 +7,8 @@ import { hashApiKey } from "./api-key.ts";
 export interface SigningEntry {
   readonly keyId: string;
   readonly key: VerifyKey;
+  /** True when the key may sign for agents that its record does not list one by one. */
+  readonly hasNamespace: boolean;
   /** True when the key may sign for this agent id. */
   mayAct(agent: string): boolean;
 }
@@ -67,6 +69,7 @@ export class KeyRing {
         signing.set(record.key_id, {
           keyId: record.key_id,
           key,
+          hasNamespace: record.agents.some(isNamespace),
           mayAct: agentMatcher(record.agents),
           validity: validityOf(record),
         });
@@ -101,6 +104,11 @@ export class KeyRing {
     return this.signingKey(keyId, now)?.mayAct(agent) ?? false;
   }
 
+  /** True when the key is valid and may sign for agents that its record does not list one by one. */
+  hasNamespace(keyId: string, now: number): boolean {
+    return this.signingKey(keyId, now)?.hasNamespace ?? false;
+  }
+
   /** The API key with this text; undefined when it is unknown, not valid yet, or expired. */
   apiKey(text: string, now: number): ApiKeyEntry | undefined {
     const hash = hashApiKey(text);
@@ -124,10 +132,14 @@ function duplicates<Name extends string>(list: string, name: Name, records: read
   });
 }
 
+function isNamespace(agents: string): boolean {
+  return agents.endsWith(".*");
+}
+
 /** `agent://bob.*` matches every `agent://bob.<more>`, but not `agent://bob` itself. */
 function agentMatcher(agents: readonly string[]): (agent: string) => boolean {
-  const exact = new Set(agents.filter((agent) => !agent.endsWith(".*")));
-  const prefixes = agents.filter((agent) => agent.endsWith(".*")).map((agent) => agent.slice(0, -1));
+  const exact = new Set(agents.filter((agent) => !isNamespace(agent)));
+  const prefixes = agents.filter(isNamespace).map((agent) => agent.slice(0, -1));
   return (agent) => exact.has(agent) || prefixes.some((prefix) => agent.startsWith(prefix));
 }
 

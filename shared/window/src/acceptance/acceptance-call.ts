@@ -29,6 +29,10 @@ export interface AcceptContext {
   readonly offlineAfterMs: number;
   /** How long the proof of a target is kept. */
   readonly proofFreshnessMs: number;
+  /** Agents of one principal that the partition takes; 0 = no limit. */
+  readonly agentsPerPrincipal: number;
+  /** True while Redis is short of memory: nothing is taken that needs new room. */
+  readonly isShortOfMemory: boolean;
 }
 
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
@@ -56,6 +60,8 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
     WINDOW_LIMITS.minutes,
+    context.agentsPerPrincipal,
+    context.isShortOfMemory ? 1 : 0,
   ];
   const numbers = new Map<string, number>();
   const numberOf = (key: string): number => {
@@ -129,7 +135,12 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   const agent = addresseeOf(item);
   if (item.kind === "register" || item.kind === "heartbeat") {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
-    return [context.pod, item.connection, numberOf(partitionKeys.pending(p, agent))];
+    return [
+      context.pod,
+      item.connection,
+      numberOf(partitionKeys.pending(p, agent)),
+      ...agentsOf(item, context, numberOf),
+    ];
   }
   const claim = claimOf(item, numberOf);
   if (item.kind !== "session_request") return [origin, text, sessionId === "" ? NO_SESSION : sessionId, ...claim];
@@ -139,6 +150,13 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   const ttl = sessionTtlMs(envelope.payload);
   const { proofFreshnessMs } = context;
   return [origin, text, sessionId, session, pending, proof, envelope.from, ttl, proofFreshnessMs, ...claim];
+}
+
+/** The key that counts the agents of a principal; none where they are not limited. */
+function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): number[] {
+  const { principal, hasNamespace = false, partition } = item;
+  if (!hasNamespace || principal === undefined || context.agentsPerPrincipal === 0) return [];
+  return [numberOf(partitionKeys.agents(partition, principal))];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

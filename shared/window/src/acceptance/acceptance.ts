@@ -23,6 +23,10 @@ export interface AcceptanceItem {
   readonly origin: "websocket" | "gateway";
   /** The connection that it came in on; empty for the gateway. */
   readonly connection: string;
+  /** Who answers for it, as limits count: `key:` and the id of the signing key. */
+  readonly principal?: string;
+  /** True when the principal may bring agents that nobody listed one by one: those are counted. */
+  readonly hasNamespace?: boolean;
   readonly claim?: Claim;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
@@ -50,7 +54,9 @@ export type Acceptance =
 
 export type AcceptanceRefusal =
   | "abandoned"
+  | "agents_per_key"
   | "clock_skew"
+  | "over_capacity"
   | "reused"
   | "unknown_session"
   | "not_your_session"

@@ -10,10 +10,11 @@
 --       channel: prefix and pod of a route.
 -- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
 --       (skew and the tolerance between pods), 7 most pending sessions a target, 8 proofs kept, 9 ms a session is kept
---       after its end, 10 ms an idempotency claim is kept, 11 minutes kept; then the items, each
+--       after its end, 10 ms an idempotency claim is kept, 11 minutes kept, 12 most agents a principal, 13 '1' while Redis
+--       is short of memory; then the items, each
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
---         register, heartbeat:  digest, agent, pod, connection, pending key
+--         register, heartbeat:  digest, agent, pod, connection, pending key, key of the principal's agents or nothing
 --         message:              digest, agent, origin, text, session id (of a decision, or -), claim
 --         session_request:      digest, agent, origin, text, session id, session key, pending key, key of the target's
 --                               proof, requester, ttl ms, ms for which that proof is fresh, claim
@@ -23,6 +24,8 @@
 --   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
 --   {'not_registered', epoch}                                       the agent has another, live connection
+--   {'over_capacity'}                                               short of memory, and this needs new room
+--   {'agents_per_key'}                                              the principal has as many agents as it may
 --   {'accepted'|'duplicate', status, last seen, epoch, pending…}    register, heartbeat; no epoch ('') to others
 --   {'accepted'|'duplicate', status}                                message
 --   {'accepted'|'duplicate', status, session status, accepted at}   session_request
@@ -35,6 +38,7 @@ local window_id, channel_prefix = ARGV[1], ARGV[2]
 local stale_after, offline_after, forget_after = ARGV[3], ARGV[4], ARGV[5]
 local guard_margin, max_pending, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
 local session_kept, claim_kept, minutes_kept = ARGV[9], ARGV[10], ARGV[11]
+local most_agents, is_short = ARGV[12], ARGV[13]
 
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
 
@@ -45,7 +49,7 @@ local now_text = digits(now)
 --   targets          the targets that were looked up, by agent
 --   pod_messages     in the order in which pods were first addressed, and by pod
 --   counts           how much each counter rises, by its name
---   forget_at        ms at which a bucket of the guard is forgotten, by its key
+--   forget_at        ms at which a key is forgotten, by its name: buckets of the guard, agents of a principal
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
 --   results          the reply; its third field, the letters, is filled in at the end
@@ -53,13 +57,14 @@ local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
   channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
+  most_agents = tonumber(most_agents), is_short = is_short == '1',
   now = now, now_text = now_text, microseconds = microseconds,
   targets = {}, pod_messages = {}, counts = {}, forget_at = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 
 local take_publication
-local cursor = 12
+local cursor = 14
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
@@ -80,6 +85,6 @@ end
 
 publish(batch)
 local results = settled_results(batch)
-expire_buckets(batch)
+expire_keys(batch)
 write_counts(batch, counters_key, minutes_key, minutes_kept)
 return results

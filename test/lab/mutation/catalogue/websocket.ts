@@ -243,7 +243,7 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "a channel outlives a silence of all of Redis",
     file: "shared/window/src/pod-channel.ts",
-    find: "pinged: false, logger",
+    find: "watched: false, logger",
     replace: "logger",
     tests: ["test/integration/late-notices.test.ts"],
   },

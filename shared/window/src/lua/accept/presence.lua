@@ -1,6 +1,6 @@
 -- Part of accept: registers and heartbeats.
--- Uses  lib/channel_line, lib/pending, lib/route, accept/clock, accept/counters, accept/pod_messages, accept/results,
---       accept/targets
+-- Uses  lib/channel_line, lib/pending, lib/route, accept/agents, accept/clock, accept/counters, accept/pod_messages,
+--       accept/results, accept/targets
 
 -- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard: a pod without subscriber
 -- has no connections.
@@ -17,8 +17,8 @@ local function held_since(batch, owner, record, owns)
 end
 
 -- Returns nothing: the result stands in the batch.
-local function take_presence(batch, kind, bucket, digest, agent, pod, connection, pending_number)
-  local pending_key = KEYS[tonumber(pending_number)]
+local function take_presence(batch, kind, bucket, digest, agent, pod, connection, pending_number, agents_number)
+  local pending_key, agents_key = KEYS[tonumber(pending_number)], agents_number and KEYS[tonumber(agents_number)]
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if redis.call('SISMEMBER', bucket, digest) == 1 then
@@ -30,6 +30,11 @@ local function take_presence(batch, kind, bucket, digest, agent, pod, connection
     if pod_answers(batch, owner, agent) then return answer(batch, { 'not_registered', owner.epoch }) end
     owner = nil
   end
+  if not record and not redis.call('ZSCORE', batch.presence_key, agent) then
+    local refusal = refusal_of_newcomer(batch, agents_key)
+    -- The guard does not know the envelope: it may come again.
+    if refusal then return answer(batch, { refusal }) end
+  end
   redis.call('SADD', bucket, digest)
   count(batch, 'websocket_accepted', 1)
   local epoch = owns and owner.epoch or tick(batch)
@@ -40,6 +45,10 @@ local function take_presence(batch, kind, bucket, digest, agent, pod, connection
   redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since))
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)
+  if agents_key then
+    redis.call('ZADD', agents_key, batch.now_text, agent)
+    batch.forget_at[agents_key] = batch.now + batch.forget_after
+  end
   batch.targets[agent] = nil
   local pending = owns and {} or read_pending(pending_key, batch.now)
   answer(batch, { 'accepted', 'online', batch.now_text, epoch, unpack(pending) })

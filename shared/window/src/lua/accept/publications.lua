@@ -64,6 +64,7 @@ local function make_take_publication(batch, settings)
   local function take_message(bucket, digest, agent, origin, text, session_id, ...)
     local claim = claim_of(...)
     if answered_by(claim) then return end
+    if claim and batch.is_short then return answer(batch, { 'over_capacity' }) end
     if redis.call('SADD', bucket, digest) == 0 then return settle(batch, target_of(batch, agent), { 'duplicate' }) end
     count_publications(batch, 1, origin, 'simple_send_accepted')
     local target = deliver(batch, agent, session_id, text)
@@ -77,6 +78,8 @@ local function make_take_publication(batch, settings)
     session.key, session.pending_key = KEYS[tonumber(number)], KEYS[tonumber(pending_number)]
     session.proof_key = KEYS[tonumber(proof_number)]
     if answered_by(claim) then return end
+    -- A session that was opened before is a repeat, and needs no room.
+    if batch.is_short and not redis.call('HGET', session.key, 'id') then return answer(batch, { 'over_capacity' }) end
     if redis.call('SADD', bucket, digest) == 0 then
       local result = { 'duplicate' }
       return settle(batch, target_of(batch, agent), result, function() result[3], result[4] = session_state(session) end)
