@@ -30,6 +30,7 @@ describe("settings", () => {
       maxConnections: 50_000,
       connectionsPerAddress: 1000,
       unregisteredConnections: 5000,
+      agentsPerKey: 1000,
       envelopesPerSecond: 200,
       allowedOrigins: ["any"],
       partitions: 1,
