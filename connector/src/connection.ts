@@ -148,7 +148,7 @@ export class Connection {
       this.#clockCorrected = true;
       this.#options.clock.measure(serverTime);
       void this.#sendPresence();
-    } else if (code === "unavailable" || code === "rate_limited") {
+    } else if (code === "unavailable" || code === "rate_limited" || code === "over_capacity") {
       // A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
       if (!this.#registered) this.#timer = setTimeout(() => void this.#sendPresence(), jitteredMs(retryAfterMs));
     } else if (!this.#registered) {

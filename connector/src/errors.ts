@@ -52,6 +52,16 @@ export const RELAY_ERRORS = {
   session_closed: entry("never", "The session is already decided or expired.", "Request a new session."),
   rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when to try again."),
   unavailable: entry("later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."),
+  over_capacity: entry(
+    "later",
+    "The relay has no room for this now.",
+    "Agents that are present go on, and messages. The connector registers again by itself; request the session again later.",
+  ),
+  agents_per_key: entry(
+    "fix",
+    "The key has as many agents as one key may have.",
+    "Use an agent of the key that is present, or another key; an agent that is offline makes room for a new one.",
+  ),
   register_timeout: entry("fix", "The relay got no valid envelope within 10 s.", "relay check says what is wrong."),
 } as const satisfies Record<string, ErrorEntry>;
 

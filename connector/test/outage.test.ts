@@ -1,10 +1,12 @@
 import { beforeEach, expect, test } from "@jest/globals";
+import { HttpClient } from "../../test/support/http.ts";
+import { fillTo, unlimited } from "../../test/support/redis-memory.ts";
 import { until } from "../../test/support/until.ts";
 import { shared } from "./fixture.ts";
 import { PodStage, record } from "./kit.ts";
 import type { WireProxy } from "./wire-proxy.ts";
 
-const stage = shared(new PodStage("alice", "bob-hmac"));
+const stage = shared(new PodStage("alice", "bob-hmac", "carol"));
 let proxy: WireProxy;
 
 beforeEach(async () => {
@@ -55,4 +57,22 @@ test("a connector that starts while Redis is dead is registered once it is back,
   await stage.relay.redis.start();
   await started;
   expect(proxy.connections).toBe(before + 1);
+});
+
+test("a connector that starts while the relay takes no new agents is registered once it does, on the same connection", async () => {
+  const { client } = stage.relay.view();
+  await fillTo(client, 0.8);
+  const isDegraded = async () => (await new HttpClient().get(`${stage.url}/ready`)).body.degraded !== undefined;
+  await until("it is short of memory", isDegraded);
+  let refusals = 0;
+  proxy.toAgent = (frame) => {
+    if (frame.code !== "over_capacity") return frame;
+    refusals += 1;
+    return { ...frame, retry_after_ms: 50 };
+  };
+  const started = stage.connector("carol", proxy.url).start();
+  await until("it asked twice", () => refusals > 1);
+  await unlimited(client);
+  await started;
+  expect(proxy.connections).toBe(1);
 });

@@ -40,7 +40,7 @@ const WORK: Readonly<
   "window-reset": { scripts: ["reset_window"], sends: [] },
 };
 /** What every connection of the relay sends. */
-const LINK = ["client|setname", "eval", "evalsha", "info", "ping", "script|load"];
+const LINK = ["client|setname", "eval", "evalsha", "info", "script|load"];
 const NO_PASSWORD = "default";
 /** Two commands Redis refuses whoever asks, unless it is set up to allow them. */
 const REFUSAL = /\bNOPERM |^ERR (DEBUG|MODULE) command not allowed/;

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 
-/** Every key and every value of the database, whatever its type, as one text. */
-export async function everythingIn(client: Redis): Promise<string> {
+/** Every key and every value of the database, whatever its type, as one text. @param pattern of the keys, if not all. */
+export async function everythingIn(client: Redis, pattern = "*"): Promise<string> {
   const found: unknown[] = [];
-  for (const key of await client.keys("*")) found.push(key, await valueAt(client, key));
+  for (const key of (await client.keys(pattern)).sort()) found.push(key, await valueAt(client, key));
   return JSON.stringify(found);
 }
 

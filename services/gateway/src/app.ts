@@ -44,7 +44,7 @@ export interface GatewayParts {
 export function createGatewayApp(parts: GatewayParts): Koa {
   const { settings, logger, link, window, counters, keys, gatewayKey, publisher, limits, presenceStore, packages } =
     parts;
-  const readiness = { window, presenceStore, connectionCount: parts.connectionCount };
+  const readiness = { link, window, presenceStore, connectionCount: parts.connectionCount };
   const api = {
     ...simpleRequestEndpoints({ keys, limits, publisher, settings }),
     ...presenceEndpoints({ presenceStore, limits }),

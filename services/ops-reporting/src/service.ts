@@ -9,6 +9,7 @@ import { observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
+import { readSnapshot } from "window/snapshot.ts";
 import { createOpsReportingApp } from "./app.ts";
 import type { OpsReportingSettings } from "./settings.ts";
 
@@ -30,6 +31,8 @@ export function createOpsReporting(
   const link = new RedisLink({ url: settings.redisUrl, name: "ops-reporting", logger });
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
   const counters = new Counters({ link, window });
+  // A user that may not read the figures is found out before the link is up; that there is no window yet is no fault.
+  link.onReady(async () => void (await readSnapshot(link, partitions).catch(() => {})));
   const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
   const metrics = new ServiceMetrics("ops-reporting");
   const reached = metrics.counter("relay_limits_total");

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS, HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { decode } from "protocol/intake/decode.ts";
 import { isRefusal, type Refusal, refuse } from "protocol/intake/refusal.ts";
 import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
@@ -17,6 +17,13 @@ import { VerificationQueue } from "./verification-queue.ts";
 
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
 const MAX_IN_FLIGHT = 256;
+
+/** Outcomes that do not count as refusals in a row: a client that goes on with its other agents is not closed for them. */
+const NO_ROOM = {
+  unavailable: { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs },
+  over_capacity: { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs },
+  agents_per_key: {},
+} as const;
 
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
@@ -88,7 +95,7 @@ class Intake {
       this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, keyId);
       return true;
     }
-    if (result.kind === "register" || result.kind === "heartbeat") return this.#handlePresence(result);
+    if (isPresence(result)) return this.#handlePresence(result);
     return this.#handlePublication(result);
   }
 
@@ -157,6 +164,7 @@ class Intake {
       principal: principalOf(verified),
       connection: this.#connection.id,
       prepared,
+      hasNamespace: isPresence(verified) && this.#keys.ring.hasNamespace(verified.keyId, Date.now()),
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
@@ -172,10 +180,10 @@ class Intake {
     if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
       this.#connection.noteValid();
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
-    } else if (acceptance.outcome === "unavailable") {
+    } else if (isNoRoom(acceptance.outcome)) {
       this.#connection.noteValid();
-      const retryAfterMs = HTTP_LIMITS.unavailableRetryAfterMs;
-      this.#sendError("unavailable", { envelopeId: envelope.id, retryAfterMs });
+      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(keyId);
+      this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
       this.#keyRefusals.add(keyId);
       this.#sendError("rate_limited", { envelopeId: envelope.id, retryAfterMs: acceptance.retryAfterMs });
@@ -218,6 +226,14 @@ class Intake {
 /** Who answers for an envelope. */
 function principalOf({ keyId }: VerifiedEnvelope): string {
   return `key:${keyId}`;
+}
+
+function isPresence({ kind }: VerifiedEnvelope): boolean {
+  return kind === "register" || kind === "heartbeat";
+}
+
+function isNoRoom(outcome: Acceptance["outcome"]): outcome is keyof typeof NO_ROOM {
+  return outcome in NO_ROOM;
 }
 
 function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<Acceptance["outcome"], ErrorCode> {

@@ -44,7 +44,9 @@ export function createWsConnector(
   const link = new RedisLink({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ url, publisher: link, pod, partitions, logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
-  const acceptor = new Acceptor({ link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, logger });
+  const { agentsPerKey } = settings;
+  const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey };
+  const acceptor = new Acceptor({ ...acceptance, logger });
   const releaser = new RouteReleaser({ link, partitions, pod });
   const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
 
@@ -76,6 +78,7 @@ export function createWsConnector(
   const isReady = () => connections.isOpen && channel.ready;
   const connectionCount = () => connections.size;
   const probes = createProbes({
+    link,
     window,
     presenceStore,
     connectionCount,

@@ -1,4 +1,10 @@
-import { ENVELOPE_LIMITS, HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
+import {
+  ENVELOPE_LIMITS,
+  HTTP_LIMITS,
+  PRESENCE_LIMITS,
+  SESSION_LIMITS,
+  WINDOW_LIMITS,
+} from "protocol/contract/limits.ts";
 import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { z } from "zod";
@@ -142,6 +148,11 @@ export const SETTINGS = {
     schema: integer(0, 1_000_000),
     default: "200",
     description: "Envelopes per second of one connection, with a burst of five times as many; 0 = no limit.",
+  },
+  RELAY_AGENTS_PER_KEY: {
+    schema: integer(0, 1_000_000),
+    default: String(WINDOW_LIMITS.agentsPerKey),
+    description: "Agents that one signing key of a namespace may have in the window; 0 = no limit.",
   },
   RELAY_ALLOWED_ORIGINS: {
     schema: list("must be origins such as https://app.example, separated by commas, or any", isOriginOrAny),

@@ -31,6 +31,7 @@ describe("settings", () => {
       httpConnections: 2000,
       connectionsPerAddress: 1000,
       unregisteredConnections: 5000,
+      agentsPerKey: 1000,
       envelopesPerSecond: 200,
       allowedOrigins: ["any"],
       partitions: 1,

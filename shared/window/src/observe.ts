@@ -1,13 +1,16 @@
 import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "./acceptance/acceptor.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
-/** State of the service's links to Redis, why one is down, and how long calls take. */
+/** State of the service's links to Redis, why one is down, and how long calls take. @param links the first is watched. */
 export function observeLinks(metrics: ServiceMetrics, links: readonly RedisLink[]): void {
   const seconds = metrics.histogram("relay_redis_call_seconds");
   const failures = metrics.counter("relay_redis_failures_total");
   metrics.gauge("relay_redis_up", () => links.map((link) => [link.name, link.up ? 1 : 0]));
+  const [watched] = links;
+  metrics.gauge("relay_redis_memory_ratio", () => (watched === undefined ? [] : [["", watched.memory.ratio]]));
   metrics.gauge("relay_redis_down", () =>
     links.flatMap(({ name, downKind }) =>
       REDIS_DOWN_KINDS.map((kind) => [`${name} ${kind}`, kind === downKind ? 1 : 0] as const),
@@ -32,6 +35,8 @@ export function observeAcceptor(metrics: ServiceMetrics, acceptor: Acceptor): vo
     called: (size) => sizes.observe(size),
     settled: ({ envelope }, acceptance) => {
       if (acceptance.outcome === "rate_limited") limits.add(acceptance.limit);
+      if (acceptance.outcome === "over_capacity") limits.add("redis_memory" satisfies LimitName);
+      if (acceptance.outcome === "agents_per_key") limits.add("agents_per_key" satisfies LimitName);
       if (!("about" in acceptance)) return;
       envelopes.add(`${typeLabel(envelope.type)} ${acceptance.outcome}`);
       const isNew = acceptance.outcome === "accepted";

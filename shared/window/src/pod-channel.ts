@@ -41,7 +41,7 @@ export class PodChannel implements Service {
     const { url, publisher, pod, partitions, logger } = options;
     this.#publisher = publisher;
     this.#channels = Array.from({ length: partitions }, (_, p) => partitionKeys.podChannel(p, pod));
-    this.subscriber = new RedisLink({ url, name: "ws-connector-channel", pinged: false, logger });
+    this.subscriber = new RedisLink({ url, name: "ws-connector-channel", watched: false, logger });
     for (const channel of this.#channels) this.subscriber.subscribe(channel, (message) => this.#receive(message));
     this.subscriber.onReady(() => this.#subscribed());
     this.subscriber.onDown(() => {

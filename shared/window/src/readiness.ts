@@ -8,9 +8,11 @@ import type { PodChannel } from "./pod-channel.ts";
 import type { PresenceCounts, PresenceStore } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { LINK_DOWN_ADVICE, linkDown } from "./redis/link-down.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
 
 /** What readiness is read from. */
 export interface ReadinessSources {
+  readonly link: RedisLink;
   readonly window: ProcessWindow;
   readonly presenceStore: PresenceStore;
   /** Websockets of this process; undefined where it can have none. */
@@ -27,16 +29,20 @@ const ADVICE: Readonly<Record<NotReadyReason, string>> = {
   not_accepting: "Wait until the pod has started; one that is draining takes no connections any more.",
 };
 
+const MEMORY_ADVICE =
+  "Raise maxmemory of Redis, or wait until entries expire: new sessions, Idempotency-Keys and agents are refused meanwhile.";
+
 /** The state of a service: read within a second, also while Redis is away. */
 export async function readReadiness(
   service: ServiceName,
-  { window, presenceStore, connectionCount, pod }: ReadinessSources,
+  { link, window, presenceStore, connectionCount, pod }: ReadinessSources,
 ): Promise<z.infer<typeof Ready>> {
   const asked = await countAgents(window, presenceStore);
   const counts = typeof asked === "string" ? null : asked;
   const reason = typeof asked === "string" ? asked : reasonOf(pod);
   const ready = counts !== null && reason === null;
   const connections = connectionCount?.();
+  const { isShort } = link.memory;
   return {
     ok: ready,
     service,
@@ -45,7 +51,12 @@ export async function readReadiness(
     stale_agents: counts === null ? null : counts.stale + counts.critical_stale,
     ...(connections === undefined ? {} : { connections }),
     ...(reason === null ? {} : { reason }),
-    next_action: ready ? fleetAdvice(counts, connections) : ADVICE[reason as NotReadyReason],
+    ...(isShort ? { degraded: ["redis_memory"] } : {}),
+    next_action: ready
+      ? isShort
+        ? MEMORY_ADVICE
+        : fleetAdvice(counts, connections)
+      : ADVICE[reason as NotReadyReason],
     privacy: PRIVACY,
   };
 }

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { kindOf } from "protocol/contract/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
-import { createLogger } from "runtime/logging.ts";
+import { createLogger, type Logger } from "runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import type {
   Acceptance,
@@ -62,13 +62,14 @@ export class Bench {
   }
 
   /** What a pod needs to accept envelopes, on a link of its own unless one is given. */
-  async pod(options: { pod?: string; partitions?: number; deployId?: string; link?: RedisLink } = {}): Promise<Pod> {
-    const { pod = "pod-a", partitions = 1, deployId = "deploy-1" } = options;
-    const link = options.link ?? new RedisLink({ url: this.redis.url, name: pod, logger: LOGGER });
+  async pod(options: PodOptions = {}): Promise<Pod> {
+    const { pod = "pod-a", partitions = 1, deployId = "deploy-1", agentsPerKey = 0, logger = LOGGER } = options;
+    const link = options.link ?? new RedisLink({ url: this.redis.url, name: pod, logger });
     const window = new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
     const { offlineAfterMs } = PRESENCE_LIMITS;
     const { proofFreshnessMs } = SESSION_LIMITS;
-    const acceptor = new Acceptor({ link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, logger: LOGGER });
+    const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey };
+    const acceptor = new Acceptor({ ...acceptance, logger: LOGGER });
     this.later(() => link.stop());
     if (options.link === undefined) await link.start();
     return new Pod(link, window, acceptor);
@@ -101,9 +102,19 @@ export class Bench {
   }
 }
 
+interface PodOptions {
+  readonly pod?: string;
+  readonly partitions?: number;
+  readonly deployId?: string;
+  readonly agentsPerKey?: number;
+  readonly link?: RedisLink;
+  /** Of the link. */
+  readonly logger?: Logger;
+}
+
 /** What comes in with an envelope; the rest has values that do. */
 export type Incoming = Partial<
-  Pick<AcceptanceItem, "origin" | "principal" | "connection" | "prepared" | "claim" | "abandoned">
+  Pick<AcceptanceItem, "origin" | "principal" | "hasNamespace" | "connection" | "prepared" | "claim" | "abandoned">
 >;
 
 /** One process that accepts. */

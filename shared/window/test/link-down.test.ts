@@ -1,10 +1,13 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import type { RedisDownKind } from "protocol/contract/responses.ts";
 import { createLogger } from "runtime/logging.ts";
 import { FakeRedis } from "../../../test/support/fake-redis.ts";
+import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { until } from "../../../test/support/until.ts";
+import { ProcessWindow } from "../src/process-window.ts";
 import { retryDelayMs } from "../src/redis/link-down.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import { Bench } from "./kit.ts";
@@ -172,6 +175,74 @@ describe("a link takes no commands", () => {
   });
 });
 
+test("a policy that evicts, set while the link is up, takes it down as at the start", async () => {
+  const link = linkTo(bench.redis.url);
+  await until("the link is up", () => link.up);
+  await bench.client.config("SET", "maxmemory-policy", "allkeys-lru");
+  await until("the policy was read", () => link.downKind === "eviction");
+  await bench.client.config("SET", "maxmemory-policy", "noeviction");
+  await until("the link is up", () => link.up, 10_000);
+  expect(kindsTold()).toEqual(["eviction"]);
+});
+
+describe("a Redis that takes no writes is told from others", () => {
+  test("a replica: the link goes down, also where Redis becomes one later", async () => {
+    const link = linkTo(bench.redis.url);
+    await until("the link is up", () => link.up);
+    await bench.client.call("REPLICAOF", "127.0.0.1", "1");
+    await expect(link.command("SET", "a", "b")).rejects.toMatchObject(NOT_USABLE);
+    expect(link.downKind).toBe("readonly");
+    const later = linkTo(bench.redis.url);
+    await until("the role was read", () => later.downKind === "readonly");
+    await bench.client.call("REPLICAOF", "NO", "ONE");
+    await until("the links are up", () => link.up && later.up, 10_000);
+  });
+
+  test("a full one: a service that starts is down for that, and comes up by itself when there is room", async () => {
+    await fillTo(bench.client, 1.2);
+    const link = linkTo(bench.redis.url);
+    new ProcessWindow({ link, partitions: 1, deployId: "local", logger });
+    await until("the reason is known", () => link.downKind === "full");
+    await unlimited(bench.client);
+    await until("the link is up", () => link.up);
+  });
+
+  test.each([
+    ["loading", "-LOADING Redis is loading the dataset in memory"],
+    ["disk", "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."],
+  ])("one that answers with the reason %s", async (kind, answer) => {
+    const refusing = await fake({
+      INFO: { bulk: "redis_version:7.0.0\r\nmaxmemory_policy:noeviction\r\n" },
+      SCRIPT: { raw: answer },
+    });
+    const link = linkTo(refusing.url);
+    await until("the reason is known", () => link.downKind === kind);
+  });
+});
+
+describe("a command that its user may not send", () => {
+  test("takes a link down that was up, with the reason, until it may", async () => {
+    const link = linkTo(bench.redis.url);
+    await until("the link is up", () => link.up);
+    await bench.client.call("ACL", "SETUSER", "default", "-set");
+    await expect(link.command("SET", "a", "b")).rejects.toMatchObject(NOT_USABLE);
+    expect(link.downKind).toBe("noperm");
+    await bench.client.call("ACL", "SETUSER", "default", "+set");
+    await until("the link is up", () => link.up);
+  });
+
+  test("makes pauses grow when only calls find it out, not the set-up", async () => {
+    await bench.client.call("ACL", "SETUSER", "default", "-set");
+    const link = linkTo(bench.redis.url);
+    const started = performance.now();
+    for (let n = 0; n < CONNECTIONS; n += 1) {
+      await until("the link is up", () => link.up, 10_000);
+      await expect(link.command("SET", "a", "b")).rejects.toMatchObject(NOT_USABLE);
+    }
+    expect(performance.now() - started).toBeGreaterThanOrEqual(LEAST_PAUSES_MS);
+  }, 30_000);
+});
+
 describe("pauses between attempts", () => {
   test("grow while the set-up fails, however often a connection was made", async () => {
     const refusing = await fake({
@@ -183,11 +254,11 @@ describe("pauses between attempts", () => {
     expect(kindsTold()).toEqual(["noperm"]);
   }, 30_000);
 
-  test("stay short while Redis is away, and reach five seconds while it cannot be used", () => {
-    const longest = (kind: "refused" | "timeout" | "auth") =>
+  test("stay short while time alone helps, and reach five seconds while it cannot be used", () => {
+    const longest = (kind: RedisDownKind) =>
       Math.max(...Array.from({ length: 40 }, (_, n) => retryDelayMs(n + 1, kind)));
-    expect(longest("refused")).toBeLessThanOrEqual(550);
-    expect(longest("timeout")).toBeLessThanOrEqual(550);
+    for (const kind of ["refused", "timeout", "loading", "full"] as const)
+      expect(longest(kind)).toBeLessThanOrEqual(550);
     expect(longest("auth")).toBeLessThanOrEqual(5000);
     for (let attempt = 8; attempt < 40; attempt += 1) expect(retryDelayMs(attempt, "auth")).toBeGreaterThan(2400);
   });

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { JsonObject, UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
-import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
@@ -48,7 +48,7 @@ export class EnvelopePublisher {
 
   /**
    * @throws ServiceError `frame_too_large`, `api_key_not_allowed_for_sender`, `idempotency_in_progress`,
-   * `idempotency_key_reused`, `rate_limited` for a session or `unavailable`.
+   * `idempotency_key_reused`, `rate_limited` for a session, `over_capacity` or `unavailable`.
    */
   async publish(
     request: AuthenticatedRequest<{ readonly from: string; readonly to: string }>,
@@ -110,6 +110,9 @@ function publishedEnvelope(envelopeId: string, acceptance: Acceptance): Publishe
     throw new ServiceError("rate_limited", { retryAfterMs: acceptance.retryAfterMs });
   }
   if (acceptance.outcome === "reused") throw new ServiceError("idempotency_key_reused");
+  if (acceptance.outcome === "over_capacity") {
+    throw new ServiceError("over_capacity", { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs });
+  }
   // Anything else is the relay's own fault: Redis is not reachable, or the gateway's clock is wrong.
   if (!("about" in acceptance) || acceptance.about !== "delivery") throw unavailable();
   const { delivery, sessionId, acceptedAt } = acceptance;

@@ -214,7 +214,20 @@ export const ERRORS = {
     "This service is not ready.",
     "Ask again after Retry-After; reason and next_action say what its operator can do.",
   ),
-  over_capacity: error(503, false, "later", "The connection limit is reached.", "Wait for Retry-After."),
+  over_capacity: error(
+    503,
+    true,
+    "later",
+    "The relay has no room for this now.",
+    "Wait for retry_after_ms; Retry-After is the same in seconds. Agents that are present go on, and messages without Idempotency-Key.",
+  ),
+  agents_per_key: error(
+    null,
+    true,
+    "fix",
+    "The key has as many agents as one key may have.",
+    "Go on with agents of the key that are present, or ask the relay's operator for another key. An agent that is offline makes room for a new one.",
+  ),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -100,6 +100,10 @@ export const WINDOW_LIMITS = {
   minutes: 60,
   journeys: 200,
   actionsPerJourney: 50,
+  /** Agents of one namespace key that the window holds. */
+  agentsPerKey: 1000,
+  /** How long a client waits that was refused because Redis is short of memory. */
+  memoryRetryAfterMs: 10_000,
 } as const;
 
 /**

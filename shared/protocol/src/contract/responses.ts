@@ -177,7 +177,8 @@ export const OnlineAgents = z
 /**
  * Why a link to Redis takes no commands: user or password refused, no connection, a command or key not permitted to the
  * user, Redis too old, a policy that evicts keys, no answer in time, another number of partitions than the window has,
- * and whatever else Redis answered. Source: docs/operations.md#failures.
+ * a replica, a disk that Redis cannot write to, data that it still loads, no memory left, and whatever else Redis
+ * answered. Source: docs/operations.md#failures.
  */
 export const REDIS_DOWN_KINDS = [
   "auth",
@@ -187,6 +188,10 @@ export const REDIS_DOWN_KINDS = [
   "eviction",
   "timeout",
   "partitions",
+  "readonly",
+  "disk",
+  "loading",
+  "full",
   "other",
 ] as const;
 export type RedisDownKind = (typeof REDIS_DOWN_KINDS)[number];
@@ -198,12 +203,18 @@ export type RedisDownKind = (typeof REDIS_DOWN_KINDS)[number];
 const NOT_READY_REASONS = [...REDIS_DOWN_KINDS, "no_window", "channel", "not_accepting"] as const;
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
+/** What a ready service does without for now: Redis is short of memory. Source: docs/operations.md#memory. */
+export const DEGRADATIONS = ["redis_memory"] as const;
+
 const readiness = {
   service: z.string(),
   online_agents: z.int().nullable(),
   stale_agents: z.int().nullable(),
   connections: z.int().optional().meta({ description: "Open websockets of this process, where it can have some." }),
   reason: z.enum(NOT_READY_REASONS).optional(),
+  degraded: z.array(z.enum(DEGRADATIONS)).optional().meta({
+    description: "redis_memory: Redis is short of memory, and new sessions, Idempotency-Keys and agents are refused.",
+  }),
   next_action: z.string(),
   privacy: Privacy,
 };

@@ -9,6 +9,8 @@ export interface SigningEntry {
   /** The key itself: another public key or secret under the same `keyId` is another key. */
   readonly identity: string;
   readonly key: VerifyKey;
+  /** True when the key may sign for agents that its record does not list one by one. */
+  readonly hasNamespace: boolean;
   /** True when the key may sign for this agent id. */
   mayAct(agent: string): boolean;
 }
@@ -70,6 +72,7 @@ export class KeyRing {
           keyId: record.key_id,
           identity: identityOf(record),
           key,
+          hasNamespace: record.agents.some(isNamespace),
           mayAct: agentMatcher(record.agents),
           validity: validityOf(record),
         });
@@ -103,6 +106,11 @@ export class KeyRing {
   mayAct(identity: string, agent: string, now: number): boolean {
     const entry = this.signingKey(keyIdOf(identity), now);
     return entry !== undefined && entry.identity === identity && entry.mayAct(agent);
+  }
+
+  /** True when the key is valid and may sign for agents that its record does not list one by one. */
+  hasNamespace(keyId: string, now: number): boolean {
+    return this.signingKey(keyId, now)?.hasNamespace ?? false;
   }
 
   /** The API key with this text; undefined when it is unknown, not valid yet, or expired. */
@@ -139,10 +147,14 @@ function duplicates<Name extends string>(list: string, name: Name, records: read
   });
 }
 
+function isNamespace(agents: string): boolean {
+  return agents.endsWith(".*");
+}
+
 /** `agent://bob.*` matches every `agent://bob.<more>`, but not `agent://bob` itself. */
 function agentMatcher(agents: readonly string[]): (agent: string) => boolean {
-  const exact = new Set(agents.filter((agent) => !agent.endsWith(".*")));
-  const prefixes = agents.filter((agent) => agent.endsWith(".*")).map((agent) => agent.slice(0, -1));
+  const exact = new Set(agents.filter((agent) => !isNamespace(agent)));
+  const prefixes = agents.filter(isNamespace).map((agent) => agent.slice(0, -1));
   return (agent) => exact.has(agent) || prefixes.some((prefix) => agent.startsWith(prefix));
 }
 

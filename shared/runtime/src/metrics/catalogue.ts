@@ -39,6 +39,8 @@ export const LIMITS = [
   "target_reads",
   "pending_sessions",
   "opened_sessions",
+  "agents_per_key",
+  "redis_memory",
 ] as const;
 export type LimitName = (typeof LIMITS)[number];
 
@@ -74,6 +76,7 @@ export const METRICS = {
   relay_redis_down: gauge("1 while the link to Redis takes no commands, by kind of reason.", "link", "kind"),
   relay_redis_call_seconds: histogram("Time that Redis took to answer, or not to.", CALL_SECONDS, "link"),
   relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
+  relay_redis_memory_ratio: gauge("Memory that Redis uses, as a share of its maxmemory; 0 where it has no limit."),
   relay_channel_ready: gauge(
     "1 while messages that the pod sends to itself come back; as it was while all of Redis is silent.",
   ),

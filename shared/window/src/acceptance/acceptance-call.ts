@@ -32,6 +32,10 @@ export interface AcceptContext {
   readonly offlineAfterMs: number;
   /** How long the proof of a target is kept. */
   readonly proofFreshnessMs: number;
+  /** Agents of one principal that the partition takes; 0 = no limit. */
+  readonly agentsPerPrincipal: number;
+  /** True while Redis is short of memory: nothing is taken that needs new room. */
+  readonly isShortOfMemory: boolean;
 }
 
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
@@ -59,6 +63,8 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
     WINDOW_LIMITS.minutes,
+    context.agentsPerPrincipal,
+    context.isShortOfMemory ? 1 : 0,
   ];
   const numbers = new Map<string, number>();
   const numberOf = (key: string): number => {
@@ -143,7 +149,7 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   if (item.kind === "register" || item.kind === "heartbeat") {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
     const waiting = [numberOf(partitionKeys.asked(p, agent)), numberOf(partitionKeys.decided(p, agent))];
-    return [context.pod, item.connection, ...waiting];
+    return [context.pod, item.connection, ...waiting, ...agentsOf(item, context, numberOf)];
   }
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;
@@ -166,6 +172,13 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
   ];
   const ttl = ttlMinutesOf(envelope.payload);
   return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, pendingElsewhere, openedElsewhere];
+}
+
+/** The key that counts the agents of a principal; none where they are not limited. */
+function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): number[] {
+  const { principal, hasNamespace = false, partition } = item;
+  if (!hasNamespace || principal === undefined || context.agentsPerPrincipal === 0) return [];
+  return [numberOf(partitionKeys.agents(partition, principal))];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

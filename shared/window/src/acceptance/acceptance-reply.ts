@@ -4,7 +4,7 @@ import type { SessionStatus } from "protocol/contract/session.ts";
 import { NO_SESSION } from "../records/channel-line.ts";
 import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../records/session-records.ts";
 import type { Reply } from "../redis/scripts.ts";
-import type { Acceptance, PlacedItem, PreparedDecision, SessionLimit } from "./acceptance.ts";
+import type { Acceptance, AcceptanceRefusal, PlacedItem, PreparedDecision, SessionLimit } from "./acceptance.ts";
 import { isPlain } from "./acceptance-call.ts";
 
 /** Replies of the script accept as outcomes. Pure. */
@@ -43,7 +43,7 @@ function decodeLetter(letter: string, now: number): Acceptance {
 /** @param now Unix ms, as the script says. */
 function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
   const [outcome, ...rest] = reply as [string, ...string[]];
-  if (outcome === "clock_skew" || outcome === "reused") return { outcome };
+  if (isRefusal(outcome)) return { outcome };
   if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
   if (outcome === "replayed") return replayed(rest);
   if (outcome === "rate_limited") {
@@ -60,6 +60,19 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): A
     sessionStatus: sessionStatusAfter(item, state),
     acceptedAt: acceptedAt === undefined ? now : Number(acceptedAt),
   };
+}
+
+type ScriptRefusal = Extract<AcceptanceRefusal, "agents_per_key" | "clock_skew" | "over_capacity" | "reused">;
+
+const REFUSALS: ReadonlySet<string> = new Set<ScriptRefusal>([
+  "agents_per_key",
+  "clock_skew",
+  "over_capacity",
+  "reused",
+]);
+
+function isRefusal(outcome: string): outcome is ScriptRefusal {
+  return REFUSALS.has(outcome);
 }
 
 function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now: number): Acceptance {

@@ -31,6 +31,8 @@ export interface AcceptanceItem {
   readonly connection: string;
   /** There for a `session.*` envelope that `prepare` was asked for. */
   readonly prepared?: Prepared | undefined;
+  /** True when the principal may bring agents that nobody listed one by one: those are counted. */
+  readonly hasNamespace?: boolean;
   readonly claim?: Claim;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
@@ -77,7 +79,9 @@ export type Acceptance =
 
 export type AcceptanceRefusal =
   | "abandoned"
+  | "agents_per_key"
   | "clock_skew"
+  | "over_capacity"
   | "reused"
   | "unknown_session"
   | "not_your_session"

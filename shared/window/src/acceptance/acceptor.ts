@@ -4,7 +4,7 @@ import type { ProcessWindow } from "../process-window.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
 import { isUnsent } from "../redis/link-down.ts";
-import { partitionOf } from "../redis/partitions.ts";
+import { partitionOf, shareOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
 import type { Reply } from "../redis/scripts.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } from "./acceptance.ts";
@@ -33,6 +33,7 @@ export class Acceptor {
   readonly #pod: string | undefined;
   readonly #offlineAfterMs: number;
   readonly #proofFreshnessMs: number;
+  readonly #agentsPerPrincipal: number;
   readonly #logger: Logger;
   readonly #lanes: Lane[];
   #observer: AcceptanceObserver | undefined;
@@ -45,6 +46,8 @@ export class Acceptor {
     readonly pod?: string;
     readonly offlineAfterMs: number;
     readonly proofFreshnessMs: number;
+    /** Agents of one principal with a namespace; 0 or none = no limit. */
+    readonly agentsPerKey?: number;
     readonly logger: Logger;
   }) {
     this.#link = options.link;
@@ -53,6 +56,7 @@ export class Acceptor {
     this.#pod = options.pod;
     this.#offlineAfterMs = options.offlineAfterMs;
     this.#proofFreshnessMs = options.proofFreshnessMs;
+    this.#agentsPerPrincipal = shareOf(options.agentsPerKey ?? 0, options.partitions);
     this.#logger = options.logger;
     this.#lanes = Array.from({ length: options.partitions }, (_, partition) => ({
       partition,
@@ -150,6 +154,8 @@ export class Acceptor {
       pod: this.#pod,
       offlineAfterMs: this.#offlineAfterMs,
       proofFreshnessMs: this.#proofFreshnessMs,
+      agentsPerPrincipal: this.#agentsPerPrincipal,
+      isShortOfMemory: this.#link.memory.isShort,
     };
     const { keys, args } = encodeBatch(batch, context);
     const reply = (await this.#link.run("accept", keys, args)) as Reply[];

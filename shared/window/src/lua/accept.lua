@@ -13,10 +13,12 @@
 --       (skew and the tolerance between pods), 7 session bounds (joined with spaces: most that pend at a target, of one
 --       requester there, of a principal, most that a requester opens within the ms that follow, most decisions that wait for
 --       a requester, for how many ms, and for how many ms a proof is fresh), 8 proofs kept, 9 ms a session is kept after its
---       end, 10 ms an idempotency claim is kept, 11 minutes kept; then the items, each
+--       end, 10 ms an idempotency claim is kept, 11 minutes kept, 12 most agents a principal, 13 '1' while Redis is short
+--       of memory; then the items, each
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
---         register, heartbeat:  digest, agent, pod, connection, key of what is asked of it, key of what was decided for it
+--         register, heartbeat:  digest, agent, pod, connection, key of what is asked of it, key of what was decided for it,
+--                               key of the principal's agents or nothing
 --         message:              digest, agent, origin, text, claim
 --         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
 --                               key of how many the requester opened, key and digest of the principal, requester, ttl in
@@ -30,6 +32,8 @@
 --   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
 --   {'not_registered', epoch}                                       the agent has another, live connection
+--   {'over_capacity'}                                               short of memory, and this needs new room
+--   {'agents_per_key'}                                              the principal has as many agents as it may
 --   {'accepted'|'duplicate', status, last seen, epoch, pending, decided}
 --                                                                   register, heartbeat; no epoch ('') to others; of those
 --                                                                   that come online what waits for them, as it is kept
@@ -45,6 +49,7 @@ local window_id, channel_prefix = ARGV[1], ARGV[2]
 local stale_after, offline_after, forget_after = ARGV[3], ARGV[4], ARGV[5]
 local guard_margin, session_bounds, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
 local session_kept, claim_kept, minutes_kept = ARGV[9], ARGV[10], ARGV[11]
+local most_agents, is_short = ARGV[12], ARGV[13]
 
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
 
@@ -55,7 +60,7 @@ local now_text = digits(now)
 --   targets          the targets that were looked up, by agent
 --   pod_messages     in the order in which pods were first addressed, and by pod
 --   counts           how much each counter rises, by its name
---   forget_at        ms at which a bucket of the guard is forgotten, by its key
+--   forget_at        ms at which a key is forgotten, by its name: buckets of the guard, agents of a principal
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
 --   results          the reply; its third field, the letters, is filled in at the end
@@ -64,13 +69,14 @@ local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
   channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
+  most_agents = tonumber(most_agents), is_short = is_short == '1',
   now = now, now_text = now_text, microseconds = microseconds,
   targets = {}, pod_messages = {}, counts = {}, forget_at = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 
 local take_publication
-local cursor = 12
+local cursor = 14
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
@@ -92,6 +98,6 @@ end
 publish(batch)
 local results = settled_results(batch)
 if batch.write_asked then batch.write_asked() end
-expire_buckets(batch)
+expire_keys(batch)
 write_counts(batch, counters_key, minutes_key, minutes_kept)
 return results

@@ -19,5 +19,5 @@ if redis.call('SADD', bucket_key, digest) == 0 then
   return { redis.call('SISMEMBER', bucket_key, mark) == 1 and 'reserved' or 'taken' }
 end
 redis.call('SADD', bucket_key, mark)
-expire_buckets(batch)
+expire_keys(batch)
 return { 'reserved' }

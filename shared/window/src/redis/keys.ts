@@ -18,6 +18,8 @@ export const partitionKeys = {
   presence: (p: number) => inPartition(p, "presence"),
   online: (p: number) => inPartition(p, "online"),
   route: (p: number) => inPartition(p, "route"),
+  /** Agents that one principal brought, where they are limited. */
+  agents: (p: number, principal: string) => inPartition(p, `agents:${principal}`),
   clock: (p: number) => inPartition(p, "clock"),
   session: (p: number, sessionId: string) => inPartition(p, `session:${sessionId}`),
   /** What is asked of one agent: its last proof and its pending sessions. */

@@ -3,8 +3,11 @@ export const REDIS_LIMITS = {
   commandTimeoutMs: 450,
   connectTimeoutMs: 2000,
   disconnectTimeoutMs: 100,
-  /** How often each connection is asked whether it lives. */
+  /** How often each connection is asked whether it lives, and how full Redis is. */
   pingIntervalMs: 1000,
+  /** Shares of maxmemory: above the first Redis is short of memory, until it is below the second. */
+  memoryShortAbove: 0.75,
+  memoryAmpleBelow: 0.7,
   /**
    * How often a pod sends itself a message over its channel, and how many may be missing before it gives the channel up:
    * none came back for 3 × 250 = 750 ms, or longer. By then it knows whether all of Redis is silent, in which case it keeps

@@ -25,11 +25,21 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
     "Wait until Redis answers, the service goes on by itself; if it stays silent, look at its load and its network.",
   partitions:
     "Set RELAY_PARTITIONS to one number in all services, then open a window with it: npm run window:reset -- --force.",
+  readonly: "Set REDIS_URL to the primary: this Redis is a replica, which takes no writes.",
+  disk: 'Turn persistence off in Redis (save "", appendonly no): it refuses writes because it cannot save to its disk.',
+  loading: 'Wait until Redis has loaded its data. The relay\'s Redis should keep none: save "", appendonly no.',
+  full: "Raise maxmemory of Redis: it is full and refuses writes. Room also comes back by itself, as entries expire.",
   other: "Read the service's log: it says what Redis answered.",
 };
 
 /** Kinds that end without a change of settings. */
-const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout"]);
+const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout", "loading", "full"]);
+
+/**
+ * Kinds that a call can fail with and that end its connection: after a silence, what comes next is refused at once, not
+ * after a silence of its own; where Redis is not what the service needs, everything is refused, and /ready says why.
+ */
+const ENDING_KINDS: ReadonlySet<RedisDownKind> = new Set(["timeout", "noperm", "readonly"]);
 
 /**
  * Milliseconds until the next attempt. While Redis is away attempts stay frequent, so that recovery is fast; while it is
@@ -54,8 +64,18 @@ export function isUnsent(failure: unknown): boolean {
   return failure instanceof ServiceError && failure.cause instanceof LinkDownError;
 }
 
+/** True for a failed call whose connection is given up. */
+export function endsConnection(kind: RedisDownKind): boolean {
+  return ENDING_KINDS.has(kind);
+}
+
+/** True for a state that lasts until somebody changes a setting. */
+export function isMisconfigured(kind: RedisDownKind): boolean {
+  return kind !== "other" && !PASSING_KINDS.has(kind);
+}
+
 /** True for a command that was given up without an answer. */
-export function isTimeout(failure: unknown): boolean {
+function isTimeout(failure: unknown): boolean {
   return types.isNativeError(failure) && failure.message === "Command timed out";
 }
 
@@ -66,11 +86,21 @@ export function reasonOf(failure: unknown): string {
   return failure.message.split(/,? with args beginning with/, 1)[0] as string;
 }
 
+/** What the first word of an answer of Redis means. */
+const ANSWERS: ReadonlyMap<string, RedisDownKind> = new Map([
+  ["OOM", "full"],
+  ["READONLY", "readonly"],
+  ["MISCONF", "disk"],
+  ["LOADING", "loading"],
+]);
+
 function kindOf(failure: unknown): RedisDownKind {
   if (!types.isNativeError(failure)) return "other";
   if (isTimeout(failure)) return "timeout";
   if (isSocketError(failure)) return failure.code === "ETIMEDOUT" ? "timeout" : "refused";
   if (/^(?:WRONGPASS|NOAUTH|ERR invalid password)\b/.test(failure.message)) return "auth";
+  const answered = ANSWERS.get(/^[A-Z]+\b/.exec(failure.message)?.[0] ?? "");
+  if (answered !== undefined) return answered;
   // Redis 7.0 says it in a sentence when a script may not do what it does.
   if (/\bNOPERM\b|\bACL failure\b|^ERR The user executing the script can't\b/.test(failure.message)) return "noperm";
   return "other";

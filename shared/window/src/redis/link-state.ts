@@ -1,6 +1,7 @@
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Logger } from "runtime/logging.ts";
-import { LinkDownError, linkDown, retryDelayMs } from "./link-down.ts";
+import { REDIS_LIMITS } from "./limits.ts";
+import { isMisconfigured, LinkDownError, linkDown, retryDelayMs } from "./link-down.ts";
 
 /** Whether a link is up, or why it is down: what is logged of it, and the pause before its next attempt, follow from that. */
 export class LinkState {
@@ -9,8 +10,10 @@ export class LinkState {
   #down: LinkDownError | null = new LinkDownError("refused", "not connected yet");
   /** What was logged last. */
   #reported: RedisDownKind | "up" | undefined;
-  /** Connections that closed since the link was last up. */
+  /** Connections that closed since the link was last up, or was last up for long. */
   #attempts = 0;
+  /** When the link last went up, monotonic ms. */
+  #upAt = 0;
   #ended = false;
 
   constructor(link: string, logger: Logger) {
@@ -24,13 +27,18 @@ export class LinkState {
   }
 
   goUp(): void {
-    this.#attempts = 0;
+    this.#upAt = performance.now();
     this.#down = null;
     this.#report();
   }
 
   goDown(cause: unknown): void {
+    const wasUp = this.#down === null;
     this.#down = linkDown(cause);
+    // A setting that only a call finds wrong, not the set-up, would otherwise have the link come and go without pause.
+    const upForMs = performance.now() - this.#upAt;
+    const isSettled = upForMs >= REDIS_LIMITS.misconfiguredRetryMaxMs || !isMisconfigured(this.#down.kind);
+    if (wasUp && isSettled) this.#attempts = 0;
     this.#report();
   }
 

@@ -7,3 +7,13 @@ import slotOf from "cluster-key-slot";
 export function partitionOf(agent: string, partitions: number): number {
   return partitions === 1 ? 0 : slotOf(agent) % partitions;
 }
+
+/**
+ * How much of a limit on agents each partition takes. Agents fall into partitions by chance: three standard deviations above
+ * the mean hardly any partition is full before the whole limit is reached. With one partition it is the limit itself.
+ */
+export function shareOf(limit: number, partitions: number): number {
+  if (partitions === 1) return limit;
+  const mean = limit / partitions;
+  return Math.ceil(mean + 3 * Math.sqrt(mean));
+}

@@ -6,14 +6,15 @@ import type { Logger } from "runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { isTimeout, LinkDownError, reasonOf } from "./link-down.ts";
+import { endsConnection, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
+import { RedisMemory } from "./redis-memory.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
-import { checkServer } from "./server-check.ts";
+import { checkPolicy, checkServer } from "./server-check.ts";
 
 /**
- * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed by a
- * ping each second, and nothing is sent twice by itself. The process starts and lives on without Redis.
+ * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed within a
+ * second or two, and nothing is sent twice by itself. The process starts and lives on without Redis.
  *
  * A new connection is set up before the link is up: the server is checked, scripts are loaded, channels subscribed, then
  * the listeners of `onReady` run. When any of it fails, the connection is given up and another one is made, after pauses
@@ -24,9 +25,11 @@ export class RedisLink implements Service {
   readonly client: Redis;
   /** What Redis and the log call this connection. */
   readonly name: string;
+  /** How full Redis is; of a link that is not watched, how full it was when the link went up. */
+  readonly memory: RedisMemory;
   readonly #logger: Logger;
   readonly #state: LinkState;
-  readonly #pinged: boolean;
+  readonly #watched: boolean;
   readonly #subscriptions = new Map<string, (message: string) => void>();
   readonly #readyListeners: (() => Promise<void>)[] = [];
   readonly #downListeners: (() => void)[] = [];
@@ -43,11 +46,12 @@ export class RedisLink implements Service {
     readonly name: string;
     readonly logger: Logger;
     /** False for a link whose owner looks after it in another way. */
-    readonly pinged?: boolean;
+    readonly watched?: boolean;
   }) {
     this.#logger = options.logger;
-    this.#pinged = options.pinged ?? true;
+    this.#watched = options.watched ?? true;
     this.name = options.name;
+    this.memory = new RedisMemory(options.logger);
     this.#state = new LinkState(options.name, options.logger);
     this.client = new Redis(clientOptions(options.url, options.name, () => this.#state.nextDelayMs()));
     this.client.on("error", (err: Error) => this.#refused(err));
@@ -94,7 +98,7 @@ export class RedisLink implements Service {
     });
     // What this rejects with is an event of its own, too.
     this.client.connect().catch(() => {});
-    if (this.#pinged) this.#timer = setInterval(() => void this.#ping(), REDIS_LIMITS.pingIntervalMs);
+    if (this.#watched) this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
     await up;
   }
 
@@ -148,10 +152,11 @@ export class RedisLink implements Service {
       return reply;
     } catch (err) {
       this.#called?.(performance.now() - sentAt, true);
-      // What fails during the set-up is told once, as the reason why the link is down.
-      if (this.up) this.#logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
-      // After a silence what comes next is refused at once, not after a silence of its own.
-      if (isTimeout(err)) this.reconnect(err);
+      const failure = linkDown(err).kind;
+      // A full Redis is told once; so is what fails during the set-up, as the reason why the link is down.
+      if (failure === "full") this.memory.filled();
+      else if (this.up) this.#logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
+      if (endsConnection(failure)) this.reconnect(err);
       throw unavailable(err);
     }
   }
@@ -167,7 +172,7 @@ export class RedisLink implements Service {
     const connection = Symbol(this.name);
     this.#connection = connection;
     try {
-      await checkServer(this.client);
+      this.memory.update(await checkServer(this.client));
       await loadScripts(this.client);
       for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel);
       for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
@@ -180,11 +185,14 @@ export class RedisLink implements Service {
     this.#startEnded?.();
   }
 
-  async #ping(): Promise<void> {
+  /** Whether Redis answers, keeps what it holds, and has room. */
+  async #watch(): Promise<void> {
     const connection = this.#connection;
     if (connection === undefined) return;
     try {
-      await this.client.ping();
+      const info = await this.client.info("memory");
+      checkPolicy(info);
+      this.memory.update(info);
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
     }

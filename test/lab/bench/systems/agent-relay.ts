@@ -8,6 +8,7 @@ const AGENTS = ["agent://load.*"];
 /** What a benchmark must lift: the load of one connection, and that all come from one address. */
 const SETTINGS = {
   LOG_LEVEL: "info",
+  RELAY_AGENTS_PER_KEY: "0",
   RELAY_ENVELOPES_PER_SECOND: "0",
   RELAY_CONNECTIONS_PER_ADDRESS: "0",
   RELAY_UNREGISTERED_CONNECTIONS: "0",

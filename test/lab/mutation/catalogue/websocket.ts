@@ -31,6 +31,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["test/conformance/limits.test.ts"],
   },
   {
+    name: "who has no room is not closed for it",
+    file: "services/ws-connector/src/intake.ts",
+    find: "return outcome in NO_ROOM;",
+    replace: 'return outcome === "unavailable";',
+    tests: ["test/integration/agents-per-key.test.ts"],
+  },
+  {
     name: "envelope rate limit",
     file: "services/ws-connector/src/intake.ts",
     find: "if (retryAfterMs > 0)",
@@ -243,7 +250,7 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "a channel outlives a silence of all of Redis",
     file: "shared/window/src/pod-channel.ts",
-    find: "pinged: false, logger",
+    find: "watched: false, logger",
     replace: "logger",
     tests: ["test/integration/late-notices.test.ts"],
   },

@@ -26,6 +26,7 @@ const GATEWAY_ERRORS = [
   "idempotency_in_progress",
   "idempotency_key_reused",
   "rate_limited",
+  "over_capacity",
   "unavailable",
 ] as const;
 const INTAKE_ERRORS = [

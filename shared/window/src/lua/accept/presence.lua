@@ -1,6 +1,6 @@
 -- Part of accept: registers and heartbeats.
--- Uses  lib/channel_line, lib/route, accept/asked, accept/clock, accept/counters, accept/pod_messages, accept/results,
---       accept/targets
+-- Uses  lib/channel_line, lib/route, accept/agents, accept/asked, accept/clock, accept/counters, accept/pod_messages,
+--       accept/results, accept/targets
 
 -- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard: a pod without subscriber
 -- has no connections.
@@ -16,17 +16,24 @@ local function what_waits(batch, asked_number, decided_number)
 end
 
 -- Returns nothing: the result stands in the batch.
-local function take_presence(batch, kind, bucket, digest, agent, pod, connection, ...)
+local function take_presence(
+  batch, kind, bucket, digest, agent, pod, connection, asked_number, decided_number, agents_number)
+  local agents_key = agents_number and KEYS[tonumber(agents_number)]
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if redis.call('SISMEMBER', bucket, digest) == 1 then
     local target = target_of(batch, agent)
     if not owns then return settle(batch, target, { 'duplicate', '', target.last_seen, '' }) end
-    return settle(batch, target, { 'duplicate', '', target.last_seen, owner.epoch, what_waits(batch, ...) })
+    return settle(batch, target, { 'duplicate', '', target.last_seen, owner.epoch, what_waits(batch, asked_number, decided_number) })
   end
   if kind == 'heartbeat' and owner and not owns then
     if pod_answers(batch, owner, agent) then return answer(batch, { 'not_registered', owner.epoch }) end
     owner = nil
+  end
+  if not record and not redis.call('ZSCORE', batch.presence_key, agent) then
+    local refusal = refusal_of_newcomer(batch, agents_key)
+    -- The guard does not know the envelope: it may come again.
+    if refusal then return answer(batch, { refusal }) end
   end
   redis.call('SADD', bucket, digest)
   count(batch, 'websocket_accepted', 1)
@@ -41,7 +48,11 @@ local function take_presence(batch, kind, bucket, digest, agent, pod, connection
   redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since))
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)
+  if agents_key then
+    redis.call('ZADD', agents_key, batch.now_text, agent)
+    batch.forget_at[agents_key] = batch.now + batch.forget_after
+  end
   batch.targets[agent] = nil
   if goes_on then return answer(batch, { 'accepted', 'online', batch.now_text, epoch }) end
-  answer(batch, { 'accepted', 'online', batch.now_text, epoch, what_waits(batch, ...) })
+  answer(batch, { 'accepted', 'online', batch.now_text, epoch, what_waits(batch, asked_number, decided_number) })
 end

@@ -103,6 +103,8 @@ local function make_sessions(batch, settings, claims)
       principal_key = KEYS[tonumber(principal_number)],
       held_elsewhere = tonumber(held_elsewhere), opened_elsewhere = tonumber(opened_elsewhere),
     }
+    -- A session that was opened before is a repeat, and needs no room.
+    if batch.is_short and not redis.call('GET', session.key) then return answer(batch, { 'over_capacity' }) end
     if redis.call('SISMEMBER', bucket, digest) == 1 then
       local result = { 'duplicate' }
       return settle(batch, target_of(batch, to), result, function() result[3], result[4] = state_of(session) end)

@@ -11,6 +11,6 @@ local function is_guardable(batch, minute, bucket)
   return batch.now < forget_at and minute * 60000 <= batch.now + batch.guard_margin
 end
 
-local function expire_buckets(batch)
-  for bucket, at in pairs(batch.forget_at) do redis.call('PEXPIREAT', bucket, digits(at)) end
+local function expire_keys(batch)
+  for key, at in pairs(batch.forget_at) do redis.call('PEXPIREAT', key, digits(at)) end
 end

@@ -1,0 +1,110 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { everythingIn } from "../../../test/support/redis-dump.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { shareOf } from "../src/redis/partitions.ts";
+import { envelopeOf } from "./envelopes.ts";
+import { Bench, type Incoming, type Pod } from "./kit.ts";
+
+const bench = new Bench();
+const MOST = 3;
+const TEAM = { principal: "key:team", hasNamespace: true } as const;
+const AGENTS_KEY = partitionKeys.agents(0, TEAM.principal);
+const REFUSED = { outcome: "agents_per_key" };
+const offlineSince = () => Date.now() - PRESENCE_LIMITS.offlineAfterMs - 60_000;
+
+let pod: Pod;
+
+const agent = (n: number) => `agent://team.a${n}`;
+const register = (n: number, by: Incoming = TEAM) => pod.accept(envelopeOf("agent.register", agent(n)), by);
+const heartbeat = (n: number) => pod.accept(envelopeOf("agent.heartbeat", agent(n)), TEAM);
+const present = () => bench.client.zrange(partitionKeys.presence(0), "0", "-1");
+
+/** The agent was seen last so long ago that it is offline, by every record of it. */
+async function goOffline(n: number): Promise<void> {
+  await bench.client.zadd(AGENTS_KEY, offlineSince(), agent(n));
+  await bench.seed(agent(n), "pod-a c1 1", offlineSince());
+}
+
+beforeEach(async () => {
+  await bench.open();
+  pod = await bench.pod({ agentsPerKey: MOST });
+  for (let n = 1; n <= MOST; n += 1) expect(await register(n)).toMatchObject({ outcome: "accepted" });
+});
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+describe("a key of a namespace that has as many agents as it may", () => {
+  test("brings no further one, by register or heartbeat, and nothing is kept of the refused envelope", async () => {
+    const before = await everythingIn(bench.client);
+    expect(await register(4)).toEqual(REFUSED);
+    expect(await heartbeat(5)).toEqual(REFUSED);
+    expect(await everythingIn(bench.client)).toEqual(before);
+  });
+
+  test("goes on with those that it has, wherever they connect", async () => {
+    expect(await heartbeat(1)).toMatchObject({ outcome: "accepted" });
+    const elsewhere = { ...TEAM, connection: "c2" };
+    expect(await pod.accept(envelopeOf("agent.register", agent(2)), elsewhere)).toMatchObject({ outcome: "accepted" });
+    await bench.client.hdel(partitionKeys.route(0), agent(3));
+    await bench.client.zrem(partitionKeys.online(0), agent(3));
+    expect(await heartbeat(3)).toMatchObject({ outcome: "accepted" });
+  });
+
+  test("takes no room from other keys, nor from keys whose agents are listed one by one", async () => {
+    expect(await register(4, { ...TEAM, principal: "key:other" })).toMatchObject({ outcome: "accepted" });
+    expect(await register(5, { ...TEAM, hasNamespace: false })).toMatchObject({
+      outcome: "accepted",
+    });
+  });
+
+  test("gives the place of the one unseen for longest, once it is offline, to a new one: that one is forgotten", async () => {
+    await goOffline(2);
+    const envelope = envelopeOf("agent.register", agent(4));
+    expect(await pod.accept(envelope, TEAM)).toMatchObject({ outcome: "accepted" });
+    expect(await present()).toEqual([agent(1), agent(3), agent(4)]);
+    expect(await bench.routes()).not.toHaveProperty([agent(2)]);
+    expect(await register(2)).toEqual(REFUSED);
+  });
+
+  test("does not have an agent forgotten that another key has brought since", async () => {
+    await bench.client.zadd(AGENTS_KEY, offlineSince(), agent(2));
+    expect(await register(4)).toMatchObject({ outcome: "accepted" });
+    expect(await present()).toContain(agent(2));
+    expect(await bench.routes()).toHaveProperty([agent(2)]);
+  });
+
+  test("loses no agent that sends heartbeats", async () => {
+    await goOffline(1);
+    expect(await heartbeat(1)).toMatchObject({ outcome: "accepted" });
+    expect(await register(4)).toEqual(REFUSED);
+  });
+});
+
+test("what is kept of a key's agents goes a day after the last of them was seen", async () => {
+  const leftMs = await bench.client.pttl(AGENTS_KEY);
+  expect(leftMs).toBeGreaterThan(PRESENCE_LIMITS.forgetAfterMs - 60_000);
+  expect(leftMs).toBeLessThanOrEqual(PRESENCE_LIMITS.forgetAfterMs);
+});
+
+test("a lower limit is met in the end, and no limit at all lets everybody in", async () => {
+  pod = await bench.pod({ agentsPerKey: 1 });
+  await Promise.all([1, 2, 3].map(goOffline));
+  const outcomes = [await register(4), await register(4), await register(4)].map(({ outcome }) => outcome);
+  expect(outcomes).toEqual(["agents_per_key", "agents_per_key", "accepted"]);
+  pod = await bench.pod({ agentsPerKey: 0 });
+  expect(await Promise.all([5, 6, 7].map((n) => register(n)))).toMatchObject(Array(3).fill({ outcome: "accepted" }));
+});
+
+test("over several partitions a key has at least its limit, and not much more", async () => {
+  const limit = 100;
+  const partitions = 4;
+  await bench.client.flushall();
+  pod = await bench.pod({ agentsPerKey: limit, partitions });
+  const outcomes = await Promise.all(Array.from({ length: 4 * limit }, (_, n) => register(n)));
+  const accepted = outcomes.filter(({ outcome }) => outcome === "accepted").length;
+  expect(shareOf(limit, 1)).toBe(limit);
+  expect(accepted).toBeGreaterThanOrEqual(limit);
+  expect(accepted).toBe(partitions * shareOf(limit, partitions));
+  expect(accepted).toBeLessThanOrEqual(1.6 * limit);
+});
