@@ -79,6 +79,11 @@ describe("Decoding", () => {
     );
   });
 
+  test("reads a member name as it is written, whatever JSON.parse has read before", () => {
+    JSON.parse('{"stands before":1,"\\\\":2}');
+    expect(decode('{"stands before":1,"\\n":2}')).toEqual({ value: { "stands before": 1, "\n": 2 } });
+  });
+
   test("counts the last of two members of one name, as JSON.parse does", () => {
     expect(decode('{"a":1,"a":2}')).toEqual({ value: { a: 2 } });
   });
