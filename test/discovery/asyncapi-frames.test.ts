@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { type AgentSocket, type Frame, signed } from "../support/agent.ts";
+import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { joining } from "./asyncapi-agent.ts";
 import { AsyncApiReader } from "./asyncapi-reader.ts";
@@ -77,6 +78,14 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
   "notice.pending_sessions/one": async () => {
     await (await join("ann")).ask("session.request", DEE);
     return await notice((await join("dee")).socket, "pending_sessions");
+  },
+  "notice.decided_sessions/one": async () => {
+    const { requester, target, sessionId } = await pending("ann", "bea-hmac");
+    await requester.socket.close();
+    const isAway = async () => !(await target.ask("message.send", ANN)).target_delivery.can_deliver_realtime;
+    await until("the requester is away", isAway);
+    await target.ask("session.approve", ANN, sessionId);
+    return await notice((await join("ann")).socket, "decided_sessions");
   },
   "notice.superseded/superseded": async () => {
     const { socket } = await join("ann");

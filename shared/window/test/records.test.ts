@@ -60,12 +60,15 @@ describe("What Lua writes", () => {
     await bench.client.set(key, [proof, ...lines].join("\n"));
     const read = `(function(records)
       local asked = records.read_asked(ARGV[1])
-      records.write_asked(ARGV[1], asked, 1000)
-      return { asked.proof, records.lines_of(asked) }
+      return { asked.proof, records.lines_of(asked), records.format_asked(asked, 1000) or 'nothing' }
     end)(make_session_records(ARGV[2] + 0))`;
-    expect(await lua("session_records", read, key, now + HOUR / 12 - 1)).toEqual([proof, lines]);
-    expect(await lua("session_records", read, key, now + HOUR / 12)).toEqual(["", [lines[1]]]);
-    expect(await bench.client.pexpiretime(key)).toBe(now + HOUR);
+    const at = async (time: number) => await lua("session_records", read, key, time);
+    expect(await at(now)).toEqual([proof, lines, [proof, ...lines].join("\n")]);
+    expect(await at(now + HOUR / 12)).toEqual([proof, [lines[1]], `\n${lines[1]}`]);
+    expect(await at(now + HOUR)).toEqual([proof, [], "nothing"]);
+    const endsAt = "select(2, records.format_asked(records.read_asked(ARGV[1]), 1000))";
+    const ends = `(function(records) return ${endsAt} end)(make_session_records(ARGV[2] + 0))`;
+    expect(await lua("session_records", ends, key, now)).toBe(String(now + HOUR));
     expect(parsePendingSession(lines[1] as string)).toEqual({
       sessionId: SESSION,
       requester: "agent://alice",
@@ -82,14 +85,11 @@ describe("What Lua writes", () => {
     });
   });
 
-  test("of a decision that waits for its requester is read in TypeScript, the newest alone", async () => {
-    const key = partitionKeys.decided(0, "agent://alice");
-    const keep = "make_session_records(0).keep_decided(ARGV[1], ARGV[2], 'a', ARGV[3], 'agent://bob', 2, 1000)";
-    for (const at of [NOW, NOW + 1, NOW + 2]) await lua("session_records", keep, key, SESSION.slice(4), at);
-    const kept = (await bench.client.zrange(key, "0", "-1")).map(parseDecidedSession);
-    const decided = { sessionId: SESSION, status: "approved", target: "agent://bob" };
-    expect(kept).toEqual([NOW + 1, NOW + 2].map((decidedAt) => ({ ...decided, decidedAt })));
-    expect(await bench.client.pttl(key)).toBeGreaterThan(0);
+  test("of a decision that waits for its requester is read in TypeScript", async () => {
+    const format = "make_session_records(0).format_decided(ARGV[1], 'a', ARGV[2], 'agent://bob')";
+    const record = (await lua("session_records", format, SESSION.slice(4), NOW)) as string;
+    const decided = { sessionId: SESSION, status: "approved", target: "agent://bob", decidedAt: NOW };
+    expect(parseDecidedSession(record)).toEqual(decided);
   });
 
   test("of a session proof is read in TypeScript", async () => {

@@ -32,7 +32,8 @@ if decision == '-' or decided_by == mark then return { 'state', status, decided_
 if status ~= 'p' then return { 'session_closed' } end
 
 local decided = table.remove(asked.pending, place)
-records.write_asked(asked_key, asked, proof_fresh)
+local rest, rest_ends_at = records.format_asked(asked, proof_fresh)
+if rest then redis.call('SET', asked_key, rest, 'PXAT', rest_ends_at) else redis.call('PEXPIREAT', asked_key, 1) end
 redis.call('ZREM', principal_prefix .. decided.principal, decided.name)
 redis.call('SET', session_key, records.decide(record, decision, digits(now), mark), 'PX', session_kept)
 return { 'state', decision, digits(now) }

@@ -135,12 +135,17 @@ local function make_sessions(batch, settings, claims)
     settle(batch, deliver(batch, to, id, text), { 'accepted' }, function(reached)
       if reached == 'online' then return end
       local key = KEYS[tonumber(decided_number)]
-      records.keep_decided(key, records.name_of(id), status, decided_at, from, most_decided, decided_kept)
+      redis.call('ZADD', key, decided_at, records.format_decided(records.name_of(id), status, decided_at, from))
+      redis.call('ZREMRANGEBYRANK', key, 0, -1 - most_decided)
+      redis.call('PEXPIRE', key, decided_kept)
     end)
   end
 
   function batch.write_asked()
-    for key in pairs(changed) do records.write_asked(key, batch.asked[key], proof_fresh) end
+    for key in pairs(changed) do
+      local record, ends_at = records.format_asked(batch.asked[key], proof_fresh)
+      redis.call('SET', key, record, 'PXAT', ends_at)
+    end
   end
 
   return sessions

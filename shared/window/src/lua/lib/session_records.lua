@@ -60,16 +60,16 @@ local function make_session_records(now)
     return lines
   end
 
-  -- Keeps the record for as long as any of it counts; the proof does for `proof_fresh` ms.
-  function records.write_asked(key, asked, proof_fresh)
+  -- Returns the record, and until when any of it counts; nothing when none does. The proof counts for `proof_fresh` ms.
+  function records.format_asked(asked, proof_fresh)
     local accepted_at = string.match(asked.proof, '^%d+')
     local proof_ends_at = accepted_at and accepted_at + proof_fresh or 0
     local ends_at = proof_ends_at
     for _, session in ipairs(asked.pending) do ends_at = math.max(ends_at, session.expires_at) end
-    if ends_at <= now then return redis.call('PEXPIREAT', key, 1) end
+    if ends_at <= now then return nil end
     local lines = records.lines_of(asked)
     table.insert(lines, 1, proof_ends_at > now and asked.proof or '')
-    redis.call('SET', key, table.concat(lines, '\n'), 'PXAT', digits(ends_at))
+    return table.concat(lines, '\n'), digits(ends_at)
   end
 
   -- Returns the place of a session among those that pend, or nil.
@@ -79,12 +79,9 @@ local function make_session_records(now)
     end
   end
 
-  -- Adds a decision to those that wait for their requester: at most `most`, the newest, none for longer than `kept` ms.
-  function records.keep_decided(key, name, status, decided_at, target, most, kept)
-    local words = { name, status, decided_at, records.agent_name(target) }
-    redis.call('ZADD', key, decided_at, table.concat(words, ' '))
-    redis.call('ZREMRANGEBYRANK', key, 0, -1 - most)
-    redis.call('PEXPIRE', key, kept)
+  -- Returns the record of a decision that waits for its requester.
+  function records.format_decided(name, status, decided_at, target)
+    return table.concat({ name, status, decided_at, records.agent_name(target) }, ' ')
   end
 
   return records
