@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { afterEach, describe, expect, test } from "@jest/globals";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "../support/free-port.ts";
 import { scrape } from "../support/scrape.ts";
@@ -14,6 +14,9 @@ import { useRelay } from "../support/use-relay.ts";
 
 const FILES = 300;
 const CROWD = 400;
+/** Several times what it takes on a busy machine. */
+const STARTED_WITHIN_MS = 60_000;
+jest.setTimeout(2 * STARTED_WITHIN_MS);
 const relay = useRelay("alice");
 const started: Started[] = [];
 const crowd: Socket[] = [];
@@ -48,7 +51,7 @@ class Started {
 
   async listening(): Promise<{ readonly port: number; readonly url: string }> {
     const line = () => this.lines.map((text) => JSON.parse(text)).find(({ msg }) => msg === "started");
-    await until("the service has started", () => line() !== undefined);
+    await until("the service has started", () => line() !== undefined, STARTED_WITHIN_MS);
     const { port } = this.lines.map((text) => JSON.parse(text)).find(({ msg }) => msg === "listening");
     return { port, url: `http://127.0.0.1:${port}` };
   }

@@ -24,10 +24,11 @@ function start(env: Record<string, string>) {
 test("the gateway alone serves on its port, and at SIGTERM writes what it has counted", async () => {
   const { child, output, ended } = start({ ...kit.environment(), PORT: "0" });
   let port = "";
-  await until("it listens", () => {
+  const listens = () => {
     port = /"port":(\d+)/.exec(output.text)?.[1] ?? "";
     return port !== "";
-  });
+  };
+  await until("it listens", listens, 15_000);
   const answers = await Promise.all(Array.from({ length: 10 }, () => fetch(`http://127.0.0.1:${port}/api/self-test`)));
   child.kill("SIGTERM");
   await Promise.all(answers.map((answer) => answer.text()));
