@@ -1,13 +1,16 @@
+import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { type AgentKey, signed } from "../support/agent.ts";
+import { rowsBetween } from "../support/documents.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { bodyOf, membersOf, OpenApi } from "./openapi.ts";
 
 /** Each request runs as openapi.json prints it, once it has what the marks beside it name, and nothing else. */
 
+const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
 const relay = useRelay("alice", "bob");
 const pod = given(() => relay.startWhole());
 let folder: string;
@@ -158,4 +161,5 @@ test("Every mark is one that the document explains, and that these tests supply"
   );
   expect([...new Set(marks)].sort()).toEqual(Object.keys(needs).sort());
   expect(Object.keys(SUPPLY).sort()).toEqual(Object.keys(needs).sort());
+  expect(rowsBetween(protocol, "needs").map(([mark]) => mark?.replaceAll("`", ""))).toEqual(Object.keys(needs));
 });

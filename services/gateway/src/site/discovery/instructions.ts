@@ -156,12 +156,14 @@ function feedback({ baseUrl, contact }: DiscoverySettings): string {
 function surfaces(settings: DiscoverySettings): string {
   const offered = offeredBy(settings).filter(([, { path }]) => !path.startsWith("/assets/"));
   const groups = Map.groupBy(offered, ([, { group }]) => group);
-  const lines = [...groups].map(([group, listed]) => `${group}: ${listed.map(operation).join(", ")}`);
+  const lines = [...groups].map(([group, listed]) => `${group}: ${operations(listed)}`);
   return `${urlOf(settings.baseUrl, "discoveryIndex")} says what each is for, its aliases and its errors. What has {braces} here is a template (RFC 6570).\n\n${list(lines)}`;
 }
 
-function operation([, { method, path }]: (typeof CATALOGUE)[number]): string {
-  return `${method} ${path}`;
+/** Each method once, then its paths. */
+function operations(listed: typeof CATALOGUE): string {
+  const byMethod = Map.groupBy(listed, ([, { method }]) => method);
+  return [...byMethod].map(([method, all]) => `${method} ${all.map(([, { path }]) => path).join(", ")}`).join("; ");
 }
 
 function list(items: readonly string[]): string {

@@ -33,7 +33,7 @@ export class OperationWriter {
     const parameters = this.#parameters(surface);
     return {
       operationId: isAlias ? id + pascalCase(path) : id,
-      summary: isAlias ? `Alias of ${surface.path}. ${summary}` : summary,
+      summary: isAlias ? `Alias of ${surface.method} ${surface.path}. ${summary}` : summary,
       tags: [group],
       ...(apiKey && { security: [{ apiKey: [] }] }),
       ...(parameters.length > 0 && { parameters }),

@@ -40,7 +40,7 @@ export const PROOF_PRIVACY: Readonly<Record<ProofIdentities, Privacy>> = {
   shown: {
     ...PRIVACY,
     identities:
-      "recent_session_proofs name requester, target and session in public; whoever has a session id can read that session's status at /sessions/{session_id}.",
+      "recent_session_proofs name requester, target and session in public; whoever has a session id can read that session's status at /sessions/{session_id} (a template, RFC 6570).",
   },
   hidden: {
     ...PRIVACY,
