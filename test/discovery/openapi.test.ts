@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import { Ajv2020 } from "ajv/dist/2020.js";
-import addFormats from "ajv-formats";
 import { ERRORS } from "protocol/contract/errors.ts";
+import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { bodyOf, OpenApi } from "./openapi.ts";
 import { put, run } from "./programs.ts";
 
 const relay = useRelay();
@@ -13,39 +13,35 @@ const pod = given(() => relay.startWhole());
 let text: string;
 // biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
 let document: any;
+let api: OpenApi;
 
 beforeAll(async () => {
   text = await (await fetch(`${pod.url}/openapi.json`)).text();
   document = JSON.parse(text);
+  api = new OpenApi(document);
 });
 
 const CATALOGUE = Object.entries(SURFACES) as unknown as [SurfaceId, Surface][];
 const PLACES = CATALOGUE.flatMap(([id, surface]) =>
   [surface.path, ...surface.aliases].map((path) => [surface.method, path, id, surface] as const),
 );
-/** What a reference leads to, or the part itself. */
-// biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
-function resolved(part: any): any {
-  const steps: string[] = part.$ref?.split("/").slice(1) ?? [];
-  return part.$ref === undefined ? part : steps.reduce((inner, step) => inner[step], document);
-}
-
-/** An operation, its parameters and answers in place of references. */
-function operationAt(method: string, path: string) {
-  const operation = document.paths[path][method.toLowerCase()];
-  const responses = Object.entries(operation.responses).map(([status, response]) => [status, resolved(response)]);
-  const parameters = operation.parameters?.map(resolved);
-  return { ...operation, ...(parameters && { parameters }), responses: Object.fromEntries(responses) };
-}
+const operationAt = (method: string, path: string) => api.operationAt(method, path);
 
 /** The examples of one body, by value; of a live one, the answer that its address gives now. */
 async function valuesOf(examples: object): Promise<unknown[]> {
   return await Promise.all(
     Object.values(examples).map(async (one) => {
-      const { value, externalValue } = resolved(one);
-      return externalValue === undefined ? value : await (await fetch(externalValue)).json();
+      const { value, "x-live": live, "x-needs": needs } = api.resolved(one);
+      return live === undefined || needs !== undefined ? value : await bodyOf(await fetch(live));
     }),
   );
+}
+
+/** Reads the body too, so that no connection is left with it. */
+async function read(url: string, headers: Record<string, string> = {}): Promise<Response> {
+  const answer = await fetch(url, { headers });
+  await answer.arrayBuffer();
+  return answer;
 }
 
 test("The document says what it is and where the relay is", () => {
@@ -83,7 +79,8 @@ describe.each(PLACES)("%s %s", (method, path, id, surface) => {
 
   test("has one example of what is sent and one of the answer, at most 2 KB each and without stand-ins", () => {
     const { requestBody, responses } = operationAt(method, path);
-    for (const part of [requestBody, responses[surface.status]].filter((one) => one !== undefined)) {
+    const answer = id === "packageFile" ? undefined : responses[surface.status];
+    for (const part of [requestBody, answer].filter((one) => one !== undefined)) {
       const [{ examples }] = Object.values<{ examples: object }>(part.content) as [{ examples: object }];
       expect(Object.keys(examples)).toHaveLength(1);
       expect(JSON.stringify(examples).length).toBeLessThanOrEqual(2048);
@@ -104,12 +101,11 @@ describe.each(PLACES)("%s %s", (method, path, id, surface) => {
   test("has examples that its schemas take", async () => {
     const { requestBody, responses, parameters = [] } = operationAt(method, path);
     const contents = [requestBody, ...Object.values(responses)].flatMap((part) => Object.values(part?.content ?? {}));
-    for (const { schema, examples } of contents as { schema: object; examples: Record<string, object> }[]) {
-      expect(Object.keys(examples)).not.toEqual([]);
-      for (const value of await valuesOf(examples)) expect(faultsOf(schema, value)).toEqual([]);
+    for (const { schema, examples = {} } of contents as { schema: object; examples?: Record<string, object> }[]) {
+      for (const value of await valuesOf(examples)) expect(api.faultsOf(schema, value)).toEqual([]);
     }
     for (const { schema, example } of parameters) {
-      if (example !== undefined) expect(faultsOf(schema, example)).toEqual([]);
+      if (example !== undefined) expect(api.faultsOf(schema, example)).toEqual([]);
     }
   });
 });
@@ -127,7 +123,7 @@ test.each(CATALOGUE.filter(([, { request }]) => request !== null))(
 test.each(CATALOGUE)(
   "The answer examples of %s are what the relay itself would give",
   async (_id, { method, path, response, status, media }) => {
-    const { examples } = operationAt(method, path).responses[status].content[media];
+    const { examples = {} } = operationAt(method, path).responses[status].content[media];
     for (const value of await valuesOf(examples)) expect(response.safeParse(value).error).toBeUndefined();
   },
 );
@@ -145,14 +141,43 @@ test("Waits, rates and replays are told in headers", () => {
 });
 
 test("No two requests share an Idempotency-Key by being printed with one", () => {
-  expect(document.components.parameters["header.Idempotency-Key"]).not.toHaveProperty("example");
+  const { schema, ...parameter } = document.components.parameters["header.Idempotency-Key"];
+  for (const part of [schema, parameter]) expect(Object.keys(part).join()).not.toMatch(/example|default/);
+});
+
+test("A 304 and an ETag are told of the documents that answer so, and of no other", async () => {
+  for (const { method, path, responses, parameters = [] } of api
+    .operations()
+    .filter(({ method }) => method === "get")) {
+    const url = pod.url + path.replace(/\{\w+\}/, "none");
+    const etag = (await read(url)).headers.get("etag");
+    const again = await read(url, { "if-none-match": etag ?? "*" });
+    const { 304: notModified, 200: whole } = operationAt(method, path).responses;
+    const tells = {
+      status: Object.hasOwn(responses, 304),
+      etag: [whole, notModified].every((one) => one?.headers?.ETag !== undefined),
+      request: parameters.some((one: object) => api.resolved(one).name === "If-None-Match"),
+    };
+    const answers = again.status === 304;
+    expect([path, tells]).toEqual([path, { status: answers, etag: answers, request: answers }]);
+    expect([path, etag !== null]).toEqual([path, answers]);
+  }
 });
 
 test("The labels of feedback that are counted stand in its schema, and any other is taken too", () => {
-  const { category, sentiment } = document.components.schemas.FeedbackRequest.properties;
+  const { category, sentiment, surface } = document.components.schemas.FeedbackRequest.properties;
   expect(category.anyOf[0].enum).toContain("spam_offer_or_abuse");
   expect(sentiment.anyOf[0].enum).toEqual(["helpful", "blocked", "neutral"]);
-  expect(faultsOf(category, "of my own")).toEqual([]);
+  for (const label of surface.anyOf[0].enum) expect(surfaceLabelOf(label)).toBe(label);
+  for (const { operationId, "x-alias-of": main } of api.operations()) {
+    expect(surface.anyOf[0].enum).toContain(main ?? operationId);
+  }
+  for (const schema of [category, sentiment, surface]) expect(api.faultsOf(schema, "of my own")).toEqual([]);
+  const { value } =
+    document.paths["/api/public/feedback"].post.requestBody.content["application/json"].examples.blocked;
+  expect(surface.anyOf[0].enum).toContain(value.surface);
+  expect(category.anyOf[0].enum).toContain(value.category);
+  expect(sentiment.anyOf[0].enum).toContain(value.sentiment);
 });
 
 test("Redocly finds no error in it", async () => {
@@ -164,7 +189,8 @@ test("Redocly finds no error in it", async () => {
 
 test("A client generated from it compiles, and knows requests and answers", async () => {
   await using folder = await temporaryFolder();
-  const name = await put(folder.path, "openapi.json", text);
+  // Nobody listens there: what a saved document says does not depend on whether its relay is in reach.
+  const name = await put(folder.path, "openapi.json", text.replaceAll(pod.url, "http://127.0.0.1:1"));
   await run("openapi-typescript", [name, "-o", "relay.ts"], folder.path);
   await put(folder.path, "tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS, files: ["client.ts"] }));
   await put(folder.path, "client.ts", CLIENT);
@@ -182,13 +208,3 @@ export const body: Ask["requestBody"]["content"]["application/json"] = { from: "
 export const delivered = (answer: Ask["responses"][202]["content"]["application/json"]): boolean =>
   answer.target_delivery.can_deliver_realtime;
 `;
-
-const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }));
-
-/** What is wrong with a value, by a schema of the document. */
-function faultsOf(schema: object, value: unknown): unknown[] {
-  const { schemas } = document.components;
-  const validate = ajv.compile({ ...schema, components: { schemas } });
-  validate(value);
-  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
-}

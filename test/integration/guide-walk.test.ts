@@ -116,11 +116,12 @@ test("the commands of the activation plan work as they stand, and end at go", as
 
 describe("every link of a guide", () => {
   test("leads somewhere", async () => {
-    const { links } = (await http.get(guideUrl())).body;
-    const { session, feedback, ...read } = links;
+    const { links, templates, feedback } = (await http.get(guideUrl())).body;
+    const { session, ...read } = links;
+    expect(templates).toEqual(["session"]);
     for (const url of Object.values(read) as string[]) expect([url, (await http.get(url)).status]).toEqual([url, 200]);
     expect((await http.get(session)).body.code).toBe("unknown_session");
-    expect((await http.post(feedback, {})).status).toBe(202);
+    expect((await http.post(feedback.url, {})).status).toBe(202);
   });
 
   test("stays with the settings, whatever the Host header says", async () => {

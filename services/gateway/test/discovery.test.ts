@@ -31,6 +31,7 @@ const text = async (path: string) => await (await get(path)).text();
 const read = async <Schema extends z.ZodType>(path: string, schema: Schema) =>
   schema.parse(await (await get(path)).json());
 const CATALOGUE: readonly Surface[] = Object.values(SURFACES);
+const OF_PACKAGES: readonly string[] = [SURFACES.packageFile.path, SURFACES.newestConnector.path];
 
 describe("the manifests", () => {
   test("tell the limits that are in force, the settings' included", async () => {
@@ -62,15 +63,14 @@ describe("the manifests", () => {
     );
   });
 
-  test("link every read of the catalogue, those that need a parameter as templates", async () => {
+  test("link every read of the catalogue, those that need a parameter as templates, and no package where there is none", async () => {
     const { links, link_templates } = await read("/.well-known/relay-manifest.json", RelayManifest);
-    const reads = CATALOGUE.filter(({ method }) => method === "GET");
+    const reads = CATALOGUE.filter(({ method, path }) => method === "GET" && !OF_PACKAGES.includes(path));
     expect(Object.keys(links).length + Object.keys(link_templates).length).toBe(reads.length);
     expect(links.openapi).toBe(`${BASE}/openapi.json`);
     expect(link_templates).toEqual({
       checkOnline: `${BASE}/api/onboarding/check-online{?agent_id}`,
       readSession: `${BASE}/sessions/{session_id}`,
-      packageFile: `${BASE}/packages/{file}`,
     });
   });
 
@@ -94,24 +94,34 @@ describe("the manifests", () => {
     const listed = Object.entries(groups).flatMap(([group, entries]) =>
       entries.map(({ method, path, aliases }) => ({ group, method, path, aliases })),
     );
-    const expected = CATALOGUE.map(({ group, method, path, aliases }) => ({
-      group,
-      method,
-      path,
-      aliases: [...aliases],
-    }));
+    const expected = CATALOGUE.filter(({ path }) => !OF_PACKAGES.includes(path)).map(
+      ({ group, method, path, aliases }) => ({
+        group,
+        method,
+        path,
+        aliases: [...aliases],
+      }),
+    );
     expect(listed).toHaveLength(expected.length);
     expect(listed).toEqual(expect.arrayContaining(expected));
   });
 });
 
-test("The request examples of the capabilities are accepted as they stand", async () => {
+test("The request examples of the capabilities are accepted as they stand, with the headers that they say are missing", async () => {
   const { capabilities } = await read("/v1/simple-capabilities", SimpleCapabilities);
   expect(capabilities.map(({ type }) => type)).toEqual(["message.send", "session.request"]);
-  for (const { url, request_example, request_schema, success_status } of capabilities) {
+  for (const { url, method, headers, missing, request_example, request_schema, success_status } of capabilities) {
     const path = url.slice(BASE.length);
-    const { status } = await post(gateway.url + path, request_example, { "x-api-key": kit.freshKey() });
-    expect([path, status]).toEqual([path, success_status]);
+    const ask = async (more: object) =>
+      await fetch(gateway.url + path, {
+        method,
+        headers: { ...headers, ...more },
+        body: JSON.stringify(request_example),
+      });
+    const own: Record<string, string> = { "x-api-key": kit.freshKey() };
+    const filledIn = Object.fromEntries(missing.map((name) => [name, own[name] as string]));
+    expect([path, (await ask(filledIn)).status]).toEqual([path, success_status]);
+    expect([path, (await ask({})).status]).toEqual([path, 401]);
     const openapi = (await (await get("/openapi.json")).json()) as { components: { schemas: object } };
     expect(openapi.components.schemas).toHaveProperty(String(request_schema.split("/").at(-1)));
   }

@@ -18,7 +18,7 @@ describe("The pages", () => {
   test("show the relay's own addresses, and its limits", () => {
     const { home } = renderPages(SETTINGS);
     expect(home).toContain("wss://relay.example/ws\nwss://relay.example/relay");
-    expect(home).toContain("curl https://relay.example/v1/messages/send");
+    expect(home).toContain("curl -X POST https://relay.example/v1/messages/send");
     expect(home).toContain("15&nbsp;s");
   });
 

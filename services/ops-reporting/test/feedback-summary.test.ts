@@ -101,6 +101,7 @@ describe("the feedback summary", () => {
         "/api/ops/feedback-summary",
         "/api/ops/feedback",
       ],
+      submit_method: "POST",
       submit_endpoint: "/api/public/feedback",
       submit_endpoint_aliases: ["/api/feedback"],
     });

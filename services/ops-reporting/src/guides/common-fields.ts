@@ -1,12 +1,14 @@
 import { PRIVACY, SCOPE_FLAGS } from "protocol/contract/reports/common.ts";
 import { type GuideFrame, TARGET_PLACEHOLDER } from "protocol/contract/reports/guides.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { PROOF_BOUNDARIES } from "../reports/session-proofs.ts";
 import type { GuideContext } from "./guide-context.ts";
+import { templatesOf } from "./links.ts";
 import { nextOf } from "./next.ts";
 
 /** The fields that all guides have in common. */
 export function commonFields(context: GuideContext): GuideFrame {
-  const { source, query, missing, links, standing } = context;
+  const { source, settings, query, missing, links, standing } = context;
   return {
     ok: true,
     service: "agent-relay",
@@ -18,6 +20,8 @@ export function commonFields(context: GuideContext): GuideFrame {
     next: nextOf(context),
     target_decision: standing.target?.decision ?? null,
     links,
+    templates: templatesOf(query),
+    feedback: { method: "POST", url: settings.baseUrl + SURFACES.submitFeedback.path },
     proof_boundaries: PROOF_BOUNDARIES,
     ...SCOPE_FLAGS,
     privacy: PRIVACY,

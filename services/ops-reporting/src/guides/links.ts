@@ -1,4 +1,4 @@
-import type { GuideLinks, GuideQuery } from "protocol/contract/reports/guides.ts";
+import type { GuideFrame, GuideLinks, GuideQuery } from "protocol/contract/reports/guides.ts";
 import type { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { OpsReportingSettings } from "../settings.ts";
@@ -25,7 +25,19 @@ export function guideLinks({ baseUrl }: Addresses, { target_agent_id, session_id
     session: baseUrl + SURFACES.readSession.path.replace("{session_id}", session_id ?? "{session_id}"),
     session_proof_retention: baseUrl + SURFACES.sessionProofRetention.path,
     signing_manifest: baseUrl + SURFACES.signingManifest.path,
-    feedback: baseUrl + SURFACES.submitFeedback.path,
     discovery: baseUrl + SURFACES.discoveryIndex.path,
   };
+}
+
+/** The links that still have braces. */
+export function templatesOf({ target_agent_id, session_id }: GuideQuery): GuideFrame["templates"] {
+  return [
+    ...(target_agent_id === undefined ? (["check_online"] as const) : []),
+    ...(session_id === undefined ? (["session"] as const) : []),
+  ];
+}
+
+/** The request of a step that reads a link: none while the link is a template. */
+export function readOf(url: string): { readonly method?: "GET"; readonly url?: string } {
+  return url.includes("{") ? {} : { method: "GET", url };
 }

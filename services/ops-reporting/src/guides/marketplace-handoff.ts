@@ -7,7 +7,7 @@ import type {
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
-import { guideUrl } from "./links.ts";
+import { guideUrl, readOf } from "./links.ts";
 
 /** The guides from a session proof to the marketplace, which is an external system. Pure. */
 
@@ -80,8 +80,7 @@ function bridgeSteps({ links, standing, settings, query }: GuideContext): Market
       where: "relay",
       done: target === null ? null : target.presence.status === "online",
       action: "The target's owner keeps its connector online.",
-      method: "GET",
-      url: links.check_online,
+      ...readOf(links.check_online),
     },
     {
       step: "fresh_proof",
@@ -96,8 +95,7 @@ function bridgeSteps({ links, standing, settings, query }: GuideContext): Market
       where: "relay",
       done: target?.decision ? target.decision === "approved" : null,
       action: "Wait for the target's signed session.approve.",
-      method: "GET",
-      url: links.session,
+      ...readOf(links.session),
     },
     {
       step: "handoff_gate",

@@ -7,7 +7,7 @@ import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate } from "./handoff-gate.ts";
-import { guideUrl } from "./links.ts";
+import { guideUrl, readOf } from "./links.ts";
 import { refreshPacket } from "./refresh-packet.ts";
 
 const ONLINE_TARGET_METRIC = "traffic.simple_session_request.accepted_to_online_target";
@@ -99,7 +99,7 @@ function nextSteps({ links, standing, settings, query }: GuideContext): GuideSte
   };
   if (standing.freshness.state === "fresh") return [gate];
   return [
-    { step: "preflight", action: "Check that the target is online.", method: "GET", url: links.check_online },
+    { step: "preflight", action: "Check that the target is online.", ...readOf(links.check_online) },
     {
       step: "request",
       action: "Send the request of compact_refresh_packet.",

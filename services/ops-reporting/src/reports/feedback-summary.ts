@@ -19,6 +19,7 @@ export function feedbackSummary(source: ReportSource<"presence">, settings: Repo
     service: "agent-relay",
     endpoint: summary.path,
     endpoint_aliases: [...summary.aliases],
+    submit_method: "POST",
     submit_endpoint: submit.path,
     submit_endpoint_aliases: [...submit.aliases],
     window_started_at: source.windowStartedAt,

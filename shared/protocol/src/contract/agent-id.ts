@@ -13,6 +13,9 @@ export function agentNamed(name: string): string {
   return SCHEME + name;
 }
 
+/** The agent that examples ask for; agent://alice asks. */
+export const EXAMPLE_TARGET = "agent://bob";
+
 export const AgentId = z
   .string()
   .regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'")

@@ -123,6 +123,7 @@ export const DiscoveryIndex = z
     version: z.string(),
     base_url: z.string(),
     start_here: z.string(),
+    templates: z.string().meta({ description: "How to read a path or url with braces." }),
     groups: z.record(z.string(), z.array(SurfaceEntry)),
     websocket: z.strictObject({ urls: z.array(z.string()), asyncapi: z.string() }),
   })
@@ -135,7 +136,10 @@ const Capability = z.strictObject({
   summary: z.string(),
   method: z.literal("POST"),
   url: z.string(),
+  ready_to_run: z.literal(false),
+  missing: z.array(z.string()).meta({ description: "Headers that only you can fill in; with them the request runs." }),
   headers: z.record(z.string(), z.string()),
+  optional_headers: z.array(z.string()),
   request_example: z.looseObject({}),
   request_schema: z.string(),
   success_status: z.literal(202),
@@ -153,6 +157,7 @@ export const SimpleCapabilities = z
     endpoint: z.string(),
     authentication: Authentication,
     capabilities: z.array(Capability),
+    made_up_ids: z.array(z.string()).meta({ description: "Ids of the examples, which no relay knows." }),
     delivery: z.array(z.string()).meta({ description: "What acceptance means and what it does not mean." }),
     retries: z.array(z.string()).meta({ description: "How to repeat a request." }),
     limits: PublishedLimits,
@@ -197,14 +202,10 @@ export const AsyncApiDocument = z
   .meta({ id: "AsyncApiDocument" });
 
 /** GET /llms.txt. */
-export const Instructions = z.string().meta({ examples: ["# Agent Relay\n\n> A broker between autonomous agents.\n"] });
+export const Instructions = z.string();
 /** GET /examples/agent.mjs. */
-export const AgentProgram = z.string().meta({ examples: ["// A whole agent: Node 22 or later, no package.\n"] });
+export const AgentProgram = z.string();
 /** GET /.well-known/security.txt. Source: RFC 9116. */
-export const SecurityText = z.string().meta({
-  examples: ["Contact: https://relay.example/api/public/feedback\nExpires: 2027-01-01T00:00:00Z\n"],
-});
-export const RobotsText = z.string().meta({ examples: ["User-agent: *\nAllow: /\n"] });
-export const Sitemap = z.string().meta({
-  examples: ['<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>\n'],
-});
+export const SecurityText = z.string();
+export const RobotsText = z.string();
+export const Sitemap = z.string();

@@ -19,15 +19,17 @@ export const ANNOUNCED_LIMITS = {
   max_agents_per_connection: CONNECTION_LIMITS.maxAgentsPerConnection,
 } as const;
 
-export const AnnouncedLimits = z.strictObject({
-  heartbeat_interval_ms: z.int(),
-  heartbeat_max_ms: z.int(),
-  stale_after_ms: z.int(),
-  max_clock_skew_ms: z.int(),
-  max_frame_bytes: z.int(),
-  register_within_ms: z.int(),
-  max_agents_per_connection: z.int(),
-});
+export const AnnouncedLimits = z
+  .strictObject({
+    heartbeat_interval_ms: z.int(),
+    heartbeat_max_ms: z.int(),
+    stale_after_ms: z.int(),
+    max_clock_skew_ms: z.int(),
+    max_frame_bytes: z.int(),
+    register_within_ms: z.int(),
+    max_agents_per_connection: z.int(),
+  })
+  .meta({ id: "AnnouncedLimits" });
 
 const WEBSOCKET_ERROR_CODES = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].websocket);
 

@@ -61,4 +61,4 @@ export const Connectors = z
 export type Connectors = z.infer<typeof Connectors>;
 
 /** The bytes of a package; JSON Schema has no word for them. */
-export const PackageBytes = z.unknown().meta({ description: "The package's bytes.", examples: [""] });
+export const PackageBytes = z.unknown().meta({ description: "The package's bytes." });

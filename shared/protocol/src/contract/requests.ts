@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AgentId } from "./agent-id.ts";
+import { AgentId, EXAMPLE_TARGET } from "./agent-id.ts";
 import { isBetweenTwo, MESSAGE_TYPE_PATTERN, NOT_BETWEEN_TWO, TtlMinutes } from "./envelope.ts";
 import { CATEGORIES, SENTIMENTS } from "./feedback-labels.ts";
 import { HTTP_LIMITS, TEXT_LIMITS } from "./limits.ts";
@@ -35,12 +35,12 @@ export const SimpleSessionRequest = z
   .meta({ id: "SimpleSessionRequest" });
 export type SimpleSessionRequest = z.infer<typeof SimpleSessionRequest>;
 
-/** A label of a closed set, where any other text is accepted too. */
-const label = (labels: readonly string[]) =>
-  z.string().meta({
-    anyOf: [{ enum: labels }, { type: "string" }],
-    description: "Any other label is accepted and counted as other.",
-  });
+/** A label of a closed set, where any other text is accepted too, as JSON Schema. */
+export const openLabel = (labels: readonly string[]) => ({
+  anyOf: [{ enum: labels }, { type: "string" }],
+  description: "Any other label is accepted and counted as other.",
+});
+const label = (labels: readonly string[]) => z.string().meta(openLabel(labels));
 
 /** Body of the feedback endpoints. Labels are normalised to a closed set; whether there is a message is counted. */
 export const FeedbackRequest = z
@@ -62,7 +62,7 @@ export const SelfTestQuery = z.object({
 });
 
 /** Query of GET /api/onboarding/check-online. */
-export const CheckOnlineQuery = z.strictObject({ agent_id: AgentId });
+export const CheckOnlineQuery = z.strictObject({ agent_id: AgentId.meta({ examples: [EXAMPLE_TARGET] }) });
 
 /** The Idempotency-Key header: visible ASCII. Source: docs/protocol.md#http. */
 export const IDEMPOTENCY_KEY_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${HTTP_LIMITS.idempotencyKeyCharacters}}$`);

@@ -26,9 +26,11 @@ export interface Surface {
   readonly errors: readonly ErrorCode[];
   /** Counted in `surface_views` and `top_surfaces`: every GET except probes and files of pages. */
   readonly traffic: boolean;
+  /** Sent with an ETag, and answered 304 to whoever has it already. Source: docs/protocol.md#discovery. */
+  readonly revalidated: boolean;
 }
 
-type Optional = "aliases" | "media" | "apiKey" | "query" | "request" | "status" | "errors" | "traffic";
+type Optional = "aliases" | "media" | "apiKey" | "query" | "request" | "status" | "errors" | "traffic" | "revalidated";
 type Declaration = Omit<Surface, Optional | "method"> & Partial<Pick<Surface, Optional>>;
 
 /** Keeps what a declaration says in its type, so that the compiler checks handlers against the catalogue. */
@@ -47,6 +49,7 @@ export const get = <const D extends Declaration>(declaration: D) =>
     status: 200,
     errors: [],
     traffic: true,
+    revalidated: false,
     ...declaration,
   }) as Surface as Declared<D>;
 /** A surface that is written to. */

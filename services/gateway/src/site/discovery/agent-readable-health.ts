@@ -4,7 +4,7 @@ import { PRIVACY } from "protocol/contract/reports/common.ts";
 import type { Ready } from "protocol/contract/responses.ts";
 import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
 import type { z } from "zod";
-import { linksOf } from "./links.ts";
+import { linksIn } from "./links.ts";
 import { SERVICE } from "./relay-description.ts";
 
 const STALE_AFTER_SECONDS = PRESENCE_LIMITS.staleAfterMs / 1000;
@@ -32,7 +32,7 @@ export function agentReadableHealth(
     stale_agents,
     next_action,
     meaning: MEANING,
-    links: linksOf(baseUrl, ["probes", "presence"]),
+    links: linksIn(["probes", "presence"], baseUrl),
     privacy: PRIVACY,
   };
 }

@@ -29,28 +29,38 @@ export const SESSION_REQUEST: SimpleSessionRequest = {
   ttl_minutes: 60,
 };
 const FEEDBACK_REQUEST = {
-  surface: "check-online",
+  surface: "checkOnline",
   sentiment: "blocked",
   category: "connector_not_seen",
   message: "Registered, but check-online says not_seen.",
 };
 
-/** Examples of one body, as OpenAPI has them: name → summary and value. */
-export type Examples = Readonly<Record<string, { readonly summary?: string; readonly value: object }>>;
+/** What an example needs to run as it is printed, or an answer to be the one that is shown. */
+export const NEEDS = {
+  api_key: `The header x-api-key, with an API key that is allowed for ${ALICE}.`,
+  target_online: `${BOB} is online.`,
+  fresh_signature:
+    "ts is old and the key is the published one: replace ts by the current time, key_id and sig by those of a key that the relay knows.",
+  known_session: "In place of session_id one that the relay knows, of a 202 of requestSession.",
+  package: "A relay that hands out packages; in place of file one that /connectors lists.",
+} as const;
+export type Need = keyof typeof NEEDS;
 
-const NEEDS_API_KEY = "Needs an API key of agent://alice; put your own agent and target.";
+/** They stand in examples only: no relay knows them, and links that contain them lead nowhere. */
+export const MADE_UP_IDS = [EXAMPLE_SESSION_ID, EXAMPLE_ENVELOPE_ID];
+
+/** The mark of an example. */
+export const needs = (...names: readonly Need[]) => ({ "x-needs": names });
+
+/** Examples of one body, as OpenAPI has them: name → what it needs, and its value. */
+export type Examples = Readonly<Record<string, { readonly "x-needs"?: readonly Need[]; readonly value: object }>>;
 
 /** One request body for each operation that takes one. */
 export const REQUEST_EXAMPLES: Partial<Record<SurfaceId, Examples>> = {
-  sendMessage: { message: { summary: NEEDS_API_KEY, value: SEND_REQUEST } },
-  requestSession: { session: { summary: NEEDS_API_KEY, value: SESSION_REQUEST } },
+  sendMessage: { message: { ...needs("api_key"), value: SEND_REQUEST } },
+  requestSession: { session: { ...needs("api_key"), value: SESSION_REQUEST } },
   submitFeedback: { blocked: { value: FEEDBACK_REQUEST } },
-  selfTest: {
-    register: {
-      summary: "Signed with a published key and an old ts, so it is refused: sign your own, at the current time.",
-      value: exampleEnvelope("agent.register"),
-    },
-  },
+  selfTest: { register: { ...needs("fresh_signature"), value: exampleEnvelope("agent.register") } },
 };
 
 const FIRST: FirstAnswer = {
@@ -74,11 +84,13 @@ const PENDING_SESSION: Session = {
 
 /** Answers by operation id, where the live one cannot be read without a key, a body or a parameter. */
 export function responseExamples(baseUrl: string): Partial<Record<SurfaceId, Examples>> {
-  const online = presenceOf(EXAMPLE_TIME + 1200, EXAMPLE_TIME, EXAMPLE_TIME - HOUR_MS, OFFLINE_AFTER_MS);
+  const online = presenceOf(EXAMPLE_TIME + 1200, EXAMPLE_TIME, EXAMPLE_TIME, OFFLINE_AFTER_MS);
   return {
-    sendMessage: { delivered: { value: acceptedEnvelope(SEND_REQUEST, FIRST, baseUrl) } },
-    requestSession: { target_online: { value: acceptedSession(SESSION_REQUEST, FIRST, baseUrl) } },
-    checkOnline: { online: { value: presenceOfAgent(BOB, online) } },
+    sendMessage: { delivered: { ...needs("target_online"), value: acceptedEnvelope(SEND_REQUEST, FIRST, baseUrl) } },
+    requestSession: {
+      target_online: { ...needs("target_online"), value: acceptedSession(SESSION_REQUEST, FIRST, baseUrl) },
+    },
+    checkOnline: { online: { ...needs("target_online"), value: presenceOfAgent(BOB, online) } },
     readSession: { pending: { value: sessionRecord(PENDING_SESSION) } },
     selfTest: {
       pass: {

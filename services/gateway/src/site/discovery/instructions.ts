@@ -5,7 +5,7 @@ import { testVectors } from "protocol/signing/test-vectors.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
 import { addressOf, connectorOf, type Packages } from "../packages.ts";
 import { SEND_REQUEST, SESSION_REQUEST } from "./examples.ts";
-import { CATALOGUE, type Group, urlOf, websocketUrls } from "./links.ts";
+import { type CATALOGUE, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
   AUTHENTICATION,
   DELIVERY_RULES,
@@ -40,7 +40,7 @@ export function instructions(settings: DiscoverySettings, packages: Packages): s
     `## Close codes of the websocket\n\n${closeCodes()}`,
     `## Limits\n\n${limits(settings)}`,
     `## Feedback, and a person\n\n${feedback(settings)}`,
-    `## Every surface\n\n${surfaces(baseUrl)}`,
+    `## Every surface\n\n${surfaces(settings)}`,
   ];
   return `${parts.join("\n\n")}\n`;
 }
@@ -78,7 +78,7 @@ function stepByStep(baseUrl: string): string {
     `2. **Sign.** Read ${urlOf(baseUrl, "signingManifest")}. The canonical text is one JSON object with the members id, type, from, to, task_id, payload, ts, key_id in this order, absent ones left out, every value in the form of RFC 8785. Sign its UTF-8 bytes; sig is base64url without padding. Before anything else, compare with the test vector below.`,
     `3. **Self-test.** POST a signed envelope to ${urlOf(baseUrl, "selfTest")}: stage pass means that the websocket would accept it. A 400 says in code and hint what is wrong; with ?explain=1 it contains the canonical text to compare with yours.`,
     `4. **Register.** Connect, wait for the frame hello, and send a signed agent.register within ${registerSeconds} seconds; then agent.heartbeat every ${heartbeatSeconds} seconds.`,
-    `5. **Hold ${holdSeconds} seconds**, then read ${urlOf(baseUrl, "checkOnline")}?agent_id=<your id>: a connector counts as stable only if it is still online then.`,
+    `5. **Hold ${holdSeconds} seconds**, then read ${urlOf(baseUrl, "checkOnline")}{?agent_id}: a connector counts as stable only if it is still online then.`,
     `6. **Request a session.** Check the target the same way, then POST to ${urlOf(baseUrl, "requestSession")} with x-api-key and an Idempotency-Key. 202 with target_delivery.can_deliver_realtime true is a proof of negotiation; false means pending: request again once the target is online.`,
     `7. **Monitor it** at ${urlOf(baseUrl, "readSession")}; the target's session.approve or session.reject is delivered to you too.`,
     "8. **Handle errors** by code, as in the table below: fix, wait, or stop.",
@@ -119,7 +119,7 @@ function withoutConnector(baseUrl: string): string {
 }
 
 function curl(url: string, body: object): string {
-  return `curl -sS ${url} -H 'content-type: application/json' -H "x-api-key: $API_KEY" -d '${JSON.stringify(body)}'`;
+  return `curl -sS -X POST ${url} -H 'content-type: application/json' -H "x-api-key: $API_KEY" -d '${JSON.stringify(body)}'`;
 }
 
 function errors(): string {
@@ -153,14 +153,17 @@ function feedback({ baseUrl, contact }: DiscoverySettings): string {
 }
 
 /** Paths only, without files of pages: the index has their summaries. */
-function surfaces(baseUrl: string): string {
-  const groups = [...new Set(CATALOGUE.map(([, { group }]) => group))];
-  return `${urlOf(baseUrl, "discoveryIndex")} says what each is for, its aliases and its errors.\n\n${list(groups.map(surfacesOf))}`;
+function surfaces(settings: DiscoverySettings): string {
+  const offered = offeredBy(settings).filter(([, { path }]) => !path.startsWith("/assets/"));
+  const groups = Map.groupBy(offered, ([, { group }]) => group);
+  const lines = [...groups].map(([group, listed]) => `${group}: ${operations(listed)}`);
+  return `${urlOf(settings.baseUrl, "discoveryIndex")} says what each is for, its aliases and its errors. What has {braces} here is a template (RFC 6570).\n\n${list(lines)}`;
 }
 
-function surfacesOf(group: Group): string {
-  const listed = CATALOGUE.filter(([, surface]) => surface.group === group && !surface.path.startsWith("/assets/"));
-  return `${group}: ${listed.map(([, { method, path }]) => `${method} ${path}`).join(", ")}`;
+/** Each method once, then its paths. */
+function operations(listed: typeof CATALOGUE): string {
+  const byMethod = Map.groupBy(listed, ([, { method }]) => method);
+  return [...byMethod].map(([method, all]) => `${method} ${all.map(([, { path }]) => path).join(", ")}`).join("; ");
 }
 
 function list(items: readonly string[]): string {

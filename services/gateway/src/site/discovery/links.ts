@@ -17,15 +17,31 @@ export function urlOf(baseUrl: string, id: SurfaceId): string {
   return baseUrl + SURFACES[id].path;
 }
 
-/** URLs of all surfaces that can be read without parameters, or of those in some groups, by operation id. */
-export function linksOf(baseUrl: string, groups?: readonly Group[]): Record<string, string> {
-  const listed = CATALOGUE.filter(([, surface]) => isPlainRead(surface) && (groups?.includes(surface.group) ?? true));
+/** The surfaces that answer 404 on a relay without packages: it links them nowhere. */
+const OF_PACKAGES: readonly SurfaceId[] = ["newestConnector", "packageFile"];
+
+/** The catalogue of this relay. */
+export function offeredBy({ packagesDir }: { readonly packagesDir: string | undefined }): typeof CATALOGUE {
+  return packagesDir === undefined ? CATALOGUE.filter(([id]) => !OF_PACKAGES.includes(id)) : CATALOGUE;
+}
+
+/** URLs of the surfaces that can be read without parameters, by operation id. */
+export function linksOf(baseUrl: string, surfaces: typeof CATALOGUE): Record<string, string> {
+  const listed = surfaces.filter(([, surface]) => isPlainRead(surface));
   return Object.fromEntries(listed.map(([id, { path }]) => [id, baseUrl + path]));
 }
 
+/** The same of the surfaces in some groups. */
+export function linksIn(groups: readonly Group[], baseUrl: string): Record<string, string> {
+  return linksOf(
+    baseUrl,
+    CATALOGUE.filter(([, { group }]) => groups.includes(group)),
+  );
+}
+
 /** RFC 6570 templates of the surfaces that need a parameter, by operation id. */
-export function linkTemplatesOf(baseUrl: string): Record<string, string> {
-  const listed = CATALOGUE.filter(([, surface]) => surface.method === "GET" && !isPlainRead(surface));
+export function linkTemplatesOf(baseUrl: string, surfaces: typeof CATALOGUE): Record<string, string> {
+  const listed = surfaces.filter(([, surface]) => surface.method === "GET" && !isPlainRead(surface));
   return Object.fromEntries(listed.map(([id, surface]) => [id, baseUrl + surface.path + queryTemplate(surface)]));
 }
 

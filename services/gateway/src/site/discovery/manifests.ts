@@ -7,8 +7,8 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
 import { contactOf } from "../../answers/contact.ts";
-import { type Examples, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
-import { CATALOGUE, linksOf, urlOf, websocketUrls } from "./links.ts";
+import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
+import { linksIn, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
   AUTHENTICATION,
   DELIVERY_RULES,
@@ -60,15 +60,17 @@ export function agentManifestExtras(settings: DiscoverySettings) {
     asyncapi: urlOf(baseUrl, "asyncapi"),
     instructions: urlOf(baseUrl, "instructions"),
     relay_manifest: urlOf(baseUrl, "relayManifest"),
-    readiness: linksOf(baseUrl, ["probes", "presence", "diagnostics"]),
-    handoff: linksOf(baseUrl, ["guides"]),
+    readiness: linksIn(["probes", "presence", "diagnostics"], baseUrl),
+    handoff: linksIn(["guides"], baseUrl),
   } as const satisfies Omit<AgentManifest, keyof ReturnType<typeof signingManifest> | "gateway_keys">;
 }
+
+const TEMPLATES = "A path or url with {braces} is a template (RFC 6570): put the value in their place.";
 
 export function discoveryIndex(settings: DiscoverySettings): DiscoveryIndex {
   const { baseUrl } = settings;
   const groups: DiscoveryIndex["groups"] = {};
-  for (const [id, surface] of CATALOGUE) {
+  for (const [id, surface] of offeredBy(settings)) {
     const { method, path, aliases, summary, media, apiKey, status, errors, group } = surface;
     groups[group] ??= [];
     groups[group].push({
@@ -90,6 +92,7 @@ export function discoveryIndex(settings: DiscoverySettings): DiscoveryIndex {
     version: VERSION,
     base_url: baseUrl,
     start_here: urlOf(baseUrl, "instructions"),
+    templates: TEMPLATES,
     groups,
     websocket: { urls: websocketUrls(settings), asyncapi: urlOf(baseUrl, "asyncapi") },
   };
@@ -125,7 +128,10 @@ export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilit
       summary: SURFACES[id].summary,
       method: "POST",
       url: urlOf(baseUrl, id),
-      headers: { "content-type": "application/json", "x-api-key": "<your API key>", "idempotency-key": "<a new one>" },
+      ready_to_run: false,
+      missing: ["x-api-key"],
+      headers: { "content-type": "application/json" },
+      optional_headers: ["idempotency-key"],
       request_example: firstOf(REQUEST_EXAMPLES[id]),
       request_schema: `${urlOf(baseUrl, "openapi")}#/components/schemas/${SURFACES[id].request?.meta()?.id}`,
       success_status: 202,
@@ -133,6 +139,7 @@ export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilit
       error_codes: [...SURFACES[id].errors],
       counters: [...counters],
     })),
+    made_up_ids: MADE_UP_IDS,
     delivery: DELIVERY_RULES,
     retries: RETRY_RULES,
     limits: publishedLimits(settings),

@@ -1,15 +1,12 @@
-import { SessionId } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { PackageFile } from "protocol/contract/packages.ts";
-import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
 import { NotReady, Problem } from "protocol/contract/responses.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { LEGACY_ALIASES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import type { z } from "zod";
-import { REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
-import type { JsonSchema, SchemaWriter } from "./json-schema.ts";
+import { needs, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
+import type { SchemaWriter } from "./json-schema.ts";
+import { parametersOf } from "./openapi-parameters.ts";
 
-const PATH_PARAMETERS: Record<string, z.ZodType> = { session_id: SessionId, file: PackageFile };
 const RATE_HEADERS = ["RateLimit", "RateLimit-Policy"];
 
 /** Makes the operations of one OpenAPI document. */
@@ -36,7 +33,7 @@ export class OperationWriter {
     const parameters = this.#parameters(surface);
     return {
       operationId: isAlias ? id + pascalCase(path) : id,
-      summary: isAlias ? `Alias of ${surface.path}. ${summary}` : summary,
+      summary: isAlias ? `Alias of ${surface.method} ${surface.path}. ${summary}` : summary,
       tags: [group],
       ...(apiKey && { security: [{ apiKey: [] }] }),
       ...(parameters.length > 0 && { parameters }),
@@ -47,34 +44,12 @@ export class OperationWriter {
     };
   }
 
-  #parameters({ path, query, apiKey }: Surface): object[] {
-    const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
-      name,
-      in: "path",
-      required: true,
-      schema: this.#schemas.write(PATH_PARAMETERS[name] as z.ZodType),
-    }));
-    const all = [...inPath, ...this.#queryParameters(query), ...(apiKey ? [IDEMPOTENCY_KEY] : [])];
-    return all.map((parameter) => {
+  #parameters(surface: Surface): object[] {
+    return parametersOf(surface, this.#schemas).map((parameter) => {
       const name = `${parameter.in}.${parameter.name}`;
       this.parameters[name] = parameter;
       return { $ref: `#/components/parameters/${name}` };
     });
-  }
-
-  #queryParameters(query: z.ZodType | null) {
-    if (query === null) return [];
-    const { properties, required = [] } = this.#schemas.resolve(this.#schemas.write(query)) as {
-      properties: Record<string, JsonSchema>;
-      required?: string[];
-    };
-    return Object.entries(properties).map(([name, schema]) => ({
-      name,
-      in: "query",
-      required: required.includes(name),
-      schema,
-      ...exampleOf(this.#schemas.resolve(schema)),
-    }));
   }
 
   #requestBody(id: SurfaceId, request: z.ZodType): object {
@@ -83,23 +58,28 @@ export class OperationWriter {
   }
 
   #success(id: SurfaceId, surface: Surface): object {
-    const { media, status, summary, apiKey, response } = surface;
+    const { media, status, summary, apiKey, revalidated, response } = surface;
     const schema = this.#schemas.writeNamed(response, pascalCase(id));
+    const headers = [...(apiKey ? [...RATE_HEADERS, "Idempotent-Replayed"] : []), ...(revalidated ? ["ETag"] : [])];
+    const examples = this.#answerExamples(id, surface);
     return {
       [status]: this.#response(id, {
         description: summary,
-        ...(apiKey && { headers: headersOf([...RATE_HEADERS, "Idempotent-Replayed"]) }),
-        content: { [media]: { schema, examples: this.#answerExample(id, surface) } },
+        ...(headers.length > 0 && { headers: headersOf(headers) }),
+        content: { [media]: { schema, ...(examples && { examples }) } },
       }),
+      ...(revalidated && { 304: this.#response("notModified", NOT_MODIFIED) }),
     };
   }
 
-  /** A written example, or else the address of the live answer: a made-up report would say nothing true. */
-  #answerExample(id: SurfaceId, { path, response, media }: Surface): object {
-    const written = this.#responseExamples[id];
-    if (written !== undefined) return written;
-    if (media === "application/json") return { live: { externalValue: this.#baseUrl + path } };
-    return { start: { value: exampleOf(this.#schemas.write(response)).example } };
+  /**
+   * A written example, or else the address of the live answer: a made-up report would say nothing true. It is no
+   * `externalValue`, which tools that read the document would fetch. Nothing of a package, whose bytes no example can show.
+   */
+  #answerExamples(id: SurfaceId, { path }: Surface): object | undefined {
+    if (id === "packageFile") return undefined;
+    const live = { "x-live": this.#baseUrl + path, ...(id === "newestConnector" && needs("package")) };
+    return this.#responseExamples[id] ?? { live };
   }
 
   /** One answer for each status. */
@@ -158,20 +138,10 @@ export class OperationWriter {
   }
 }
 
-const IDEMPOTENCY_KEY = {
-  name: "Idempotency-Key",
-  in: "header",
-  required: false,
-  description:
-    "Make a new one for each request. The same key with the same body returns the first answer again, and nothing is sent twice.",
-  schema: { type: "string", pattern: IDEMPOTENCY_KEY_PATTERN.source },
-} as const;
-
-/** The example of a schema: its first, or its only value. */
-function exampleOf({ examples, const: only }: JsonSchema): { readonly example?: unknown } {
-  const example = Array.isArray(examples) ? examples[0] : only;
-  return example === undefined ? {} : { example };
-}
+const NOT_MODIFIED = {
+  description: "The document is still the one that If-None-Match names.",
+  headers: headersOf(["ETag"]),
+};
 
 function headersOf(names: readonly string[]): object {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

@@ -1,11 +1,14 @@
 import { hash } from "node:crypto";
 import { ERRORS, type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
+import { FEEDBACK_SURFACES } from "protocol/contract/feedback-surfaces.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { openLabel } from "protocol/contract/requests.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
 import { EXAMPLE_TIME, exampleEnvelope } from "./example-envelopes.ts";
-import { SchemaWriter } from "./json-schema.ts";
+import { MADE_UP_IDS, NEEDS } from "./examples.ts";
+import { type JsonSchema, SchemaWriter } from "./json-schema.ts";
 import { CATALOGUE, type Group, urlOf, websocketUrls } from "./links.ts";
 import { OperationWriter } from "./openapi-operation.ts";
 import {
@@ -56,7 +59,7 @@ export function openApiDocument(settings: DiscoverySettings) {
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      schemas: schemas.components,
+      schemas: { ...schemas.components, FeedbackRequest: withSurfaceLabels(schemas.components.FeedbackRequest) },
       securitySchemes: {
         apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: AUTHENTICATION.gateway.rule },
       },
@@ -65,8 +68,20 @@ export function openApiDocument(settings: DiscoverySettings) {
       headers: HEADERS,
       examples: Object.fromEntries([...operations.codes].map((code) => [code, problemExample(code)])),
     },
+    "x-examples": {
+      description:
+        "A request runs as its examples print it once it has what x-needs beside them names; the example of its answer is the one that it then gets. x-live is an address whose answer is the example. No relay knows made_up_ids.",
+      needs: NEEDS,
+      made_up_ids: MADE_UP_IDS,
+    },
     "x-websocket": { urls: websocketUrls(settings), asyncapi: urlOf(baseUrl, "asyncapi") },
   } as const;
+}
+
+/** The catalogue is made of the schemas: the labels of its surfaces can only be added afterwards. */
+function withSurfaceLabels(request: JsonSchema | undefined): JsonSchema {
+  const { properties } = request as { properties: object };
+  return { ...request, properties: { ...properties, surface: { type: "string", ...openLabel(FEEDBACK_SURFACES) } } };
 }
 
 /** Source: docs/protocol.md#http; draft-ietf-httpapi-ratelimit-headers-10. */
@@ -84,6 +99,10 @@ const HEADERS = {
     description: "Present when this repeats the first answer: nothing was sent twice.",
     schema: { type: "string", const: "true" },
   },
+  ETag: {
+    description: "Send it in If-None-Match to be answered 304 while the document is the same.",
+    schema: { type: "string" },
+  },
   Allow: { description: "The methods that this path supports.", schema: { type: "string" } },
 } as const;
 
@@ -97,6 +116,8 @@ const NOT_READY_EXAMPLE = {
   privacy: PRIVACY,
 };
 
+const INVALID_FIELD = { field: "to", message: "must be agent://<name>" };
+
 function problemExample(code: ErrorCode): object {
   const details = {
     ...(code === "rate_limited" && { retryAfterMs: 20_000 }),
@@ -104,7 +125,7 @@ function problemExample(code: ErrorCode): object {
     ...(code === "bad_signature" && {
       members: { canonical_sha256: hash("sha256", canonicalText(exampleEnvelope("agent.register"))) },
     }),
-    ...(code === "invalid_request" && { errors: [{ field: "to", message: "must be agent://<name>" }] }),
+    ...((code === "invalid_request" || code === "invalid_envelope") && { errors: [INVALID_FIELD] }),
   };
   return { summary: ERRORS[code].title, value: problemOf(new ServiceError(code, details), EXAMPLE_TIME).body };
 }

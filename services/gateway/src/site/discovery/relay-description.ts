@@ -11,7 +11,7 @@ import { ECONOMIC_OPERABILITY, PRIVACY, SCOPE_FLAGS } from "protocol/contract/re
 import { PROOF_BOUNDARY } from "protocol/contract/session.ts";
 import { contactOf } from "../../answers/contact.ts";
 import type { GatewaySettings } from "../../settings.ts";
-import { linksOf, linkTemplatesOf } from "./links.ts";
+import { linksOf, linkTemplatesOf, offeredBy } from "./links.ts";
 
 /** What several documents of discovery say about the relay. */
 
@@ -32,6 +32,7 @@ export type DiscoverySettings = Pick<
   | "proofFreshnessMs"
   | "publicRequestsPerMinute"
   | "contact"
+  | "packagesDir"
 >;
 
 export const AUTHENTICATION: Authentication = {
@@ -96,6 +97,7 @@ export const SCOPE_BOUNDARY = { ...ECONOMIC_OPERABILITY, proof_boundary: PROOF_B
 
 /** The members that the manifests have in common. */
 export function describeRelay(settings: DiscoverySettings) {
+  const offered = offeredBy(settings);
   return {
     version: VERSION,
     description: DESCRIPTION,
@@ -106,7 +108,7 @@ export function describeRelay(settings: DiscoverySettings) {
     scope_boundary: SCOPE_BOUNDARY,
     ...SCOPE_FLAGS,
     privacy: PRIVACY,
-    links: linksOf(settings.baseUrl),
-    link_templates: linkTemplatesOf(settings.baseUrl),
+    links: linksOf(settings.baseUrl, offered),
+    link_templates: linkTemplatesOf(settings.baseUrl, offered),
   };
 }

@@ -32,17 +32,19 @@ export const FunnelStage = z.strictObject({
 });
 export type FunnelStage = z.infer<typeof FunnelStage>;
 
-export const Dropoff = z.strictObject({
-  from: z.enum(STAGES),
-  to: z.enum(STAGES),
-  previous_count: z.int(),
-  current_count: z.int(),
-  dropoff_count: z.int().min(0),
-  conversion_rate: Rate,
-  status: z.enum(["no_traffic", "blocked", "dropoff", "no_dropoff"]).meta({
-    description: "no_traffic: the previous count is 0. blocked: this count is 0. dropoff: this count is lower.",
-  }),
-});
+export const Dropoff = z
+  .strictObject({
+    from: z.enum(STAGES),
+    to: z.enum(STAGES),
+    previous_count: z.int(),
+    current_count: z.int(),
+    dropoff_count: z.int().min(0),
+    conversion_rate: Rate,
+    status: z.enum(["no_traffic", "blocked", "dropoff", "no_dropoff"]).meta({
+      description: "no_traffic: the previous count is 0. blocked: this count is 0. dropoff: this count is lower.",
+    }),
+  })
+  .meta({ id: "Dropoff" });
 export type Dropoff = z.infer<typeof Dropoff>;
 
 export const ActivationFunnel = z.strictObject({

@@ -40,7 +40,7 @@ export const PROOF_PRIVACY: Readonly<Record<ProofIdentities, Privacy>> = {
   shown: {
     ...PRIVACY,
     identities:
-      "recent_session_proofs name requester, target and session in public; whoever has a session id can read that session's status at /sessions/{session_id}.",
+      "recent_session_proofs name requester, target and session in public; whoever has a session id can read that session's status at /sessions/{session_id} (a template, RFC 6570).",
   },
   hidden: {
     ...PRIVACY,
@@ -109,12 +109,14 @@ export const SCOPE_FLAGS: z.infer<typeof ScopeFlags> = {
 };
 
 /** Business is outside the relay, which only coordinates and negotiates. Source: docs/reports.md#scope. */
-export const EconomicOperability = z.strictObject({
-  policy: z.literal("coordination_and_negotiation_only"),
-  outside_the_relay: z.array(z.string()),
-  reputation_scores_exposed: z.literal(false),
-  verified_deal_reputation_policy: ReputationPolicy,
-});
+export const EconomicOperability = z
+  .strictObject({
+    policy: z.literal("coordination_and_negotiation_only"),
+    outside_the_relay: z.array(z.string()),
+    reputation_scores_exposed: z.literal(false),
+    verified_deal_reputation_policy: ReputationPolicy,
+  })
+  .meta({ id: "EconomicOperability" });
 export const ECONOMIC_OPERABILITY: z.infer<typeof EconomicOperability> = {
   policy: "coordination_and_negotiation_only",
   outside_the_relay: [

@@ -38,6 +38,7 @@ export const FeedbackSummary = z.strictObject({
   service: z.literal("agent-relay"),
   endpoint: z.string(),
   endpoint_aliases: z.array(z.string()),
+  submit_method: z.literal("POST"),
   submit_endpoint: z.string(),
   submit_endpoint_aliases: z.array(z.string()),
   window_started_at: z.int(),

@@ -4,12 +4,14 @@ import { GUIDE_FRAME, GuideStep, GuideWindow, HandoffGate, MinimumProof } from "
 
 /** The handoff from the relay's proof to the marketplace, an external system. */
 
-const Marketplace = z.strictObject({
-  external: z.literal(true),
-  note: z.string(),
-  first_job_handoff: z.string(),
-  handoff_status: z.string(),
-});
+const Marketplace = z
+  .strictObject({
+    external: z.literal(true),
+    note: z.string(),
+    first_job_handoff: z.string(),
+    handoff_status: z.string(),
+  })
+  .meta({ id: "Marketplace" });
 
 /** GET /api/public/ecosystem-handoff. */
 export const EcosystemHandoff = z.strictObject({

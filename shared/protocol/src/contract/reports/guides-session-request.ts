@@ -45,24 +45,26 @@ const PostRefreshGate = z.strictObject({
 });
 
 /** The next session request; ready to send where nothing is missing. */
-export const RefreshPacket = z.strictObject({
-  status: z.enum(["first_proof_due", "refresh_due", "fresh"]),
-  action: z.enum(ALLOWED_NEXT_STEPS),
-  should_refresh_before_handoff: z.boolean(),
-  refresh_urgency: ProofGate.shape.refresh_urgency,
-  target_agent_id: GUIDE_FRAME.target_agent_id,
-  method: z.literal("POST"),
-  endpoint: z.string(),
-  auth_header: z.literal("x-api-key"),
-  content_type: z.literal("application/json"),
-  request_body: GuideRequestBody,
-  ready_to_run: GUIDE_FRAME.ready_to_run,
-  missing: GUIDE_FRAME.missing,
-  preflight_checklist: z.array(PreflightCheck),
-  pass_when: z.array(Expectation).meta({ description: "What the answer must contain to be a proof." }),
-  troubleshooting: z.array(Troubleshooting),
-  post_refresh_gate: PostRefreshGate,
-});
+export const RefreshPacket = z
+  .strictObject({
+    status: z.enum(["first_proof_due", "refresh_due", "fresh"]),
+    action: z.enum(ALLOWED_NEXT_STEPS),
+    should_refresh_before_handoff: z.boolean(),
+    refresh_urgency: ProofGate.shape.refresh_urgency,
+    target_agent_id: GUIDE_FRAME.target_agent_id,
+    method: z.literal("POST"),
+    endpoint: z.string(),
+    auth_header: z.literal("x-api-key"),
+    content_type: z.literal("application/json"),
+    request_body: GuideRequestBody,
+    ready_to_run: GUIDE_FRAME.ready_to_run,
+    missing: GUIDE_FRAME.missing,
+    preflight_checklist: z.array(PreflightCheck),
+    pass_when: z.array(Expectation).meta({ description: "What the answer must contain to be a proof." }),
+    troubleshooting: z.array(Troubleshooting),
+    post_refresh_gate: PostRefreshGate,
+  })
+  .meta({ id: "RefreshPacket" });
 export type RefreshPacket = z.infer<typeof RefreshPacket>;
 
 /** GET /api/public/session-request-refresh-packet. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AgentId } from "../agent-id.ts";
+import { AgentId, EXAMPLE_TARGET } from "../agent-id.ts";
 import { SessionId } from "../envelope.ts";
 import { PRESENCE_STATUSES } from "../presence.ts";
 import { TARGET_DECISIONS } from "../session.ts";
@@ -21,6 +21,7 @@ export const GuideQuery = z
     from: AgentId.optional().meta({ description: "You: the agent that requests the session." }),
     target_agent_id: AgentId.optional().meta({
       description: "The agent that the guide is for; without it, the window.",
+      examples: [EXAMPLE_TARGET],
     }),
     session_id: SessionId.optional().meta({ description: "Your session with the target." }),
   })
@@ -34,15 +35,16 @@ const TargetAgentId = z
   .union([AgentId, z.literal(TARGET_PLACEHOLDER)])
   .meta({ description: `The target_agent_id of the query; ${TARGET_PLACEHOLDER} without one.` });
 
-/** Where else to look; every other path stands in `discovery`. */
-export const GuideLinks = z.strictObject({
-  check_online: z.string().meta({ description: "A template (RFC 6570) without a target." }),
-  session: z.string().meta({ description: "A template (RFC 6570) without a session." }),
-  session_proof_retention: z.string(),
-  signing_manifest: z.string(),
-  feedback: z.string(),
-  discovery: z.string(),
-});
+/** Where else to look; every other path stands in `discovery`. Those that `templates` names are templates (RFC 6570). */
+export const GuideLinks = z
+  .strictObject({
+    check_online: z.string().meta({ description: "A template without a target." }),
+    session: z.string().meta({ description: "A template without a session." }),
+    session_proof_retention: z.string(),
+    signing_manifest: z.string(),
+    discovery: z.string(),
+  })
+  .meta({ id: "GuideLinks" });
 export type GuideLinks = z.infer<typeof GuideLinks>;
 
 /** The next step that the state of the window, or of the target, allows. */
@@ -110,6 +112,10 @@ export const GUIDE_FRAME = {
     .nullable()
     .meta({ description: "What the target said to the session of the query; null where it has no such session." }),
   links: GuideLinks,
+  templates: z
+    .array(z.enum(["check_online", "session"]))
+    .meta({ description: "Which of the links are templates (RFC 6570): fill in their braces." }),
+  feedback: z.strictObject({ method: z.literal("POST"), url: z.string() }),
   proof_boundaries: ProofBoundaries,
   ...ScopeFlags.shape,
   privacy: Privacy,
@@ -121,64 +127,72 @@ export const GATE_GO = "go_fresh_relay_negotiation_proof_available";
 export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
 
 /** Whether the relay's proof permits a handoff: one to the target of the query, else any in the window. */
-export const HandoffGate = z.strictObject({
-  status: z.enum([GATE_GO, GATE_NO_GO]),
-  allowed_next_step: z.enum(ALLOWED_NEXT_STEPS),
-  scope: z.enum(["process_window", "target"]),
-  accepted_online_target: z
-    .boolean()
-    .meta({ description: "A session request was accepted while the target, or any target, was online." }),
-  ...ProofGate.shape,
-  target_presence: z
-    .strictObject({
-      status: z.enum(PRESENCE_STATUSES),
-      can_deliver_realtime: z.boolean(),
-      last_seen_iso: z.iso.datetime().nullable(),
-    })
-    .nullable()
-    .meta({ description: "Null without a target." }),
-  last_request_accepted_at_iso: z.iso
-    .datetime()
-    .nullable()
-    .meta({ description: "The target's last accepted request that is kept, whatever its presence then." }),
-  proof_requester_is_you: z.boolean().nullable().meta({ description: "Null without from, and without a proof." }),
-  target_decision: GUIDE_FRAME.target_decision,
-});
+export const HandoffGate = z
+  .strictObject({
+    status: z.enum([GATE_GO, GATE_NO_GO]),
+    allowed_next_step: z.enum(ALLOWED_NEXT_STEPS),
+    scope: z.enum(["process_window", "target"]),
+    accepted_online_target: z
+      .boolean()
+      .meta({ description: "A session request was accepted while the target, or any target, was online." }),
+    ...ProofGate.shape,
+    target_presence: z
+      .strictObject({
+        status: z.enum(PRESENCE_STATUSES),
+        can_deliver_realtime: z.boolean(),
+        last_seen_iso: z.iso.datetime().nullable(),
+      })
+      .nullable()
+      .meta({ description: "Null without a target." }),
+    last_request_accepted_at_iso: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: "The target's last accepted request that is kept, whatever its presence then." }),
+    proof_requester_is_you: z.boolean().nullable().meta({ description: "Null without from, and without a proof." }),
+    target_decision: GUIDE_FRAME.target_decision,
+  })
+  .meta({ id: "HandoffGate" });
 export type HandoffGate = z.infer<typeof HandoffGate>;
 
 /** The window, and the agents in it; with a target, whose figures these are not, without the counts. */
-export const GuideWindow = z.strictObject({
-  ...CurrentWindow.shape,
-  ...SessionCounts.partial().shape,
-  online_agents: z.int().optional(),
-  stale_agents: z.int().optional(),
-  offline_agents: z.int().optional(),
-  websocket_accepted: z.int().optional(),
-});
+export const GuideWindow = z
+  .strictObject({
+    ...CurrentWindow.shape,
+    ...SessionCounts.partial().shape,
+    online_agents: z.int().optional(),
+    stale_agents: z.int().optional(),
+    offline_agents: z.int().optional(),
+    websocket_accepted: z.int().optional(),
+  })
+  .meta({ id: "GuideWindow" });
 export type GuideWindow = z.infer<typeof GuideWindow>;
 
 /** A condition for a handoff, and the value that shows whether it is met. */
-export const MinimumProof = z.strictObject({
-  proof: z.enum([
-    "connector_online",
-    "signed_envelope_accepted",
-    "session_request_accepted_to_online_target",
-    "proof_fresh",
-  ]),
-  met: z.boolean(),
-  metric: z.string().meta({ description: "The figure that decides: of the window, or of the target." }),
-  value: z.int().nullable(),
-});
+export const MinimumProof = z
+  .strictObject({
+    proof: z.enum([
+      "connector_online",
+      "signed_envelope_accepted",
+      "session_request_accepted_to_online_target",
+      "proof_fresh",
+    ]),
+    met: z.boolean(),
+    metric: z.string().meta({ description: "The figure that decides: of the window, or of the target." }),
+    value: z.int().nullable(),
+  })
+  .meta({ id: "MinimumProof" });
 export type MinimumProof = z.infer<typeof MinimumProof>;
 
 /** The value that a field of an answer must have; dots lead into objects. */
 export const Expectation = z.strictObject({ field: z.string(), equals: z.union([z.boolean(), z.string()]) });
 
 /** A step; with method and URL where it is one HTTP request. */
-export const GuideStep = z.strictObject({
-  step: z.string(),
-  action: z.string(),
-  method: z.enum(["GET", "POST"]).optional(),
-  url: z.string().optional(),
-});
+export const GuideStep = z
+  .strictObject({
+    step: z.string(),
+    action: z.string(),
+    method: z.enum(["GET", "POST"]).optional(),
+    url: z.string().optional(),
+  })
+  .meta({ id: "GuideStep" });
 export type GuideStep = z.infer<typeof GuideStep>;

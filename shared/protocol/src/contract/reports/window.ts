@@ -48,22 +48,26 @@ export const SessionCounts = z.strictObject({
 });
 export type SessionCounts = z.infer<typeof SessionCounts>;
 
-export const CurrentWindow = z.strictObject({
-  scope: z.literal("process_window"),
-  window_started_at: EpochMs,
-  window_started_at_iso: Iso,
-  window_age_ms: z.int(),
-  retention_limit: z.literal(SESSION_LIMITS.retainedProofs),
-  ...SessionCounts.shape,
-});
+export const CurrentWindow = z
+  .strictObject({
+    scope: z.literal("process_window"),
+    window_started_at: EpochMs,
+    window_started_at_iso: Iso,
+    window_age_ms: z.int(),
+    retention_limit: z.literal(SESSION_LIMITS.retainedProofs),
+    ...SessionCounts.shape,
+  })
+  .meta({ id: "CurrentWindow" });
 export type CurrentWindow = z.infer<typeof CurrentWindow>;
 
 /** There is no durable store, and so no window of it. */
-export const DurableWindow = z.strictObject({
-  durable_session_proof_store_configured: z.literal(false),
-  window_started_at: z.null(),
-  retained_proofs: z.literal(0),
-});
+export const DurableWindow = z
+  .strictObject({
+    durable_session_proof_store_configured: z.literal(false),
+    window_started_at: z.null(),
+    retained_proofs: z.literal(0),
+  })
+  .meta({ id: "DurableWindow" });
 export const DURABLE_WINDOW: z.infer<typeof DurableWindow> = {
   durable_session_proof_store_configured: false,
   window_started_at: null,
@@ -71,17 +75,19 @@ export const DURABLE_WINDOW: z.infer<typeof DurableWindow> = {
 };
 
 /** The summary that an operator reads first. */
-export const OperatorQuickScan = z.strictObject({
-  headline: z.string(),
-  online_agents: z.int(),
-  stale_agents: z.int(),
-  simple_session_request_accepted: z.int(),
-  accepted_to_online_target: z.int(),
-  accepted_to_offline_target: z.int(),
-  proof_freshness: z.enum(PROOF_STATES),
-  refresh_urgency: z.enum(REFRESH_URGENCIES),
-  ms_until_refresh_due: z.int().nullable(),
-  current_bottleneck: z.enum(BOTTLENECKS),
-  next_action: z.string(),
-});
+export const OperatorQuickScan = z
+  .strictObject({
+    headline: z.string(),
+    online_agents: z.int(),
+    stale_agents: z.int(),
+    simple_session_request_accepted: z.int(),
+    accepted_to_online_target: z.int(),
+    accepted_to_offline_target: z.int(),
+    proof_freshness: z.enum(PROOF_STATES),
+    refresh_urgency: z.enum(REFRESH_URGENCIES),
+    ms_until_refresh_due: z.int().nullable(),
+    current_bottleneck: z.enum(BOTTLENECKS),
+    next_action: z.string(),
+  })
+  .meta({ id: "OperatorQuickScan" });
 export type OperatorQuickScan = z.infer<typeof OperatorQuickScan>;

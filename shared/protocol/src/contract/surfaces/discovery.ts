@@ -39,6 +39,7 @@ export const DISCOVERY_SURFACES = {
     group: "discovery",
     summary: "What the relay is, its limits and scope, and links to every surface.",
     response: RelayManifest,
+    revalidated: true,
   }),
   instructions: get({
     path: "/llms.txt",
@@ -48,6 +49,7 @@ export const DISCOVERY_SURFACES = {
     summary: "Instructions for autonomous agents, with a program and a test vector.",
     response: Instructions,
     media: "text/plain",
+    revalidated: true,
   }),
   agentProgram: get({
     path: "/examples/agent.mjs",
@@ -65,6 +67,7 @@ export const DISCOVERY_SURFACES = {
     group: "discovery",
     summary: "Every HTTP surface, as OpenAPI 3.1.",
     response: OpenApiDocument,
+    revalidated: true,
   }),
   asyncapi: get({
     path: "/asyncapi.json",
@@ -72,6 +75,7 @@ export const DISCOVERY_SURFACES = {
     group: "discovery",
     summary: "The websocket, as AsyncAPI 3.0.",
     response: AsyncApiDocument,
+    revalidated: true,
   }),
   discoveryIndex: get({
     path: "/API/discovery",

@@ -50,7 +50,7 @@ export const GATEWAY_SURFACES = {
     request: SimpleSendRequest,
     response: AcceptedEnvelope,
     status: 202,
-    errors: GATEWAY_ERRORS,
+    errors: [...GATEWAY_ERRORS, "frame_too_large"],
   }),
   requestSession: post({
     path: "/v1/sessions/request",

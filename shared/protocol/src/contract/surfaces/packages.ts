@@ -26,7 +26,7 @@ export const PACKAGE_SURFACES = {
     service: "gateway",
     group: "discovery",
     summary:
-      "The newest connector for npm, for download. Install by its path under /packages: npm keeps what an address gave it.",
+      "The newest connector for npm, for download. Install by the path of a version, as /connectors lists it: npm keeps what an address gave it.",
     response: PackageBytes,
     media: "application/gzip",
     errors: ["not_found"],

@@ -7,7 +7,7 @@ const page = (path: string, summary: string) =>
     service: "gateway",
     group: "discovery",
     summary,
-    response: z.string().meta({ examples: ["<!doctype html>\n"] }),
+    response: z.string(),
     media: "text/html",
   });
 const asset = (path: string, media: string, summary: string) =>
@@ -16,7 +16,7 @@ const asset = (path: string, media: string, summary: string) =>
     service: "gateway",
     group: "discovery",
     summary,
-    response: z.string().meta({ examples: [""] }),
+    response: z.string(),
     media,
     traffic: false,
   });

@@ -1,0 +1,62 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
+type Part = any;
+
+const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }));
+
+/** An OpenAPI document as a client reads it: by following its references. */
+export class OpenApi {
+  readonly document: Part;
+
+  constructor(document: Part) {
+    this.document = document;
+  }
+
+  /** What a reference leads to, or the part itself. */
+  resolved(part: Part): Part {
+    const steps: string[] = part.$ref?.split("/").slice(1) ?? [];
+    return part.$ref === undefined ? part : steps.reduce((inner, step) => inner[step], this.document);
+  }
+
+  /** An operation, its parameters and answers in place of references. */
+  operationAt(method: string, path: string): Part {
+    const operation = this.document.paths[path][method.toLowerCase()];
+    const responses = Object.entries(operation.responses).map(([status, one]) => [status, this.resolved(one)]);
+    const parameters = operation.parameters?.map((one: Part) => this.resolved(one));
+    return { ...operation, ...(parameters && { parameters }), responses: Object.fromEntries(responses) };
+  }
+
+  /** Every operation as it is written, with its method and path. */
+  operations(): Part[] {
+    return Object.entries<object>(this.document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, operation]) => ({ method, path, ...operation })),
+    );
+  }
+
+  /** What is wrong with a value, by a schema of the document. */
+  faultsOf(schema: object, value: unknown): unknown[] {
+    const { schemas } = this.document.components;
+    const validate = ajv.compile({ ...schema, components: { schemas } });
+    validate(value);
+    return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+  }
+}
+
+/** The body of an answer: what JSON says, or the text. */
+export async function bodyOf(answer: Response): Promise<unknown> {
+  const text = await answer.text();
+  return /\bjson\b/.test(answer.headers.get("content-type") ?? "") ? JSON.parse(text) : text;
+}
+
+/**
+ * The members of a value, at any depth, with its booleans: what an example has in common with an answer whose texts, numbers
+ * and times are others.
+ */
+export function membersOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? [] : [membersOf(value[0])];
+  if (typeof value === "boolean") return value;
+  if (typeof value !== "object" || value === null) return "value";
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, membersOf(member)]));
+}
