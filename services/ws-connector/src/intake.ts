@@ -156,6 +156,7 @@ class Intake {
       origin: "websocket",
       principal: principalOf(verified),
       connection: this.#connection.id,
+      isCongested: () => this.#connection.isCongested,
       prepared,
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",

@@ -103,7 +103,7 @@ export class Bench {
 
 /** What comes in with an envelope; the rest has values that do. */
 export type Incoming = Partial<
-  Pick<AcceptanceItem, "origin" | "principal" | "connection" | "prepared" | "claim" | "abandoned">
+  Pick<AcceptanceItem, "origin" | "principal" | "connection" | "isCongested" | "prepared" | "claim" | "abandoned">
 >;
 
 /** One process that accepts. */
