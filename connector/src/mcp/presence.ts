@@ -11,7 +11,10 @@ const Presence = z.object({
   status: z
     .enum(["online", "stale", "offline", "not_seen"])
     .describe("not_seen: it has not registered since the relay's current window opened."),
-  can_deliver_realtime: z.boolean().describe("True only for online: a message sent now would reach it."),
+  can_deliver_realtime: z
+    .boolean()
+    .describe("A message sent now would reach it: it is online, and reads what it is sent."),
+  reason: z.literal("congested").optional().describe("It is online, but reads too slowly to be sent anything now."),
   stale_ms: z.int().nullable().describe("Milliseconds since its last signed heartbeat."),
   last_seen_iso: z.string().nullable(),
   severity: z.enum(["ok", "stale", "critical_stale", "offline"]).nullable(),

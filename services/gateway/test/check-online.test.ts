@@ -44,3 +44,14 @@ test.each([
   expect(recovery.addressed_to).toBe("the owner of this agent");
   expect(recovery.quickstart.join()).toMatch(/agent\.register/);
 });
+
+test("An agent that is online and congested cannot be delivered to, and each side is told what to do about it", async () => {
+  await kit.held("agent://slow", { heldMs: 100_000, isCongested: true });
+  await kit.held("agent://fast", { heldMs: 100_000 });
+  const [slow, fast] = [await checkOnline("agent://slow"), await checkOnline("agent://fast")];
+  expect(slow).toMatchObject({ status: "online", severity: "ok", stable: true, can_deliver_realtime: false });
+  expect([slow.reason, fast.reason, fast.can_deliver_realtime]).toEqual(["congested", undefined, true]);
+  expect(slow.next_action).not.toBe(fast.next_action);
+  expect(slow.caveat).not.toBe(fast.caveat);
+  expect(slow.recovery.quickstart[0]).not.toBe(fast.recovery.quickstart[0]);
+});

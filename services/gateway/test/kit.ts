@@ -8,6 +8,7 @@ import { HttpServer } from "runtime/http/server.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { CONGESTED } from "window/records/route.ts";
 import { partitionKeys } from "window/redis/keys.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
@@ -129,10 +130,17 @@ export class GatewayKit {
   }
 
   /** Gives an agent the presence of one that a connection has held for `heldMs`, and that was silent for `silentMs`. */
-  async held(agent: string, { heldMs, silentMs = 0 }: { readonly heldMs: number; readonly silentMs?: number }) {
+  async held(
+    agent: string,
+    { heldMs, silentMs = 0, isCongested = false }: { heldMs: number; silentMs?: number; isCongested?: boolean },
+  ) {
     const { link } = await this.link();
     const lastSeen = Date.now() - silentMs;
-    await link.client.hset(partitionKeys.route(0), agent, `pod con 1 ${lastSeen} ${Date.now() - heldMs}`);
+    await link.client.hset(
+      partitionKeys.route(0),
+      agent,
+      `pod con 1 ${lastSeen} ${Date.now() - heldMs}${isCongested ? CONGESTED : ""}`,
+    );
     await link.client.zadd(partitionKeys.presence(0), lastSeen, agent);
     await link.client.zadd(partitionKeys.online(0), lastSeen, agent);
   }

@@ -3,16 +3,20 @@ import type { Duplex } from "node:stream";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { WebSocket } from "ws";
+import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
 import type { ConnectionQuota } from "./connection-quota.ts";
 import type { PodCounters } from "./metrics.ts";
+import type { Outboxes } from "./outboxes.ts";
 import type { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 
 export interface RegistryOptions {
-  readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond" | "outboxBytes">;
+  readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond">;
   readonly quota: ConnectionQuota;
+  readonly outboxes: Outboxes;
+  readonly congestion: CongestionNotices;
   readonly registrar: Registrar;
   readonly counters: PodCounters;
   /** Of the connector that the relay hands out. */
@@ -29,19 +33,21 @@ export class ConnectionRegistry {
   readonly #context: ConnectionContext;
   #isOpen = false;
 
-  constructor({ settings, quota, registrar, counters, connectorVersion, receive }: RegistryOptions) {
-    const { envelopesPerSecond, outboxBytes } = settings;
+  constructor(options: RegistryOptions) {
+    const { quota, outboxes, congestion, registrar, counters, connectorVersion, receive } = options;
+    const { envelopesPerSecond } = options.settings;
     this.#quota = quota;
     this.#counters = counters;
     this.#context = {
       rateLimit: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds),
-      outboxBytes,
+      outboxes,
       connectorVersion,
       events: {
         text: receive,
         registered: (connection) => quota.registered(connection),
         refused: (code) => counters.refusals.add(code),
         limitReached: counters.limitReached,
+        congestionChanged: (connection) => congestion.changed(connection),
         closing: (connection) => {
           quota.closing(connection);
           registrar.releaseAll(connection);

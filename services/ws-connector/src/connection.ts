@@ -5,7 +5,8 @@ import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, helloFrame } from "./frames.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type OutboxOwner } from "./outbox.ts";
+import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
 import type { TokenBuckets } from "./token-bucket.ts";
 
@@ -23,8 +24,8 @@ export interface ConnectionOptions {
 export interface ConnectionContext {
   /** Of envelopes and pings. */
   readonly rateLimit: TokenBuckets;
-  /** More than this does not wait for a client that reads too slowly. */
-  readonly outboxBytes: number;
+  /** What waits for clients that read slowly. */
+  readonly outboxes: Outboxes;
   /** What `hello` says of the connector that the relay hands out. */
   readonly connectorVersion: string | undefined;
   readonly events: ConnectionEvents;
@@ -38,6 +39,8 @@ export interface ConnectionEvents {
   readonly refused: (code: ErrorCode) => void;
   /** A limit against abuse refused something or closed the connection. */
   readonly limitReached: (limit: LimitName) => void;
+  /** Its agents can no longer be delivered to, or can again. */
+  readonly congestionChanged: (connection: Connection) => void;
   /** The end is decided: nothing is taken in or delivered any more. */
   readonly closing: (connection: Connection) => void;
   /** The socket is gone. @param code the close code of this side if it closed, else what the client or ws says. */
@@ -63,7 +66,7 @@ function connectionOf(socket: WebSocket): Connection {
  * One websocket: its frames, its limits, its end. Knows the socket, not Redis. A pod has very many: a connection holds
  * nothing that is the same for all. Source: docs/protocol.md#frames.
  */
-export class Connection {
+export class Connection implements OutboxOwner {
   readonly id: string;
   readonly agents: Ownership;
   /** Of its client address, for the quota. */
@@ -90,7 +93,7 @@ export class Connection {
     this.addressCounts = addressCounts;
     this.#context = context;
     this.#socket = Object.assign(socket, { [CONNECTION]: this });
-    this.#outbox = new Outbox(socket, stream);
+    this.#outbox = new Outbox(this, context.outboxes, socket, stream);
   }
 
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
@@ -98,9 +101,9 @@ export class Connection {
     return this.#closing || this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** Bytes that wait to be sent. */
-  get outboxBytes(): number {
-    return this.#outbox.bytes;
+  /** True while it reads too slowly for anything new to be promised to it. Source: docs/protocol.md#slow-readers. */
+  get isCongested(): boolean {
+    return this.#outbox.isCongested;
   }
 
   /** True from the moment that its pod lets it go: it keeps what it has until its routes are released, and gets nothing new. */
@@ -115,18 +118,20 @@ export class Connection {
     this.send(helloFrame(this.id, Date.now(), this.#context.connectorVersion));
   }
 
-  /**
-   * False when the connection is closing, or closes now because too much waits already: a client that reads too slowly is
-   * disconnected rather than held in memory.
-   */
+  /** False when the connection is closing. */
   send(text: string): boolean {
     if (this.isClosing) return false;
-    if (this.#outbox.bytes > this.#context.outboxBytes) {
-      this.close(CLOSE_CODES.slowConsumer);
-      return false;
-    }
     this.#outbox.send(text);
     return true;
+  }
+
+  congestionChanged(): void {
+    this.#context.events.congestionChanged(this);
+  }
+
+  /** A client that reads too slowly is disconnected rather than held in memory. */
+  readsTooSlowly(limit: OutboxLimit): void {
+    this.#closeFor(limit, CLOSE_CODES.slowConsumer);
   }
 
   /** Takes a token of the rate limit. Returns 0, or the ms until there is one. */
@@ -226,14 +231,15 @@ export class Connection {
     this.#closeFor("register_within");
   }
 
-  #closeFor(limit: LimitName): void {
+  #closeFor(limit: LimitName, code: CloseCode = CLOSE_CODES.policy): void {
     if (!this.#closing) this.#context.events.limitReached(limit);
-    this.close(CLOSE_CODES.policy);
+    this.close(code);
   }
 
   #end(): void {
     if (this.#closing) return;
     this.#closing = true;
+    this.#outbox.close();
     clearTimeout(this.#registerTimer);
     this.#context.events.closing(this);
   }

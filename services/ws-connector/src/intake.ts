@@ -163,6 +163,7 @@ class Intake {
       origin: "websocket",
       principal: principalOf(verified),
       connection: this.#connection.id,
+      isCongested: () => this.#connection.isCongested,
       prepared,
       hasNamespace: isPresence(verified) && this.#keys.ring.hasNamespace(verified.keyId, Date.now()),
       // A decision that comes this far is in effect: it must reach its requester.

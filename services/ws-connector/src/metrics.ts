@@ -7,7 +7,7 @@ import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { observeAcceptor, observeLinks } from "window/observe.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RedisLink } from "window/redis/redis-link.ts";
-import type { Connection } from "./connection.ts";
+import type { Outboxes } from "./outboxes.ts";
 import type { Probes } from "./probes.ts";
 
 /** What the parts of a pod count themselves. */
@@ -25,7 +25,8 @@ export interface PodCounters {
 
 /** What is watched from outside. */
 export interface PodParts {
-  readonly connections: Iterable<Connection> & { readonly size: number };
+  readonly connections: { readonly size: number };
+  readonly outboxes: Outboxes;
   readonly link: RedisLink;
   readonly channel: PodChannel;
   readonly acceptor: Acceptor;
@@ -62,13 +63,14 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 }
 
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
-export function observePod(metrics: ServiceMetrics, { connections, link, channel, acceptor, probes }: PodParts): void {
+export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
+  const { connections, outboxes, link, channel, acceptor, probes } = parts;
   observeLinks(metrics, [link, channel.subscriber]);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, probes);
   metrics.gauge("relay_connections", () => [["", connections.size]]);
   metrics.gauge("relay_channel_ready", () => [["", channel.ready ? 1 : 0]]);
-  const outboxes = () => Array.from(connections, ({ outboxBytes }) => outboxBytes);
-  metrics.gauge("relay_outbox_bytes", () => [["", outboxes().reduce((sum, bytes) => sum + bytes, 0)]]);
-  metrics.gauge("relay_outbox_bytes_max", () => [["", outboxes().reduce((max, bytes) => Math.max(max, bytes), 0)]]);
+  metrics.gauge("relay_outbox_bytes", () => [["", outboxes.bytes]]);
+  metrics.gauge("relay_outbox_bytes_max", () => [["", outboxes.mostBytes]]);
+  metrics.gauge("relay_congested_connections", () => [["", outboxes.congested]]);
 }

@@ -1,32 +1,53 @@
 import type { Duplex } from "node:stream";
 import type WebSocket from "ws";
+import { framed } from "./framing.ts";
+import type { CountedOutbox, Outboxes, OutboxLimit } from "./outboxes.ts";
 
-/** Bytes of a frame's header, by the length of its text. Source: RFC 6455, section 5.2. */
-const SHORT_HEADER = 2;
-const MEDIUM_HEADER = 4;
-const LONG_HEADER = 10;
-const FINAL_TEXT = 0x81;
+/** Texts of one tick are written together up to so many UTF-16 units: a reader's progress is seen by whole writes. */
+const WRITTEN_TOGETHER = 65_536;
+
+/** Whose outbox it is. */
+export interface OutboxOwner {
+  /** The outbox has become congested, or no longer is. */
+  congestionChanged(): void;
+  /** More waits than may, or nothing drains: the owner is to close. */
+  readsTooSlowly(limit: OutboxLimit): void;
+}
 
 /**
  * The frames that wait to be sent on one socket. The texts of one tick are framed and written together: a write for each
- * would cost more than all checks of the relay. Pings, pongs and closes are written by ws.
+ * would cost more than all checks of the relay. Pings, pongs and closes are written by ws, and count as well.
  */
-export class Outbox {
+export class Outbox implements CountedOutbox {
+  readonly #owner: OutboxOwner;
+  readonly #all: Outboxes;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
   /** Sent in this tick; undefined when there are none. */
   #texts: string[] | undefined;
   #characters = 0;
+  /** What the kernel has not taken, when it was last asked for. */
+  #bytes = 0;
+  #isCongested = false;
+  #idleChecks = 0;
+  #isClosed = false;
 
   /** @param stream the stream under the socket. */
-  constructor(socket: WebSocket, stream: Duplex) {
+  constructor(owner: OutboxOwner, all: Outboxes, socket: WebSocket, stream: Duplex) {
+    this.#owner = owner;
+    this.#all = all;
     this.#socket = socket;
     this.#stream = stream;
   }
 
-  /** Bytes that wait to be sent; of this tick's texts the UTF-16 units are counted. */
+  /** Bytes that wait for the kernel to take them; none of a closed outbox, whose socket goes with what it holds. */
   get bytes(): number {
-    return this.#socket.bufferedAmount + this.#characters;
+    return this.#bytes;
+  }
+
+  /** From more than half full until less than an eighth. */
+  get isCongested(): boolean {
+    return this.#isCongested;
   }
 
   send(text: string): void {
@@ -36,6 +57,7 @@ export class Outbox {
     }
     this.#texts.push(text);
     this.#characters += text.length;
+    if (this.#characters >= WRITTEN_TOGETHER) this.flush();
   }
 
   /** Writes the texts of this tick now: nothing may follow a close. */
@@ -44,44 +66,62 @@ export class Outbox {
     if (texts === undefined) return;
     this.#texts = undefined;
     this.#characters = 0;
-    if (this.#socket.readyState === this.#socket.OPEN) this.#stream.write(framed(texts));
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    this.#stream.write(framed(texts), () => this.#drained());
+    this.#count();
+  }
+
+  /** Counts nothing any more: the connection closes. */
+  close(): void {
+    this.#isClosed = true;
+    this.#count();
+  }
+
+  idleCheck(): number {
+    const before = this.#bytes;
+    // What ws wrote tells nobody when it is gone.
+    this.#count();
+    this.#idleChecks = this.#bytes < before ? 0 : this.#idleChecks + 1;
+    return this.#idleChecks;
+  }
+
+  giveUp(limit: OutboxLimit): void {
+    this.#owner.readsTooSlowly(limit);
+  }
+
+  /** The kernel took what one write brought. */
+  #drained(): void {
+    this.#idleChecks = 0;
+    this.#count();
+  }
+
+  #count(): void {
+    const before = this.#bytes;
+    this.#bytes = this.#isClosed ? 0 : this.#stream.writableLength;
+    if (this.#bytes === before) return;
+    if (before === 0) this.#beginToWait();
+    this.#all.changed(this, before);
+    this.#judge();
+  }
+
+  /** Without a gathering write each write ends by itself, so that progress is seen before all that waits is gone. */
+  #beginToWait(): void {
+    this.#idleChecks = 0;
+    (this.#stream as { _writev: unknown })._writev = undefined;
+  }
+
+  #judge(): void {
+    const { congestedAbove, clearedBelow, fullAbove } = this.#all;
+    const isCongested = this.#bytes > (this.#isCongested ? clearedBelow : congestedAbove);
+    if (isCongested !== this.#isCongested) {
+      this.#isCongested = isCongested;
+      this.#all.congestionChanged(isCongested);
+      if (!this.#isClosed) this.#owner.congestionChanged();
+    }
+    if (this.#bytes > fullAbove) this.giveUp("outbox");
   }
 }
 
 function flush(outbox: Outbox): void {
   outbox.flush();
-}
-
-/** One unmasked text frame for each text. Source: RFC 6455, section 5.2. */
-function framed(texts: readonly string[]): Buffer {
-  const lengths = texts.map((text) => Buffer.byteLength(text));
-  let size = 0;
-  for (const length of lengths) size += headerBytes(length) + length;
-  const buffer = Buffer.allocUnsafe(size);
-  let at = 0;
-  for (let index = 0; index < texts.length; index += 1) {
-    at = writeHeader(buffer, at, lengths[index] as number);
-    at += buffer.write(texts[index] as string, at);
-  }
-  return buffer;
-}
-
-function headerBytes(length: number): number {
-  if (length < 126) return SHORT_HEADER;
-  return length < 65_536 ? MEDIUM_HEADER : LONG_HEADER;
-}
-
-/** @returns the offset of the text. */
-function writeHeader(buffer: Buffer, at: number, length: number): number {
-  const header = headerBytes(length);
-  buffer[at] = FINAL_TEXT;
-  if (header === SHORT_HEADER) buffer[at + 1] = length;
-  else if (header === MEDIUM_HEADER) {
-    buffer[at + 1] = 126;
-    buffer.writeUInt16BE(length, at + 2);
-  } else {
-    buffer[at + 1] = 127;
-    buffer.writeBigUInt64BE(BigInt(length), at + 2);
-  }
-  return at + header;
 }

@@ -68,6 +68,14 @@ export class Ownership {
     return this.#routesOf(() => true);
   }
 
+  /** The routes that lead, may lead, or are about to lead to this connection; a register under way may change the epoch. */
+  reachable(): Route[] {
+    return this.#all().map(([agent, state]) => {
+      const route = this.#routeOf(agent, state);
+      return state.kind === "pending" ? { ...route, epoch: null } : route;
+    });
+  }
+
   /** Gives up every agent. @returns their routes, to be released. */
   releaseAll(): Route[] {
     return this.releaseUnless(() => false);
@@ -84,11 +92,11 @@ export class Ownership {
   #routesOf(matches: (key: string, agent: string) => boolean): Route[] {
     return this.#all()
       .filter(([agent, state]) => keys(state).some((key) => matches(key, agent)))
-      .map(([agent, state]) => ({
-        agent,
-        connection: this.#connection,
-        epoch: isOutcomeUnknown(state) ? null : ownedEpoch(state),
-      }));
+      .map(([agent, state]) => this.#routeOf(agent, state));
+  }
+
+  #routeOf(agent: string, state: AgentState): Route {
+    return { agent, connection: this.#connection, epoch: isOutcomeUnknown(state) ? null : ownedEpoch(state) };
   }
 
   #all(): [string, AgentState][] {

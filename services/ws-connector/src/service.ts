@@ -8,12 +8,14 @@ import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { readPackageIndex } from "runtime/package-index.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
+import { CongestionMarks } from "window/congestion.ts";
 import { PodChannel } from "window/pod-channel.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
+import { CongestionNotices } from "./congestion.ts";
 import { ConnectionQuota } from "./connection-quota.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrom } from "./deliveries.ts";
@@ -21,6 +23,7 @@ import { drain } from "./drain.ts";
 import { receiveText } from "./intake.ts";
 import { KeyAudit } from "./key-audit.ts";
 import { createPodCounters, observePod } from "./metrics.ts";
+import { OUTBOX_CHECK_MS, Outboxes } from "./outboxes.ts";
 import { PeriodicTasks } from "./periodic-tasks.ts";
 import { createProbes } from "./probes.ts";
 import { Registrar } from "./registrar.ts";
@@ -56,9 +59,13 @@ export function createWsConnector(
   const { refusals, keyRefusals } = counters;
   const intake = { keys, verifier, acceptor, registrar, refusals, keyRefusals, baseUrl };
   const quota = new ConnectionQuota(settings, counters.limitReached);
+  const outboxes = new Outboxes(settings);
+  const congestion = new CongestionNotices(new CongestionMarks({ link, partitions, pod }));
   const connections = new ConnectionRegistry({
     settings,
     quota,
+    outboxes,
+    congestion,
     registrar,
     counters,
     connectorVersion: connectorVersionIn(readPackageIndex(settings.packagesDir)),
@@ -71,7 +78,9 @@ export function createWsConnector(
     { everyMs: KEYS_FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
     { everyMs: CONNECTION_LIMITS.pingIntervalMs, run: () => connections.pingAll() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
+    { everyMs: OUTBOX_CHECK_MS, run: () => outboxes.check() },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
+    { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);
 
@@ -87,7 +96,7 @@ export function createWsConnector(
     trustedProxyHops,
     alternateWsPath,
   });
-  observePod(metrics, { connections, link, channel, acceptor, probes });
+  observePod(metrics, { connections, outboxes, link, channel, acceptor, probes });
 
   let stopped: Promise<void> | undefined;
 

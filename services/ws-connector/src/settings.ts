@@ -19,6 +19,7 @@ export const readWsConnectorSettings = settingsReader(
   "RELAY_ALLOWED_ORIGINS",
   "RELAY_PARTITIONS",
   "RELAY_OUTBOX_BYTES",
+  "RELAY_OUTBOX_TOTAL",
   "RELAY_DRAIN_MS",
   "RELAY_PACKAGES_DIR",
   "RELAY_DEPLOY_ID",

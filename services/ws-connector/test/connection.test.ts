@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
+import { Outboxes } from "../src/outboxes.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 
 let server: WebSocketServer;
@@ -12,6 +13,7 @@ let client: WebSocket;
 let socket: WebSocket;
 let connection: Connection;
 let context: ConnectionContext;
+let outboxes: Outboxes;
 let reported: string[];
 const addressCounts = { open: 1, unregistered: 1, opened: 1 };
 
@@ -29,10 +31,12 @@ beforeEach(async () => {
     registered: () => reported.push("registered"),
     refused: (code) => reported.push(code),
     limitReached: (limit) => reported.push(limit),
+    congestionChanged: () => reported.push("congestion"),
     closing: () => reported.push("closing"),
     closed: () => reported.push("closed"),
   };
-  context = { rateLimit: new TokenBuckets(2, 10), outboxBytes: 65_536, connectorVersion: undefined, events };
+  outboxes = new Outboxes({ outboxBytes: 65_536, outboxTotal: 0 });
+  context = { rateLimit: new TokenBuckets(2, 10), outboxes, connectorVersion: undefined, events };
   connection = new Connection(context, { id: "con_1", socket, stream: req.socket, addressCounts });
   connection.open();
   await once(client, "message");
@@ -126,6 +130,55 @@ test("Connections share their listeners", () => {
     expect(socket.listeners(event)).toContain(other.listeners(event)[0]);
   }
   other.emit("close", 1006);
+});
+
+describe("a client that does not read", () => {
+  const TEXT = "x".repeat(8192);
+  let sent: number;
+
+  /** Sends until the kernel takes no more and so many bytes wait. */
+  const fill = (bytes: number) => {
+    while (outboxes.bytes <= bytes && connection.send(TEXT)) sent += 1;
+  };
+
+  beforeEach(() => {
+    sent = 0;
+    client.pause();
+  });
+
+  test("is congested with more than half of an outbox, no longer when it has caught up, and gets everything", async () => {
+    fill(32_768);
+    expect([connection.isCongested, reported]).toEqual([true, ["congestion"]]);
+    let received = 0;
+    client.on("message", () => {
+      received += 1;
+    });
+    client.resume();
+    await until("it is no longer congested", () => !connection.isCongested);
+    await until("all has arrived", () => received === sent);
+    expect([outboxes.bytes, reported]).toEqual([0, ["congestion", "congestion"]]);
+  });
+
+  test("is closed with 1013 when more than four outboxes wait, and may still read what waited", async () => {
+    fill(4 * 65_536);
+    expect(connection.isClosing).toBe(true);
+    expect(reported).toEqual(["congestion", "outbox", "closing"]);
+    expect([outboxes.bytes, outboxes.congested]).toEqual([0, 0]);
+    client.resume();
+    const [code, reason] = await once(client, "close");
+    expect([code, String(reason)]).toEqual([1013, "slow consumer"]);
+  });
+
+  test("is closed with 1013 when nothing drains, congested or not", async () => {
+    fill(0);
+    for (let n = 0; n < 10; n += 1) outboxes.check();
+    expect(connection.isClosing).toBe(false);
+    outboxes.check();
+    expect(reported.slice(-2)).toEqual(["outbox_stalled", "closing"]);
+    client.resume();
+    const [code] = await once(client, "close");
+    expect(code).toBe(1013);
+  });
 });
 
 test("Pings and envelopes of a client share one rate limit", async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Outbox } from "../src/outbox.ts";
+import { Outboxes } from "../src/outboxes.ts";
 
 let server: WebSocketServer;
 let client: WebSocket;
@@ -31,10 +32,15 @@ afterEach(async () => {
   server.close();
 });
 
+function outboxOf(): Outbox {
+  const owner = { congestionChanged: () => {}, readsTooSlowly: () => {} };
+  return new Outbox(owner, new Outboxes({ outboxBytes: 1_048_576, outboxTotal: 0 }), socket, stream);
+}
+
 test("Texts of every length, in every script, arrive as they were sent and in their order", async () => {
   const lengths = [0, 1, 125, 126, 127, 65_535, 65_536, 70_000];
   const texts = [...lengths.map((length) => "x".repeat(length)), "ä".repeat(63), "€".repeat(21_846), "🦊".repeat(32)];
-  const outbox = new Outbox(socket, stream);
+  const outbox = outboxOf();
   for (const text of texts) outbox.send(text);
   await until("all have arrived", () => received.length === texts.length);
   expect(received).toEqual(texts);
@@ -42,7 +48,7 @@ test("Texts of every length, in every script, arrive as they were sent and in th
 
 test("What one tick brings leaves in one write", async () => {
   const write = jest.spyOn(stream, "write");
-  const outbox = new Outbox(socket, stream);
+  const outbox = outboxOf();
   for (let n = 0; n < 50; n += 1) outbox.send(`text ${n}`);
   await until("all have arrived", () => received.length === 50);
   expect(write).toHaveBeenCalledTimes(1);
@@ -50,7 +56,7 @@ test("What one tick brings leaves in one write", async () => {
 
 test("What waited when the connection is closed arrives before the close, and nothing after it", async () => {
   const closed = once(client, "close");
-  const outbox = new Outbox(socket, stream);
+  const outbox = outboxOf();
   outbox.send("the last word");
   outbox.flush();
   socket.close(4409, "superseded");
@@ -61,7 +67,7 @@ test("What waited when the connection is closed arrives before the close, and no
 
 test("A tick whose socket began to close meanwhile writes nothing behind the close", async () => {
   const closed = once(client, "close");
-  new Outbox(socket, stream).send("overtaken");
+  outboxOf().send("overtaken");
   socket.close(1001);
   const [code] = await closed;
   expect({ code, received }).toEqual({ code: 1001, received: [] });

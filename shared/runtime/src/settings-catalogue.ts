@@ -167,7 +167,13 @@ export const SETTINGS = {
   RELAY_OUTBOX_BYTES: {
     schema: integer(ENVELOPE_LIMITS.maxFrameBytes, 2 ** 30),
     default: "1048576",
-    description: "Bytes that may be queued for one connection before it is closed as a slow consumer.",
+    description:
+      "Bytes of one connection's outbox: above half of them nothing new is delivered to it, above four times as many it is closed.",
+  },
+  RELAY_OUTBOX_TOTAL: {
+    schema: integer(0, 2 ** 40),
+    default: "268435456",
+    description: "Bytes that may wait in all outboxes of one pod; above it the fullest is closed; 0 = no limit.",
   },
   RELAY_DRAIN_MS: {
     schema: integer(0, 600_000),

@@ -36,6 +36,7 @@ describe("settings", () => {
       allowedOrigins: ["any"],
       partitions: 1,
       outboxBytes: 1_048_576,
+      outboxTotal: 268_435_456,
       drainMs: 10_000,
       publicRequestsPerMinute: 600,
       deployId: "local",

@@ -1,5 +1,6 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { PresenceStatus, Severity } from "protocol/contract/presence.ts";
+import { CONGESTED } from "./records/route.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
@@ -18,22 +19,26 @@ export interface Presence {
   readonly onlineSince: number | null;
   /** Ms until it has done so for the stability hold: 0 when it has; null unless online. */
   readonly stableInMs: number | null;
+  /** Online on a connection that reads too slowly: nothing is delivered to it now. */
+  readonly isCongested: boolean;
 }
 
 /** Counts of agents by severity: `ok` are online. */
 export type PresenceCounts = Readonly<Record<Severity, number>>;
 
-const NOT_ONLINE = { onlineSince: null, stableInMs: null } as const;
+const NOT_ONLINE = { onlineSince: null, stableInMs: null, isCongested: false } as const;
 
 /**
  * What a last-seen time means. Pure.
  * @param heldSince when the connection that has the agent began to hold it; null when none has it.
+ * @param isCongested of that connection.
  */
 export function presenceOf(
   now: number,
   lastSeen: number | null,
   heldSince: number | null,
   offlineAfterMs: number,
+  isCongested = false,
 ): Presence {
   const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs, stabilityHoldMs } = PRESENCE_LIMITS;
   const staleMs = lastSeen === null ? null : Math.max(0, now - lastSeen);
@@ -42,11 +47,16 @@ export function presenceOf(
   }
   if (heldSince !== null && staleMs <= staleAfterMs) {
     const stableInMs = Math.max(0, heldSince + stabilityHoldMs - now);
-    return { status: "online", severity: "ok", staleMs, lastSeen, onlineSince: heldSince, stableInMs };
+    return { status: "online", severity: "ok", staleMs, lastSeen, onlineSince: heldSince, stableInMs, isCongested };
   }
   if (staleMs > offlineAfterMs) return { status: "offline", severity: "offline", staleMs, lastSeen, ...NOT_ONLINE };
   const severity = staleMs <= criticalStaleAfterMs ? "stale" : "critical_stale";
   return { status: "stale", severity, staleMs, lastSeen, ...NOT_ONLINE };
+}
+
+/** Whether an envelope that is accepted now reaches the agent. */
+export function canDeliverRealtime({ status, isCongested }: Presence): boolean {
+  return status === "online" && !isCongested;
 }
 
 /** Presence of agents in Redis. Every method throws ServiceError `unavailable`. */
@@ -64,12 +74,11 @@ export class PresenceStore {
   async read(agent: string): Promise<Presence> {
     const p = partitionOf(agent, this.#partitions);
     const keys = [partitionKeys.presence(p), partitionKeys.route(p)];
-    const [now, lastSeen, heldSince] = (await this.#link.run("read_presence", keys, [agent])) as [
-      string,
-      string,
-      string,
+    const [now, lastSeen, heldSince, mark] = (await this.#link.run("read_presence", keys, [agent])) as [
+      ...[string, string, string, string],
     ];
-    return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs);
+    const isCongested = mark === CONGESTED;
+    return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);
   }
 
   async count(): Promise<PresenceCounts> {

@@ -1,5 +1,6 @@
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { type Presence, presenceOf, timeOf } from "./presence.ts";
+import { CONGESTED } from "./records/route.ts";
 import type { SessionProof } from "./records/session-proof.ts";
 import { decisionOf, parsePendingSession, parseTargetProof, type SessionState } from "./records/session-records.ts";
 import { partitionKeys } from "./redis/keys.ts";
@@ -45,17 +46,17 @@ export async function readTarget(
     // A session lies in its target's partition; no session has the empty id.
     partitionKeys.session(p, sessionId ?? ""),
   ];
-  const [now, lastSeen, heldSince, proof, pending, state] = (await link.run("read_target", keys, [
+  const [now, lastSeen, heldSince, mark, proof, pending, state] = (await link.run("read_target", keys, [
     agent,
     sessionId ?? "",
-  ])) as [...[string, string, string, string, string], SessionState | ""];
+  ])) as [...[string, string, string, string, string, string], SessionState | ""];
   const lastProof = proof === "" ? null : parseTargetProof(proof, agent);
   const isFresh = lastProof !== null && Number(now) < lastProof.acceptedAt + proofFreshnessMs;
   const lastOnlineProof = isFresh ? lastProof : null;
   const accepted = [lastOnlineProof?.acceptedAt, pending === "" ? undefined : parsePendingSession(pending).createdAt];
   return {
     agent,
-    presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs),
+    presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs, mark === CONGESTED),
     lastOnlineProof,
     lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
     decision: state === "" ? null : decisionOf(state),

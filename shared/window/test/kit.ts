@@ -114,7 +114,10 @@ interface PodOptions {
 
 /** What comes in with an envelope; the rest has values that do. */
 export type Incoming = Partial<
-  Pick<AcceptanceItem, "origin" | "principal" | "hasNamespace" | "connection" | "prepared" | "claim" | "abandoned">
+  Pick<
+    AcceptanceItem,
+    "origin" | "principal" | "hasNamespace" | "connection" | "isCongested" | "prepared" | "claim" | "abandoned"
+  >
 >;
 
 /** One process that accepts. */

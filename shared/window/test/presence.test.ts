@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
-import { PresenceStore, presenceOf } from "../src/presence.ts";
+import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { ClockedLink } from "./clocked-link.ts";
@@ -32,6 +32,7 @@ describe("presence", () => {
     const held = {
       onlineSince: status === "online" ? NOW - 200_000 : null,
       stableInMs: status === "online" ? 0 : null,
+      isCongested: false,
     };
     const heldSince = connected ? NOW - 200_000 : null;
     expect(presenceOf(NOW, NOW - age, heldSince, offlineAfterMs)).toEqual({ status, severity, ...seen, ...held });
@@ -39,12 +40,24 @@ describe("presence", () => {
 
   test("of an agent that nobody saw is not seen", () => {
     const nothing = { status: "not_seen", severity: null, staleMs: null, lastSeen: null };
-    const notHeld = { onlineSince: null, stableInMs: null };
+    const notHeld = { onlineSince: null, stableInMs: null, isCongested: false };
     expect(presenceOf(NOW, null, NOW, offlineAfterMs)).toEqual({ ...nothing, ...notHeld });
   });
 
   test("is never negative when clocks differ", () => {
     expect(presenceOf(NOW, NOW + 5, NOW, offlineAfterMs)).toMatchObject({ status: "online", staleMs: 0 });
+  });
+
+  test("is congested only while it is online", () => {
+    const congestedAt = (age: number) => presenceOf(NOW, NOW - age, NOW - age, offlineAfterMs, true);
+    expect(congestedAt(45_000)).toMatchObject({ status: "online", severity: "ok", isCongested: true });
+    expect(congestedAt(45_001)).toMatchObject({ status: "stale", isCongested: false });
+    expect(
+      [false, true]
+        .map((isCongested) => presenceOf(NOW, NOW, NOW, offlineAfterMs, isCongested))
+        .map(canDeliverRealtime),
+    ).toEqual([true, false]);
+    expect(canDeliverRealtime(presenceOf(NOW, NOW, null, offlineAfterMs))).toBe(false);
   });
 
   test("goes offline when the operator says so, critical or not", () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { parseChannelLine } from "../src/records/channel-line.ts";
 import { parseJourney } from "../src/records/journey.ts";
-import { formatRouteOwner } from "../src/records/route.ts";
+import { CONGESTED, formatRouteOwner } from "../src/records/route.ts";
 import { parseSessionProof } from "../src/records/session-proof.ts";
 import {
   parseDecidedSession,
@@ -152,10 +152,16 @@ describe("What Lua writes", () => {
 
   test("of a route it reads itself", async () => {
     const read = "parse_route(format_route(unpack(ARGV)))";
-    const route = `(function(r) return { r.pod, r.connection, r.epoch, r.seen_at } end)(${read})`;
+    const route = `(function(r) return { r.pod, r.connection, r.epoch, r.seen_at, r.congested and 1 or 0 } end)(${read})`;
     const words = ["pod-a", "c1", 7, NOW, NOW - 5] as const;
-    expect(await lua("route", route, ...words)).toEqual(["pod-a", "c1", "7", String(NOW)]);
-    expect(await lua("route", "parse_since(format_route(unpack(ARGV)))", ...words)).toBe(String(NOW - 5));
+    for (const [mark, congested] of [
+      ["", 0],
+      [CONGESTED, 1],
+    ] as const) {
+      expect(await lua("route", route, ...words, mark)).toEqual(["pod-a", "c1", "7", String(NOW), congested]);
+      const held = await lua("route", "{ parse_since(format_route(unpack(ARGV))) }", ...words, mark);
+      expect(held).toEqual([String(NOW - 5), mark]);
+    }
   });
 });
 
@@ -168,7 +174,7 @@ test.each([7, null])(
     await bench.client.hset(
       route,
       "agent://bob",
-      (await lua("route", "format_route('pod-a', 'c1', 7, ARGV[1], ARGV[1])", NOW)) as string,
+      (await lua("route", "format_route('pod-a', 'c1', 7, ARGV[1], ARGV[1], '')", NOW)) as string,
     );
     expect(await release(formatRouteOwner({ pod: "pod-a", connection: "c11", epoch }))).toBeNull();
     expect(await release(formatRouteOwner({ pod: "pod-a", connection: "c1", epoch }))).toBe(1);

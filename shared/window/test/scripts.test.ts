@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { CongestionMarks } from "../src/congestion.ts";
 import { Counters } from "../src/counters.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
@@ -85,6 +86,8 @@ describe("the callers", () => {
       presenceStore.prune(),
       readSnapshot(link, 2),
     ]);
+    const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
+    await new CongestionMarks({ link, partitions: 2, pod: "pod-a" }).write([mark]);
     releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);
     await releaser.flush();
     counters.view("readSession", "visitor-1");

@@ -6,6 +6,7 @@ import { KEY_MUTATIONS } from "./catalogue/keys.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
 import { PRIVACY_MUTATIONS } from "./catalogue/privacy.ts";
 import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
+import { SLOW_READER_MUTATIONS } from "./catalogue/slow-readers.ts";
 import { WEBSOCKET_MUTATIONS } from "./catalogue/websocket.ts";
 import { WINDOW_MUTATIONS } from "./catalogue/window.ts";
 import type { Mutation } from "./mutation.ts";
@@ -15,6 +16,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ENVELOPE_MUTATIONS,
   ...KEY_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
+  ...SLOW_READER_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,

@@ -1,15 +1,16 @@
 import { type CheckOnline, LIVENESS_CONTRACT, type PresenceStatus } from "protocol/contract/presence.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
-import type { Presence } from "window/presence.ts";
+import { canDeliverRealtime, type Presence } from "window/presence.ts";
 
 /** The 200 body of check-online. Source: docs/protocol.md#presence. */
 export function presenceOfAgent(agentId: string, presence: Presence): CheckOnline {
-  const { status, severity, staleMs, lastSeen, onlineSince, stableInMs } = presence;
+  const { status, severity, staleMs, lastSeen, onlineSince, stableInMs, isCongested } = presence;
   return {
     ok: true,
     agent_id: agentId,
     status,
-    can_deliver_realtime: status === "online",
+    can_deliver_realtime: canDeliverRealtime(presence),
+    ...(isCongested ? { reason: "congested" } : {}),
     stale_ms: staleMs,
     last_seen_iso: iso(lastSeen),
     online_since_iso: iso(onlineSince),
@@ -17,17 +18,20 @@ export function presenceOfAgent(agentId: string, presence: Presence): CheckOnlin
     severity,
     source: "websocket_presence",
     next_action: nextAction(presence),
-    caveat: CAVEATS[status],
+    caveat: isCongested ? CONGESTED_CAVEAT : CAVEATS[status],
     recovery: {
       addressed_to: "the owner of this agent",
-      quickstart: [...FIRST_STEP[status], ...QUICKSTART],
+      quickstart: [...(isCongested ? CONGESTED_FIRST_STEP : FIRST_STEP[status]), ...QUICKSTART],
       liveness_contract: LIVENESS_CONTRACT,
     },
   };
 }
 
 /** For who asks, who can wait, ask again, or choose another target, and cannot bring the agent online. */
-function nextAction({ status, stableInMs }: Presence): string {
+function nextAction({ status, stableInMs, isCongested }: Presence): string {
+  if (isCongested) {
+    return "Check again in 5 s, or choose another target: until can_deliver_realtime is true nothing that is sent to this agent is delivered or kept.";
+  }
   if (stableInMs === 0) return `Request a session with POST ${SURFACES.requestSession.path}, or send a message.`;
   if (stableInMs !== null) {
     const seconds = Math.ceil(stableInMs / 1000);
@@ -46,6 +50,8 @@ const CAVEATS: Readonly<Record<PresenceStatus, string>> = {
   not_seen: "Presence starts empty with each process window: not_seen says nothing about the time before it.",
 };
 
+const CONGESTED_CAVEAT = `The agent is online and reads too slowly. A session request to it ${NOTHING_ARRIVES}`;
+
 /** What brings the agent online from where it is. */
 const FIRST_STEP: Readonly<Record<PresenceStatus, readonly string[]>> = {
   online: [],
@@ -53,6 +59,10 @@ const FIRST_STEP: Readonly<Record<PresenceStatus, readonly string[]>> = {
   offline: ["Start the connector again: connect and send agent.register."],
   not_seen: [],
 };
+
+const CONGESTED_FIRST_STEP = [
+  "Read what waits on the connection: it is closed with 1013 when nothing is read for 10 s.",
+];
 
 /** From nothing to online, and how to stay so. */
 const QUICKSTART = [

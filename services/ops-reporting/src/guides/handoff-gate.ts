@@ -5,6 +5,7 @@ import {
   type HandoffGate,
   type MinimumProof,
 } from "protocol/contract/reports/guides.ts";
+import { canDeliverRealtime } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import { currentWindow } from "../reports/current-window.ts";
 import { isoOrNull } from "../reports/format.ts";
@@ -46,8 +47,13 @@ export function handoffGate({ standing, query, settings }: GuideContext): Handof
 }
 
 function presenceOf({ presence }: Target): HandoffGate["target_presence"] {
-  const { status, lastSeen } = presence;
-  return { status, can_deliver_realtime: status === "online", last_seen_iso: isoOrNull(lastSeen) };
+  const { status, lastSeen, isCongested } = presence;
+  return {
+    status,
+    can_deliver_realtime: canDeliverRealtime(presence),
+    ...(isCongested ? { reason: "congested" } : {}),
+    last_seen_iso: isoOrNull(lastSeen),
+  };
 }
 
 function isOwnProof(target: Target | null, from: string | undefined): boolean | null {
@@ -76,7 +82,12 @@ function seenProofs(context: GuideContext): MinimumProof[] {
   if (target !== null) {
     const { status, staleMs, lastSeen } = target.presence;
     return [
-      { proof: "connector_online", met: status === "online", metric: "target_stale_ms", value: staleMs },
+      {
+        proof: "connector_online",
+        met: canDeliverRealtime(target.presence),
+        metric: "target_stale_ms",
+        value: staleMs,
+      },
       { proof: "signed_envelope_accepted", met: status !== "not_seen", metric: "target_last_seen_at", value: lastSeen },
     ];
   }

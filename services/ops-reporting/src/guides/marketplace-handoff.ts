@@ -4,6 +4,7 @@ import type {
   MarketplaceFirstJobHandoff,
   MarketplaceHandoffStatus,
 } from "protocol/contract/reports/guides-handoff.ts";
+import { canDeliverRealtime } from "window/presence.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
@@ -78,7 +79,7 @@ function bridgeSteps({ links, standing, settings, query }: GuideContext): Market
     {
       step: "target_online",
       where: "relay",
-      done: target === null ? null : target.presence.status === "online",
+      done: target === null ? null : canDeliverRealtime(target.presence),
       action: "The target's owner keeps its connector online.",
       ...readOf(links.check_online),
     },

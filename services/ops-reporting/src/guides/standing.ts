@@ -1,7 +1,7 @@
 import type { HandoffGate } from "protocol/contract/reports/guides.ts";
 import type { ActivationStatus } from "protocol/contract/reports/session-proof-retention.ts";
 import type { Bottleneck } from "protocol/contract/reports/window.ts";
-import type { PresenceCounts } from "window/presence.ts";
+import { canDeliverRealtime, type PresenceCounts } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import { activationOf } from "../reports/activation.ts";
 import { type ProofFreshness, proofFreshness } from "../reports/proof-freshness.ts";
@@ -55,7 +55,8 @@ export function targetStanding(source: ReportSource, read: Target, settings: Set
     settings.proofFreshnessMs,
   );
   const allowed = allowedAtTarget(target, freshness);
-  return { freshness, allowed, ...activationAt(target, freshness), nextAction: ADVICE[allowed], target };
+  const nextAction = allowed === "bring_target_connector_online" ? adviceToWait(target) : ADVICE[allowed];
+  return { freshness, allowed, ...activationAt(target, freshness), nextAction, target };
 }
 
 /** The target's own proof goes when it is no longer fresh: that there was one, the retained ones may still show. */
@@ -74,7 +75,7 @@ function allowedAtTarget({ decision, presence }: Target, { state }: ProofFreshne
   if (decision === "rejected" || decision === "expired") return "ask_another_target";
   if (state === "fresh") return "open_marketplace_first_job_handoff";
   if (presence.status === "not_seen") return "connect_target_connector";
-  return presence.status === "online" ? requestStep(state) : "bring_target_connector_online";
+  return canDeliverRealtime(presence) ? requestStep(state) : "bring_target_connector_online";
 }
 
 function requestStep(state: ProofFreshness["state"]): AllowedNextStep {
@@ -88,10 +89,15 @@ function activationAt(
   if (state === "fresh") return { status: "proof_fresh", bottleneck: null };
   if (state === "stale_refresh_due") return { status: "proof_stale_refresh_due", bottleneck: "session_proof_stale" };
   if (presence.status === "not_seen") return { status: "waiting_for_connector", bottleneck: "no_connector_online" };
-  if (presence.status !== "online") return { status: "waiting_for_online_target", bottleneck: "no_connector_online" };
+  if (!canDeliverRealtime(presence)) return { status: "waiting_for_online_target", bottleneck: "no_connector_online" };
   const bottleneck =
     lastRequestAt === null ? "no_session_request_accepted" : "session_requests_only_to_offline_targets";
   return { status: "waiting_for_session_request", bottleneck };
+}
+
+function adviceToWait({ presence }: Target): string {
+  if (!presence.isCongested) return ADVICE.bring_target_connector_online;
+  return "The target is online and reads too slowly: ask again once it has read what waits for it.";
 }
 
 /** To who asks, about the target; what the target's owner does stands in connector_recovery. */

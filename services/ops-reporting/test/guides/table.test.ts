@@ -5,7 +5,7 @@ import type { Target } from "window/targets.ts";
 import { rowsBetween } from "../../../../test/support/documents.ts";
 import { proofOf, STARTED_AT } from "../report-sources.ts";
 import * as windows from "./windows.ts";
-import { AWAY, GUIDE_IDS, HELD, NAMED, ONLINE, PROVEN, SESSION_ID, targetOf, written } from "./written.ts";
+import { AWAY, CONGESTED, GUIDE_IDS, HELD, NAMED, ONLINE, PROVEN, SESSION_ID, targetOf, written } from "./written.ts";
 
 const protocol = await readFile(new URL("../../../../docs/protocol.md", import.meta.url), "utf8");
 const rows = rowsBetween(protocol, "guides");
@@ -16,6 +16,7 @@ const SITUATIONS: Readonly<Record<string, { readonly target: Target; readonly so
   "never seen": { target: targetOf() },
   offline: { target: targetOf({ presence: AWAY.offline }) },
   stale: { target: targetOf({ presence: AWAY.stale }) },
+  "online, but congested": { target: targetOf({ presence: CONGESTED }) },
   "online, not held for 90 s": { target: targetOf({ presence: ONLINE }) },
   "online and held": { target: targetOf({ presence: HELD }) },
   "fresh proof of another's": {

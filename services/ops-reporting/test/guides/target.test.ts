@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
 import * as windows from "./windows.ts";
-import { AWAY, NAMED, ONLINE, PROVEN, SESSION_ID, SETTINGS, targetOf, written } from "./written.ts";
+import { AWAY, CONGESTED, NAMED, ONLINE, PROVEN, SESSION_ID, SETTINGS, targetOf, written } from "./written.ts";
 
 const GO = "go_fresh_relay_negotiation_proof_available";
 const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
@@ -25,6 +25,20 @@ describe("with a target, the gate is that target's", () => {
       status: "waiting_for_connector",
       current_bottleneck: "no_connector_online",
     });
+  });
+
+  test("a target that is online and congested cannot be asked, and the guides say why", () => {
+    const target = targetOf({ presence: CONGESTED });
+    const guides = written(windows.NO_REQUEST, NAMED, target);
+    expect(guides.marketplaceHandoffStatus).toMatchObject({
+      allowed_next_step: "bring_target_connector_online",
+      target_presence: { status: "online", can_deliver_realtime: false, reason: "congested" },
+    });
+    expect(guides.marketplaceFirstJobHandoff.steps[0]).toMatchObject({ step: "target_online", done: false });
+    expect(guides.ecosystemHandoff.relay_prerequisites.map(({ met }) => met)).toEqual([false, true, false, false]);
+    expect(guides.activationPlan.readiness.status).toBe("waiting_for_online_target");
+    const away = written(windows.NO_REQUEST, NAMED, targetOf({ presence: AWAY.stale }));
+    expect(guides.marketplaceHandoffStatus.next_action).not.toBe(away.marketplaceHandoffStatus.next_action);
   });
 
   test("its own proof opens it, whoever requested and wherever the target is by now", () => {

@@ -56,14 +56,15 @@ export function targetOf(changes: Partial<Target> = {}): Target {
 }
 
 /** Presence so many ms after the last heartbeat, at the start of the window. @param heldMs for how long it was held before. */
-function presenceAfter(staleMs: number | null, heldMs: number | null = null): Presence {
+function presenceAfter(staleMs: number | null, heldMs: number | null = null, isCongested = false): Presence {
   const lastSeen = staleMs === null ? null : STARTED_AT;
   const heldSince = heldMs === null ? null : STARTED_AT - heldMs;
-  return presenceOf(STARTED_AT + (staleMs ?? 0), lastSeen, heldSince, PRESENCE_LIMITS.offlineAfterMs);
+  return presenceOf(STARTED_AT + (staleMs ?? 0), lastSeen, heldSince, PRESENCE_LIMITS.offlineAfterMs, isCongested);
 }
 
 /** bob in each situation in which a target can be. */
 export const AWAY = { stale: presenceAfter(60_000), offline: presenceAfter(400_000) };
 export const ONLINE = presenceAfter(10, 0);
 export const HELD = presenceAfter(14_000, PRESENCE_LIMITS.stabilityHoldMs);
+export const CONGESTED = presenceAfter(14_000, PRESENCE_LIMITS.stabilityHoldMs, true);
 export const PROVEN = { presence: ONLINE, lastOnlineProof: proofOf(), lastRequestAt: STARTED_AT };

@@ -50,6 +50,13 @@ export const CONNECTION_LIMITS = {
   maxUnansweredPings: 2,
   /** Size of the token bucket, in seconds of the allowed rate of envelopes. */
   envelopeBurstSeconds: 5,
+  /** What waits for a slow reader, as shares of RELAY_OUTBOX_BYTES: above which it is congested, and until which it stays so. */
+  outboxCongestedShare: 1 / 2,
+  outboxClearedShare: 1 / 8,
+  /** How many times RELAY_OUTBOX_BYTES what was accepted before the mark may come to. */
+  outboxFullFactor: 4,
+  /** How long nothing of an outbox may drain. */
+  outboxStalledAfterMs: 10_000,
 } as const;
 
 /** Presence of connectors. */

@@ -57,6 +57,11 @@ export const PresenceRecovery = z.strictObject({
   }),
 });
 
+/** Why nothing is delivered to an agent that is online. Source: docs/protocol.md#slow-readers. */
+export const UndeliverableReason = z.literal("congested").meta({
+  description: "Only where an online agent cannot be delivered to: it reads too slowly, and too much waits for it.",
+});
+
 /** Body of GET /api/onboarding/check-online. */
 export const CheckOnline = z
   .strictObject({
@@ -64,6 +69,7 @@ export const CheckOnline = z
     agent_id: AgentId,
     status: z.enum(PRESENCE_STATUSES),
     can_deliver_realtime: z.boolean(),
+    reason: UndeliverableReason.optional(),
     stale_ms: z.int().nullable(),
     last_seen_iso: z.iso.datetime().nullable(),
     online_since_iso: z.iso

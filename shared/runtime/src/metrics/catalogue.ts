@@ -30,6 +30,9 @@ export const LIMITS = [
   "register_within",
   "envelopes",
   "refusals_in_a_row",
+  "outbox",
+  "outbox_total",
+  "outbox_stalled",
   "api_key_requests",
   "failed_keys",
   "feedback",
@@ -52,6 +55,7 @@ export const METRICS = {
   relay_connections_refused_total: counter("Websocket upgrades that were refused, by error code.", "code"),
   relay_outbox_bytes: gauge("Bytes queued to be sent, over all connections of this pod."),
   relay_outbox_bytes_max: gauge("Bytes queued on the connection with the longest queue."),
+  relay_congested_connections: gauge("Connections that read too slowly: nothing new is delivered to their agents."),
   relay_envelopes_total: counter(
     "Envelopes that were accepted or recognised as duplicates, by type and outcome.",
     "type",

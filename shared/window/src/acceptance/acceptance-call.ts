@@ -5,6 +5,7 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
+import { CONGESTED } from "../records/route.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { decisionMarkOf, principalDigestOf } from "./envelope-digest.ts";
@@ -148,8 +149,9 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   const agent = addresseeOf(item);
   if (item.kind === "register" || item.kind === "heartbeat") {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
+    const mark = item.isCongested?.() ? CONGESTED : "";
     const waiting = [numberOf(partitionKeys.asked(p, agent)), numberOf(partitionKeys.decided(p, agent))];
-    return [context.pod, item.connection, ...waiting, ...agentsOf(item, context, numberOf)];
+    return [context.pod, item.connection, mark, ...waiting, ...agentsOf(item, context, numberOf)];
   }
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;

@@ -29,6 +29,8 @@ export interface AcceptanceItem {
   readonly principal: string;
   /** The connection that it came in on; empty for the gateway. */
   readonly connection: string;
+  /** Whether that connection is congested, asked when a register or heartbeat is sent to Redis. */
+  readonly isCongested?: () => boolean;
   /** There for a `session.*` envelope that `prepare` was asked for. */
   readonly prepared?: Prepared | undefined;
   /** True when the principal may bring agents that nobody listed one by one: those are counted. */

@@ -3,15 +3,17 @@
 -- Uses  lib/time, lib/route, lib/session_records
 -- KEYS  1 presence, 2 route, 3 asked of the target, 4 session
 -- ARGV  1 agent, 2 session id
--- Returns {now, last seen or '', since when the connection that has the agent holds it, or '' when none has it, its last
---   proof or '', its newest pending session or '', state of the session}; the state is p, a, r or e, which is expired, and ''
---   when there is no such session of this target
+-- Returns {now, last seen or '', since when the connection that has the agent holds it, its mark (lib/route), its last proof
+--   or '', its newest pending session or '', state of the session}; since and mark are '' when no connection has it; the
+--   state is p, a, r or e, which is expired, and '' when there is no such session of this target
 local presence_key, route_key, asked_key, session_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local agent, session_id = ARGV[1], ARGV[2]
 
 local now = read_time()
 local records = make_session_records(now)
 local route = redis.call('HGET', route_key, agent)
+local since, mark = '', ''
+if route then since, mark = parse_since(route) end
 local asked = records.read_asked(asked_key)
 local record = redis.call('GET', session_key)
 local state = ''
@@ -23,7 +25,8 @@ if state == 'p' and not records.place_of(asked, records.name_of(session_id)) the
 return {
   digits(now),
   redis.call('ZSCORE', presence_key, agent) or '',
-  route and parse_since(route) or '',
+  since,
+  mark,
   asked.proof,
   asked.pending[1] and asked.pending[#asked.pending].line or '',
   state,

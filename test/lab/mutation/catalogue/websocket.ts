@@ -73,13 +73,6 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["test/conformance/raw-frames.test.ts"],
   },
   {
-    name: "outbox bound",
-    file: "services/ws-connector/src/connection.ts",
-    find: "if (this.#outbox.bytes > this.#context.outboxBytes)",
-    replace: "if (false)",
-    tests: ["test/conformance/raw-frames.test.ts"],
-  },
-  {
     name: "no compression",
     file: "services/ws-connector/src/upgrade.ts",
     find: "perMessageDeflate: false",

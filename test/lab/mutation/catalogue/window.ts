@@ -1,7 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const LUA = "shared/window/src/lua";
-const RELEASE_COMPARES = "if not record or string.sub(record, 1, #owner + 1) ~= owner .. ' ' then";
+const RELEASE_COMPARES = "if not is_owned(redis.call('HGET', route_key, agent), owner) then";
 
 /** What the Lua functions keep. */
 export const WINDOW_MUTATIONS: readonly Mutation[] = [
@@ -114,7 +114,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     name: "connection fencing: a release compares pod, connection and epoch",
     file: `${LUA}/lib/route.lua`,
     find: RELEASE_COMPARES,
-    replace: "if not record then",
+    replace: "if false then",
     tests: ["shared/window/test/routes.test.ts"],
   },
   {
@@ -135,7 +135,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     name: "a dead pod costs no agent its newer route",
     file: `${LUA}/lib/route.lua`,
     find: RELEASE_COMPARES,
-    replace: "if not record then",
+    replace: "if false then",
     tests: ["shared/window/test/accept-delivery.test.ts"],
   },
   {

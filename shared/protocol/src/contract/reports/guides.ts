@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AgentId, EXAMPLE_TARGET } from "../agent-id.ts";
 import { SessionId } from "../envelope.ts";
-import { PRESENCE_STATUSES } from "../presence.ts";
+import { PRESENCE_STATUSES, UndeliverableReason } from "../presence.ts";
 import { TARGET_DECISIONS } from "../session.ts";
 import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
 import { CurrentWindow, ProofGate, SessionCounts } from "./window.ts";
@@ -140,6 +140,7 @@ export const HandoffGate = z
       .strictObject({
         status: z.enum(PRESENCE_STATUSES),
         can_deliver_realtime: z.boolean(),
+        reason: UndeliverableReason.optional(),
         last_seen_iso: z.iso.datetime().nullable(),
       })
       .nullable()

@@ -17,14 +17,16 @@ end
 
 -- Returns nothing: the result stands in the batch.
 local function take_presence(
-  batch, kind, bucket, digest, agent, pod, connection, asked_number, decided_number, agents_number)
+  batch, kind, bucket, digest, agent, pod, connection, mark, asked_number, decided_number, agents_number)
   local agents_key = agents_number and KEYS[tonumber(agents_number)]
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if redis.call('SISMEMBER', bucket, digest) == 1 then
     local target = target_of(batch, agent)
-    if not owns then return settle(batch, target, { 'duplicate', '', target.last_seen, '' }) end
-    return settle(batch, target, { 'duplicate', '', target.last_seen, owner.epoch, what_waits(batch, asked_number, decided_number) })
+    local result = { 'duplicate', 'online', target.last_seen, '' }
+    if owns then result = { 'duplicate', 'online', target.last_seen, owner.epoch, what_waits(batch, asked_number, decided_number) } end
+    if target.congested then return answer(batch, result) end
+    return settle(batch, target, result)
   end
   if kind == 'heartbeat' and owner and not owns then
     if pod_answers(batch, owner, agent) then return answer(batch, { 'not_registered', owner.epoch }) end
@@ -45,7 +47,7 @@ local function take_presence(
   -- the agent was stale.
   local goes_on = owns and batch.now - owner.seen_at <= batch.stale_after
   local since = goes_on and parse_since(record) or batch.now_text
-  redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since))
+  redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since, mark))
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)
   if agents_key then

@@ -1,0 +1,51 @@
+import type { CongestionMarks } from "window/congestion.ts";
+import type { Connection } from "./connection.ts";
+
+/**
+ * Has the routes of a connection say whether it is congested: those of all its agents, the ones whose register is under way
+ * included. One call at a time, each with what is true when it is sent; what Redis did not take is sent again with each
+ * `flush`. A register or heartbeat carries the same over the same link, so the later of two is the newer.
+ */
+export class CongestionNotices {
+  readonly #marks: CongestionMarks;
+  readonly #unsaid = new Set<Connection>();
+  #running: Promise<void> | undefined;
+
+  constructor(marks: CongestionMarks) {
+    this.#marks = marks;
+  }
+
+  changed(connection: Connection): void {
+    this.#unsaid.add(connection);
+    void this.flush();
+  }
+
+  /** Resolves when everything was sent, or Redis did not answer. */
+  flush(): Promise<void> {
+    if (this.#unsaid.size > 0) this.#running ??= this.#send();
+    return this.#running ?? Promise.resolve();
+  }
+
+  async #send(): Promise<void> {
+    let isTaken = true;
+    while (isTaken && this.#unsaid.size > 0) {
+      const batch = [...this.#unsaid];
+      this.#unsaid.clear();
+      isTaken = await this.#write(batch);
+      if (!isTaken) for (const connection of batch) this.#unsaid.add(connection);
+    }
+    this.#running = undefined;
+  }
+
+  async #write(connections: readonly Connection[]): Promise<boolean> {
+    const marks = connections.flatMap(({ agents, isCongested }) =>
+      agents.reachable().map((route) => ({ ...route, isCongested })),
+    );
+    try {
+      await this.#marks.write(marks);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { CONGESTED, formatRouteOwner } from "./records/route.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import { partitionOf } from "./redis/partitions.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+import type { Route } from "./routes.ts";
+
+/** Routes that one call marks at most. */
+const BATCH = 500;
+
+/** A route, and whether its connection is congested. */
+export interface RouteMark extends Route {
+  readonly isCongested: boolean;
+}
+
+/**
+ * Marks routes of one pod whose connections are congested, and clears the marks of those that no longer are. Connection and
+ * epoch are compared, so a late one never touches a newer owner's route. Source: docs/protocol.md#slow-readers.
+ */
+export class CongestionMarks {
+  readonly #link: RedisLink;
+  readonly #partitions: number;
+  readonly #pod: string;
+
+  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly pod: string }) {
+    this.#link = options.link;
+    this.#partitions = options.partitions;
+    this.#pod = options.pod;
+  }
+
+  /** Sent at once, so that registers and heartbeats that are accepted later find them. @throws ServiceError `unavailable`. */
+  async write(marks: readonly RouteMark[]): Promise<void> {
+    const byPartition = Map.groupBy(marks, ({ agent }) => partitionOf(agent, this.#partitions));
+    const calls = [...byPartition].flatMap(([p, ofPartition]) =>
+      slices(ofPartition).map((slice) => this.#send(p, slice)),
+    );
+    await Promise.all(calls);
+  }
+
+  async #send(p: number, marks: readonly RouteMark[]): Promise<void> {
+    const args = marks.flatMap(({ agent, connection, epoch, isCongested }) => [
+      agent,
+      formatRouteOwner({ pod: this.#pod, connection, epoch }),
+      isCongested ? CONGESTED : "",
+    ]);
+    await this.#link.run("mark_congestion", [partitionKeys.route(p)], args);
+  }
+}
+
+function slices(marks: readonly RouteMark[]): RouteMark[][] {
+  return Array.from({ length: Math.ceil(marks.length / BATCH) }, (_, n) => marks.slice(n * BATCH, (n + 1) * BATCH));
+}

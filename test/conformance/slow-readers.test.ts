@@ -1,0 +1,104 @@
+import { describe, expect, test } from "@jest/globals";
+import type { AgentSocket, Frame } from "../support/agent.ts";
+import { HttpClient } from "../support/http.ts";
+import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
+import { conformingRelay } from "./conforming.ts";
+
+const relay = conformingRelay("alice", "bob-hmac", "carol", "dave", "erin");
+const pod = given(() => relay.startWsConnector());
+const gateway = given(() => relay.startGateway());
+const alice = given(() => relay.online(pod, "alice"));
+const http = new HttpClient();
+const TEXT = "x".repeat(30_000);
+const STALE = { status: "stale", can_deliver_realtime: false };
+const ONLINE = { status: "online", can_deliver_realtime: true };
+
+const checkOnline = async (name: string): Promise<Frame> =>
+  (await http.get(`${gateway.url}/api/onboarding/check-online?agent_id=agent://${name}`)).body;
+
+/** Sends a message with a number in it. */
+async function tell(name: string, n: number, payload = {}): Promise<Frame> {
+  const to = `agent://${name}`;
+  return (await alice.ask(relay.envelope("alice", "message.send", { to, payload: { n, ...payload } }))).target_delivery;
+}
+
+/** Sends to a client that does not read until its agent is congested. @returns how many were acked in realtime. */
+async function fill(name: string, socket: AgentSocket): Promise<number> {
+  socket.socket.pause();
+  for (let n = 0; ; n += 1) {
+    const delivery = await tell(name, n, { text: TEXT });
+    if (!delivery.can_deliver_realtime) return n;
+  }
+}
+
+const numbers = ({ deliveries }: AgentSocket) => deliveries.map(({ envelope }) => envelope.payload.n);
+const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+describe("a client that does not read", () => {
+  let accepted: number;
+  const slow = given(async () => {
+    const socket = await relay.online(pod, "carol");
+    accepted = await fill("carol", socket);
+    return socket;
+  });
+
+  test("has an agent that is online and congested, and acks for it say stale: nothing is kept", async () => {
+    expect(await checkOnline("carol")).toMatchObject({
+      ...{ status: "online", severity: "ok", can_deliver_realtime: false, reason: "congested" },
+    });
+    const envelope = relay.envelope("alice", "session.request", {
+      to: "agent://carol",
+      payload: { purpose: "to talk" },
+    });
+    expect(await alice.ask(envelope)).toMatchObject({ target_delivery: STALE, next: { kept: false } });
+  });
+
+  test("has every agent that it registers congested, from the start", async () => {
+    slow.send(relay.envelope("dave", "agent.register"));
+    await until("dave is there", async () => (await checkOnline("dave")).reason === "congested");
+    expect(await tell("dave", 0)).toEqual(STALE);
+  });
+
+  test("keeps nobody else waiting", async () => {
+    const bob = await relay.online(pod, "bob-hmac");
+    for (let n = 0; n < 20; n += 1) expect(await tell("bob-hmac", n)).toEqual(ONLINE);
+    await until("bob has everything", () => bob.deliveries.length === 20);
+    expect(numbers(bob)).toEqual(upTo(20));
+  });
+
+  test("gets all that was acked in realtime, in order and once, when it reads again, and then what is new", async () => {
+    slow.socket.resume();
+    await until("it has caught up", async () => (await checkOnline("carol")).can_deliver_realtime);
+    expect(await checkOnline("carol")).not.toHaveProperty("reason");
+    expect([await tell("carol", accepted), await tell("dave", accepted + 1)]).toEqual([ONLINE, ONLINE]);
+    await until("everything has arrived", () => slow.deliveries.length >= accepted + 2);
+    expect(numbers(slow)).toEqual(upTo(accepted + 2));
+  });
+});
+
+test("A connection that takes a congested agent over is delivered to at once", async () => {
+  const slow = await relay.online(pod, "erin");
+  await fill("erin", slow);
+  const next = await relay.online(pod, "erin");
+  expect(await tell("erin", 0)).toEqual(ONLINE);
+  await until("it has arrived", () => next.deliveries.length === 1);
+  slow.socket.terminate();
+});
+
+test("A burst to a client that reads arrives as it was acked, however long it is", async () => {
+  const bob = await relay.online(pod, "bob-hmac");
+  const acks = await Promise.all(upTo(300).map((n) => tell("bob-hmac", n, { text: TEXT })));
+  const sent = upTo(300).filter((n) => acks[n].can_deliver_realtime);
+  await until("all of it has arrived", () => bob.deliveries.length >= sent.length);
+  expect(numbers(bob)).toEqual(sent);
+  expect(bob.closed).toBeUndefined();
+});
+
+test("A client that reads nothing for 10 s loses its agent, and the close is 1013", async () => {
+  const slow = await relay.online(pod, "carol");
+  await fill("carol", slow);
+  await until("carol is stale", async () => (await checkOnline("carol")).status === "stale", 30_000);
+  slow.socket.resume();
+  expect(await slow.untilClosed()).toBe(1013);
+}, 60_000);
