@@ -69,6 +69,7 @@ export function createWsConnector(
     { everyMs: KEYS_FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
     { everyMs: CONNECTION_LIMITS.pingIntervalMs, run: () => connections.pingAll() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
+    { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);

@@ -1,11 +1,13 @@
 import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { Duplex } from "node:stream";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
+import { Turns } from "../src/turns.ts";
 
 let server: WebSocketServer;
 let client: WebSocket;
@@ -25,14 +27,24 @@ beforeEach(async () => {
   socket = accepted;
   reported = [];
   const events: ConnectionEvents = {
-    text: (_, text) => reported.push(text),
+    text: (receiver, text) => {
+      reported.push(text);
+      receiver.allAnswered();
+    },
     registered: () => reported.push("registered"),
     refused: (code) => reported.push(code),
     limitReached: (limit) => reported.push(limit),
     closing: () => reported.push("closing"),
     closed: () => reported.push("closed"),
   };
-  context = { rateLimit: new TokenBuckets(2, 10), outboxBytes: 65_536, connectorVersion: undefined, events };
+  const inflow = {
+    envelopes: new TokenBuckets(2, 10),
+    bytes: new TokenBuckets(0, 0),
+    principals: new PrincipalRates(0, 0),
+    turns: new Turns(),
+    slowDownNotice: "",
+  };
+  context = { inflow, outboxBytes: 65_536, connectorVersion: undefined, events };
   connection = new Connection(context, { id: "con_1", socket, stream: req.socket, addressCounts });
   connection.open();
   await once(client, "message");
@@ -71,6 +83,15 @@ describe("pings", () => {
       answer();
       await heard;
     }
+    expect(connection.isClosing).toBe(false);
+  });
+
+  test("that a client could not answer because it was not read do not count", async () => {
+    connection.pause("rate");
+    for (let n = 0; n < 5; n += 1) connection.ping();
+    connection.resume("rate");
+    connection.ping();
+    connection.ping();
     expect(connection.isClosing).toBe(false);
   });
 
@@ -119,7 +140,7 @@ describe("a connection that is not read for two reasons", () => {
 
 test("Connections share their listeners", () => {
   const other = Object.assign(new EventEmitter(), { OPEN: 1 }) as unknown as WebSocket;
-  const another = new Connection(context, { id: "con_2", socket: other, stream: new Duplex(), addressCounts });
+  const another = new Connection(context, { id: "con_2", socket: other, stream: new PassThrough(), addressCounts });
   another.open();
   for (const event of ["message", "ping", "pong", "error", "close"]) {
     expect(other.listenerCount(event)).toBe(1);
@@ -128,13 +149,9 @@ test("Connections share their listeners", () => {
   other.emit("close", 1006);
 });
 
-test("Pings and envelopes of a client share one rate limit", async () => {
-  // A connection without a valid envelope would be closed with the same code later.
+test("A flood of pings of a registered client ends its connection with 1008, however few envelopes it sends", async () => {
   connection.noteValid();
-  const burst = Array.from({ length: 9 }, () => connection.takeToken());
-  expect(burst).toEqual(Array(9).fill(0));
-  client.ping();
-  client.ping();
+  for (let n = 0; n < 11; n += 1) client.ping();
   const [code] = await once(client, "close");
-  expect(code).toBe(1008);
+  expect([code, reported]).toEqual([1008, expect.arrayContaining(["pings", "closing"])]);
 });

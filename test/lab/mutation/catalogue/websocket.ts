@@ -166,8 +166,8 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "a connection is read again when no reason against it is left",
     file: "services/ws-connector/src/connection.ts",
-    find: " && this.#pausedFor.size === 0",
-    replace: "",
+    find: "if (this.#pausedFor === 0) this.#socket.resume();",
+    replace: "this.#socket.resume();",
     tests: ["services/ws-connector/test/connection.test.ts"],
   },
   {
