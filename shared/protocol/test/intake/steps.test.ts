@@ -160,7 +160,10 @@ describe("Every refusal of intake", () => {
   test("invalid_envelope: names ts and key_id, by which clock and key are judged, when they are missing or misshaped", () => {
     expect(intake("{}")).toMatchObject({ errors: [{ field: "ts" }, { field: "key_id" }] });
     const { ts, ...rest } = signed({ key_id: "nobody" });
-    expect(intake(JSON.stringify(rest))).toMatchObject({ ...refusedWith("invalid_envelope"), errors: [{ field: "ts" }] });
+    expect(intake(JSON.stringify(rest))).toMatchObject({
+      ...refusedWith("invalid_envelope"),
+      errors: [{ field: "ts" }],
+    });
   });
 
   test("key_not_allowed: the signature is valid, and the key may not sign for the sender", () => {
