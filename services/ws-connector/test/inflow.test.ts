@@ -81,6 +81,16 @@ describe("a registered connection over its rate of envelopes", () => {
     expect(owner.isClosing).toBe(false);
   });
 
+  test("is not read sooner because what it sent before is answered", async () => {
+    jest.useRealTimers();
+    const owner = new Owner(contextOf({ envelopes: new TokenBuckets(1, 1) }), "k");
+    send(owner, numbers(2));
+    owner.inflow.answered();
+    await new Promise(setImmediate);
+    expect(owner.taken).toEqual(["0"]);
+    owner.inflow.stop();
+  });
+
   test("is counted once a pause", () => {
     const owner = new Owner(contextOf(), "k");
     send(owner, numbers(50));

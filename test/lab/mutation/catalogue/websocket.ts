@@ -103,6 +103,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "one text of an unregistered connection at a time",
     file: "services/ws-connector/src/inflow.ts",
+    find: "this.#awaitsAnswer = true;",
+    replace: "this.#awaitsAnswer = true;\n    if (this.hasWaiting) this.#context.turns.join(this);",
+    tests: ["services/ws-connector/test/inflow.test.ts"],
+  },
+  {
+    name: "an answer does not end a pause",
+    file: "services/ws-connector/src/inflow.ts",
     find: "if (!this.#awaitsAnswer) return;",
     replace: "",
     tests: ["services/ws-connector/test/inflow.test.ts"],
