@@ -12,7 +12,9 @@ test("docs/security.md lists every limit that is counted, what bounds it, and an
   expect(rows.map(([name]) => name)).toEqual(LIMITS.map((name) => `\`${name}\``));
   for (const [, bounds = "", answer = ""] of rows) {
     for (const [setting] of bounds.matchAll(/RELAY_\w+/g)) expect(Object.keys(SETTINGS)).toContain(setting);
-    expect(answer).toMatch(/Retry-After|retry_after_ms|clos(e|ed with) 1\d\d\d|closed without an answer|until the next token/);
+    expect(answer).toMatch(
+      /Retry-After|retry_after_ms|clos(e|ed with) 1\d\d\d|closed without an answer|until the next token/,
+    );
     const codes = wordsIn(answer).filter((word) => word !== "retry_after_ms");
     for (const code of codes) expect(Object.keys(ERRORS)).toContain(code);
   }

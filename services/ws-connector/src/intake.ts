@@ -10,6 +10,7 @@ import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acc
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
+import { principalOfKey } from "./principal-rates.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
 import { VerificationQueue } from "./verification-queue.ts";
@@ -139,7 +140,7 @@ class Intake {
   }
 
   async #prepare(verified: VerifiedEnvelope): Promise<void> {
-    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
+    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOfKey(verified.keyId) });
     const event = "outcome" in answer ? { kind: "refused", answer } : { kind: "prepared", prepared: answer };
     this.#applyPreparation(verified, event as PreparationEvent);
   }
@@ -151,7 +152,7 @@ class Intake {
       kind: verified.kind,
       text: verified.text,
       origin: "websocket",
-      principal: principalOf(verified),
+      principal: principalOfKey(verified.keyId),
       connection: this.#connection.id,
       prepared,
       // A decision that comes this far is in effect: it must reach its requester.
@@ -201,11 +202,6 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
-}
-
-/** Who answers for an envelope. */
-function principalOf({ keyId }: VerifiedEnvelope): string {
-  return `key:${keyId}`;
 }
 
 function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<Acceptance["outcome"], ErrorCode> {
