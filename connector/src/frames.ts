@@ -102,8 +102,13 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
   };
 }
 
-function noticeOf({ notice, sessions, total, reconnect_after_ms }: Members): Notice | undefined {
+function noticeOf(members: Members): Notice | undefined {
+  const { notice, sessions, total, reconnect_after_ms, envelopes_per_second, bytes_per_second } = members;
   if (notice === "superseded") return { kind: "superseded" };
+  if (notice === "slow_down") {
+    const envelopesPerSecond = numberOf(envelopes_per_second) ?? 0;
+    return { kind: "slow_down", envelopesPerSecond, bytesPerSecond: numberOf(bytes_per_second) ?? 0 };
+  }
   if (notice === "draining") return { kind: "draining", reconnectAfterMs: positive(reconnect_after_ms) ?? 0 };
   if (!Array.isArray(sessions)) return undefined;
   if (notice === "decided_sessions") return { kind: "decided_sessions", sessions: sessions.map(decidedOf) };

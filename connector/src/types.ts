@@ -152,7 +152,9 @@ export type Notice =
   | { readonly kind: "pending_sessions"; readonly total: number; readonly sessions: readonly PendingSession[] }
   | { readonly kind: "decided_sessions"; readonly sessions: readonly DecidedSession[] }
   | { readonly kind: "superseded" }
-  | { readonly kind: "draining"; readonly reconnectAfterMs: number };
+  | { readonly kind: "draining"; readonly reconnectAfterMs: number }
+  /** The relay reads this connection more slowly than it sends. Nothing is lost; the limits of one connection, 0 = none. */
+  | { readonly kind: "slow_down"; readonly envelopesPerSecond: number; readonly bytesPerSecond: number };
 
 export type ConnectorState =
   | { readonly status: "idle" }

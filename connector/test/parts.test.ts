@@ -9,6 +9,7 @@ import { decodeBase64url, encodeBase64url } from "../src/base64url.ts";
 import { BoundedQueue } from "../src/bounded-queue.ts";
 import { signedPart } from "../src/canonical.ts";
 import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS } from "../src/errors.ts";
+import { readFrame } from "../src/frames.ts";
 import { GatewayKeys } from "../src/gateway-keys.ts";
 import { importSigningKey } from "../src/keys.ts";
 import { SenderVerifier } from "../src/sender-verifier.ts";
@@ -67,6 +68,14 @@ describe("base64url", () => {
 
   test.each([["A"], ["AB"], ["AAA="], ["+/8"], ["AA A"], ["AA\n"]])("%j is no base64url", (text) => {
     expect(decodeBase64url(text)).toBeUndefined();
+  });
+});
+
+test("A notice to slow down says what the relay reads of one connection", () => {
+  const notice = { notice: "slow_down", envelopes_per_second: 200, bytes_per_second: 524_288 };
+  expect(readFrame(JSON.stringify({ frame: "notice", ...notice }))).toEqual({
+    frame: "notice",
+    notice: { kind: "slow_down", envelopesPerSecond: 200, bytesPerSecond: 524_288 },
   });
 });
 

@@ -98,6 +98,13 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
     await leaving.stop();
     return await notice(socket, "draining");
   },
+  "notice.slow_down/slow_down": async () => {
+    const slow = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "1" });
+    const socket = await relay.online(slow, "cy");
+    for (let n = 0; n < 15; n += 1) socket.send(relay.envelope("cy", "agent.heartbeat"));
+    await until("the relay tells it", () => socket.notices("slow_down").length > 0, 15_000);
+    return await notice(socket, "slow_down");
+  },
   // The last: the pod needs a moment to find Redis again.
   "error/unavailable": async () => {
     const ann = await join("ann");

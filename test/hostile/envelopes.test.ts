@@ -20,7 +20,7 @@ let pod: AttackedService;
 let bob: AgentSocket;
 
 beforeAll(async () => {
-  pod = await start("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0" });
+  pod = await start("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0", RELAY_BYTES_PER_SECOND: "0" });
   bob = await relay.online(pod, "bob");
   for (const name of SENDERS) senders.set(name, await relay.online(pod, name));
   for (let n = 0; n < 200; n += 1) await answerTo("alice", JSON.stringify(message("alice", { payload: { n } })));

@@ -12,7 +12,7 @@ let pod: AttackedService;
 let bystander: AgentSocket;
 
 beforeAll(async () => {
-  pod = await start("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0" });
+  pod = await start("ws-connector", { RELAY_ENVELOPES_PER_SECOND: "0", RELAY_BYTES_PER_SECOND: "0" });
   bystander = await relay.online(pod, "bob-hmac");
   for (let n = 0; n < 20; n += 1) await attack(frame(text, "warm up"), frame(text, Buffer.of(0xff)));
   await pod.remember();
@@ -23,9 +23,18 @@ async function expectOthersServed(): Promise<void> {
   expect(await bystander.ask(relay.envelope("bob-hmac", "agent.heartbeat"))).toMatchObject({ accepted: true });
 }
 
+/** A connection that has registered: of others few frames are read. */
+async function open(): Promise<RawWebsocket> {
+  const socket = await RawWebsocket.open(pod.port);
+  socket.send([frame(text, JSON.stringify(relay.envelope("alice", "agent.register")))]);
+  await until("it is registered", () => socket.answers.length === 1);
+  socket.texts.splice(0);
+  return socket;
+}
+
 /** The close code that these frames earn a client, or null when the connection goes on: it still answers a ping. */
 async function attack(...frames: readonly ClientFrame[]): Promise<number | null> {
-  const socket = await RawWebsocket.open(pod.port);
+  const socket = await open();
   socket.send(frames);
   const code = await codeOrPong(socket);
   await socket.end();
@@ -99,7 +108,7 @@ describe("a close frame", () => {
   });
 
   test("ends the connection: nothing after it is read", async () => {
-    const socket = await RawWebsocket.open(pod.port);
+    const socket = await open();
     socket.send([closeFrame(1000), frame(text, "{}"), frame(ping)]);
     expect(await socket.untilClosed()).toBe(1000);
     expect([socket.answers, socket.pongs]).toEqual([[], []]);
@@ -143,7 +152,7 @@ describe("a length", () => {
   });
 
   test("that takes more bytes than it needs says the same, and no more is read", async () => {
-    const socket = await RawWebsocket.open(pod.port);
+    const socket = await open();
     socket.send([frame(text, "{}", { lengthBytes: 2 }), frame(text, "{}", { lengthBytes: 8 })]);
     expect(await codeOrPong(socket)).toBeNull();
     expect(socket.answers).toHaveLength(2);
@@ -153,7 +162,7 @@ describe("a length", () => {
 
 describe("a message that never ends", () => {
   test("leaves the connection answering pings, and others theirs", async () => {
-    const socket = await RawWebsocket.open(pod.port);
+    const socket = await open();
     socket.send([part(text, '{"payload":')]);
     for (let n = 0; n < 20; n += 1) {
       socket.send([part(continuation, "x")]);
@@ -204,7 +213,7 @@ describe("whatever a client sends", () => {
       fc.constantFrom(1, 7, 1000, 65_536),
       async (frames, pieceBytes) => {
         const expected = outcomeOf(frames);
-        const socket = await RawWebsocket.open(pod.port);
+        const socket = await open();
         socket.send(frames, frames.some(({ payload }) => payload.length > 1000) ? 1000 : pieceBytes);
         const closed = await codeOrPong(socket);
         const pongs = socket.pongs.length - (closed === null ? 1 : 0);
@@ -218,7 +227,7 @@ describe("whatever a client sends", () => {
 
   test("any bytes end in a close code of the RFC, or in none, as soon as the client has said all", async () => {
     const property = fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 300 }), async (bytes) => {
-      const socket = await RawWebsocket.open(pod.port);
+      const socket = await open();
       socket.write(bytes);
       socket.finish();
       const code = await socket.untilClosed();

@@ -2,7 +2,8 @@ import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import type { AgentSocket } from "../support/agent.ts";
+import { makeEd25519Key } from "../../deploy/keys/make.ts";
+import { type AgentSocket, ed25519Key, signed } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
 import { everythingIn } from "../support/redis-dump.ts";
 import type { Pod } from "../support/relay.ts";
@@ -24,7 +25,16 @@ const CLIENT = "203.0.113.7";
 const OTHER_CLIENT = "203.0.113.8";
 const CROWD = Array.from({ length: 30 }, (_, n) => `198.51.100.${n + 1}`);
 const NEIGHBOURS = ["2001:db8:0:7::1", "2001:db8:0:7:a:b:c:d"] as const;
+/** 2000 members, the last of which come first in canonical form. */
+const UNSORTED = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`m${9999 - n}`, n]));
 const relay = useRelay(...AGENTS);
+const team = given(async () => {
+  const { record, privateKey } = makeEd25519Key({ id: "team-1", agents: ["agent://team.*"] });
+  const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
+  await relay.writeKeys({ api_keys, signing_keys: [...signing_keys, record] });
+  const key = ed25519Key("team-1", privateKey);
+  return { envelope: (n: number, type: string) => signed(key, { type, from: `agent://team.${n}` }) };
+});
 const services: Served[] = [];
 const silentPod = given(() => startPod());
 const silent = given(() => connect(silentPod, CLIENT));
@@ -149,22 +159,62 @@ describe("Connections", () => {
 });
 
 describe("What one connection sends", () => {
-  test("is rate_limited beyond its allowance, and each time counted", async () => {
-    const pod = await startPod({ RELAY_ENVELOPES_PER_SECOND: "1" });
-    const socket = await connect(pod, CLIENT);
-    for (let n = 0; n < 20; n += 1) socket.send(relay.envelope("carol", "agent.register"));
-    await until("all are answered", () => socket.frames.length === 21);
-    const limited = socket.frames.filter(({ code }) => code === "rate_limited");
-    expect(limited.length).toBeGreaterThan(10);
-    for (const { retry_after_ms } of limited) expect(retry_after_ms).toBeGreaterThan(0);
-    expect(await pod.reached("envelopes")).toBe(limited.length);
-    const again = relay.envelope("carol", "agent.register");
-    await until("one more is accepted", async () => (await socket.ask(again)).frame === "ack");
+  test("waits beyond its allowance, which is counted once a pause, and nobody else waits", async () => {
+    const pod = await startPod({ RELAY_ENVELOPES_PER_SECOND: "5" });
+    const greedy = await register(await connect(pod, CLIENT), "carol");
+    const bystander = await register(await connect(pod, OTHER_CLIENT), "dave");
+    const sent = Array.from({ length: 80 }, () => relay.envelope("carol", "agent.heartbeat"));
+    for (const envelope of sent) greedy.send(envelope);
+    const answered = () => greedy.frames.slice(2);
+    await until("the burst is used up", () => answered().length >= 24);
+    expect(await bystander.ask(relay.envelope("dave", "agent.heartbeat"))).toMatchObject({ accepted: true });
+    expect(answered().length).toBeLessThan(sent.length);
+    expect(await pod.reached("envelopes")).toBe(1);
+    const acks = answered().filter(({ frame }) => frame === "ack");
+    expect(acks.map(({ envelope_id }) => envelope_id)).toEqual(sent.slice(0, acks.length).map(({ id }) => id));
+  });
+
+  test("under one key has four times the allowance, over all connections of that key, and no other key waits", async () => {
+    const pod = await startPod({ RELAY_ENVELOPES_PER_SECOND: "5" });
+    const bystander = await register(await connect(pod, OTHER_CLIENT), "dave");
+    const members = await Promise.all(
+      Array.from({ length: 8 }, async (_, n) => {
+        const socket = await connect(pod, CLIENT);
+        expect(await socket.ask(team.envelope(n, "agent.register"))).toMatchObject({ accepted: true });
+        return socket;
+      }),
+    );
+    for (const [n, socket] of members.entries()) {
+      for (let count = 0; count < 24; count += 1) socket.send(team.envelope(n, "agent.heartbeat"));
+    }
+    const answered = () => members.flatMap(({ frames }) => frames.filter(({ frame }) => frame === "ack")).length;
+    await until("the burst of the key is used up", () => answered() >= 100);
+    expect(await bystander.ask(relay.envelope("dave", "agent.heartbeat"))).toMatchObject({ accepted: true });
+    expect(answered()).toBeLessThan(8 * 25);
+    expect(await pod.reached("key_envelopes")).toBeGreaterThan(0);
+    expect(await pod.reached("envelopes")).toBe(0);
+    await until("all are answered", () => answered() === 8 * 25, 15_000);
+  });
+
+  test("while it is read for nothing costs others nothing: envelopes of unknown keys are not made canonical", async () => {
+    const pod = await startPod({ RELAY_CONNECTIONS_PER_ADDRESS: "0" });
+    const bystander = await register(await connect(pod, OTHER_CLIENT), "dave");
+    const flood = await Promise.all(CROWD.map((address) => connect(pod, address)));
+    const costly = JSON.stringify({ ...relay.envelope("alice", "message.send"), key_id: "nobody", payload: UNSORTED });
+    for (const socket of flood) for (let n = 0; n < 9; n += 1) socket.send(costly);
+    expect(await bystander.ask(relay.envelope("dave", "agent.heartbeat"))).toMatchObject({ accepted: true });
+    const newcomer = await register(await connect(pod, CLIENT), "carol");
+    await until("the flood is over", () => flood.every(({ closed }) => closed !== undefined));
+    expect(new Set(flood.map(({ closed }) => closed?.code))).toEqual(new Set([1008]));
+    const answers = flood.flatMap(({ frames }) => frames.filter(({ frame }) => frame === "error"));
+    expect(new Set(answers.map(({ code }) => code))).toEqual(new Set(["unknown_key"]));
+    expect(await pod.reached("unregistered_intake")).toBe(flood.length);
+    expect([bystander.closed, newcomer.closed]).toEqual([undefined, undefined]);
   });
 
   test("ends it with 1008 after twenty refusals in a row, counted once", async () => {
     const pod = await startPod();
-    const socket = await connect(pod, CLIENT);
+    const socket = await register(await connect(pod, CLIENT), "carol");
     for (let n = 0; n < 25; n += 1) socket.send("no envelope");
     expect(await socket.untilClosed()).toBe(1008);
     expect(await pod.reached("refusals_in_a_row")).toBe(1);

@@ -7,8 +7,9 @@ import { given, useRelay } from "../support/use-relay.ts";
 
 const TARGETS = Array.from({ length: 50 }, (_, n) => `target-${n}-hmac`);
 const IN_FLIGHT = 32;
+const UNLIMITED = { RELAY_ENVELOPES_PER_SECOND: "0", RELAY_BYTES_PER_SECOND: "0" };
 const relay = useRelay("sender-hmac", ...TARGETS);
-const staying = given(() => relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" }));
+const staying = given(() => relay.startWsConnector(UNLIMITED));
 const leaving = given(() => relay.startWsConnectorProcess());
 const view = given(() => relay.view());
 const sender = given(() => relay.online(staying, "sender-hmac"));
@@ -53,7 +54,7 @@ test("a pod that is told to end says so, delivers what it promised, releases its
 });
 
 test("the heartbeats of an agent do not bring it back to a pod that has let it go", async () => {
-  const pod = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" });
+  const pod = await relay.startWsConnector(UNLIMITED);
   const targets = await Promise.all(TARGETS.map((name) => relay.online(pod, name)));
   for (const [n, target] of targets.entries()) {
     new Traffic(target, IN_FLIGHT, () => relay.envelope(TARGETS[n] as string, "agent.heartbeat"));

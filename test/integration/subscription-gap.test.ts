@@ -7,7 +7,7 @@ import { given, useRelay } from "../support/use-relay.ts";
 const TARGETS = Array.from({ length: 10 }, (_, n) => `target-${n}-hmac`);
 const relay = useRelay("sender-hmac", "newcomer-hmac", "absent-hmac", ...TARGETS);
 const view = given(() => relay.view());
-const near = given(() => relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0" }));
+const near = given(() => relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "0", RELAY_BYTES_PER_SECOND: "0" }));
 /** Those of the near pod, which are not to be cut. */
 const nearChannels = given(() => channels());
 const far = given(() => relay.startWsConnector());

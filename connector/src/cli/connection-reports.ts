@@ -43,6 +43,7 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
 function reportNotice(notice: Notice, reporter: Reporter): void {
   if (notice.kind === "draining") reporter.report("draining", "The relay restarts; changing to another connection.");
   if (notice.kind === "decided_sessions") reportDecided(notice.sessions, reporter);
+  if (notice.kind === "slow_down") reportSlowDown(notice, reporter);
   if (notice.kind !== "pending_sessions" || notice.total === 0) return;
   const sessions = notice.sessions.map(({ sessionId, requester, createdAt, expiresAt }) => ({
     session_id: sessionId,
@@ -64,6 +65,15 @@ function reportDecided(decided: readonly DecidedSession[], reporter: Reporter): 
   }));
   const said = sessions.map(({ session_id, target, status }) => `${session_id} ${status} by ${target}`).join(", ");
   reporter.report("decided_sessions", `Decided while you were away: ${said}.`, { sessions }, "bold");
+}
+
+function reportSlowDown(
+  { envelopesPerSecond, bytesPerSecond }: Extract<Notice, { kind: "slow_down" }>,
+  reporter: Reporter,
+): void {
+  const fields = { envelopes_per_second: envelopesPerSecond, bytes_per_second: bytesPerSecond };
+  const text = `More is sent than the relay reads (${envelopesPerSecond} envelopes, ${bytesPerSecond} bytes a second): sends wait.`;
+  reporter.report("slow_down", text, fields, "yellow");
 }
 
 function isoOf(time: Date): string | null {

@@ -6,14 +6,18 @@ import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
 import type { ConnectionQuota } from "./connection-quota.ts";
+import { slowDownNotice } from "./frames.ts";
+import type { InflowContext } from "./inflow.ts";
 import type { PodCounters } from "./metrics.ts";
 import type { Outboxes } from "./outboxes.ts";
+import { PrincipalRates } from "./principal-rates.ts";
 import type { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 import { TokenBuckets } from "./token-bucket.ts";
+import { Turns } from "./turns.ts";
 
 export interface RegistryOptions {
-  readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond">;
+  readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond" | "bytesPerSecond">;
   readonly quota: ConnectionQuota;
   readonly outboxes: Outboxes;
   readonly congestion: CongestionNotices;
@@ -30,23 +34,27 @@ export class ConnectionRegistry {
   readonly #connections = new Map<string, Connection>();
   readonly #quota: ConnectionQuota;
   readonly #counters: PodCounters;
+  readonly #inflow: InflowContext;
   readonly #context: ConnectionContext;
   #isOpen = false;
 
   constructor(options: RegistryOptions) {
-    const { quota, outboxes, congestion, registrar, counters, connectorVersion, receive } = options;
-    const { envelopesPerSecond } = options.settings;
+    const { settings, quota, outboxes, congestion, registrar, counters, connectorVersion, receive } = options;
     this.#quota = quota;
     this.#counters = counters;
+    this.#inflow = inflowContext(settings);
     this.#context = {
-      rateLimit: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds),
+      inflow: this.#inflow,
       outboxes,
       connectorVersion,
       events: {
         text: receive,
         registered: (connection) => quota.registered(connection),
         refused: (code) => counters.refusals.add(code),
-        limitReached: counters.limitReached,
+        limitReached: (limit, { agents: { keyId } }) => {
+          counters.limitReached(limit);
+          if (keyId !== undefined) counters.keyRefusals.add(keyId);
+        },
         congestionChanged: (connection) => congestion.changed(connection),
         closing: (connection) => {
           quota.closing(connection);
@@ -109,4 +117,21 @@ export class ConnectionRegistry {
   pingAll(): void {
     for (const connection of this) connection.ping();
   }
+
+  /** Forgets the rates of principals that send nothing any more. @param now monotonic ms. */
+  forgetIdle(now: number): void {
+    this.#inflow.principals.forgetFull(now);
+  }
+}
+
+function inflowContext({ envelopesPerSecond, bytesPerSecond }: RegistryOptions["settings"]): InflowContext {
+  const { envelopeBurstSeconds, byteBurstSeconds, keyShare } = CONNECTION_LIMITS;
+  const ofKey = envelopesPerSecond * keyShare;
+  return {
+    envelopes: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * envelopeBurstSeconds),
+    bytes: new TokenBuckets(bytesPerSecond, bytesPerSecond * byteBurstSeconds),
+    principals: new PrincipalRates(ofKey, ofKey * envelopeBurstSeconds),
+    turns: new Turns(),
+    slowDownNotice: slowDownNotice(envelopesPerSecond, bytesPerSecond),
+  };
 }

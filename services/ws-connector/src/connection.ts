@@ -5,10 +5,10 @@ import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, helloFrame } from "./frames.ts";
+import { Inflow, type InflowContext, type InflowPause } from "./inflow.ts";
 import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
-import type { TokenBuckets } from "./token-bucket.ts";
 
 export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
 
@@ -22,8 +22,7 @@ export interface ConnectionOptions {
 
 /** What is the same for all connections of a pod. */
 export interface ConnectionContext {
-  /** Of envelopes and pings. */
-  readonly rateLimit: TokenBuckets;
+  readonly inflow: InflowContext;
   /** What waits for clients that read slowly. */
   readonly outboxes: Outboxes;
   /** What `hello` says of the connector that the relay hands out. */
@@ -37,8 +36,8 @@ export interface ConnectionEvents {
   readonly registered: (connection: Connection) => void;
   /** An error frame is sent that answers no envelope. */
   readonly refused: (code: ErrorCode) => void;
-  /** A limit against abuse refused something or closed the connection. */
-  readonly limitReached: (limit: LimitName) => void;
+  /** A limit against abuse paused or closed the connection. */
+  readonly limitReached: (limit: LimitName, connection: Connection) => void;
   /** Its agents can no longer be delivered to, or can again. */
   readonly congestionChanged: (connection: Connection) => void;
   /** The end is decided: nothing is taken in or delivered any more. */
@@ -48,18 +47,24 @@ export interface ConnectionEvents {
 }
 
 /** Why a connection is not read for a while. */
-export type PauseReason = "full_intake" | "draining";
+export type PauseReason = "full_intake" | "draining" | InflowPause;
+
+/** A bit for each reason: nearly every connection is paused once, and a set for each would be many. */
+const PAUSE_BITS: Readonly<Record<PauseReason, number>> = { full_intake: 1, draining: 2, turn: 4, rate: 8 };
+
+/** How soon a connection is looked at again that is late with its register because its turn has not come. */
+const TURN_RECHECK_MS = 1000;
 
 /** Takes in the texts of one connection while any envelope of it is in flight. */
 export interface ConnectionIntake {
   receive(text: string): void;
 }
 
-/** The property of a socket that holds its connection, so that all sockets share one set of listeners. */
+/** The property of a socket and its stream that holds their connection, so that all share one set of listeners. */
 const CONNECTION = Symbol("connection");
 
-function connectionOf(socket: WebSocket): Connection {
-  return (socket as WebSocket & { [CONNECTION]: Connection })[CONNECTION];
+function connectionOf(socket: WebSocket | Duplex): Connection {
+  return (socket as unknown as { [CONNECTION]: Connection })[CONNECTION];
 }
 
 /**
@@ -75,14 +80,14 @@ export class Connection implements OutboxOwner {
   intake: ConnectionIntake | undefined;
   readonly #context: ConnectionContext;
   readonly #socket: WebSocket;
+  readonly #stream: Duplex;
   readonly #outbox: Outbox;
-  /** When the token bucket of its rate limit is full again, monotonic ms. */
-  #bucketFullAt = 0;
+  readonly #inflow: Inflow;
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
   #refusalsInARow = 0;
-  /** Undefined until the first pause. */
-  #pausedFor: Set<PauseReason> | undefined;
+  /** The bits of the reasons for which it is not read. */
+  #pausedFor = 0;
   #unansweredPings = 0;
   #closing = false;
   #closedWith: number | undefined;
@@ -93,7 +98,9 @@ export class Connection implements OutboxOwner {
     this.addressCounts = addressCounts;
     this.#context = context;
     this.#socket = Object.assign(socket, { [CONNECTION]: this });
+    this.#stream = Object.assign(stream, { [CONNECTION]: this });
     this.#outbox = new Outbox(this, context.outboxes, socket, stream);
+    this.#inflow = new Inflow(this, context.inflow);
   }
 
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
@@ -108,12 +115,13 @@ export class Connection implements OutboxOwner {
 
   /** True from the moment that its pod lets it go: it keeps what it has until its routes are released, and gets nothing new. */
   get isDraining(): boolean {
-    return this.#pausedFor?.has("draining") ?? false;
+    return (this.#pausedFor & PAUSE_BITS.draining) !== 0;
   }
 
   open(): void {
-    const { message, pong, ping, error, close } = Connection.#listeners;
+    const { message, pong, ping, error, close, data } = Connection.#listeners;
     this.#socket.on("message", message).on("pong", pong).on("ping", ping).on("error", error).on("close", close);
+    this.#stream.on("data", data);
     this.#registerTimer = setTimeout(() => this.#timeOut(), CONNECTION_LIMITS.registerWithinMs);
     this.send(helloFrame(this.id, Date.now(), this.#context.connectorVersion));
   }
@@ -131,17 +139,18 @@ export class Connection implements OutboxOwner {
 
   /** A client that reads too slowly is disconnected rather than held in memory. */
   readsTooSlowly(limit: OutboxLimit): void {
-    this.#closeFor(limit, CLOSE_CODES.slowConsumer);
+    this.closeFor(limit, CLOSE_CODES.slowConsumer);
   }
 
-  /** Takes a token of the rate limit. Returns 0, or the ms until there is one. */
-  takeToken(): number {
-    const { rateLimit, events } = this.#context;
-    const now = performance.now();
-    const retryAfterMs = rateLimit.wait(this.#bucketFullAt, now);
-    if (retryAfterMs > 0) events.limitReached("envelopes");
-    else this.#bucketFullAt = rateLimit.take(this.#bucketFullAt, now);
-    return retryAfterMs;
+  /** Takes a text in, in the order in which texts came, as soon as the limits allow. */
+  takeIn(text: string): void {
+    this.#context.events.text(this, text);
+  }
+
+  /** Nothing of this connection is in flight. */
+  allAnswered(): void {
+    this.intake = undefined;
+    this.#inflow.answered();
   }
 
   /** An envelope was accepted, or refused only because Redis is unavailable. */
@@ -150,40 +159,61 @@ export class Connection implements OutboxOwner {
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
+    this.#inflow.registered();
     this.#context.events.registered(this);
   }
 
   /** An envelope was refused; too many in a row close the connection. */
   noteRefusal(): void {
     this.#refusalsInARow += 1;
-    if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.#closeFor("refusals_in_a_row");
+    if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.closeFor("refusals_in_a_row");
   }
 
   /**
    * Stops reading from the socket: what the client sends waits in the kernel, and then at the client. A closing connection
-   * is read, for the client's answer to the close.
+   * is read, for the client's answer to the close. Returns true when it was not paused for this reason before.
    */
-  pause(reason: PauseReason): void {
-    if (this.isClosing) return;
-    this.#pausedFor ??= new Set();
-    this.#pausedFor.add(reason);
+  pause(reason: PauseReason): boolean {
+    const bit = PAUSE_BITS[reason];
+    if (this.isClosing || (this.#pausedFor & bit) !== 0) return false;
+    this.#pausedFor |= bit;
     this.#socket.pause();
+    return true;
   }
 
   /** Reads from the socket again when no other reason against it is left. */
   resume(reason: PauseReason): void {
-    if (this.#pausedFor?.delete(reason) && this.#pausedFor.size === 0) this.#socket.resume();
+    const bit = PAUSE_BITS[reason];
+    if ((this.#pausedFor & bit) === 0) return;
+    this.#pausedFor &= ~bit;
+    if (this.#pausedFor === 0) this.#socket.resume();
   }
 
-  /** Asks whether the client is there; one that left two pings unanswered is disconnected. */
+  /**
+   * Asks whether the client is there; one that left two pings unanswered is disconnected. Those that could not be answered
+   * because the connection is not read do not count.
+   */
   ping(): void {
     if (this.isClosing) return;
-    if (this.#unansweredPings >= CONNECTION_LIMITS.maxUnansweredPings) {
+    if (this.#pausedFor !== 0) {
+      this.#unansweredPings = 0;
+    } else if (this.#unansweredPings < CONNECTION_LIMITS.maxUnansweredPings) {
+      this.#unansweredPings += 1;
+    } else {
       this.close(CLOSE_CODES.slowConsumer);
       return;
     }
-    this.#unansweredPings += 1;
     this.#socket.ping();
+  }
+
+  limitReached(limit: LimitName): void {
+    this.#context.events.limitReached(limit, this);
+  }
+
+  /** Ends the connection because it reached a limit. */
+  closeFor(limit: LimitName, code: CloseCode = CLOSE_CODES.policy): void {
+    if (!this.#closing) this.limitReached(limit);
+    this.close(code);
   }
 
   close({ code, reason }: CloseCode): void {
@@ -201,12 +231,16 @@ export class Connection implements OutboxOwner {
       connectionOf(this).#receive(data, isBinary);
     },
     pong(this: WebSocket) {
-      connectionOf(this).#unansweredPings = 0;
-    },
-    // Each ping costs a pong, so pings and envelopes share one rate limit.
-    ping(this: WebSocket) {
       const connection = connectionOf(this);
-      if (connection.takeToken() > 0) connection.close(CLOSE_CODES.policy);
+      connection.#unansweredPings = 0;
+      connection.#inflow.pong();
+    },
+    ping(this: WebSocket) {
+      connectionOf(this).#inflow.ping();
+    },
+    // After the listener of ws, which has handed over the texts of the chunk by then.
+    data(this: Duplex, chunk: Buffer) {
+      connectionOf(this).#inflow.bytes(chunk.length);
     },
     // ws closes the socket by itself, with the code that RFC 6455 asks for.
     error(this: WebSocket) {
@@ -222,18 +256,20 @@ export class Connection implements OutboxOwner {
   #receive(data: Buffer, isBinary: boolean): void {
     this.#unansweredPings = 0;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
-    else if (!this.isClosing) this.#context.events.text(this, data.toString());
+    else if (!this.isClosing) this.#inflow.text(data.toString());
   }
 
-  /** A client that sent no valid envelope in time is told so: the close code alone would not say what it did wrong. */
+  /**
+   * A client that sent no valid envelope in time is told so: the close code alone would not say what it did wrong. One whose
+   * text waits for its turn may have sent it.
+   */
   #timeOut(): void {
+    if (this.#inflow.hasWaiting) {
+      this.#registerTimer = setTimeout(() => this.#timeOut(), TURN_RECHECK_MS);
+      return;
+    }
     if (this.send(errorFrame("register_timeout", {}))) this.#context.events.refused("register_timeout");
-    this.#closeFor("register_within");
-  }
-
-  #closeFor(limit: LimitName, code: CloseCode = CLOSE_CODES.policy): void {
-    if (!this.#closing) this.#context.events.limitReached(limit);
-    this.close(code);
+    this.closeFor("register_within");
   }
 
   #end(): void {
@@ -241,6 +277,7 @@ export class Connection implements OutboxOwner {
     this.#closing = true;
     this.#outbox.close();
     clearTimeout(this.#registerTimer);
+    this.#inflow.stop();
     this.#context.events.closing(this);
   }
 }

@@ -121,6 +121,15 @@ export function drainingNotice(reconnectAfterMs: number): string {
   return notice({ notice: "draining", reconnect_after_ms: reconnectAfterMs });
 }
 
+/** The limits of one connection; 0 = no limit. */
+export function slowDownNotice(envelopesPerSecond: number, bytesPerSecond: number): string {
+  return notice({
+    notice: "slow_down",
+    envelopes_per_second: envelopesPerSecond,
+    bytes_per_second: bytesPerSecond,
+  });
+}
+
 type Notice = NoticeFrame extends infer N ? (N extends NoticeFrame ? Omit<N, "frame"> : never) : never;
 
 function notice(members: Notice): string {

@@ -1,7 +1,6 @@
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import { decode } from "protocol/intake/decode.ts";
-import { isRefusal, type Refusal, refuse } from "protocol/intake/refusal.ts";
+import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
@@ -11,6 +10,7 @@ import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acc
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
+import { principalOfKey } from "./principal-rates.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
 import { VerificationQueue } from "./verification-queue.ts";
@@ -46,7 +46,7 @@ export function receiveText(connection: Connection, text: string, dependencies: 
 }
 
 /**
- * Intake of one connection: rate → decode … authority (the steps shared with the self-test) → ownership → acceptance →
+ * Intake of one connection: decode … authority (the steps shared with the self-test) → ownership → acceptance →
  * ack. What is still in flight when its connection closes is discarded, except for a session decision that may be in
  * effect. Source: docs/protocol.md#frames.
  */
@@ -80,9 +80,7 @@ class Intake {
   }
 
   receive(text: string): void {
-    const retryAfterMs = this.#connection.takeToken();
-    if (retryAfterMs > 0) this.#refuseOverRate(text, retryAfterMs);
-    else this.#queue.push(checkBeforeSignature(text, this.#keys.ring, Date.now()));
+    this.#queue.push(checkBeforeSignature(text, this.#keys.ring, Date.now()));
     this.#adjustReading();
   }
 
@@ -149,7 +147,7 @@ class Intake {
   }
 
   async #prepare(verified: VerifiedEnvelope): Promise<void> {
-    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
+    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOfKey(verified.keyId) });
     const event = "outcome" in answer ? { kind: "refused", answer } : { kind: "prepared", prepared: answer };
     this.#applyPreparation(verified, event as PreparationEvent);
   }
@@ -161,7 +159,7 @@ class Intake {
       kind: verified.kind,
       text: verified.text,
       origin: "websocket",
-      principal: principalOf(verified),
+      principal: principalOfKey(verified.keyId),
       connection: this.#connection.id,
       isCongested: () => this.#connection.isCongested,
       prepared,
@@ -201,15 +199,6 @@ class Intake {
     this.#connection.noteRefusal();
   }
 
-  /** A frame over the rate is read for its id only, and does not count as a refusal: the envelope may come again. */
-  #refuseOverRate(text: string, retryAfterMs: number): void {
-    const decoded = decode(text);
-    const { envelopeId } = isRefusal(decoded) ? {} : refuse("rate_limited", decoded.value);
-    const { keyId } = this.#connection.agents;
-    if (keyId !== undefined) this.#keyRefusals.add(keyId);
-    this.#sendError("rate_limited", { envelopeId, retryAfterMs });
-  }
-
   #sendError(code: ErrorCode, details: ErrorDetails): void {
     this.#refusals.add(code);
     this.#connection.send(errorFrame(code, details));
@@ -218,15 +207,10 @@ class Intake {
   /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */
   #adjustReading(): void {
     const inFlight = this.#queue.length + this.#accepting;
-    if (inFlight === 0) this.#connection.intake = undefined;
+    if (inFlight === 0) this.#connection.allAnswered();
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
-}
-
-/** Who answers for an envelope. */
-function principalOf({ keyId }: VerifiedEnvelope): string {
-  return `key:${keyId}`;
 }
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {

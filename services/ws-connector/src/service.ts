@@ -79,6 +79,7 @@ export function createWsConnector(
     { everyMs: CONNECTION_LIMITS.pingIntervalMs, run: () => connections.pingAll() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
     { everyMs: OUTBOX_CHECK_MS, run: () => outboxes.check() },
+    { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },

@@ -1,6 +1,9 @@
+/** However many tokens were taken in advance, the wait for the next is no longer than this and one token's own time. */
+const MAX_DEBT_MS = 1000;
+
 /**
  * Token buckets of one size: so many tokens a second on average, so many at once. By hand because no library keeps a
- * bucket as one number, and a pod has one for each connection: when it will be full again, in monotonic ms. Its owner
+ * bucket as one number, and a pod has several for each connection: when it will be full again, in monotonic ms. Its owner
  * keeps that number, 0 at first.
  */
 export class TokenBuckets {
@@ -20,8 +23,10 @@ export class TokenBuckets {
     return wait > 0.001 * this.#msPerToken ? Math.ceil(wait) : 0;
   }
 
-  /** Takes a token. Returns when the bucket is full again. */
-  take(fullAt: number, now: number): number {
-    return this.#msPerToken === 0 ? 0 : Math.max(fullAt, now) + this.#msPerToken;
+  /** Takes tokens, in advance when there are none. Returns when the bucket is full again. */
+  take(fullAt: number, now: number, tokens = 1): number {
+    if (this.#msPerToken === 0) return 0;
+    const paid = Math.max(fullAt, now) + tokens * this.#msPerToken;
+    return Math.min(paid, now + this.#burst * this.#msPerToken + MAX_DEBT_MS);
   }
 }

@@ -1,12 +1,14 @@
 import { EventEmitter, once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { Duplex } from "node:stream";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
 import { Outboxes } from "../src/outboxes.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
+import { Turns } from "../src/turns.ts";
 
 let server: WebSocketServer;
 let client: WebSocket;
@@ -27,7 +29,10 @@ beforeEach(async () => {
   socket = accepted;
   reported = [];
   const events: ConnectionEvents = {
-    text: (_, text) => reported.push(text),
+    text: (receiver, text) => {
+      reported.push(text);
+      receiver.allAnswered();
+    },
     registered: () => reported.push("registered"),
     refused: (code) => reported.push(code),
     limitReached: (limit) => reported.push(limit),
@@ -36,7 +41,14 @@ beforeEach(async () => {
     closed: () => reported.push("closed"),
   };
   outboxes = new Outboxes({ outboxBytes: 65_536, outboxTotal: 0 });
-  context = { rateLimit: new TokenBuckets(2, 10), outboxes, connectorVersion: undefined, events };
+  const inflow = {
+    envelopes: new TokenBuckets(2, 10),
+    bytes: new TokenBuckets(0, 0),
+    principals: new PrincipalRates(0, 0),
+    turns: new Turns(),
+    slowDownNotice: "",
+  };
+  context = { inflow, outboxes, connectorVersion: undefined, events };
   connection = new Connection(context, { id: "con_1", socket, stream: req.socket, addressCounts });
   connection.open();
   await once(client, "message");
@@ -75,6 +87,15 @@ describe("pings", () => {
       answer();
       await heard;
     }
+    expect(connection.isClosing).toBe(false);
+  });
+
+  test("that a client could not answer because it was not read do not count", async () => {
+    connection.pause("rate");
+    for (let n = 0; n < 5; n += 1) connection.ping();
+    connection.resume("rate");
+    connection.ping();
+    connection.ping();
     expect(connection.isClosing).toBe(false);
   });
 
@@ -123,7 +144,7 @@ describe("a connection that is not read for two reasons", () => {
 
 test("Connections share their listeners", () => {
   const other = Object.assign(new EventEmitter(), { OPEN: 1 }) as unknown as WebSocket;
-  const another = new Connection(context, { id: "con_2", socket: other, stream: new Duplex(), addressCounts });
+  const another = new Connection(context, { id: "con_2", socket: other, stream: new PassThrough(), addressCounts });
   another.open();
   for (const event of ["message", "ping", "pong", "error", "close"]) {
     expect(other.listenerCount(event)).toBe(1);
@@ -181,13 +202,9 @@ describe("a client that does not read", () => {
   });
 });
 
-test("Pings and envelopes of a client share one rate limit", async () => {
-  // A connection without a valid envelope would be closed with the same code later.
+test("A flood of pings of a registered client ends its connection with 1008, however few envelopes it sends", async () => {
   connection.noteValid();
-  const burst = Array.from({ length: 9 }, () => connection.takeToken());
-  expect(burst).toEqual(Array(9).fill(0));
-  client.ping();
-  client.ping();
+  for (let n = 0; n < 11; n += 1) client.ping();
   const [code] = await once(client, "close");
-  expect(code).toBe(1008);
+  expect([code, reported]).toEqual([1008, expect.arrayContaining(["pings", "closing"])]);
 });

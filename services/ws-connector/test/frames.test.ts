@@ -12,6 +12,7 @@ import {
   helloFrame,
   pendingSessionsNotice,
   presenceAck,
+  slowDownNotice,
   supersededNotice,
 } from "../src/frames.ts";
 
@@ -62,6 +63,7 @@ test("Every frame has `frame` as its first member and the shape of the contract"
     [DeliverFrame, deliverFrame(SESSION, JSON.stringify(ENVELOPE))],
     [NoticeFrame, supersededNotice("agent://alice", 7)],
     [NoticeFrame, drainingNotice(250)],
+    [NoticeFrame, slowDownNotice(200, 524_288)],
     [NoticeFrame, pendingSessionsNotice("agent://alice", [])],
     ...WEBSOCKET_CODES.map((code) => [ErrorFrame, errorFrame(code, {})] as const),
   ] as const;

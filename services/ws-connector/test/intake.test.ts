@@ -15,7 +15,6 @@ import { online } from "./registrar-harness.ts";
 
 /** Codes of the error frames. */
 let errors: string[];
-let retryAfterMs: number;
 let connection: Connection;
 /** What was sent to acceptance. */
 const BASE_URL = "https://relay.example";
@@ -30,14 +29,13 @@ afterAll(() => verifier.stop());
 
 beforeEach(() => {
   errors = [];
-  retryAfterMs = 0;
   accepting = [];
   prepared = Promise.withResolvers();
   const agents = new Ownership("con_1");
   connection = {
     agents,
     isClosing: false,
-    takeToken: () => retryAfterMs,
+    allAnswered: () => Object.assign(connection, { intake: undefined }),
     noteValid: () => {},
     noteRefusal: () => {},
     resume: () => {},
@@ -83,12 +81,6 @@ describe("a connection has no intake", () => {
     expect(connection.intake).toBeDefined();
     await until("it is refused", () => errors.length > 0);
     expect([errors, connection.intake]).toEqual([["bad_signature"], undefined]);
-  });
-
-  test("when its envelope is over the rate", () => {
-    retryAfterMs = 5;
-    receive(register("a"));
-    expect([errors, connection.intake]).toEqual([["rate_limited"], undefined]);
   });
 });
 

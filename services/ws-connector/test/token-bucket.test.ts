@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 
 /** One bucket, as its owner keeps it: takes a token if there is one, else says how long the next one takes. */
@@ -63,4 +64,21 @@ describe("a bucket of 10 a second and 50 at once", () => {
 
 test("A bucket of 0 a second knows no limit", () => {
   expect(takeMany(bucketOf(new TokenBuckets(0, 0)), 1000, 0)).toEqual(Array(1000).fill(0));
+});
+
+test("Tokens may be taken in advance, and the wait for the next stays about a second", () => {
+  const buckets = new TokenBuckets(10, 50);
+  let fullAt = 0;
+  for (let n = 0; n < 52; n += 1) fullAt = buckets.take(fullAt, 1000);
+  expect(buckets.wait(fullAt, 1000)).toBe(300);
+  fullAt = buckets.take(fullAt, 1000, 1000);
+  expect(buckets.wait(fullAt, 1000)).toBe(1100);
+});
+
+test("Rates of principals are forgotten when their buckets are full again", () => {
+  const rates = new PrincipalRates(10, 50);
+  rates.take("key:a", 1000);
+  rates.take("key:b", 1500);
+  rates.forgetFull(1100);
+  expect(rates.size).toBe(1);
 });

@@ -156,6 +156,17 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
   z
     .strictObject({ frame: z.literal("notice"), notice: z.literal("draining"), reconnect_after_ms: z.int() })
     .meta({ description: "The relay closes this connection soon, with 1001: connect again after this time." }),
+  z
+    .strictObject({
+      frame: z.literal("notice"),
+      notice: z.literal("slow_down"),
+      envelopes_per_second: z.int(),
+      bytes_per_second: z.int(),
+    })
+    .meta({
+      description:
+        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late. The limits are those of one connection; 0 = no limit.",
+    }),
 ]);
 
 export type PresenceAck = z.infer<typeof ACK_FRAMES.presence>;

@@ -57,6 +57,20 @@ export const CONNECTION_LIMITS = {
   outboxFullFactor: 4,
   /** How long nothing of an outbox may drain. */
   outboxStalledAfterMs: 10_000,
+  /** The same, of the allowed rate of bytes. */
+  byteBurstSeconds: 2,
+  /** Rate of envelopes of all connections of a key on a pod, as a multiple of that of one connection. */
+  keyShare: 4,
+  /** A connection over a rate is read again after this time at the latest. */
+  maxPauseMs: 1000,
+  /** A client is told to slow down, once in this window, when it was paused for more than this share of it. */
+  slowDownWindowMs: 10_000,
+  slowDownShare: 0.5,
+  /** What a connection may send before its first valid envelope. */
+  unregisteredBytes: 65_536,
+  unregisteredFrames: 8,
+  /** Share of a pod's event loop that all unregistered connections together may take. */
+  unregisteredLoopShare: 0.1,
 } as const;
 
 /** Presence of connectors. */

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { ENVELOPE_SCHEMAS, type Envelope, type EnvelopeKind, kindOf } from "../contract/envelope.ts";
+import { ENVELOPE_SCHEMAS, type Envelope, type EnvelopeKind, KEY_ID_PATTERN, kindOf } from "../contract/envelope.ts";
+import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
@@ -9,8 +10,9 @@ import { namedFieldErrors } from "./field-errors.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
 /**
- * The checks of an envelope: decode → shape → size → clock → key → signature → authority, the same for websocket and self-test.
- * Source: docs/protocol.md#envelopes, docs/protocol.md#signatures, docs/protocol.md#keys.
+ * The checks of an envelope: decode → clock → key → shape → size → signature → authority, the same for websocket and self-test.
+ * What costs most, the schema and the canonical text, comes when the envelope names a valid key: nobody else can have the
+ * relay do it. Source: docs/protocol.md#envelopes, docs/protocol.md#signatures, docs/protocol.md#keys.
  */
 
 /** An envelope whose shape is valid. `envelope` is the value as it was parsed, not a copy made by the schema. */
@@ -36,15 +38,18 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
 
 /** All checks before the signature, which may be verified on another thread. `now` is Unix ms. Never throws. */
 export function checkBeforeSignature(text: string, ring: KeyRing, now: number): Refusal | Candidate {
-  const shaped = readShape(text);
+  const decoded = decode(text);
+  if (isRefusal(decoded)) return decoded;
+  const terms = readTerms(decoded.value);
+  if (isRefusal(terms)) return terms;
+  const entry = checkClock(terms, now) ?? findKey(terms, ring, now);
+  if (isRefusal(entry)) return entry;
+  const shaped = checkShape(decoded.value);
   if (isRefusal(shaped)) return shaped;
 
   const { envelope, kind } = shaped;
   const canonical = canonicalText(envelope);
-  const refused = checkSize(envelope, canonical) ?? checkClock(envelope, now);
-  if (refused !== undefined) return refused;
-  const entry = findKey(envelope, ring, now);
-  return isRefusal(entry) ? entry : { envelope, kind, canonical, entry };
+  return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry };
 }
 
 /** The envelope of a text. Refusals: malformed_json, invalid_envelope. */
@@ -62,11 +67,32 @@ export function checkAfterSignature(candidate: Candidate, valid: boolean): Refus
   );
 }
 
+/** What clock and key are judged by, of an envelope whose shape may still be invalid. */
+type Terms = Pick<Envelope, "ts" | "key_id">;
+
+/** Refusal: invalid_envelope. */
+function readTerms(value: unknown): Refusal | Terms {
+  if (!isObject(value)) return notAnObject(value);
+  const { ts, key_id } = value as { readonly [name: string]: unknown };
+  const errors: FieldError[] = [];
+  if (!Number.isSafeInteger(ts)) errors.push({ field: "ts", message: "must be an integer of epoch milliseconds" });
+  if (typeof key_id !== "string" || !KEY_ID_PATTERN.test(key_id)) {
+    errors.push({ field: "key_id", message: "must be the id of a key" });
+  }
+  return errors.length === 0 ? (value as Terms) : refuse("invalid_envelope", value, { errors });
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function notAnObject(value: unknown): Refusal {
+  return refuse("invalid_envelope", value, { detail: "An envelope must be a JSON object." });
+}
+
 /** Refusal: invalid_envelope. */
 function checkShape(value: unknown): Refusal | ShapedEnvelope {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return refuse("invalid_envelope", value, { detail: "An envelope must be a JSON object." });
-  }
+  if (!isObject(value)) return notAnObject(value);
   const type: unknown = "type" in value ? value.type : undefined;
   const kind = typeof type === "string" ? kindOf(type) : undefined;
   if (kind === undefined) {
@@ -84,15 +110,15 @@ function checkSize(envelope: Envelope, canonical: string): Refusal | undefined {
 }
 
 /** Refusal: clock_skew. */
-export function checkClock(envelope: Envelope, now: number): Refusal | undefined {
-  if (Math.abs(envelope.ts - now) <= ENVELOPE_LIMITS.maxClockSkewMs) return undefined;
-  return refuse("clock_skew", envelope);
+function checkClock(terms: Terms, now: number): Refusal | undefined {
+  if (Math.abs(terms.ts - now) <= ENVELOPE_LIMITS.maxClockSkewMs) return undefined;
+  return refuse("clock_skew", terms);
 }
 
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
-function findKey(envelope: Envelope, ring: KeyRing, now: number): Refusal | SigningEntry {
-  if (envelope.key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", envelope);
-  return ring.signingKey(envelope.key_id, now) ?? refuse("unknown_key", envelope);
+function findKey(terms: Terms, ring: KeyRing, now: number): Refusal | SigningEntry {
+  if (terms.key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
+  return ring.signingKey(terms.key_id, now) ?? refuse("unknown_key", terms);
 }
 
 function badSignature(envelope: Envelope, canonical: string): Refusal {

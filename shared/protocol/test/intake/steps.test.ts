@@ -147,6 +147,25 @@ describe("Every refusal of intake", () => {
     }
   });
 
+  test("unknown_key: comes before the schema and the canonical text, which cost more than the key's holder is known for", () => {
+    const tooLarge = text({ key_id: "nobody" }).replace('"hi"', `[${"1e20,".repeat(1998)}1]`);
+    const misshaped = JSON.stringify({ ...signed({ key_id: "nobody" }), extra: 1, payload: [] });
+    for (const costly of [tooLarge, misshaped]) expect(intake(costly)).toEqual(refusedWith("unknown_key"));
+  });
+
+  test("clock_skew: comes before the key", () => {
+    expect(intake(text({ ts: 1, key_id: "nobody" }))).toEqual(refusedWith("clock_skew"));
+  });
+
+  test("invalid_envelope: names ts and key_id, by which clock and key are judged, when they are missing or misshaped", () => {
+    expect(intake("{}")).toMatchObject({ errors: [{ field: "ts" }, { field: "key_id" }] });
+    const { ts, ...rest } = signed({ key_id: "nobody" });
+    expect(intake(JSON.stringify(rest))).toMatchObject({
+      ...refusedWith("invalid_envelope"),
+      errors: [{ field: "ts" }],
+    });
+  });
+
   test("key_not_allowed: the signature is valid, and the key may not sign for the sender", () => {
     const byHmac = { ...refusedWith("key_not_allowed"), keyId: "alice-hmac" };
     expect(intake(text({ from: "agent://bob" }))).toEqual(byHmac);

@@ -28,7 +28,11 @@ export const LIMITS = [
   "address_unregistered",
   "address_opens",
   "register_within",
+  "unregistered_intake",
   "envelopes",
+  "bytes",
+  "key_envelopes",
+  "pings",
   "refusals_in_a_row",
   "outbox",
   "outbox_total",
@@ -67,7 +71,7 @@ export const METRICS = {
     "key_id",
   ),
   relay_limits_total: counter(
-    "Requests, connections and envelopes that were refused because a limit was reached, by limit.",
+    "How often a limit was reached: requests and connections that were refused for it, connections that were closed or paused, by limit.",
     "limit",
   ),
   relay_deliveries_total: counter(

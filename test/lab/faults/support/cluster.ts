@@ -11,7 +11,12 @@ import type { WindowView } from "../../../support/window-view.ts";
 /** Short, so that "back within one heartbeat" is seen soon; that of real agents is 15 s. */
 export const HEARTBEAT_MS = 1000;
 /** No limit of rates, and a drain as short as it may be: faults are the subject, not limits. */
-const SETTINGS = { LOG_LEVEL: "info", RELAY_ENVELOPES_PER_SECOND: "0", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" };
+const SETTINGS = {
+  LOG_LEVEL: "info",
+  RELAY_ENVELOPES_PER_SECOND: "0",
+  RELAY_BYTES_PER_SECOND: "0",
+  RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0",
+};
 
 /** A service as a process, with a proxy of its own between it and Redis. */
 export class ClusterPod {

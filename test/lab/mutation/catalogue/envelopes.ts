@@ -73,17 +73,25 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
   {
+    name: "clock and key before the schema and the canonical text",
+    file: "shared/protocol/src/intake/steps.ts",
+    find: "  if (isRefusal(entry)) return entry;\n  const shaped = checkShape(decoded.value);\n  if (isRefusal(shaped)) return shaped;\n",
+    replace:
+      "  const shaped = checkShape(decoded.value);\n  if (isRefusal(shaped)) return shaped;\n  if (isRefusal(entry)) return entry;\n",
+    tests: ["shared/protocol/test/intake/steps.test.ts"],
+  },
+  {
     name: "clock window",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "if (Math.abs(envelope.ts - now) <= ENVELOPE_LIMITS.maxClockSkewMs)",
+    find: "if (Math.abs(terms.ts - now) <= ENVELOPE_LIMITS.maxClockSkewMs)",
     replace: "if (true)",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
   {
     name: "clock window, ahead",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "Math.abs(envelope.ts - now)",
-    replace: "now - envelope.ts",
+    find: "Math.abs(terms.ts - now)",
+    replace: "now - terms.ts",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
   {
@@ -103,7 +111,7 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "nobody outside signs as a gateway",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "if (envelope.key_id.startsWith(GATEWAY_KEY_PREFIX))",
+    find: "if (terms.key_id.startsWith(GATEWAY_KEY_PREFIX))",
     replace: "if (false)",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },

@@ -75,6 +75,9 @@ export function frameExamples(baseUrl: string): Readonly<Record<FrameName, Frame
       superseded: { frame: "notice", notice: "superseded", agent_id: ALICE, epoch: EXAMPLE_TIME * 1000 },
     },
     "notice.draining": { draining: { frame: "notice", notice: "draining", reconnect_after_ms: 500 } },
+    "notice.slow_down": {
+      slow_down: { frame: "notice", notice: "slow_down", envelopes_per_second: 200, bytes_per_second: 524_288 },
+    },
   };
 }
 

@@ -1,0 +1,246 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
+import { TokenBuckets } from "../src/token-bucket.ts";
+import { Turns } from "../src/turns.ts";
+
+const SLOW_DOWN = "slow down";
+
+/** A connection of which only the inflow is real. */
+class Owner implements InflowOwner {
+  readonly addressCounts = {};
+  readonly agents = { keyId: undefined as string | undefined };
+  isClosing = false;
+  readonly taken: string[] = [];
+  readonly pausedFor = new Set<string>();
+  readonly limits: string[] = [];
+  readonly sent: string[] = [];
+  readonly inflow: Inflow;
+
+  constructor(context: InflowContext, keyId?: string) {
+    this.agents.keyId = keyId;
+    this.inflow = new Inflow(this, context);
+    if (keyId !== undefined) this.inflow.registered();
+  }
+
+  takeIn(text: string): void {
+    this.taken.push(text);
+  }
+  pause(reason: string): boolean {
+    return this.pausedFor.size !== this.pausedFor.add(reason).size;
+  }
+  resume(reason: string): void {
+    this.pausedFor.delete(reason);
+  }
+  send(text: string): void {
+    this.sent.push(text);
+  }
+  limitReached(limit: string): void {
+    this.limits.push(limit);
+  }
+  closeFor(limit: string): void {
+    this.limits.push(limit);
+    this.isClosing = true;
+    this.inflow.stop();
+  }
+}
+
+/** Ten envelopes a second and 20 at once, 1000 bytes and 2000, of a key 20 and 40. */
+const contextOf = (changes: Partial<InflowContext> = {}): InflowContext => ({
+  envelopes: new TokenBuckets(10, 20),
+  bytes: new TokenBuckets(1000, 2000),
+  principals: new PrincipalRates(20, 40),
+  turns: new Turns(),
+  slowDownNotice: SLOW_DOWN,
+  ...changes,
+});
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
+const send = (owner: Owner, texts: readonly string[]) => {
+  for (const text of texts) owner.inflow.text(text);
+};
+
+beforeEach(() => {
+  jest.useFakeTimers({ now: 1_790_000_000_000 });
+  jest.advanceTimersByTime(100_000);
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+describe("a registered connection over its rate of envelopes", () => {
+  test("is not read until its next token, and what ws had read comes in order, nothing left out", () => {
+    const owner = new Owner(contextOf(), "k");
+    send(owner, numbers(50));
+    expect(owner.taken).toEqual(numbers(20));
+    expect([...owner.pausedFor]).toEqual(["rate"]);
+    jest.advanceTimersByTime(1010);
+    expect(owner.taken).toEqual(numbers(30));
+    jest.advanceTimersByTime(2000);
+    expect(owner.taken).toEqual(numbers(50));
+    expect([...owner.pausedFor]).toEqual([]);
+    expect(owner.isClosing).toBe(false);
+  });
+
+  test("is not read sooner because what it sent before is answered", async () => {
+    jest.useRealTimers();
+    const owner = new Owner(contextOf({ envelopes: new TokenBuckets(1, 1) }), "k");
+    send(owner, numbers(2));
+    owner.inflow.answered();
+    await new Promise(setImmediate);
+    expect(owner.taken).toEqual(["0"]);
+    owner.inflow.stop();
+  });
+
+  test("is counted once a pause", () => {
+    const owner = new Owner(contextOf(), "k");
+    send(owner, numbers(50));
+    jest.advanceTimersByTime(5000);
+    expect(owner.limits).toEqual(["envelopes"]);
+    send(owner, numbers(50));
+    expect(owner.limits).toEqual(["envelopes", "envelopes"]);
+  });
+
+  test("takes nothing in any more once it closes", () => {
+    const owner = new Owner(contextOf(), "k");
+    send(owner, numbers(50));
+    owner.closeFor("pings");
+    jest.advanceTimersByTime(10_000);
+    expect(owner.taken).toEqual(numbers(20));
+  });
+
+  test("may ping all the same, at the same rate: a flood of pings closes it", () => {
+    const owner = new Owner(contextOf(), "k");
+    send(owner, numbers(50));
+    for (let n = 0; n < 20; n += 1) owner.inflow.ping();
+    expect(owner.isClosing).toBe(false);
+    owner.inflow.ping();
+    expect([owner.isClosing, owner.limits]).toEqual([true, ["envelopes", "pings"]]);
+  });
+});
+
+describe("a connection over its budget of bytes", () => {
+  test("is not read until it has bytes again", () => {
+    const owner = new Owner(contextOf(), "k");
+    owner.inflow.bytes(1990);
+    expect([...owner.pausedFor]).toEqual([]);
+    owner.inflow.bytes(510);
+    expect([...owner.pausedFor]).toEqual(["rate"]);
+    jest.advanceTimersByTime(495);
+    expect([...owner.pausedFor]).toEqual(["rate"]);
+    jest.advanceTimersByTime(10);
+    expect([[...owner.pausedFor], owner.limits]).toEqual([[], ["bytes"]]);
+  });
+
+  test("is read again after a second, however much it sent", () => {
+    const owner = new Owner(contextOf(), "k");
+    owner.inflow.bytes(1_000_000);
+    jest.advanceTimersByTime(1001);
+    expect([...owner.pausedFor]).toEqual([]);
+  });
+});
+
+describe("the connections of one key", () => {
+  test("share four times the rate of one: none is refused, and each gets its part", () => {
+    const context = contextOf();
+    const owners = Array.from({ length: 10 }, () => new Owner(context, "k"));
+    for (const owner of owners) send(owner, numbers(20));
+    const taken = () => owners.reduce((sum, owner) => sum + owner.taken.length, 0);
+    expect(taken()).toBe(40);
+    jest.advanceTimersByTime(1005);
+    expect(taken()).toBeGreaterThanOrEqual(55);
+    expect(taken()).toBeLessThanOrEqual(65);
+    jest.advanceTimersByTime(20_000);
+    for (const owner of owners) expect(owner.taken).toEqual(numbers(20));
+    expect(owners.at(-1)?.limits).toEqual(["key_envelopes"]);
+  });
+
+  test("each go on after a second, however many they are", () => {
+    const context = contextOf();
+    const owners = Array.from({ length: 200 }, () => new Owner(context, "k"));
+    for (const owner of owners) send(owner, numbers(2));
+    jest.advanceTimersByTime(1001);
+    expect(owners.filter(({ taken }) => taken.length === 0)).toEqual([]);
+  });
+
+  test("take nothing from those of another key", () => {
+    const context = contextOf();
+    for (let n = 0; n < 10; n += 1) send(new Owner(context, "k"), numbers(20));
+    const other = new Owner(context, "other");
+    send(other, numbers(20));
+    expect(other.taken).toHaveLength(20);
+  });
+});
+
+describe("slow_down", () => {
+  test("is sent to a client that was paused for more than half of ten seconds, and at most once in them", () => {
+    const owner = new Owner(contextOf(), "k");
+    send(owner, numbers(300));
+    jest.advanceTimersByTime(4900);
+    expect(owner.sent).toEqual([]);
+    jest.advanceTimersByTime(600);
+    expect(owner.sent).toEqual([SLOW_DOWN]);
+    jest.advanceTimersByTime(9000);
+    expect(owner.sent).toEqual([SLOW_DOWN]);
+    jest.advanceTimersByTime(2000);
+    expect(owner.sent).toEqual([SLOW_DOWN, SLOW_DOWN]);
+  });
+
+  test("is not sent to one that is paused for less", () => {
+    const owner = new Owner(contextOf(), "k");
+    for (let n = 0; n < 20; n += 1) {
+      send(owner, numbers(30));
+      jest.advanceTimersByTime(3050);
+    }
+    expect(owner.limits).toEqual(Array(20).fill("envelopes"));
+    expect(owner.sent).toEqual([]);
+  });
+});
+
+describe("an unregistered connection", () => {
+  test("has one text taken in at a time, and is not read while one waits", () => {
+    const owner = new Owner(contextOf());
+    send(owner, numbers(3));
+    expect([owner.taken, [...owner.pausedFor]]).toEqual([[], ["turn"]]);
+    jest.advanceTimersByTime(100);
+    expect(owner.taken).toEqual(["0"]);
+    owner.inflow.answered();
+    jest.advanceTimersByTime(100);
+    expect(owner.taken).toEqual(["0", "1"]);
+    expect([...owner.pausedFor]).toEqual(["turn"]);
+  });
+
+  test("goes on at its rate as soon as it is registered, whatever it sent meanwhile", () => {
+    const owner = new Owner(contextOf());
+    send(owner, numbers(30));
+    jest.advanceTimersByTime(100);
+    owner.inflow.registered();
+    owner.inflow.answered();
+    jest.advanceTimersByTime(1);
+    expect(owner.taken).toEqual(numbers(21));
+    jest.advanceTimersByTime(2000);
+    expect([owner.taken, [...owner.pausedFor]]).toEqual([numbers(30), []]);
+  });
+
+  test.each<[string, (inflow: Inflow) => void]>([
+    ["pings", (inflow) => inflow.ping()],
+    ["pongs", (inflow) => inflow.pong()],
+    ["bytes", (inflow) => inflow.bytes(65_536 / 8)],
+  ])("is closed for the ninth eighth of what it may send: %s", (_what, act) => {
+    const owner = new Owner(contextOf());
+    for (let n = 0; n < 8; n += 1) act(owner.inflow);
+    expect(owner.isClosing).toBe(false);
+    act(owner.inflow);
+    expect(owner.limits).toEqual(["unregistered_intake"]);
+  });
+
+  test("is closed for a ninth text, when the eight are answered", () => {
+    const owner = new Owner(contextOf());
+    send(owner, numbers(9));
+    for (let n = 0; n < 9; n += 1) {
+      jest.advanceTimersByTime(100);
+      owner.inflow.answered();
+    }
+    jest.advanceTimersByTime(100);
+    expect([owner.taken, owner.limits]).toEqual([numbers(8), ["unregistered_intake"]]);
+  });
+});
