@@ -100,7 +100,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "messages of one-byte fragments",
-    stoppedBy: "a message has a bounded number of fragments",
+    stoppedBy: "a message ends at 32,768 bytes, however it is cut",
     attacker: fragments,
   },
   {
@@ -150,8 +150,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "long answers that nobody reads",
-    stoppedBy:
-      "a connection that reads nothing of its answer is closed; the next request of a connection waits for its last answer",
+    stoppedBy: "no more is read of a connection while its answers wait; after 10 s without progress it is closed",
     attacker: unread,
   },
   {

@@ -53,8 +53,12 @@ export async function endure(relay: Deployment, bystanders: Bystanders, attack: 
 async function atRest(relay: Deployment): Promise<void> {
   const answersAtOnce = async () => {
     const since = performance.now();
-    await Promise.all(relay.services.map(({ port }) => ask(port, "/ready", relay.headers())));
-    return performance.now() - since < AT_REST_MS;
+    const answers = Promise.all(relay.services.map(({ port }) => ask(port, "/ready", relay.headers())));
+    const areAll = await answers.then(
+      () => true,
+      () => false,
+    );
+    return areAll && performance.now() - since < AT_REST_MS;
   };
   await until("the relay is at rest", answersAtOnce, AT_REST_WITHIN_MS);
 }

@@ -7,7 +7,8 @@ import type { Deployment } from "./deployment.ts";
 
 /** A share of `maxmemory` above the three quarters from which Redis is short of memory, with room for those who are present. */
 const SHORT = 0.85;
-const FULL = 1.02;
+/** Far enough beyond, so that what clients give back meanwhile makes no room. */
+const FULL = 1.5;
 /** Services look once a second how full Redis is. */
 const NOTICED_WITHIN_MS = 2500;
 const BACK_WITHIN_MS = 5000;
