@@ -17,6 +17,11 @@ export interface Held {
   readonly sockets: number;
 }
 
+/** What the kernel allows a process. */
+export interface ProcessLimits {
+  readonly maxOpenFiles?: number;
+}
+
 /** A service as a process of its own, for tests in which a process must die. Its settings are all it is given. */
 export class PodProcess {
   readonly port: number;
@@ -40,8 +45,10 @@ export class PodProcess {
     main: string,
     environment: Record<string, string>,
     nodeArguments: readonly string[] = [],
+    limits: ProcessLimits = {},
   ): Promise<PodProcess> {
-    const child = spawn(process.execPath, [...nodeArguments, main], {
+    const [program, ...rest] = limited([process.execPath, ...nodeArguments, main], limits);
+    const child = spawn(program, rest, {
       cwd: REPOSITORY,
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],
@@ -107,4 +114,10 @@ export class PodProcess {
   async stop(): Promise<void> {
     await this.end("SIGKILL");
   }
+}
+
+/** Node itself raises a soft limit as far as it may: the shell sets the hard one, too. */
+function limited(command: readonly [string, ...string[]], { maxOpenFiles }: ProcessLimits): [string, ...string[]] {
+  if (maxOpenFiles === undefined) return [...command];
+  return ["/bin/sh", "-c", `ulimit -n ${maxOpenFiles} && exec "$0" "$@"`, ...command];
 }

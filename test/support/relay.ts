@@ -7,7 +7,7 @@ import { RedisLink } from "window/redis/redis-link.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { type RelayOptions, startRelay } from "../../deploy/local/relay.ts";
 import { type AgentKey, AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "./agent.ts";
-import { PodProcess } from "./pod-process.ts";
+import { PodProcess, type ProcessLimits } from "./pod-process.ts";
 import { RedisProxy } from "./redis-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { type RedisUser, TestRedis } from "./test-redis.ts";
@@ -120,9 +120,10 @@ export class TestRelay {
     service: ServiceName,
     overrides: Environment = {},
     nodeArguments: readonly string[] = [],
+    limits: ProcessLimits = {},
   ): Promise<PodProcess> {
     const environment = this.environmentOf(service, overrides);
-    const pod = await PodProcess.start(`services/${service}/src/main.ts`, environment, nodeArguments);
+    const pod = await PodProcess.start(`services/${service}/src/main.ts`, environment, nodeArguments, limits);
     this.defer(() => pod.stop());
     return pod;
   }

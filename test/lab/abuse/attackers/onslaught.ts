@@ -1,0 +1,100 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type AgentKey, ed25519Key, type Fields, type Frame, signed } from "../../../support/agent.ts";
+import { addressOf } from "../support/addresses.ts";
+import type { Attacked, Launch, Target } from "../support/target.ts";
+import { drained, frameOf, Wire } from "./wire.ts";
+
+/** How long who was not let in waits before it tries again. */
+const TRY_AGAIN_MS = 20;
+
+/** What goes on during one attack: until when, how much it is by now, and what must not be. */
+export class Onslaught {
+  readonly over: AbortSignal;
+  readonly faults: string[] = [];
+  connections = 0;
+  frames = 0;
+  bytes = 0;
+  readonly #network: number;
+
+  constructor({ forMs, network }: Target) {
+    this.over = AbortSignal.timeout(forMs);
+    this.#network = network;
+  }
+
+  get isOver(): boolean {
+    return this.over.aborted;
+  }
+
+  /** The n-th of the addresses that the attack comes from. */
+  address(n: number): string {
+    return addressOf(this.#network, n);
+  }
+
+  /** A websocket from that address; undefined when it was not let in. */
+  async open(port: number, address: string, lines: readonly string[] = []): Promise<Wire | undefined> {
+    const wire = await Wire.open(port, { address, lines });
+    if (wire === undefined) await delay(TRY_AGAIN_MS);
+    else this.connections += 1;
+    return wire;
+  }
+
+  /** Writes, as fast as it is taken, until the time is over or the connection is. */
+  async write(wire: Wire, data: Buffer, frames = 1): Promise<void> {
+    if (!wire.isOpen || this.isOver) return;
+    this.frames += frames;
+    this.bytes += data.length;
+    wire.socket.write(data);
+    await drained(wire.socket, this.over);
+  }
+
+  get attacked(): Attacked {
+    const { connections, frames, bytes, faults } = this;
+    return { connections, frames, bytes, faults };
+  }
+}
+
+/** Runs so many strands side by side until the time is over, each again and again. */
+export function strands(target: Target, count: number, strand: (on: Onslaught, n: number) => Promise<void>): Launch {
+  return async () => {
+    const on = new Onslaught(target);
+    const all = Array.from({ length: count }, async (_, n) => {
+      while (!on.isOver) {
+        await strand(on, n);
+        // Whoever is refused at once lets the others go on.
+        await delay(0);
+      }
+    });
+    await Promise.all(all);
+    return on.attacked;
+  };
+}
+
+/** An attacker's voice: its agents `agent://<name>.<agent>`, under one key. */
+export class Voice {
+  readonly #name: string;
+  readonly #key: AgentKey;
+
+  constructor({ keys }: Target, name: string) {
+    const key = keys[name];
+    if (key === undefined) throw new Error(`There is no key of that name: ${name}`);
+    this.#name = name;
+    this.#key = ed25519Key(key.keyId, key.seed);
+  }
+
+  id(agent: string): string {
+    return `agent://${this.#name}.${agent}`;
+  }
+
+  envelope(agent: string, type: string, fields: Fields = {}): Frame {
+    return signed(this.#key, { type, from: this.id(agent), ...fields });
+  }
+
+  frame(agent: string, type: string, fields: Fields = {}): Buffer {
+    return frameOf(JSON.stringify(this.envelope(agent, type, fields)));
+  }
+}
+
+/** Sends these frames in turn, again and again. */
+export async function pour(on: Onslaught, wire: Wire, frames: readonly Buffer[]): Promise<void> {
+  for (let n = 0; wire.isOpen && !on.isOver; n += 1) await on.write(wire, frames[n % frames.length] as Buffer);
+}

@@ -1,0 +1,166 @@
+import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "../attackers/agents.ts";
+import {
+  feedback,
+  guessedApiKeys,
+  guidesToAll,
+  idempotencyKeys,
+  idle,
+  idleAtFewFiles,
+  journeys,
+  presenceOfAll,
+  slowRequests,
+  unread,
+} from "../attackers/http.ts";
+import { neighbour } from "../attackers/neighbour.ts";
+import { slowAgent } from "../attackers/slow-agent.ts";
+import { churn, compressed, fragments, pings, withoutAKey } from "../attackers/strangers.ts";
+import type { Attack } from "./attack.ts";
+import { escapedNames, fewFiles, pendingOfAnother, replacedKey, replayedDecision, twoHosts } from "./checks.ts";
+import { fullRedis } from "./full-redis.ts";
+
+/** Every attack that the relay is held against, in the order in which they are launched. The first is none: what it costs, the machine costs. */
+export const ATTACKS: readonly Attack[] = [
+  {
+    name: "a neighbour that computes",
+    stoppedBy: "no attack: what bystanders notice on this machine when another process computes",
+    attacker: neighbour,
+  },
+  {
+    name: "200 connections without a key",
+    stoppedBy:
+      "key and size are looked at before schema and canonical form; 8 frames and 64 KiB before the first valid envelope; a tenth of the event loop for all such connections together",
+    attacker: withoutAKey,
+  },
+  {
+    name: "one connection far over its rate",
+    stoppedBy: "it is not read until its next token",
+    attacker: overRate,
+  },
+  {
+    name: "one key, sessions to ever new targets",
+    stoppedBy: "pending sessions of a key, requests of a requester in a minute",
+    attacker: sessionsToAll,
+  },
+  {
+    name: "200 requests to an absent target",
+    stoppedBy: "10 pending of one requester at one target; where a target is full, who has the most there gives way",
+    attacker: fillPending,
+    witness: pendingOfAnother,
+  },
+  {
+    name: "300 × 30 KB to an agent behind 2 MB/s",
+    stoppedBy: "a recipient that is behind is marked congested: acks say stale, what was accepted before is kept",
+    attacker: slowAgent,
+  },
+  {
+    name: "3,000 agents of one key",
+    stoppedBy: "agents of a namespace key",
+    attacker: crowd,
+  },
+  {
+    name: "4,000 idle HTTP connections",
+    stoppedBy: "HTTP connections of a process: the one idle longest is closed",
+    attacker: idle,
+  },
+  {
+    name: "4,000 idle HTTP connections, 1,200 files",
+    stoppedBy: "never more connections than there are file descriptors for",
+    attacker: idleAtFewFiles,
+    witness: fewFiles,
+  },
+  {
+    name: "member names with escapes",
+    stoppedBy: "names with escapes are read by a parser of our own",
+    witness: escapedNames,
+  },
+  {
+    name: "a key replaced under its id",
+    stoppedBy: "keys are told apart by what they are: who registered under the old one is released",
+    witness: replacedKey,
+  },
+  {
+    name: "a decision that replays a message",
+    stoppedBy: "the guard judges a decision before it takes effect",
+    witness: replayedDecision,
+  },
+  {
+    name: "two Host fields",
+    stoppedBy: "refused with 400",
+    witness: twoHosts,
+  },
+  {
+    name: "compressed frames",
+    stoppedBy: "compression is never agreed on; a frame that claims it ends its connection",
+    attacker: compressed,
+  },
+  {
+    name: "a flood of pings",
+    stoppedBy: "pings count as envelopes; beyond the rate the connection is closed",
+    attacker: pings,
+  },
+  {
+    name: "messages of one-byte fragments",
+    stoppedBy: "a message ends at 32,768 bytes, however it is cut",
+    attacker: fragments,
+  },
+  {
+    name: "500 connections opened and dropped a second",
+    stoppedBy: "connections that an address opens in a minute",
+    attacker: churn,
+  },
+  {
+    name: "thousands of takeovers of one agent",
+    stoppedBy: "the rate of a connection and of a key",
+    attacker: takeovers,
+  },
+  {
+    name: "journeys from thousands of addresses",
+    stoppedBy: "200 journeys, the oldest give way; counts are gathered and written ten times a second",
+    attacker: journeys,
+  },
+  {
+    name: "presence of ever new agents",
+    stoppedBy: "look-ups of an address in a minute; nothing is kept of who was never seen",
+    attacker: presenceOfAll,
+  },
+  {
+    name: "guides for ever new targets",
+    stoppedBy: "guides with a target of an address in a minute; reads are kept for 1,000 targets",
+    attacker: guidesToAll,
+  },
+  {
+    name: "Idempotency-Keys ever new, of 40 API keys",
+    stoppedBy: "requests of an API key in a minute",
+    attacker: idempotencyKeys,
+  },
+  {
+    name: "a flood of feedback",
+    stoppedBy: "feedback of an address in a minute; labels of a closed set, texts dropped",
+    attacker: feedback,
+  },
+  {
+    name: "guessed API keys",
+    stoppedBy: "unknown keys of an address in a minute, before anything else is looked at",
+    attacker: guessedApiKeys,
+  },
+  {
+    name: "1,500 requests that never end",
+    stoppedBy: "a header is due within 5 s, a request within 10 s",
+    attacker: slowRequests,
+  },
+  {
+    name: "long answers that nobody reads",
+    stoppedBy: "no more is read of a connection while its answers wait; after 10 s without progress it is closed",
+    attacker: unread,
+  },
+  {
+    name: "Redis filled to its limit",
+    stoppedBy:
+      "from three quarters on new sessions, Idempotency-Keys and agents give way, so that those who are present go on",
+    witness: fullRedis,
+    allows: [
+      ...["session over_capacity", "session unavailable", "message unavailable", "heartbeat unavailable"],
+      ...["gateway 503", "presence 503"],
+    ],
+  },
+];

@@ -1,0 +1,140 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
+import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { PENDING } from "protocol/contract/session.ts";
+import { addressOf, FORWARDED } from "./addresses.ts";
+import { ask } from "./ask.ts";
+import type { Witness } from "./attack.ts";
+import { type Deployment, FEW_FILES } from "./deployment.ts";
+import { ABSENT } from "./names.ts";
+import { BOUNDS } from "./promises.ts";
+
+/** Attacks of a few bytes: what they would break is looked at itself. */
+
+/** A change of the keys file is in force within so long. Source: docs/protocol.md#keys. */
+const KEYS_WITHIN_MS = 5000;
+const PRIMINGS = 50;
+const HEALTH_EVERY_MS = 100;
+
+/** A session that somebody else has pending at a target stays so, whatever others ask of that target. */
+export const pendingOfAnother: Witness = async (relay) => {
+  const cora = await relay.online(relay.connectors[1], "cora");
+  const request = relay.envelope("cora", "session.request", { to: ABSENT, payload: { purpose: "to talk" } });
+  const { session_id } = await cora.ask(request);
+  return async () => {
+    const status = await statusOf(relay, session_id);
+    await cora.close();
+    return { faults: isPending(status) ? [] : [`another's pending session is ${status}`] };
+  };
+};
+
+/** A name with an escape, and then another one: the engine's parser may take the second for the first. */
+export const escapedNames: Witness = async (relay) => async () => {
+  const [dina, eli] = await pairOf(relay, "dina", "eli");
+  const stranger = await relay.connect(relay.connectors[0]);
+  const prime = { ...relay.envelope("dina", "message.send", { to: "agent://eli", payload: nameOf("\\") }), sig: "" };
+  for (let n = 0; n < PRIMINGS; n += 1) {
+    await ask(relay.gateway.port, "/api/self-test", { [FORWARDED]: addressOf(0, n) }, prime);
+    stranger.send(prime);
+  }
+  await stranger.untilClosed();
+
+  const faults: string[] = [];
+  const envelope = () => relay.envelope("dina", "message.send", { to: "agent://eli", payload: nameOf("\n") });
+  const { status } = await ask(relay.gateway.port, "/api/self-test", relay.headers(), envelope());
+  if (status !== 200) faults.push(`a valid envelope failed the self-test with ${status}`);
+  const sent = envelope();
+  const { code } = await dina.ask(sent);
+  if (code !== undefined) faults.push(`a valid envelope was refused with ${code}`);
+  else await eli.delivered(sent.id);
+  await Promise.all([dina.close(), eli.close()]);
+  return { faults };
+};
+
+/** Who registered under a key that was replaced under the same id is let go. */
+export const replacedKey: Witness = async (relay) => async () => {
+  const finn = await relay.online(relay.connectors[0], "finn");
+  await relay.replaceKeyOf("finn");
+  const code = await finn.untilClosed(KEYS_WITHIN_MS).catch(() => undefined);
+  await relay.restoreKeys();
+  await finn.close();
+  if (code === CLOSE_CODES.keyRevoked.code) return { faults: [] };
+  return { faults: [code === undefined ? "the old key's connection keeps its agent" : `it was closed with ${code}`] };
+};
+
+/** A decision that is a replay of an earlier message decides nothing. */
+export const replayedDecision: Witness = async (relay) => async () => {
+  const [dina, eli] = await pairOf(relay, "dina", "eli");
+  const request = relay.envelope("dina", "session.request", { to: "agent://eli", payload: { purpose: "to talk" } });
+  const { session_id } = await dina.ask(request);
+  const message = relay.envelope("eli", "message.send", { to: "agent://dina" });
+  await eli.ask(message);
+  const { id, ts } = message;
+  await eli.ask(relay.envelope("eli", "session.approve", { to: "agent://dina", id, ts, payload: { session_id } }));
+  const status = await statusOf(relay, session_id);
+  await Promise.all([dina.close(), eli.close()]);
+  return { faults: isPending(status) ? [] : [`the session is ${status}`] };
+};
+
+/** Which of two hosts counts is not for the relay to guess, nor for whatever stands before it. */
+export const twoHosts: Witness = async (relay) => async () => {
+  const answers = relay.services.flatMap(({ port }) =>
+    ["GET /health HTTP/1.1\r\n", "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"].map(
+      async (head) => {
+        const socket = connect(port, "127.0.0.1");
+        await once(socket, "connect");
+        socket.end(`${head}Host: one\r\nHost: two\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${KEY}\r\n\r\n`);
+        return (await text(socket)).split("\r\n", 1)[0] as string;
+      },
+    ),
+  );
+  const wrong = (await Promise.all(answers)).filter((line) => !line.startsWith("HTTP/1.1 400"));
+  return { faults: [...new Set(wrong)].map((line) => `two Host fields are answered ${line}`) };
+};
+const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
+
+/** A gateway with few file descriptors answers all the same. */
+export const fewFiles: Witness = async (relay) => {
+  let runs = true;
+  let slowest = 0;
+  let unanswered = 0;
+  const watch = async () => {
+    while (runs) {
+      const since = performance.now();
+      await ask(relay.smallGateway.port, "/health", relay.headers()).catch(() => {
+        unanswered += 1;
+      });
+      slowest = Math.max(slowest, performance.now() - since);
+      await delay(HEALTH_EVERY_MS);
+    }
+  };
+  const watching = watch();
+  return async () => {
+    runs = false;
+    await watching;
+    const silent =
+      unanswered === 0 ? [] : [`/health of the process with ${FEW_FILES} files: ${unanswered} × no answer`];
+    const slow = slowest <= BOUNDS.healthMax ? [] : [`its slowest answer took ${slowest.toFixed(0)} ms`];
+    return { faults: [...silent, ...slow] };
+  };
+};
+
+async function pairOf(relay: Deployment, one: string, other: string) {
+  return await Promise.all([relay.online(relay.connectors[0], one), relay.online(relay.connectors[1], other)]);
+}
+
+/** The shape in which the parser was found to err: the name that is escaped stands second. */
+function nameOf(escaped: string): object {
+  return { p: 1, [escaped]: 2 };
+}
+
+async function statusOf(relay: Deployment, sessionId: string): Promise<string> {
+  const { body } = await ask(relay.gateway.port, `/sessions/${sessionId}`, relay.headers());
+  return JSON.parse(body).status;
+}
+
+function isPending(status: string): boolean {
+  return status === PENDING;
+}

@@ -1,0 +1,178 @@
+import type { ServiceName } from "protocol/contract/surface.ts";
+import { makeApiKey, makeEd25519Key } from "../../../../deploy/keys/make.ts";
+import { AgentSocket, type Frame } from "../../../support/agent.ts";
+import { GuardedRelay } from "../../../support/guarded-redis.ts";
+import type { PodProcess } from "../../../support/pod-process.ts";
+import type { WindowView } from "../../../support/window-view.ts";
+import { instant, type Pids, residentBytes } from "../../bench/accounting.ts";
+import { BYSTANDERS_ADDRESS, FORWARDED } from "./addresses.ts";
+import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS } from "./names.ts";
+import type { AttackerKey, Target } from "./target.ts";
+
+/** As behind the edge, which says where clients come from. Limits are those that the relay has where nobody sets any. */
+const SETTINGS = { LOG_LEVEL: "info", RELAY_TRUSTED_PROXY_HOPS: "1" };
+export const FEW_FILES = 1200;
+/** 30 requests a minute each. */
+const API_KEYS = 40;
+
+/** What the relay has used so far. */
+export interface Usage {
+  /** Seconds of CPU by process. */
+  readonly cpu: Readonly<Record<string, number>>;
+  /** Bytes in RAM by process. */
+  readonly resident: Readonly<Record<string, number>>;
+  /** `used_memory` of Redis. */
+  readonly redisBytes: number;
+}
+
+interface Processes {
+  readonly connectors: readonly [PodProcess, PodProcess];
+  readonly gateway: PodProcess;
+  readonly smallGateway: PodProcess;
+  readonly reports: PodProcess;
+}
+
+/** The relay as it is deployed: each service a process of its own, over the Redis that is deployed. */
+export class Deployment {
+  readonly relay = new GuardedRelay(...BYSTANDERS);
+  readonly #keys: Record<string, AttackerKey> = {};
+  readonly #apiKeys: string[] = [];
+  readonly #file: { api_keys: object[]; signing_keys: object[] } = { api_keys: [], signing_keys: [] };
+  #processes: Processes | undefined;
+  #view: WindowView | undefined;
+  #attacks = 0;
+
+  async start(): Promise<void> {
+    await this.relay.start();
+    this.#makeKeys();
+    await this.relay.writeKeys(this.#file);
+    this.#view = this.relay.view();
+    const start = (service: ServiceName) => this.relay.startProcess(service, SETTINGS);
+    const [first, second] = [await start("ws-connector"), await start("ws-connector")];
+    const smallGateway = await this.relay.startProcess("gateway", SETTINGS, [], { maxOpenFiles: FEW_FILES });
+    const [gateway, reports] = [await start("gateway"), await start("ops-reporting")];
+    this.#processes = { connectors: [first, second], gateway, smallGateway, reports };
+  }
+
+  async stop(): Promise<void> {
+    await this.relay.stop();
+  }
+
+  get connectors(): readonly [PodProcess, PodProcess] {
+    return this.#running.connectors;
+  }
+
+  get gateway(): PodProcess {
+    return this.#running.gateway;
+  }
+
+  /** A gateway that may open `FEW_FILES` only. */
+  get smallGateway(): PodProcess {
+    return this.#running.smallGateway;
+  }
+
+  /** One of each, to be asked whether it lives. */
+  get services(): readonly PodProcess[] {
+    const { connectors, gateway, reports } = this.#running;
+    return [...connectors, gateway, reports];
+  }
+
+  /** Looks into Redis, and does to it what no service may. */
+  get view(): WindowView {
+    return this.#view as WindowView;
+  }
+
+  /** For the next attacker, which comes from other addresses than those before it. */
+  target(forMs: number): Target {
+    this.#attacks += 1;
+    const { connectors, gateway, smallGateway, reports } = this.#running;
+    return {
+      connectors: [connectors[0].port, connectors[1].port],
+      gateway: gateway.port,
+      smallGateway: smallGateway.port,
+      reports: reports.port,
+      forMs,
+      keys: this.#keys,
+      apiKeys: this.#apiKeys,
+      network: this.#attacks,
+    };
+  }
+
+  /** Puts another public key under the key id of a bystander. */
+  async replaceKeyOf(name: string): Promise<void> {
+    const keyId = this.relay.keys.agents.get(name)?.keyId as string;
+    const { record } = makeEd25519Key({ id: keyId, agents: [`agent://${name}`] });
+    const others = this.#file.signing_keys.filter((key) => !("key_id" in key && key.key_id === keyId));
+    await this.relay.writeKeys({ ...this.#file, signing_keys: [...others, record] });
+  }
+
+  /** Puts back the key that was replaced. */
+  async restoreKeys(): Promise<void> {
+    await this.relay.writeKeys(this.#file);
+  }
+
+  /** Connects as a bystander does. */
+  async connect(pod: PodProcess): Promise<AgentSocket> {
+    return await AgentSocket.open(`ws://127.0.0.1:${pod.port}/ws`, { [FORWARDED]: BYSTANDERS_ADDRESS });
+  }
+
+  /** Connects and registers a bystander. */
+  async online(pod: PodProcess, name: string): Promise<AgentSocket> {
+    const socket = await this.connect(pod);
+    const { code } = await socket.ask(this.envelope(name, "agent.register"));
+    if (code !== undefined) throw new Error(`A register was refused with ${code}.`);
+    return socket;
+  }
+
+  envelope(name: string, type: string, fields: { readonly [name: string]: unknown } = {}): Frame {
+    return this.relay.envelope(name, type, fields);
+  }
+
+  /** Fields with which a bystander's requests come. */
+  headers(name?: string): Record<string, string> {
+    return { [FORWARDED]: BYSTANDERS_ADDRESS, ...(name === undefined ? {} : this.relay.credentials(name)) };
+  }
+
+  async usage(): Promise<Usage> {
+    const pids = await this.#pids();
+    const { cpu } = instant(pids);
+    const info = await this.view.client.info("memory");
+    return {
+      cpu: Object.fromEntries(Object.entries(cpu).map(([role, micros]) => [role, micros / 1e6])),
+      resident: Object.fromEntries(Object.entries(pids).map(([role, pid]) => [role, residentBytes(pid)])),
+      redisBytes: Number(/^used_memory:(\d+)/m.exec(info)?.[1]),
+    };
+  }
+
+  get #running(): Processes {
+    if (this.#processes === undefined) throw new Error("The relay was not started.");
+    return this.#processes;
+  }
+
+  async #pids(): Promise<Pids> {
+    const { connectors, gateway, reports } = this.#running;
+    return {
+      connector: connectors[0].pid,
+      "other connector": connectors[1].pid,
+      gateway: gateway.pid,
+      reports: reports.pid,
+      redis: await this.relay.redis.pid(),
+    };
+  }
+
+  #makeKeys(): void {
+    const { api_keys, signing_keys } = this.relay.keys.file as Record<string, object[]>;
+    this.#file.api_keys.push(...(api_keys ?? []));
+    this.#file.signing_keys.push(...(signing_keys ?? []));
+    for (const name of ATTACKERS) {
+      const { record, privateKey } = makeEd25519Key({ id: `${name}-key`, agents: [`agent://${name}.*`] });
+      this.#file.signing_keys.push(record);
+      this.#keys[name] = { keyId: record.key_id, seed: privateKey };
+    }
+    for (let n = 0; n < API_KEYS; n += 1) {
+      const { record, apiKey } = makeApiKey({ id: `attacker-${n}`, agents: [`agent://${API_KEY_AGENTS}.*`] });
+      this.#file.api_keys.push(record);
+      this.#apiKeys.push(apiKey);
+    }
+  }
+}
