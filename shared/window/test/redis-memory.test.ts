@@ -126,16 +126,17 @@ describe("a full Redis", () => {
     const ear = await bench.ear("pod-a");
     const before = await everythingIn(bench.client, "relay:*");
     const envelopes = [
+      requestOf(BOB, ALICE),
       envelopeOf("agent.heartbeat", ALICE),
       messageOf(ALICE, BOB),
       envelopeOf("agent.register", BOB),
-      requestOf(BOB, ALICE),
       messageOf(ALICE, BOB),
     ];
     expect(await pod.acceptAll(...envelopes)).toEqual(Array(5).fill({ outcome: "unavailable" }));
     expect(await everythingIn(bench.client, "relay:*")).toEqual(before);
     expect(await ear.lines()).toEqual([]);
-    await pod.take(decision);
+    expect(await pod.take(decision)).toEqual({ outcome: "unavailable" });
+    expect(await everythingIn(bench.client, "relay:*")).toEqual(before);
     await getMemoryBack();
     expect(await pod.acceptAll(...envelopes)).toMatchObject(Array(5).fill({ outcome: "accepted" }));
     expect(await pod.take(decision)).toMatchObject({ outcome: "accepted", sessionStatus: "approved" });

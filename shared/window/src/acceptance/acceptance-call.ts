@@ -64,8 +64,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
     WINDOW_LIMITS.minutes,
-    context.agentsPerPrincipal,
-    context.isShortOfMemory ? 1 : 0,
+    context.isShortOfMemory ? "-" : context.agentsPerPrincipal,
   ];
   const numbers = new Map<string, number>();
   const numberOf = (key: string): number => {
@@ -179,8 +178,8 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
 /** The key that counts the agents of a principal; none where they are not limited. */
 function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): number[] {
   const { principal, hasNamespace = false, partition } = item;
-  if (!hasNamespace || principal === undefined || context.agentsPerPrincipal === 0) return [];
-  return [numberOf(partitionKeys.agents(partition, principal))];
+  if (!hasNamespace || context.agentsPerPrincipal === 0) return [];
+  return [numberOf(partitionKeys.agents(partition, principalDigestOf(principal)))];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

@@ -19,7 +19,7 @@ export const partitionKeys = {
   online: (p: number) => inPartition(p, "online"),
   route: (p: number) => inPartition(p, "route"),
   /** Agents that one principal brought, where they are limited. */
-  agents: (p: number, principal: string) => inPartition(p, `agents:${principal}`),
+  agents: (p: number, digest: string) => inPartition(p, `agents:${digest}`),
   clock: (p: number) => inPartition(p, "clock"),
   session: (p: number, sessionId: string) => inPartition(p, `session:${sessionId}`),
   /** What is asked of one agent: its last proof and its pending sessions. */

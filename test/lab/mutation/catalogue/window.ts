@@ -140,15 +140,15 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no new session while Redis is short of memory",
-    file: `${LUA}/accept/publications.lua`,
-    find: "if batch.is_short and not redis.call('HGET', session.key, 'id') then",
+    file: `${LUA}/accept/sessions.lua`,
+    find: "if batch.is_short then",
     replace: "if false then",
     tests: ["shared/window/test/redis-memory.test.ts", "test/integration/redis-full.test.ts"],
   },
   {
     name: "no new Idempotency-Key while Redis is short of memory",
     file: `${LUA}/accept/publications.lua`,
-    find: "if claim and batch.is_short then",
+    find: "if batch.is_short then",
     replace: "if false then",
     tests: ["shared/window/test/redis-memory.test.ts", "test/integration/redis-full.test.ts"],
   },

@@ -29,7 +29,7 @@ local function make_take_publication(batch, settings)
   local function take_message(bucket, digest, agent, origin, text, ...)
     local claim = claims.of(...)
     if claims.answer(claim) then return end
-    if claim and batch.is_short then return answer(batch, { 'over_capacity' }) end
+    if batch.is_short then return answer(batch, { 'over_capacity' }) end
     if redis.call('SADD', bucket, digest) == 0 then return settle(batch, target_of(batch, agent), { 'duplicate' }) end
     count_publications(batch, 1, origin, 'simple_send_accepted')
     settle(batch, deliver(batch, agent, '-', text), { 'accepted' }, function(status) claims.keep(claim, status, '-') end)

@@ -30,15 +30,14 @@ local function make_sessions(batch, settings, claims)
     return first[largest]
   end
 
-  -- Returns why the newcomer has to wait, or nil. What is elsewhere was counted before, in the other partitions.
+  -- Returns why the newcomer has to wait, or nil, and writes nothing. What is elsewhere was counted before, in the others.
   local function wait_of(newcomer, gives_way)
     local opened = (redis.call('GET', newcomer.opened_key) or 0) + newcomer.opened_elsewhere
     if opened >= most_opened then
       local left = redis.call('PTTL', newcomer.opened_key)
       return { 'rate_limited', 'opened_sessions', left > 0 and left or opened_window }
     end
-    redis.call('ZREMRANGEBYSCORE', newcomer.principal_key, '-inf', batch.now_text)
-    local held = redis.call('ZCARD', newcomer.principal_key) + newcomer.held_elsewhere
+    local held = redis.call('ZCOUNT', newcomer.principal_key, '(' .. batch.now_text, '+inf') + newcomer.held_elsewhere
     if gives_way and gives_way.principal == newcomer.principal then held = held - 1 end
     if held >= most_of_principal then return { 'rate_limited', 'pending_sessions', opened_window } end
   end
@@ -53,15 +52,15 @@ local function make_sessions(batch, settings, claims)
     end
     local words = { newcomer.name, batch.now_text, newcomer.ttl, newcomer.principal, newcomer.requester }
     local session = records.parse_pending(table.concat(words, ' '))
-    table.insert(asked.pending, session)
+    asked.pending[#asked.pending + 1] = session
     changed[newcomer.asked_key] = true
     local ends_at = digits(session.expires_at)
+    redis.call('ZREMRANGEBYSCORE', newcomer.principal_key, '-inf', batch.now_text)
     redis.call('ZADD', newcomer.principal_key, ends_at, newcomer.name)
     redis.call('PEXPIREAT', newcomer.principal_key, ends_at, 'NX')
     redis.call('PEXPIREAT', newcomer.principal_key, ends_at, 'GT')
-    if redis.call('INCRBY', newcomer.opened_key, 1) == 1 then
-      redis.call('PEXPIRE', newcomer.opened_key, opened_window)
-    end
+    local opened = redis.call('INCRBY', newcomer.opened_key, 1)
+    if opened == 1 then redis.call('PEXPIRE', newcomer.opened_key, opened_window) end
     return ends_at
   end
 
@@ -103,12 +102,11 @@ local function make_sessions(batch, settings, claims)
       principal_key = KEYS[tonumber(principal_number)],
       held_elsewhere = tonumber(held_elsewhere), opened_elsewhere = tonumber(opened_elsewhere),
     }
-    -- A session that was opened before is a repeat, and needs no room.
-    if batch.is_short and not redis.call('GET', session.key) then return answer(batch, { 'over_capacity' }) end
     if redis.call('SISMEMBER', bucket, digest) == 1 then
       local result = { 'duplicate' }
       return settle(batch, target_of(batch, to), result, function() result[3], result[4] = state_of(session) end)
     end
+    if batch.is_short then return answer(batch, { 'over_capacity' }) end
     local asked = asked_of(batch, session.asked_key)
     local place = place_that_gives_way(asked.pending, session)
     local wait = wait_of(session, asked.pending[place])

@@ -4,7 +4,7 @@
 
 -- A bucket holds every envelope of its minute for as long as such a ts could pass anywhere. Returns whether it can hold
 -- one now: a ts beyond that cannot be guarded. `batch` has now and guard_margin by name, and forget_at, the ms at which a
--- bucket is forgotten, by its key.
+-- key is forgotten, by its name.
 local function is_guardable(batch, minute, bucket)
   local forget_at = (minute + 1) * 60000 + batch.guard_margin
   batch.forget_at[bucket] = forget_at
