@@ -6,7 +6,7 @@ import { type AgentKey, signed } from "../support/agent.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-import { bodyOf, membersOf, OpenApi } from "./openapi.ts";
+import { type Answer, answerOf, membersOf, OpenApi } from "./openapi.ts";
 
 /** Each request runs as openapi.json prints it, once it has what the marks beside it name, and nothing else. */
 
@@ -32,12 +32,6 @@ interface Printed {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: { readonly [name: string]: unknown } | undefined;
   readonly needs: readonly string[];
-}
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: unknown;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what the document says has no type.
@@ -105,12 +99,11 @@ function answerExamples(responses: Part): Part[] {
 async function send({ server, path, inPath, query, method, headers, body }: Printed): Promise<Answer> {
   const url = server + path.replace(/\{(\w+)\}/g, (_, name) => inPath[name] as string);
   const search = new URLSearchParams(query).toString();
-  const answer = await fetch(search === "" ? url : `${url}?${search}`, {
+  return await answerOf(search === "" ? url : `${url}?${search}`, {
     method,
     headers,
     ...(body && { body: JSON.stringify(body) }),
   });
-  return { status: answer.status, headers: answer.headers, body: await bodyOf(answer) };
 }
 
 const CATALOGUE = Object.entries(SURFACES) as unknown as [SurfaceId, Surface][];

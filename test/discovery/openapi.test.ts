@@ -5,7 +5,7 @@ import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-import { bodyOf, OpenApi } from "./openapi.ts";
+import { answerOf, OpenApi } from "./openapi.ts";
 import { put, run } from "./programs.ts";
 
 const relay = useRelay();
@@ -32,16 +32,9 @@ async function valuesOf(examples: object): Promise<unknown[]> {
   return await Promise.all(
     Object.values(examples).map(async (one) => {
       const { value, "x-live": live, "x-needs": needs } = api.resolved(one);
-      return live === undefined || needs !== undefined ? value : await bodyOf(await fetch(live));
+      return live === undefined || needs !== undefined ? value : (await answerOf(live)).body;
     }),
   );
-}
-
-/** Reads the body too, so that no connection is left with it. */
-async function read(url: string, headers: Record<string, string> = {}): Promise<Response> {
-  const answer = await fetch(url, { headers });
-  await answer.arrayBuffer();
-  return answer;
 }
 
 test("The document says what it is and where the relay is", () => {
@@ -150,8 +143,8 @@ test("A 304 and an ETag are told of the documents that answer so, and of no othe
     .operations()
     .filter(({ method }) => method === "get")) {
     const url = pod.url + path.replace(/\{\w+\}/, "none");
-    const etag = (await read(url)).headers.get("etag");
-    const again = await read(url, { "if-none-match": etag ?? "*" });
+    const etag = (await answerOf(url)).headers.get("etag");
+    const again = await answerOf(url, { headers: { "if-none-match": etag ?? "*" } });
     const { 304: notModified, 200: whole } = operationAt(method, path).responses;
     const tells = {
       status: Object.hasOwn(responses, 304),

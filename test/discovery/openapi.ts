@@ -1,5 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
+import { until } from "../support/until.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is what is tested.
 type Part = any;
@@ -44,8 +45,33 @@ export class OpenApi {
   }
 }
 
+/** Asks, and asks again as long as the answer says so: on a busy machine Redis can be late. */
+export async function answerOf(url: string, init: RequestInit = {}): Promise<Answer> {
+  let answer: Answer | undefined;
+  await until(
+    "the relay can answer",
+    async () => {
+      answer = await said(url, init);
+      return answer.status !== 503;
+    },
+    15_000,
+  );
+  return answer as Answer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: unknown;
+}
+
+async function said(url: string, init: RequestInit): Promise<Answer> {
+  const answer = await fetch(url, init);
+  return { status: answer.status, headers: answer.headers, body: await bodyOf(answer) };
+}
+
 /** The body of an answer: what JSON says, or the text. */
-export async function bodyOf(answer: Response): Promise<unknown> {
+async function bodyOf(answer: Response): Promise<unknown> {
   const text = await answer.text();
   return /\bjson\b/.test(answer.headers.get("content-type") ?? "") ? JSON.parse(text) : text;
 }

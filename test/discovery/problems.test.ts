@@ -6,6 +6,8 @@ import { createApp } from "runtime/http/app.ts";
 import { makeApiKey } from "../../deploy/keys/make.ts";
 import type { Fields } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";
+import { fillTo, unlimited } from "../support/redis-memory.ts";
+import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { membersOf, OpenApi } from "./openapi.ts";
 
@@ -14,6 +16,7 @@ import { membersOf, OpenApi } from "./openapi.ts";
 const MESSAGE = { from: "agent://alice", to: "agent://bob", message: "hi" };
 /** Far below what a command of Redis may take. */
 const SLOW_MS = 100;
+const THREE_QUARTERS_FULL = 0.8;
 const MORE_THAN_A_MINUTE_ALLOWS = 31;
 
 const relay = useRelay("alice", "bob");
@@ -24,6 +27,7 @@ const gateway = given(async () => {
   await relay.writeKeys({ api_keys: [...api_keys, ...others.map(({ record }) => record)], signing_keys });
   return await relay.startGateway();
 });
+const view = given(() => relay.view());
 const proxy = given(() => relay.proxy());
 const slow = given(() => relay.startGateway({ REDIS_URL: proxy.urlFor(relay.redis.urlFor("gateway")) }));
 let api: OpenApi;
@@ -69,6 +73,15 @@ const PROVOKE: Readonly<Record<string, () => Promise<Answer>>> = {
   unknown_session: () => http.get(`${gateway.url}/sessions/ses_00000000000000000000000000`),
   not_found: () => http.get(`${gateway.url}/nowhere`),
   method_not_allowed: () => http.get(`${gateway.url}/v1/messages/send`),
+  over_capacity: async () => {
+    const isShort = async () => (await http.get(`${gateway.url}/ready`)).body.degraded !== undefined;
+    await fillTo(view.client, THREE_QUARTERS_FULL);
+    await until("the gateway knows how full Redis is", isShort, 15_000);
+    const answer = await send(MESSAGE, { "idempotency-key": "new" }, 3);
+    await unlimited(view.client);
+    await until("it knows that there is room again", async () => !(await isShort()), 15_000);
+    return answer;
+  },
   unavailable: () => withoutRedis(() => send(MESSAGE, {}, 3)),
   not_ready: () => withoutRedis(() => http.get(`${gateway.url}/ready`)),
   internal_error: async () => {
@@ -92,13 +105,17 @@ async function withoutRedis(ask: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-test.each(Object.keys(PROVOKE) as ErrorCode[])("%s has the members that its example shows", async (code) => {
-  const { status, body } = await (PROVOKE[code] as () => Promise<Answer>)();
-  expect([status, body.code]).toEqual([ERRORS[code].httpStatus, code]);
-  const { value } = api.document.components.examples[code];
-  expect(membersOf(value)).toEqual(membersOf(body));
-  for (const name of ["type", "title", "status", "code", "retry"]) expect(value[name]).toBe(body[name]);
-});
+test.each(Object.keys(PROVOKE) as ErrorCode[])(
+  "%s has the members that its example shows",
+  async (code) => {
+    const { status, body } = await (PROVOKE[code] as () => Promise<Answer>)();
+    expect([status, body.code]).toEqual([ERRORS[code].httpStatus, code]);
+    const { value } = api.document.components.examples[code];
+    expect(membersOf(value)).toEqual(membersOf(body));
+    for (const name of ["type", "title", "status", "code", "retry"]) expect(value[name]).toBe(body[name]);
+  },
+  60_000,
+);
 
 test("Every error that was brought about is told of the operation that answered so", () => {
   const { 400: refused } = api.operationAt("post", "/v1/messages/send").responses;
