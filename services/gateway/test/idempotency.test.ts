@@ -80,7 +80,10 @@ test("while the first is in progress another with its key is refused, and one wi
   const items: AcceptanceItem[] = [];
   const publisher = new EnvelopePublisher({
     gatewayKey: { keyId: "gateway-test", sign: () => ({ text: "" }) } as unknown as GatewayKey,
-    acceptor: { accept: (item: AcceptanceItem) => items.push(item) } as unknown as Acceptor,
+    acceptor: {
+      needsPreparation: () => false,
+      accept: (item: AcceptanceItem) => items.push(item),
+    } as unknown as Acceptor,
     contact: undefined,
   });
   const publish = (idempotencyKey: string) =>

@@ -97,9 +97,8 @@ local function make_sessions(batch, settings, claims)
     if claims.answer(claim) then return end
     local session = {
       id = id, name = records.name_of(id), from = from, to = to, ttl = ttl, principal = principal,
-      requester = records.agent_name(from),
+      requester = records.agent_name(from), principal_key = KEYS[tonumber(principal_number)],
       key = KEYS[tonumber(number)], asked_key = KEYS[tonumber(asked_number)], opened_key = KEYS[tonumber(opened_number)],
-      principal_key = KEYS[tonumber(principal_number)],
       held_elsewhere = tonumber(held_elsewhere), opened_elsewhere = tonumber(opened_elsewhere),
     }
     if redis.call('SISMEMBER', bucket, digest) == 1 then
