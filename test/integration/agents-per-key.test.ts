@@ -34,7 +34,11 @@ test("a namespace key brings as many agents as RELAY_AGENTS_PER_KEY says; others
   expect(crowd.closed).toBeUndefined();
 });
 
-test("those that it has go on, and other keys bring theirs", async () => {
+test("other keys bring theirs meanwhile", async () => {
+  expect((await relay.online(pod, "alice")).closed).toBeUndefined();
+});
+
+test("those that it has go on", async () => {
   const alice = await relay.online(pod, "alice");
   expect(await crowd.ask(envelope(0, "agent.heartbeat"))).toMatchObject({ presence: { status: "online" } });
   const message = envelope(0, "message.send", { to: "agent://alice", payload: { message: "hi" } });

@@ -146,6 +146,14 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/redis-memory.test.ts", "test/integration/redis-full.test.ts"],
   },
   {
+    name: "a full Redis refuses a session request as a whole",
+    file: `${LUA}/accept/sessions.lua`,
+    find: "local held = redis.call('ZCOUNT',",
+    replace:
+      "redis.call('ZREMRANGEBYSCORE', newcomer.principal_key, '-inf', batch.now_text)\n    local held = redis.call('ZCOUNT',",
+    tests: ["shared/window/test/redis-memory.test.ts"],
+  },
+  {
     name: "no new Idempotency-Key while Redis is short of memory",
     file: `${LUA}/accept/publications.lua`,
     find: "if batch.is_short then",
