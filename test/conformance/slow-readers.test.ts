@@ -8,7 +8,8 @@ import { conformingRelay } from "./conforming.ts";
 const relay = conformingRelay("alice", "bob-hmac", "carol", "dave", "erin");
 /** The sender is as fast as it can be: what it is held to stands elsewhere. */
 const pod = given(() => relay.startWsConnector({ RELAY_BYTES_PER_SECOND: "0", RELAY_ENVELOPES_PER_SECOND: "0" }));
-const gateway = given(() => relay.startGateway());
+/** Asked about presence again and again. */
+const gateway = given(() => relay.startGateway({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }));
 const alice = given(() => relay.online(pod, "alice"));
 const http = new HttpClient();
 const TEXT = "x".repeat(30_000);

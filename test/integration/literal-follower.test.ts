@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { CONGESTED } from "window/records/route.ts";
 import { partitionKeys } from "window/redis/keys.ts";
 import { resetWindow } from "window/reset.ts";
 import { rowsBetween } from "../support/documents.ts";
@@ -35,6 +36,13 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
   "never seen": async () => "",
   offline: (target) => seenAgo(target, 10 * MINUTE_MS),
   stale: (target) => seenAgo(target, MINUTE_MS),
+  "online, but congested": async (target) => {
+    await relay.online(pod, target);
+    const routes = partitionKeys.route(0);
+    const record = await view.client.hget(routes, `agent://${target}`);
+    await view.client.hset(routes, `agent://${target}`, `${record}${CONGESTED}`);
+    return "";
+  },
   "online, not held for 90 s": async (target) => {
     await relay.online(pod, target);
     return "";

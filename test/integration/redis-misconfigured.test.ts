@@ -29,6 +29,11 @@ test.each(SERVICES)("%s with a wrong password says so in /ready, in its metrics 
     METRICS_PORT: String(metricsPort),
   });
   try {
+    // A start that a busy machine delays is `timeout` at first.
+    await until(
+      "the link has been refused",
+      async () => (await http.get(`${process.url}/ready`)).body.reason === "auth",
+    );
     const { status, body } = await http.get(`${process.url}/ready`);
     expect(status).toBe(503);
     expect(body).toMatchObject({ ready: false, reason: "auth", next_action: expect.stringContaining("REDIS_URL") });
