@@ -91,6 +91,8 @@ export class Connection implements OutboxOwner {
   #unansweredPings = 0;
   #closing = false;
   #closedWith: number | undefined;
+  /** Read since the close was decided. */
+  #closingBytes = 0;
 
   constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
     this.id = id;
@@ -240,7 +242,9 @@ export class Connection implements OutboxOwner {
     },
     // After the listener of ws, which has handed over the texts of the chunk by then.
     data(this: Duplex, chunk: Buffer) {
-      connectionOf(this).#inflow.bytes(chunk.length);
+      const connection = connectionOf(this);
+      if (connection.isClosing) connection.#readWhileClosing(chunk.length);
+      else connection.#inflow.bytes(chunk.length);
     },
     // ws closes the socket by itself, with the code that RFC 6455 asks for.
     error(this: WebSocket) {
@@ -270,6 +274,18 @@ export class Connection implements OutboxOwner {
     }
     if (this.send(errorFrame("register_timeout", {}))) this.#context.events.refused("register_timeout");
     this.closeFor("register_within");
+  }
+
+  /**
+   * A client that goes on sending is not read for its answer to the close: without an end to it, a closed connection would
+   * cost more than an open one. Its socket stays for a while, so that the close frame arrives before a reset.
+   */
+  #readWhileClosing(bytes: number): void {
+    const before = this.#closingBytes;
+    this.#closingBytes += bytes;
+    if (before > CONNECTION_LIMITS.closingBytes || this.#closingBytes <= CONNECTION_LIMITS.closingBytes) return;
+    this.#stream.pause();
+    setTimeout(() => this.#socket.terminate(), CONNECTION_LIMITS.closingGraceMs).unref();
   }
 
   #end(): void {

@@ -94,7 +94,6 @@ export class Inflow implements TurnTaker {
 
   /** A chunk came from the socket; its texts have been handed over. */
   bytes(count: number): void {
-    if (this.#owner.isClosing) return;
     if (!this.#isRegistered) {
       this.#bytes += count;
       if (this.#bytes > CONNECTION_LIMITS.unregisteredBytes) this.#owner.closeFor("unregistered_intake");

@@ -1,7 +1,8 @@
 import { EventEmitter, once } from "node:events";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { CLOSE_CODES } from "protocol/contract/errors.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
@@ -207,4 +208,17 @@ test("A flood of pings of a registered client ends its connection with 1008, how
   for (let n = 0; n < 11; n += 1) client.ping();
   const [code] = await once(client, "close");
   expect([code, reported]).toEqual([1008, expect.arrayContaining(["pings", "closing"])]);
+});
+
+test("A client that goes on sending after its close was decided is read no further, and still learns why", async () => {
+  const { _socket: raw } = client as unknown as { _socket: Socket };
+  const { _socket: stream } = socket as unknown as { _socket: Socket };
+  connection.close(CLOSE_CODES.superseded);
+  const readBefore = stream.bytesRead;
+  const flood = Buffer.alloc(1_000_000).fill(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+  for (let n = 0; n < 20; n += 1) raw.write(flood);
+  const [code] = await once(client, "close");
+  await until("the connection has ended", () => reported.includes("closed"));
+  expect(code).toBe(4409);
+  expect(stream.bytesRead - readBefore).toBeLessThan(1_000_000);
 });

@@ -45,6 +45,9 @@ export const CONNECTION_LIMITS = {
   capacityRetryAfterMs: 5000,
   /** Consecutive refusals after which the connection is closed. */
   maxRefusalsInARow: 20,
+  /** What is read of a connection once its close is decided, and how long after that its client may read the close frame. */
+  closingBytes: 65_536,
+  closingGraceMs: 1000,
   pingIntervalMs: 15_000,
   /** Consecutive pings that may stay unanswered. */
   maxUnansweredPings: 2,
@@ -113,6 +116,8 @@ export const HTTP_LIMITS = {
   idempotencyMs: 600_000,
   /** How long a client waits when Redis is not reachable. */
   unavailableRetryAfterMs: 1000,
+  /** Requests of one connection that wait for the answers before theirs. */
+  waitingRequests: 16,
 } as const;
 
 /** What the window keeps of its history. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { AddressHash } from "./address-hash.ts";
 import type { ConnectionBounds } from "./connection-bounds.ts";
@@ -13,6 +14,8 @@ interface PlainConnection {
   readonly address: string;
   /** The latest answer on it; null before its first request. */
   answer: ServerResponse | null;
+  /** Requests that wait for the answers before theirs. */
+  waiting: number;
   /** Monotonic ms of its start, or of its latest request. */
   usedAt: number;
 }
@@ -50,18 +53,45 @@ export class PlainConnections {
       this.#limitReached("http_connections");
       if (!this.#closeOneOf(this.#all.values())) return false;
     }
-    this.#append({ socket, address, answer: null, usedAt: performance.now() });
+    this.#append({ socket, address, answer: null, waiting: 0, usedAt: performance.now() });
     return true;
   }
 
-  /** A request came in on it. */
-  use(socket: Socket, answer: ServerResponse): void {
+  /**
+   * A request came in on it. Its turn comes when the answers before it are gone: a client that sends ahead and reads nothing
+   * has one answer made, not one for each request.
+   */
+  use(socket: Socket, answer: ServerResponse, takeTurn: () => void): void {
     const connection = this.#all.get(socket);
-    if (connection === undefined) return;
+    if (connection === undefined) {
+      takeTurn();
+      return;
+    }
+    const before = connection.answer;
     this.remove(socket);
     connection.answer = answer;
     connection.usedAt = performance.now();
     this.#append(connection);
+    if (before === null || before.closed) {
+      takeTurn();
+      return;
+    }
+
+    connection.waiting += 1;
+    if (connection.waiting > HTTP_LIMITS.waitingRequests) {
+      this.#limitReached("http_waiting_requests");
+      this.#close(connection);
+      return;
+    }
+    before.once("close", () => {
+      connection.waiting -= 1;
+      if (!socket.destroyed) takeTurn();
+    });
+  }
+
+  /** Whether a request on it waits for the answers before its own. */
+  hasWaiting(socket: Socket): boolean {
+    return (this.#all.get(socket)?.waiting ?? 0) > 0;
   }
 
   /** It is closed, or has another owner. */

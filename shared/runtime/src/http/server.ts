@@ -149,9 +149,10 @@ export class HttpServer implements Service {
   }
 
   #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal = refusalOfRequest(req)): void {
-    this.#connections.use(req.socket, res);
-    if (refusal === null) this.#options.handler(req, res);
-    else sendProblem(res, refusal);
+    this.#connections.use(req.socket, res, () => {
+      if (refusal === null) this.#options.handler(req, res);
+      else sendProblem(res, refusal);
+    });
   }
 
   #upgrade(req: http.IncomingMessage, socket: Socket, head: Buffer): void {
@@ -175,7 +176,7 @@ export class HttpServer implements Service {
   #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
     const answer = this.#connections.answerOn(socket);
     const isAnswered = answer?.headersSent === true && !(answer.writableFinished && answer.req.complete);
-    if (error.code === "ECONNRESET" || !socket.writable || isAnswered) {
+    if (error.code === "ECONNRESET" || !socket.writable || isAnswered || this.#connections.hasWaiting(socket)) {
       socket.destroy();
       return;
     }

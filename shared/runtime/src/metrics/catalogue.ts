@@ -22,6 +22,7 @@ const CALL_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 export const LIMITS = [
   "http_connections",
   "http_address_connections",
+  "http_waiting_requests",
   "pod_connections",
   "pod_unregistered",
   "address_connections",

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type http from "node:http";
 import net from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { until } from "../../../../test/support/until.ts";
 import { type ConnectionBounds, connectionBounds } from "../../src/http/connection-bounds.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger } from "../../src/logging.ts";
@@ -138,6 +139,31 @@ describe("at the bound of plain connections", () => {
     const { client, log } = await start({ plain: 1 });
     for (let n = 0; n < 5; n += 1) expect(await client().ask()).toBe(200);
     expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "warn", limit: "http_connections" }]);
+  });
+});
+
+describe("requests that are sent ahead on one connection", () => {
+  const REQUEST = "GET / HTTP/1.1\r\nHost: relay\r\n\r\n";
+
+  test("are answered one after the other: each waits until the answer before it is gone", async () => {
+    const open: http.ServerResponse[] = [];
+    const { client } = await start({}, { handler: (_, res) => open.push(res) });
+    client().socket.write(REQUEST.repeat(3));
+    for (let n = 1; n <= 3; n += 1) {
+      await until(`answer ${n} is asked for`, () => open.length >= n);
+      expect(open.length).toBe(n);
+      open[n - 1]?.end("ok");
+    }
+  });
+
+  test("close it when more than sixteen wait", async () => {
+    const { client, reached } = await start({}, { handler: () => {} });
+    const [many, tooMany] = [client(), client()];
+    many.socket.write(REQUEST.repeat(17));
+    tooMany.socket.write(REQUEST.repeat(18));
+    await tooMany.closed;
+    expect(reached).toEqual(["http_waiting_requests"]);
+    expect(many.socket.destroyed).toBe(false);
   });
 });
 

@@ -12,6 +12,20 @@ const STARTING = "test/integration/starting.test.ts";
 /** HTTP and the pages. */
 export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
+    name: "one answer at a time on a connection",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "if (before === null || before.closed) {",
+    replace: "if (true) {",
+    tests: [BOUNDS],
+  },
+  {
+    name: "requests that wait on one connection",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "if (connection.waiting > HTTP_LIMITS.waitingRequests) {",
+    replace: "if (false) {",
+    tests: [BOUNDS],
+  },
+  {
     name: "no compressed answer to a POST",
     file: "shared/runtime/src/http/compression.ts",
     find: 'ctx.method === "GET" || ctx.method === "HEAD" ? compressRead(ctx, next) : next()',

@@ -87,6 +87,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/connection.test.ts"],
   },
   {
+    name: "no end to what is read of a closing connection",
+    file: "services/ws-connector/src/connection.ts",
+    find: "if (connection.isClosing) connection.#readWhileClosing(chunk.length);",
+    replace: "if (connection.isClosing) return;",
+    tests: ["services/ws-connector/test/connection.test.ts"],
+  },
+  {
     name: "ping rate limit",
     file: "services/ws-connector/src/inflow.ts",
     find: "if (envelopes.wait(this.#pingsFullAt, now) > 0)",
