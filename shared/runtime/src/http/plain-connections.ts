@@ -63,10 +63,8 @@ export class PlainConnections {
    */
   use(socket: Socket, answer: ServerResponse, takeTurn: () => void): void {
     const connection = this.#all.get(socket);
-    if (connection === undefined) {
-      takeTurn();
-      return;
-    }
+    // Node parses what was read to its end, also when the socket was closed in the middle of it.
+    if (connection === undefined) return;
     const before = connection.answer;
     this.remove(socket);
     connection.answer = answer;
@@ -83,10 +81,13 @@ export class PlainConnections {
       this.#close(connection);
       return;
     }
-    before.once("close", () => {
-      connection.waiting -= 1;
-      if (!socket.destroyed) takeTurn();
-    });
+    // In turn with other connections: what is answered at once would otherwise keep the event loop until all are.
+    before.once("close", () =>
+      setImmediate(() => {
+        connection.waiting -= 1;
+        if (!socket.destroyed) takeTurn();
+      }),
+    );
   }
 
   /** Whether a request on it waits for the answers before its own. */

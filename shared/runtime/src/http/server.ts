@@ -148,10 +148,11 @@ export class HttpServer implements Service {
     if (socket.listenerCount("error") > 1) socket.off("error", ignore);
   }
 
-  #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal = refusalOfRequest(req)): void {
+  #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal?: ServiceError): void {
     this.#connections.use(req.socket, res, () => {
-      if (refusal === null) this.#options.handler(req, res);
-      else sendProblem(res, refusal);
+      const refused = refusal ?? refusalOfRequest(req);
+      if (refused === null) this.#options.handler(req, res);
+      else sendProblem(res, refused);
     });
   }
 
