@@ -95,7 +95,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "a flood of pings",
-    stoppedBy: "pings count as envelopes; beyond the rate the connection is closed",
+    stoppedBy: "pings have a rate of their own; beyond it the connection is closed, and read no further",
     attacker: pings,
   },
   {
@@ -150,7 +150,8 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "long answers that nobody reads",
-    stoppedBy: "no more is read of a connection while its answers wait; after 10 s without progress it is closed",
+    stoppedBy:
+      "one answer at a time on a connection, 16 requests may wait for theirs; after 10 s without progress it is closed",
     attacker: unread,
   },
   {
