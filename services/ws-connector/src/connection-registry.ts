@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
@@ -9,12 +10,15 @@ import type { ConnectionQuota } from "./connection-quota.ts";
 import { slowDownNotice } from "./frames.ts";
 import type { InflowContext } from "./inflow.ts";
 import type { PodCounters } from "./metrics.ts";
-import type { Outboxes } from "./outboxes.ts";
+import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { PrincipalRates } from "./principal-rates.ts";
 import type { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 import { Turns } from "./turns.ts";
+
+/** What others send to a connection brings it there, and is not held against its key. */
+const CAUSED_BY_SENDERS: ReadonlySet<LimitName> = new Set<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"]);
 
 export interface RegistryOptions {
   readonly settings: Pick<WsConnectorSettings, "envelopesPerSecond" | "bytesPerSecond">;
@@ -51,9 +55,9 @@ export class ConnectionRegistry {
         text: receive,
         registered: (connection) => quota.registered(connection),
         refused: (code) => counters.refusals.add(code),
-        limitReached: (limit, { agents: { keyId } }) => {
+        limitReached: (limit, { keyId }) => {
           counters.limitReached(limit);
-          if (keyId !== undefined) counters.keyRefusals.add(keyId);
+          if (keyId !== undefined && !CAUSED_BY_SENDERS.has(limit)) counters.keyRefusals.add(keyId);
         },
         congestionChanged: (connection) => congestion.changed(connection),
         closing: (connection) => {

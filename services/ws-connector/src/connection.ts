@@ -85,6 +85,8 @@ export class Connection implements OutboxOwner {
   readonly #inflow: Inflow;
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
+  /** Of the first envelope that was valid. */
+  #keyId: string | undefined;
   #refusalsInARow = 0;
   /** The bits of the reasons for which it is not read. */
   #pausedFor = 0;
@@ -108,6 +110,11 @@ export class Connection implements OutboxOwner {
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
   get isClosing(): boolean {
     return this.#closing || this.#socket.readyState !== this.#socket.OPEN;
+  }
+
+  /** The id of the key that its limits count for: who holds the connection holds it. Undefined before a valid envelope. */
+  get keyId(): string | undefined {
+    return this.#keyId;
   }
 
   /** True while it reads too slowly for anything new to be promised to it. Source: docs/protocol.md#slow-readers. */
@@ -155,9 +162,10 @@ export class Connection implements OutboxOwner {
     this.#inflow.answered();
   }
 
-  /** An envelope was accepted, or refused only because Redis is unavailable. */
-  noteValid(): void {
+  /** An envelope under this key was accepted, or refused only because there is no room for it now. */
+  noteValid(keyId: string): void {
     this.#refusalsInARow = 0;
+    this.#keyId ??= keyId;
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
@@ -186,7 +194,7 @@ export class Connection implements OutboxOwner {
   /** Reads from the socket again when no other reason against it is left. */
   resume(reason: PauseReason): void {
     const bit = PAUSE_BITS[reason];
-    if ((this.#pausedFor & bit) === 0) return;
+    if (this.isClosing || (this.#pausedFor & bit) === 0) return;
     this.#pausedFor &= ~bit;
     if (this.#pausedFor === 0) this.#socket.resume();
   }
@@ -221,8 +229,8 @@ export class Connection implements OutboxOwner {
   close({ code, reason }: CloseCode): void {
     if (this.#closing) return;
     this.#closedWith = code;
-    this.#outbox.flush();
     this.#end();
+    this.#outbox.flush();
     this.#socket.resume();
     this.#socket.close(code, reason);
   }
@@ -265,10 +273,10 @@ export class Connection implements OutboxOwner {
 
   /**
    * A client that sent no valid envelope in time is told so: the close code alone would not say what it did wrong. One whose
-   * text waits for its turn may have sent it.
+   * text waits for its turn, or for its answer, may have sent it.
    */
   #timeOut(): void {
-    if (this.#inflow.hasWaiting) {
+    if (this.#inflow.isUndecided) {
       this.#registerTimer = setTimeout(() => this.#timeOut(), TURN_RECHECK_MS);
       return;
     }

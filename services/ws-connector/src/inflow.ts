@@ -24,7 +24,8 @@ export interface InflowOwner {
   readonly isClosing: boolean;
   /** Of its client address. */
   readonly addressCounts: object;
-  readonly agents: { readonly keyId: string | undefined };
+  /** Of the first valid envelope. */
+  readonly keyId: string | undefined;
   takeIn(text: string): void;
   /** Returns true when it was not paused for this reason before. */
   pause(reason: InflowPause): boolean;
@@ -75,6 +76,11 @@ export class Inflow implements TurnTaker {
   /** True while a text waits to be taken in. */
   get hasWaiting(): boolean {
     return this.#texts !== undefined && this.#texts.length > 0;
+  }
+
+  /** True while it is not known whether a text that came in is valid. */
+  get isUndecided(): boolean {
+    return this.#awaitsAnswer || this.hasWaiting;
   }
 
   text(text: string): void {
@@ -184,7 +190,7 @@ export class Inflow implements TurnTaker {
   }
 
   #principalNow(): Principal | undefined {
-    const { keyId } = this.#owner.agents;
+    const { keyId } = this.#owner;
     if (keyId !== this.#keyId) {
       this.#keyId = keyId;
       this.#principal = keyId === undefined ? undefined : principalOfKey(keyId);

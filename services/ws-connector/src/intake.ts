@@ -177,10 +177,10 @@ class Intake {
 
   #answer({ envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): void {
     if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
-      this.#connection.noteValid();
+      this.#connection.noteValid(keyId);
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
-      this.#connection.noteValid();
+      this.#connection.noteValid(keyId);
       if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(keyId);
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {

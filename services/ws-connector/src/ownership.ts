@@ -1,4 +1,3 @@
-import { keyIdOf } from "protocol/signing/key-ring.ts";
 import type { Route } from "window/routes.ts";
 import { ABSENT, type AgentState, isOutcomeUnknown, keys, ownedEpoch } from "./agent-state.ts";
 import { type AgentEvent, transition } from "./agent-transitions.ts";
@@ -18,12 +17,6 @@ export class Ownership {
   /** True when the connection owns no agent and no request is pending. */
   get isEmpty(): boolean {
     return this.#all().every(([, state]) => state.kind !== "pending" && ownedEpoch(state) === null);
-  }
-
-  /** The id of a key by which it owns its first agent: who holds the connection holds it. Undefined before a register. */
-  get keyId(): string | undefined {
-    const [key] = keys(this.#firstState);
-    return key === undefined ? undefined : keyIdOf(key);
   }
 
   /** True while a register or heartbeat of any agent waits for its answer. */

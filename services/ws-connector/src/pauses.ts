@@ -16,10 +16,6 @@ export class Pauses {
     this.#ended = ended;
   }
 
-  get isRunning(): boolean {
-    return this.#timer !== undefined;
-  }
-
   /** Begins a pause, or prolongs the one that is under way. */
   begin(waitMs: number): void {
     const now = performance.now();

@@ -1,4 +1,3 @@
-import type { Envelope } from "protocol/contract/envelope.ts";
 import { CLOSE_CODES } from "protocol/contract/errors.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyStore } from "runtime/key-store.ts";
@@ -69,7 +68,7 @@ export class Registrar {
       return;
     }
     if (!isPresence(acceptance)) refuse(acceptance);
-    else this.#acknowledge(connection, envelope, isNew ? acceptance : { ...acceptance, pending: [], decided: [] });
+    else this.#acknowledge(connection, verified, isNew ? acceptance : { ...acceptance, pending: [], decided: [] });
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
     if (!this.#keys.ring.mayAct(key, agent, Date.now())) this.releaseRevoked(connection);
   }
@@ -116,8 +115,9 @@ export class Registrar {
     this.superseded(connection, agent, epoch);
   }
 
-  #acknowledge(connection: Connection, envelope: Envelope, presence: PresenceAcceptance): void {
-    connection.noteValid();
+  /** The repeat of a register that another connection sent is acknowledged, and proves nothing of this one. */
+  #acknowledge(connection: Connection, { envelope, keyId }: VerifiedEnvelope, presence: PresenceAcceptance): void {
+    if (presence.epoch !== null) connection.noteValid(keyId);
     connection.send(presenceAck(envelope, presence));
     const { pending, decided } = presence;
     if (pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, pending));

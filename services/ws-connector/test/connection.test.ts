@@ -204,7 +204,7 @@ describe("a client that does not read", () => {
 });
 
 test("A flood of pings of a registered client ends its connection with 1008, however few envelopes it sends", async () => {
-  connection.noteValid();
+  connection.noteValid("alice-1");
   for (let n = 0; n < 11; n += 1) client.ping();
   const [code] = await once(client, "close");
   expect([code, reported]).toEqual([1008, expect.arrayContaining(["pings", "closing"])]);

@@ -9,7 +9,7 @@ const SLOW_DOWN = "slow down";
 /** A connection of which only the inflow is real. */
 class Owner implements InflowOwner {
   readonly addressCounts = {};
-  readonly agents = { keyId: undefined as string | undefined };
+  readonly keyId: string | undefined;
   isClosing = false;
   readonly taken: string[] = [];
   readonly pausedFor = new Set<string>();
@@ -18,7 +18,7 @@ class Owner implements InflowOwner {
   readonly inflow: Inflow;
 
   constructor(context: InflowContext, keyId?: string) {
-    this.agents.keyId = keyId;
+    this.keyId = keyId;
     this.inflow = new Inflow(this, context);
     if (keyId !== undefined) this.inflow.registered();
   }

@@ -53,6 +53,8 @@ export const CONNECTION_LIMITS = {
   maxUnansweredPings: 2,
   /** Size of the token bucket, in seconds of the allowed rate of envelopes. */
   envelopeBurstSeconds: 5,
+  /** The same, of the allowed rate of bytes. */
+  byteBurstSeconds: 2,
   /** What waits for a slow reader, as shares of RELAY_OUTBOX_BYTES: above which it is congested, and until which it stays so. */
   outboxCongestedShare: 1 / 2,
   outboxClearedShare: 1 / 8,
@@ -60,8 +62,6 @@ export const CONNECTION_LIMITS = {
   outboxFullFactor: 4,
   /** How long nothing of an outbox may drain. */
   outboxStalledAfterMs: 10_000,
-  /** The same, of the allowed rate of bytes. */
-  byteBurstSeconds: 2,
   /** Rate of envelopes of all connections of a key on a pod, as a multiple of that of one connection. */
   keyShare: 4,
   /** A connection over a rate is read again after this time at the latest. */

@@ -66,12 +66,9 @@ export class PlainConnections {
     // Node parses what was read to its end, also when the socket was closed in the middle of it.
     if (connection === undefined) return;
     const before = connection.answer;
-    this.remove(socket);
     connection.answer = answer;
-    connection.usedAt = performance.now();
-    this.#append(connection);
     if (before === null || before.closed) {
-      takeTurn();
+      this.#begin(connection, takeTurn);
       return;
     }
 
@@ -85,7 +82,7 @@ export class PlainConnections {
     before.once("close", () =>
       setImmediate(() => {
         connection.waiting -= 1;
-        if (!socket.destroyed) takeTurn();
+        if (!socket.destroyed) this.#begin(connection, takeTurn);
       }),
     );
   }
@@ -93,6 +90,18 @@ export class PlainConnections {
   /** Whether a request on it waits for the answers before its own. */
   hasWaiting(socket: Socket): boolean {
     return (this.#all.get(socket)?.waiting ?? 0) > 0;
+  }
+
+  /** Calls back when the answers on it are gone, unless it is closed by then. */
+  afterAnswers(socket: Socket, takeTurn: () => void): void {
+    const answer = this.answerOn(socket);
+    if (answer === null || answer.closed) {
+      takeTurn();
+      return;
+    }
+    answer.once("close", () => {
+      if (!socket.destroyed) takeTurn();
+    });
   }
 
   /** It is closed, or has another owner. */
@@ -113,6 +122,14 @@ export class PlainConnections {
   /** The latest answer on each. */
   *answers(): Generator<ServerResponse> {
     for (const { answer } of this.#all.values()) if (answer !== null) yield answer;
+  }
+
+  /** A request that only waits does not count as use: a client that reads nothing would never be overdue. */
+  #begin(connection: PlainConnection, takeTurn: () => void): void {
+    this.remove(connection.socket);
+    connection.usedAt = performance.now();
+    this.#append(connection);
+    takeTurn();
   }
 
   #append(connection: PlainConnection): void {

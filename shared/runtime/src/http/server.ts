@@ -88,8 +88,13 @@ export class HttpServer implements Service {
     this.#server.on("connection", (socket) => this.#track(socket));
     this.#server.on("request", (req, res) => this.#answer(req, res));
     this.#server.on("checkExpectation", (req, res) => this.#answer(req, res, new ServiceError("expectation_failed")));
-    this.#server.on("upgrade", (req, socket, head) => this.#upgrade(req, socket as Socket, head));
-    this.#server.on("connect", (_, socket) => refuseSocket(socket as Socket, new ServiceError("not_found")));
+    // The answers before it would otherwise follow in the middle of the new protocol.
+    this.#server.on("upgrade", (req, socket: Socket, head) => {
+      connections.afterAnswers(socket, () => this.#upgrade(req, socket, head));
+    });
+    this.#server.on("connect", (_, socket: Socket) => {
+      connections.afterAnswers(socket, () => refuseSocket(socket, new ServiceError("not_found")));
+    });
     this.#server.on("clientError", (error, socket) => this.#refuse(error, socket as Socket));
   }
 

@@ -156,6 +156,20 @@ describe("requests that are sent ahead on one connection", () => {
     }
   });
 
+  test("keep nobody in place who reads none of the answers", async () => {
+    const asked = Promise.withResolvers<void>();
+    const { client } = await start({ plain: 1 }, { handler: () => asked.resolve() });
+    const silent = client();
+    silent.socket.write(REQUEST);
+    await asked.promise;
+    const now = performance.now();
+    jest.spyOn(performance, "now").mockImplementation(() => now + 60_000);
+    silent.socket.write(REQUEST);
+    await until("the second request has come in", () => silent.socket.bytesWritten >= 2 * REQUEST.length);
+    void client().ask();
+    await silent.closed;
+  });
+
   test("close it when more than sixteen wait", async () => {
     let asked = 0;
     const { client, reached } = await start({}, { handler: () => (asked += 1) });

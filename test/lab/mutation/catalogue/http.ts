@@ -168,8 +168,8 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
     name: "idle connections give way in the order of their last request",
     file: "shared/runtime/src/http/plain-connections.ts",
-    find: "    this.remove(socket);\n    connection.answer",
-    replace: "    connection.answer",
+    find: "    this.remove(connection.socket);\n    connection.usedAt",
+    replace: "    connection.usedAt",
     tests: [BOUNDS],
   },
   {
