@@ -125,16 +125,20 @@ export class ConnectionRegistry {
   /** Forgets the rates of principals that send nothing any more. @param now monotonic ms. */
   forgetIdle(now: number): void {
     this.#inflow.principals.forgetFull(now);
+    this.#inflow.principalBytes.forgetFull(now);
   }
 }
 
 function inflowContext({ envelopesPerSecond, bytesPerSecond }: RegistryOptions["settings"]): InflowContext {
-  const { envelopeBurstSeconds, byteBurstSeconds, keyShare } = CONNECTION_LIMITS;
-  const ofKey = envelopesPerSecond * keyShare;
+  const { envelopeBurstSeconds, byteBurstSeconds, keyShare, keyBytesShare } = CONNECTION_LIMITS;
+  const envelopeBurst = envelopesPerSecond * envelopeBurstSeconds;
+  const byteBurst = bytesPerSecond * byteBurstSeconds;
   return {
-    envelopes: new TokenBuckets(envelopesPerSecond, envelopesPerSecond * envelopeBurstSeconds),
-    bytes: new TokenBuckets(bytesPerSecond, bytesPerSecond * byteBurstSeconds),
-    principals: new PrincipalRates(ofKey, ofKey * envelopeBurstSeconds),
+    envelopes: new TokenBuckets(envelopesPerSecond, envelopeBurst),
+    bytes: new TokenBuckets(bytesPerSecond, byteBurst),
+    // Of a key's bursts only one passes at once: several would keep a pod busy for longer than others may notice.
+    principals: new PrincipalRates(envelopesPerSecond * keyShare, envelopeBurst),
+    principalBytes: new PrincipalRates(bytesPerSecond * keyBytesShare, byteBurst),
     turns: new Turns(),
     slowDownNotice: slowDownNotice(envelopesPerSecond, bytesPerSecond),
   };

@@ -11,6 +11,8 @@ export interface InflowContext {
   readonly envelopes: TokenBuckets;
   readonly bytes: TokenBuckets;
   readonly principals: PrincipalRates;
+  /** Of bytes: large envelopes cost a pod far more than small ones. */
+  readonly principalBytes: PrincipalRates;
   readonly turns: Turns;
   /** The frame for a client that sends too much. */
   readonly slowDownNotice: string;
@@ -105,11 +107,14 @@ export class Inflow implements TurnTaker {
       if (this.#bytes > CONNECTION_LIMITS.unregisteredBytes) this.#owner.closeFor("unregistered_intake");
       return;
     }
-    const { bytes } = this.#context;
+    const { bytes, principalBytes } = this.#context;
     const now = performance.now();
     this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
     const waitMs = bytes.wait(this.#bytesFullAt, now);
-    if (waitMs > 0) this.#pause(waitMs, "bytes");
+    const principal = this.#principalNow();
+    const sharedWaitMs = principal === undefined ? 0 : principalBytes.take(principal, now, count);
+    if (waitMs === 0 && sharedWaitMs === 0) return;
+    this.#pause(Math.max(waitMs, sharedWaitMs), sharedWaitMs > waitMs ? "key_bytes" : "bytes");
   }
 
   /** Each ping costs a pong. A client does not know when it is not read, so that pings have tokens of their own. */

@@ -23,10 +23,10 @@ export class PrincipalRates {
     return this.#fullAt.size;
   }
 
-  /** Takes a token, in advance when there is none. Returns the ms until it may be used. */
-  take(principal: Principal, now: number): number {
+  /** Takes tokens, in advance when there are none. Returns the ms until they may be used. */
+  take(principal: Principal, now: number, tokens = 1): number {
     const fullAt = this.#fullAt.get(principal) ?? 0;
-    this.#fullAt.set(principal, this.#buckets.take(fullAt, now));
+    this.#fullAt.set(principal, this.#buckets.take(fullAt, now, tokens));
     return this.#buckets.wait(fullAt, now);
   }
 

@@ -46,6 +46,7 @@ beforeEach(async () => {
     envelopes: new TokenBuckets(2, 10),
     bytes: new TokenBuckets(0, 0),
     principals: new PrincipalRates(0, 0),
+    principalBytes: new PrincipalRates(0, 0),
     turns: new Turns(),
     slowDownNotice: "",
   };

@@ -45,11 +45,12 @@ class Owner implements InflowOwner {
   }
 }
 
-/** Ten envelopes a second and 20 at once, 1000 bytes and 2000, of a key 20 and 40. */
+/** Ten envelopes a second and 20 at once, 1000 bytes and 2000; of a key 20 and 40, 2000 bytes and as many at once. */
 const contextOf = (changes: Partial<InflowContext> = {}): InflowContext => ({
   envelopes: new TokenBuckets(10, 20),
   bytes: new TokenBuckets(1000, 2000),
   principals: new PrincipalRates(20, 40),
+  principalBytes: new PrincipalRates(2000, 2000),
   turns: new Turns(),
   slowDownNotice: SLOW_DOWN,
   ...changes,
@@ -152,6 +153,13 @@ describe("the connections of one key", () => {
     jest.advanceTimersByTime(20_000);
     for (const owner of owners) expect(owner.taken).toEqual(numbers(20));
     expect(owners.at(-1)?.limits).toEqual(["key_envelopes"]);
+  });
+
+  test("share twice the bytes of one, with the burst of one", () => {
+    const context = contextOf();
+    const owners = Array.from({ length: 4 }, () => new Owner(context, "k"));
+    for (const owner of owners) owner.inflow.bytes(1000);
+    expect(owners.map(({ limits }) => limits)).toEqual([[], [], ["key_bytes"], ["key_bytes"]]);
   });
 
   test("each go on after a second, however many they are", () => {

@@ -82,6 +82,13 @@ describe("at one target", () => {
     expect(given(await statuses(others))).toEqual([0]);
   });
 
+  test("what gave way is kept for an hour from then, not from when it would have expired", async () => {
+    const [oldest] = await fill("own", maxPendingPerTarget);
+    await open("agent://own-late", BOB, "own");
+    const key = partitionKeys.session(0, oldest as string);
+    expect(await bench.client.pttl(key)).toBeLessThanOrEqual(SESSION_LIMITS.keepAfterEndMs);
+  });
+
   test("where all have one, the oldest of all gives way to a newcomer", async () => {
     const sessions: string[] = [];
     for (let n = 0; n < maxPendingPerTarget; n += 1) sessions.push(await open(`agent://one-${n}`, BOB, `p-${n}`));

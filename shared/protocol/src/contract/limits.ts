@@ -64,6 +64,8 @@ export const CONNECTION_LIMITS = {
   outboxStalledAfterMs: 10_000,
   /** Rate of envelopes of all connections of a key on a pod, as a multiple of that of one connection. */
   keyShare: 4,
+  /** The same, of bytes. The burst is that of one connection. */
+  keyBytesShare: 2,
   /** A connection over a rate is read again after this time at the latest. */
   maxPauseMs: 1000,
   /** A client is told to slow down, once in this window, when it was paused for more than this share of it. */

@@ -33,6 +33,7 @@ export const LIMITS = [
   "envelopes",
   "bytes",
   "key_envelopes",
+  "key_bytes",
   "pings",
   "refusals_in_a_row",
   "outbox",

@@ -52,10 +52,17 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
+    name: "bytes of all connections of a key",
+    file: "services/ws-connector/src/inflow.ts",
+    find: "principal === undefined ? 0 : principalBytes.take(principal, now, count)",
+    replace: "0",
+    tests: ["services/ws-connector/test/inflow.test.ts"],
+  },
+  {
     name: "byte rate limit",
     file: "services/ws-connector/src/inflow.ts",
-    find: 'if (waitMs > 0) this.#pause(waitMs, "bytes");',
-    replace: "",
+    find: "const waitMs = bytes.wait(this.#bytesFullAt, now);",
+    replace: "const waitMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts", "test/conformance/backpressure.test.ts"],
   },
   {

@@ -46,9 +46,10 @@ local function make_sessions(batch, settings, claims)
   local function enter(newcomer, asked, place)
     if place then
       local out = table.remove(asked.pending, place)
-      -- The keys of principals differ in the digest at their end.
+      -- Keys of principals and of sessions differ at their end. What gives way ends now: kept until its expiry it would fill Redis.
       local prefix = string.sub(newcomer.principal_key, 1, -1 - #newcomer.principal)
       redis.call('ZREM', prefix .. out.principal, out.name)
+      redis.call('PEXPIRE', string.sub(newcomer.key, 1, -1 - #newcomer.name) .. out.name, settings.session_kept)
     end
     local words = { newcomer.name, batch.now_text, newcomer.ttl, newcomer.principal, newcomer.requester }
     local session = records.parse_pending(table.concat(words, ' '))
