@@ -3,7 +3,7 @@ import type { PodProcess } from "../../test/support/pod-process.ts";
 import { until } from "../../test/support/until.ts";
 import { Clock } from "../src/clock.ts";
 import { shared } from "./fixture.ts";
-import { errorOf, record, Stage, untilState } from "./kit.ts";
+import { errorOf, record, Stage } from "./kit.ts";
 import type { WireProxy } from "./wire-proxy.ts";
 
 const HOUR_MS = 3_600_000;
