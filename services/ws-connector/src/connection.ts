@@ -5,7 +5,7 @@ import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, helloFrame } from "./frames.ts";
-import { Inflow, type InflowContext, type InflowPause } from "./inflow.ts";
+import { Inflow, type InflowContext, type InflowOwner, type InflowPause } from "./inflow.ts";
 import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
@@ -71,7 +71,7 @@ function connectionOf(socket: WebSocket | Duplex): Connection {
  * One websocket: its frames, its limits, its end. Knows the socket, not Redis. A pod has very many: a connection holds
  * nothing that is the same for all. Source: docs/protocol.md#frames.
  */
-export class Connection implements OutboxOwner {
+export class Connection implements OutboxOwner, InflowOwner {
   readonly id: string;
   readonly agents: Ownership;
   /** Of its client address, for the quota. */
