@@ -122,6 +122,7 @@ async function revoke(file: string, ids: string[]): Promise<string> {
   await editKeys(file, (keys) => {
     if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
     return {
+      ...keys,
       api_keys: keys.api_keys.filter((key) => key.id !== id),
       signing_keys: keys.signing_keys.filter((key) => key.key_id !== id),
     };

@@ -83,6 +83,7 @@ async function make(folder: string): Promise<DevelopmentAgents> {
   const alice = makeEd25519Key({ id: ALICE_KEY_ID, agents: [ALICE] });
   const bob = makeHmacKey({ id: BOB_KEY_ID, agents: [BOB] });
   await editKeys(developmentKeysFile(folder), (keys) => ({
+    ...keys,
     api_keys: [...keys.api_keys.filter(({ id }) => id !== API_KEY_ID), apiKey.record],
     signing_keys: [
       ...keys.signing_keys.filter(({ key_id }) => key_id !== ALICE_KEY_ID && key_id !== BOB_KEY_ID),

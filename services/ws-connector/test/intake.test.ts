@@ -5,7 +5,7 @@ import { Tally } from "runtime/metrics/service-metrics.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { ED25519, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Connection } from "../src/connection.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake.ts";
@@ -42,7 +42,7 @@ beforeEach(() => {
     send: (text: string) => errors.push(JSON.parse(text).code),
   } as unknown as Connection;
   dependencies = {
-    keys: { ring: RING } as unknown as KeyStore,
+    keys: KEYS as unknown as KeyStore,
     verifier,
     acceptor: {
       accept: (item: AcceptanceItem) => accepting.push(item),

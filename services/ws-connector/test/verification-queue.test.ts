@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import { ED25519, HMAC, NOW, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { ED25519, HMAC, NOW, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { VerificationQueue } from "../src/verification-queue.ts";
 
@@ -15,12 +15,12 @@ type Result = Refusal | VerifiedEnvelope;
 const idOf = (result: Result) => (isRefusal(result) ? `refused ${result.envelopeId}` : result.envelope.id);
 
 /** Candidates as intake makes them. HMAC is checked at once, Ed25519 on another thread: its answers come later. */
-const hmac = (id: string) => checkBeforeSignature(JSON.stringify(signed({ id })), RING, NOW);
+const hmac = (id: string) => checkBeforeSignature(JSON.stringify(signed({ id })), KEYS, NOW);
 const ed25519 = (id: string) =>
-  checkBeforeSignature(JSON.stringify(signed({ id, key_id: "alice-ed" }, ED25519)), RING, NOW);
-const refused = (id: string) => checkBeforeSignature(JSON.stringify({ ...signed({ id }), extra: 1 }), RING, NOW);
+  checkBeforeSignature(JSON.stringify(signed({ id, key_id: "alice-ed" }, ED25519)), KEYS, NOW);
+const refused = (id: string) => checkBeforeSignature(JSON.stringify({ ...signed({ id }), extra: 1 }), KEYS, NOW);
 const forged = (id: string) =>
-  checkBeforeSignature(JSON.stringify({ ...signed({ id }, HMAC), task_id: "t" }), RING, NOW);
+  checkBeforeSignature(JSON.stringify({ ...signed({ id }, HMAC), task_id: "t" }), KEYS, NOW);
 
 /** A queue whose head is kept while its id is in `kept`. */
 function makeQueue() {

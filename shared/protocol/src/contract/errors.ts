@@ -78,6 +78,13 @@ export const ERRORS = {
     "The key is not allowed to sign for this sender.",
     "Use a key whose agents list contains the from id.",
   ),
+  invalid_credential: error(
+    400,
+    true,
+    "fix",
+    "The credential of the register is not accepted.",
+    "The first word of the detail says why; have the issuer issue a credential for this key, this agent and this relay.",
+  ),
   not_registered: error(
     null,
     true,

@@ -26,6 +26,8 @@ export const TEXT_LIMITS = {
   expectedFrequency: 200,
   reason: 500,
   label: 120,
+  /** A host name with a port. RFC 1035, section 2.3.4. */
+  relay: 261,
   taskId: 128,
   capabilities: 32,
 } as const;
@@ -76,6 +78,16 @@ export const CONNECTION_LIMITS = {
   unregisteredFrames: 8,
   /** Share of a pod's event loop that all unregistered connections together may take. */
   unregisteredLoopShare: 0.1,
+} as const;
+
+/** Credentials, by which agents register whose keys are not listed. */
+export const CREDENTIAL_LIMITS = {
+  /** Of the token. */
+  maxCharacters: 2048,
+  /** From `iat` to `exp`. */
+  maxLifeMs: 90 * 24 * HOUR_MS,
+  /** How far `iat` and `nbf` may lie ahead of the judge's clock. */
+  maxAheadMs: MINUTE_MS,
 } as const;
 
 /** Presence of connectors. */

@@ -3,8 +3,17 @@ import { ENVELOPE_SCHEMAS, type Envelope, type EnvelopeKind, KEY_ID_PATTERN, kin
 import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
+import type { Credential } from "../credentials/read-credential.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
-import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
+import type { SigningEntry } from "../signing/key-ring.ts";
+import {
+  entryOfCredential,
+  invalidCredential,
+  isCredentialKey,
+  type KnownKeys,
+  type PresentedCredential,
+  presentedCredential,
+} from "./credential-step.ts";
 import { decode } from "./decode.ts";
 import { namedFieldErrors } from "./field-errors.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
@@ -25,6 +34,8 @@ export interface ShapedEnvelope {
 export interface Candidate extends ShapedEnvelope {
   readonly canonical: string;
   readonly entry: SigningEntry;
+  /** What the register presents; its signature is to be verified as well. */
+  readonly credential: PresentedCredential | undefined;
 }
 
 /** An envelope that passed all checks. */
@@ -34,22 +45,28 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
   readonly keyId: string;
   /** The key itself, by its identity in the key ring. */
   readonly key: string;
+  /** The credential that a register presented. */
+  readonly credential: Credential | undefined;
 }
 
 /** All checks before the signature, which may be verified on another thread. `now` is Unix ms. Never throws. */
-export function checkBeforeSignature(text: string, ring: KeyRing, now: number): Refusal | Candidate {
+export function checkBeforeSignature(text: string, keys: KnownKeys, now: number): Refusal | Candidate {
   const decoded = decode(text);
   if (isRefusal(decoded)) return decoded;
   const terms = readTerms(decoded.value);
   if (isRefusal(terms)) return terms;
-  const entry = checkClock(terms, now) ?? findKey(terms, ring, now);
+  const late = checkClock(terms, now);
+  if (late !== undefined) return late;
+  const credential = presentedCredential(terms, keys, now);
+  if (credential !== undefined && isRefusal(credential)) return credential;
+  const entry = credential === undefined ? findKey(terms, keys, now) : entryOfCredential(credential.credential);
   if (isRefusal(entry)) return entry;
   const shaped = checkShape(decoded.value);
   if (isRefusal(shaped)) return shaped;
 
   const { envelope, kind } = shaped;
   const canonical = canonicalText(envelope);
-  return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry };
+  return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry, credential };
 }
 
 /** The envelope of a text. Refusals: malformed_json, invalid_envelope. */
@@ -58,17 +75,27 @@ export function readShape(text: string): Refusal | ShapedEnvelope {
   return isRefusal(decoded) ? decoded : checkShape(decoded.value);
 }
 
-/** The checks that remain once the signature was verified. @param valid whether `sig` is the key's for the canonical text. */
-export function checkAfterSignature(candidate: Candidate, valid: boolean): Refusal | VerifiedEnvelope {
-  const { envelope, kind, canonical, entry } = candidate;
-  const refused = valid ? checkAuthority(envelope, entry) : badSignature(envelope, canonical);
-  return (
-    refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId, key: entry.identity }
-  );
+/**
+ * The checks that remain once the signatures were verified.
+ * @param isSigned whether `sig` is the key's for the canonical text.
+ * @param isIssued whether the signature of the credential, where one was presented, is its issuer's.
+ */
+export function checkAfterSignature(
+  candidate: Candidate,
+  isSigned: boolean,
+  isIssued = true,
+): Refusal | VerifiedEnvelope {
+  const { envelope, kind, canonical, entry, credential } = candidate;
+  if (!isIssued) return invalidCredential("signature", envelope);
+  if (!isSigned) return badSignature(envelope, canonical);
+  const refused = checkAuthority(envelope, entry);
+  if (refused !== undefined) return refused;
+  const text = signedText(canonical, envelope.sig);
+  return { envelope, kind, text, keyId: entry.keyId, key: entry.identity, credential: credential?.credential };
 }
 
 /** What clock and key are judged by, of an envelope whose shape may still be invalid. */
-type Terms = Pick<Envelope, "ts" | "key_id">;
+type Terms = Pick<Envelope, "ts" | "key_id"> & { readonly type?: unknown; readonly payload?: unknown };
 
 /** Refusal: invalid_envelope. */
 function readTerms(value: unknown): Refusal | Terms {
@@ -116,9 +143,11 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
 }
 
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
-function findKey(terms: Terms, ring: KeyRing, now: number): Refusal | SigningEntry {
-  if (terms.key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
-  return ring.signingKey(terms.key_id, now) ?? refuse("unknown_key", terms);
+function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningEntry {
+  const { key_id } = terms;
+  if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
+  const entry = isCredentialKey(key_id) ? keys.credentialKey?.(key_id, now) : keys.ring.signingKey(key_id, now);
+  return entry ?? refuse("unknown_key", terms);
 }
 
 function badSignature(envelope: Envelope, canonical: string): Refusal {
