@@ -116,7 +116,15 @@ interface PodOptions {
 export type Incoming = Partial<
   Pick<
     AcceptanceItem,
-    "origin" | "principal" | "hasNamespace" | "connection" | "isCongested" | "prepared" | "claim" | "abandoned"
+    | "origin"
+    | "principal"
+    | "hasNamespace"
+    | "credential"
+    | "connection"
+    | "isCongested"
+    | "prepared"
+    | "claim"
+    | "abandoned"
   >
 >;
 

@@ -150,7 +150,14 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
     const mark = item.isCongested?.() ? CONGESTED : "";
     const waiting = [numberOf(partitionKeys.asked(p, agent)), numberOf(partitionKeys.decided(p, agent))];
-    return [context.pod, item.connection, mark, ...waiting, ...agentsOf(item, context, numberOf)];
+    return [
+      context.pod,
+      item.connection,
+      mark,
+      ...waiting,
+      agentsOf(item, context, numberOf),
+      ...credentialOf(item, numberOf),
+    ];
   }
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;
@@ -176,10 +183,20 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
 }
 
 /** The key that counts the agents of a principal; none where they are not limited. */
-function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): number[] {
+function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): number | "" {
   const { principal, hasNamespace = false, partition } = item;
-  if (!hasNamespace || context.agentsPerPrincipal === 0) return [];
-  return [numberOf(partitionKeys.agents(partition, principalDigestOf(principal)))];
+  if (!hasNamespace || context.agentsPerPrincipal === 0) return "";
+  return numberOf(partitionKeys.agents(partition, principalDigestOf(principal)));
+}
+
+function credentialOf(
+  { credential, partition, envelope }: PlacedItem,
+  numberOf: (key: string) => number,
+): (string | number)[] {
+  if (credential === undefined) return [];
+  const { expiresAt, presented } = credential;
+  const key = numberOf(partitionKeys.credential(partition, envelope.from));
+  return [key, expiresAt, ...(presented === undefined ? [] : [presented.keyId, presented.token])];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

@@ -18,7 +18,8 @@
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
---                               of what was decided for it, key of the principal's agents or nothing
+--                               of what was decided for it, key of the principal's agents or '', and of an agent with a
+--                               credential: key of its credentials, when the last of them ends, and of a register key id and token
 --         message:              digest, agent, origin, text, claim
 --         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
 --                               key of how many the requester opened, key and digest of the principal, requester, ttl in
