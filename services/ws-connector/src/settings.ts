@@ -6,6 +6,8 @@ export const readWsConnectorSettings = settingsReader(
   "HOST",
   "REDIS_URL",
   "RELAY_BASE_URL",
+  "RELAY_WS_URL",
+  "RELAY_PUBLIC_HOSTS",
   "RELAY_ALTERNATE_WS_PATH",
   "RELAY_KEYS_FILE",
   "RELAY_PROOF_FRESHNESS_MS",

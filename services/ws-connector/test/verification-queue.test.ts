@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import { ED25519, HMAC, NOW, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { VerificationQueue } from "../src/verification-queue.ts";
 

@@ -32,3 +32,14 @@ export const CREDENTIAL_REASONS = {
   wrong_relay: "payload.relay, or aud, does not name this relay",
 } as const;
 export type CredentialReason = keyof typeof CREDENTIAL_REASONS;
+
+/** Why an agent is released: of a listed key, and of a credential. */
+export const RELEASE_REASONS = [
+  "key_revoked_or_expired",
+  "unknown_issuer",
+  "expired",
+  "not_yet_valid",
+  "revoked",
+  "agent_not_allowed",
+] as const;
+export type ReleaseReason = (typeof RELEASE_REASONS)[number];

@@ -92,6 +92,13 @@ export const ERRORS = {
     "The sending agent is not registered on this connection.",
     "Send agent.register for it on this connection first.",
   ),
+  unknown_agent: error(
+    404,
+    false,
+    "later",
+    "No credential of this agent is known.",
+    "Check the name; a credential is known from the agent's register on, while it holds and the agent is not forgotten.",
+  ),
   unknown_session: error(
     404,
     true,

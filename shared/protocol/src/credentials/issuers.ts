@@ -24,11 +24,14 @@ interface Issuer {
 export class Issuers {
   readonly #issuers: ReadonlyMap<string, Issuer>;
   readonly #holders: AgentHolders;
+  /** As they stand in the keys file: all of it is public. */
+  readonly records: readonly IssuerRecord[];
 
   /** @throws Error, without key text, when a key cannot be used. */
   constructor(records: readonly IssuerRecord[], holders: AgentHolders) {
     this.#issuers = new Map(records.map((record) => [record.issuer, issuerOf(record)]));
     this.#holders = holders;
+    this.records = records;
   }
 
   /** Unix ms at which a key of an issuer becomes valid or ends. */

@@ -1,7 +1,7 @@
 import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from "../contract/credential.ts";
 import type { Envelope } from "../contract/envelope.ts";
 import { type Credential, readCredential } from "../credentials/read-credential.ts";
-import type { VerifyKey } from "../signing/algorithms.ts";
+import { type VerifyKey, verify } from "../signing/algorithms.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 
@@ -48,6 +48,11 @@ export function presentedCredential(
   if (credential.keyId !== value.key_id) return invalidCredential("key_mismatch", value);
   if (!isMeantFor(credential, payload.relay, hosts)) return invalidCredential("wrong_relay", value);
   return { credential, issuerKey };
+}
+
+/** Whether the credential was signed by its issuer. It takes as long as a signature: services verify it on other threads. */
+export function isIssued({ credential: { signed, signature }, issuerKey }: PresentedCredential): boolean {
+  return verify(issuerKey, signed, signature);
 }
 
 /** The key of a credential as one that signs envelopes. */

@@ -8,7 +8,6 @@ import { canonicalText, signedText } from "../signing/canonical.ts";
 import type { SigningEntry } from "../signing/key-ring.ts";
 import {
   entryOfCredential,
-  invalidCredential,
   isCredentialKey,
   type KnownKeys,
   type PresentedCredential,
@@ -76,17 +75,11 @@ export function readShape(text: string): Refusal | ShapedEnvelope {
 }
 
 /**
- * The checks that remain once the signatures were verified.
+ * The checks that remain once the signatures were verified; that of the credential, where one was presented, holds.
  * @param isSigned whether `sig` is the key's for the canonical text.
- * @param isIssued whether the signature of the credential, where one was presented, is its issuer's.
  */
-export function checkAfterSignature(
-  candidate: Candidate,
-  isSigned: boolean,
-  isIssued = true,
-): Refusal | VerifiedEnvelope {
+export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Refusal | VerifiedEnvelope {
   const { envelope, kind, canonical, entry, credential } = candidate;
-  if (!isIssued) return invalidCredential("signature", envelope);
   if (!isSigned) return badSignature(envelope, canonical);
   const refused = checkAuthority(envelope, entry);
   if (refused !== undefined) return refused;

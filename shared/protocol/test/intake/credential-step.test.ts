@@ -1,8 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
 import { KeysFile } from "../../src/contract/keys-file.ts";
-import { entryOfCredential, type KnownKeys } from "../../src/intake/credential-step.ts";
+import { entryOfCredential, invalidCredential, isIssued, type KnownKeys } from "../../src/intake/credential-step.ts";
 import { isRefusal } from "../../src/intake/refusal.ts";
-import { type Candidate, checkAfterSignature, checkBeforeSignature } from "../../src/intake/steps.ts";
+import { checkAfterSignature, checkBeforeSignature } from "../../src/intake/steps.ts";
 import { type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
 import { canonicalText } from "../../src/signing/canonical.ts";
 import { privateKeyOfSeed } from "../../src/signing/ed25519.ts";
@@ -54,12 +54,8 @@ function intake(text: string, keys = KEYS) {
   const candidate = checkBeforeSignature(text, keys, NOW);
   if (isRefusal(candidate)) return candidate;
   const { entry, canonical, envelope, credential: presented } = candidate;
-  const isIssued = presented === undefined || verifyIssued(presented);
-  return checkAfterSignature(candidate, verify(entry.key, canonical, envelope.sig), isIssued);
-}
-
-function verifyIssued({ credential: { signed, signature }, issuerKey }: NonNullable<Candidate["credential"]>): boolean {
-  return verify(issuerKey, signed, signature);
+  if (presented !== undefined && !isIssued(presented)) return invalidCredential("signature", envelope);
+  return checkAfterSignature(candidate, verify(entry.key, canonical, envelope.sig));
 }
 
 describe("a register with a credential", () => {
