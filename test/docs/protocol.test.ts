@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
+import { CREDENTIAL_REASONS } from "protocol/contract/credential.ts";
 import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
 import { rowsBetween } from "../support/documents.ts";
 
@@ -16,6 +17,11 @@ describe("docs/protocol.md", () => {
       error.hint,
     ]);
     expect(rowsBetween(protocol, "errors")).toEqual(expected);
+  });
+
+  test("lists every reason for which a credential is refused", () => {
+    const expected = Object.entries(CREDENTIAL_REASONS).map(([reason, text]) => [`\`${reason}\``, text]);
+    expect(rowsBetween(protocol, "credential reasons")).toEqual(expected);
   });
 
   test("lists every close code", () => {

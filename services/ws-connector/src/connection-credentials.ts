@@ -1,4 +1,4 @@
-import type { CredentialReason } from "protocol/contract/credential.ts";
+import type { CredentialProblem } from "protocol/contract/credential.ts";
 import type { Credential } from "protocol/credentials/read-credential.ts";
 import { entryOfCredential } from "protocol/intake/credential-step.ts";
 import type { KeyRing, SigningEntry } from "protocol/signing/key-ring.ts";
@@ -15,16 +15,21 @@ export class ConnectionCredentials {
   readonly #accepted = new Map<string, readonly Credential[]>();
   /** Of registers without an answer, which may have been accepted. */
   readonly #unanswered = new Map<string, readonly Credential[]>();
+  /** The keys of those that were accepted: each message asks for one. */
+  readonly #entries = new Map<string, { readonly credential: Credential; readonly entry: SigningEntry }>();
+  #nextEnd = Number.POSITIVE_INFINITY;
 
   /** A register with it goes to acceptance. */
   presented(credential: Credential): void {
     add(this.#unanswered, credential, ({ token }) => token === credential.token);
+    this.#index();
   }
 
   /** The register with it was accepted. It takes the place of one for the same key. */
   accepted(credential: Credential): void {
     remove(this.#unanswered, credential);
     add(this.#accepted, credential, ({ keyId }) => keyId === credential.keyId);
+    this.#index();
   }
 
   /** The register with it was refused. */
@@ -35,12 +40,13 @@ export class ConnectionCredentials {
   forget(agent: string): void {
     this.#accepted.delete(agent);
     this.#unanswered.delete(agent);
+    this.#index();
   }
 
   /** The key of an accepted credential that holds now. */
   keyOf(keyId: string, ring: KeyRing, now: number): SigningEntry | undefined {
-    const found = [...this.#accepted.values()].flat().find((credential) => credential.keyId === keyId);
-    return found !== undefined && isHolding(found, ring, now) ? entryOfCredential(found) : undefined;
+    const known = this.#entries.get(keyId);
+    return known !== undefined && isHolding(known.credential, ring, now) ? known.entry : undefined;
   }
 
   /** True when a credential of the agent holds now. */
@@ -49,7 +55,7 @@ export class ConnectionCredentials {
   }
 
   /** Why the newest credential of the agent does not hold. */
-  problemOf(agent: string, ring: KeyRing, now: number): CredentialReason | undefined {
+  problemOf(agent: string, ring: KeyRing, now: number): CredentialProblem | undefined {
     const newest = this.#of(agent).at(-1);
     return newest && ring.issuers.problemOf(newest, now);
   }
@@ -59,10 +65,25 @@ export class ConnectionCredentials {
     return Math.max(...this.#of(agent).map((credential) => ring.issuers.endOf(credential)));
   }
 
-  /** Unix ms at which the next credential ends that has not by now; Infinity when there is none. */
-  nextEnd(ring: KeyRing, now: number): number {
+  /** Unix ms at which the first of them ends; Infinity when there is none. Terms of issuers' keys are for the ring to tell. */
+  get nextEnd(): number {
+    return this.#nextEnd;
+  }
+
+  forgetEnded(now: number): void {
+    for (const byAgent of [this.#accepted, this.#unanswered]) {
+      for (const agent of byAgent.keys()) keep(byAgent, agent, ({ expiresAt }) => expiresAt > now);
+    }
+    this.#index();
+  }
+
+  #index(): void {
+    this.#entries.clear();
+    for (const credential of [...this.#accepted.values()].flat()) {
+      this.#entries.set(credential.keyId, { credential, entry: entryOfCredential(credential) });
+    }
     const all = [...this.#accepted.values(), ...this.#unanswered.values()].flat();
-    return Math.min(...all.map((credential) => ring.issuers.endOf(credential)).filter((end) => end > now));
+    this.#nextEnd = Math.min(...all.map(({ expiresAt }) => expiresAt));
   }
 
   #of(agent: string): readonly Credential[] {
@@ -83,7 +104,11 @@ function add(byAgent: ByAgent, credential: Credential, isReplaced: (other: Crede
 }
 
 function remove(byAgent: ByAgent, { agent, token }: Credential): void {
-  const others = (byAgent.get(agent) ?? []).filter((other) => other.token !== token);
-  if (others.length === 0) byAgent.delete(agent);
-  else byAgent.set(agent, others);
+  keep(byAgent, agent, (other) => other.token !== token);
+}
+
+function keep(byAgent: ByAgent, agent: string, isKept: (credential: Credential) => boolean): void {
+  const kept = (byAgent.get(agent) ?? []).filter(isKept);
+  if (kept.length === 0) byAgent.delete(agent);
+  else byAgent.set(agent, kept);
 }

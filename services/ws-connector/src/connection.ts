@@ -3,6 +3,7 @@ import { CLOSE_CODES, type ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
+import type { ConnectionCredentials } from "./connection-credentials.ts";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, helloFrame } from "./frames.ts";
 import { Inflow, type InflowContext, type InflowOwner, type InflowPause } from "./inflow.ts";
@@ -76,6 +77,8 @@ export class Connection implements OutboxOwner, InflowOwner {
   readonly agents: Ownership;
   /** Of its client address, for the quota. */
   readonly addressCounts: AddressCounts;
+  /** Undefined until a register presents one. */
+  credentials: ConnectionCredentials | undefined;
   /** Undefined while nothing is in flight. */
   intake: ConnectionIntake | undefined;
   readonly #context: ConnectionContext;

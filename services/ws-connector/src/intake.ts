@@ -1,13 +1,14 @@
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { Tally } from "runtime/metrics/service-metrics.ts";
-import type { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
+import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 import { principalOfKey } from "./principal-rates.ts";
@@ -28,7 +29,8 @@ const NO_ROOM = {
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
   readonly keys: KeyStore;
-  readonly verifier: SignatureVerifier;
+  readonly verifier: EnvelopeVerifier;
+  readonly authority: Authority;
   readonly acceptor: Acceptor;
   readonly registrar: Registrar;
   /** Error frames sent, by code. */
@@ -53,6 +55,7 @@ export function receiveText(connection: Connection, text: string, dependencies: 
 class Intake {
   readonly #connection: Connection;
   readonly #keys: KeyStore;
+  readonly #authority: Authority;
   readonly #acceptor: Acceptor;
   readonly #registrar: Registrar;
   readonly #refusals: Tally;
@@ -64,24 +67,39 @@ class Intake {
   #preparation: PreparationState = IDLE;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { keys, verifier, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
+    const { keys, verifier, authority, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
     this.#connection = connection;
     this.#keys = keys;
+    this.#authority = authority;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
     this.#refusals = refusals;
     this.#baseUrl = baseUrl;
     this.#keyRefusals = keyRefusals;
-    this.#queue = new VerificationQueue(
+    this.#queue = new VerificationQueue({
       verifier,
-      (result) => this.#handle(result),
-      () => this.#adjustReading(),
-    );
+      handle: (result) => this.#handle(result),
+      recheck: (text) => this.#recheck(text),
+      advanced: () => this.#adjustReading(),
+    });
   }
 
   receive(text: string): void {
-    this.#queue.push(checkBeforeSignature(text, this.#keys.ring, Date.now()));
+    const candidate = this.#check(text);
+    const isBehind = this.#queue.length > 0 || this.#connection.agents.hasPending;
+    if (isBehind && isOfCredential(candidate)) this.#queue.pushWaiting(text);
+    else this.#queue.push(candidate);
     this.#adjustReading();
+  }
+
+  #check(text: string): Refusal | Candidate {
+    return checkBeforeSignature(text, this.#authority.keysOf(this.#connection), Date.now());
+  }
+
+  /** An envelope whose key the registers before it may bring: it is the head, so only their answers may be outstanding. */
+  #recheck(text: string): Refusal | Candidate | undefined {
+    const candidate = this.#check(text);
+    return isOfCredential(candidate) && this.#connection.agents.hasPending ? undefined : candidate;
   }
 
   /** Handles the head of the queue; false while it must wait there. */
@@ -89,8 +107,8 @@ class Intake {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      const { code, envelopeId, canonicalSha256, keyId } = result;
-      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, keyId);
+      const { code, envelopeId, canonicalSha256, from, keyId } = result;
+      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, from, keyId);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);
@@ -101,14 +119,14 @@ class Intake {
     const { envelope } = verified;
     if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, verified.keyId);
+      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, envelope.from, verified.keyId);
       return true;
     }
     if (!this.#registrar.canTakeAgents(this.#connection)) {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
-    this.#registrar.requested(this.#connection, envelope.from);
+    this.#registrar.requested(this.#connection, verified);
     this.#accept(verified, (acceptance) => {
       this.#registrar.answered(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
       this.#queue.advance();
@@ -121,7 +139,7 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, verified.keyId);
+      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, verified.keyId);
       return true;
     }
     if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
@@ -163,6 +181,7 @@ class Intake {
       connection: this.#connection.id,
       isCongested: () => this.#connection.isCongested,
       prepared,
+      credential: isPresence(verified) ? this.#authority.keptCredential(this.#connection, verified) : undefined,
       hasNamespace: isPresence(verified) && this.#keys.ring.hasNamespace(verified.keyId, Date.now()),
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
@@ -187,16 +206,19 @@ class Intake {
       this.#keyRefusals.add(keyId);
       this.#sendError("rate_limited", { envelopeId: envelope.id, retryAfterMs: acceptance.retryAfterMs });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
-      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, keyId);
+      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, keyId);
     }
   }
 
-  /** @param keyId the key, once the signature was verified; anybody can write another's key id. */
-  #refuse(code: ErrorCode, details: ErrorDetails, keyId: string | undefined): void {
+  /**
+   * @param from the sender that the envelope names, verified or not.
+   * @param keyId the key, once the signature was verified; anybody can write another's key id.
+   */
+  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, keyId: string | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
     if (keyId !== undefined) this.#keyRefusals.add(keyId);
     this.#sendError(code, { ...details, ...serverTime });
-    this.#connection.noteRefusal();
+    if (!this.#authority.wasReleasedLately(this.#connection, from)) this.#connection.noteRefusal();
   }
 
   #sendError(code: ErrorCode, details: ErrorDetails): void {
@@ -211,6 +233,11 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
+}
+
+/** True of an envelope that was refused because its key is not known yet. */
+function isOfCredential(candidate: Refusal | Candidate): boolean {
+  return isRefusal(candidate) && candidate.isOfCredential === true;
 }
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {

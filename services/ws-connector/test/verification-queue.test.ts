@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { VerificationQueue } from "../src/verification-queue.ts";
 
-const verifier = new SignatureVerifier();
-beforeAll(() => verifier.start());
-afterAll(() => verifier.stop());
+const signatures = new SignatureVerifier();
+const verifier = new EnvelopeVerifier(signatures);
+const recheck = () => undefined;
+beforeAll(() => signatures.start());
+afterAll(() => signatures.stop());
 
 type Result = Refusal | VerifiedEnvelope;
 
@@ -31,7 +34,7 @@ function makeQueue() {
     handled.push(idOf(result));
     return true;
   };
-  return { queue: new VerificationQueue(verifier, handle, () => {}), handled, kept };
+  return { queue: new VerificationQueue({ verifier, handle, recheck, advanced: () => {} }), handled, kept };
 }
 
 describe("a verification queue", () => {
@@ -73,7 +76,7 @@ describe("a verification queue", () => {
       handled.push(idOf(result));
       return true;
     };
-    const queue = new VerificationQueue(verifier, handle, () => {});
+    const queue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
     expect(() => queue.push(hmac("a"))).toThrow("a fault of ours");
     queue.push(hmac("b"));
     expect([handled, queue.length]).toEqual([["b"], 0]);
@@ -87,7 +90,7 @@ describe("a verification queue", () => {
       queue.advance();
       return true;
     };
-    const queue: VerificationQueue = new VerificationQueue(verifier, handle, () => {});
+    const queue: VerificationQueue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
     for (const candidate of [hmac("a"), hmac("b")]) queue.push(candidate);
     expect(handled).toEqual(["a", "b"]);
   });

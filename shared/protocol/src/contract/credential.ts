@@ -21,7 +21,7 @@ export const CREDENTIAL_HEADER = {
 
 /** Why a credential is refused: the first word of the detail of `invalid_credential`. */
 export const CREDENTIAL_REASONS = {
-  malformed: "it is not a credential as docs/protocol.md has it",
+  malformed: "it does not have the form of a credential",
   unknown_issuer: "the relay knows no issuer with this iss and kid",
   signature: "its signature does not match the key of its issuer",
   expired: "its term, or that of its issuer's key, is over",
@@ -33,13 +33,16 @@ export const CREDENTIAL_REASONS = {
 } as const;
 export type CredentialReason = keyof typeof CREDENTIAL_REASONS;
 
-/** Why an agent is released: of a listed key, and of a credential. */
-export const RELEASE_REASONS = [
-  "key_revoked_or_expired",
+/** Why a credential that was accepted does not hold any more. */
+export const CREDENTIAL_PROBLEMS = [
   "unknown_issuer",
   "expired",
   "not_yet_valid",
   "revoked",
   "agent_not_allowed",
-] as const;
+] as const satisfies readonly CredentialReason[];
+export type CredentialProblem = (typeof CREDENTIAL_PROBLEMS)[number];
+
+/** Why an agent is released: for its listed key, or for its credential. */
+export const RELEASE_REASONS = ["key_revoked_or_expired", ...CREDENTIAL_PROBLEMS] as const;
 export type ReleaseReason = (typeof RELEASE_REASONS)[number];

@@ -83,7 +83,7 @@ export const ERRORS = {
     true,
     "fix",
     "The credential of the register is not accepted.",
-    "The first word of the detail says why; have the issuer issue a credential for this key, this agent and this relay.",
+    "The first word of message or detail says why; have the issuer issue a credential for this key, this agent and this relay.",
   ),
   not_registered: error(
     null,

@@ -47,6 +47,8 @@ export const CONNECTION_LIMITS = {
   capacityRetryAfterMs: 5000,
   /** Consecutive refusals after which the connection is closed. */
   maxRefusalsInARow: 20,
+  /** For how long refusals of an agent that was released do not count towards them. */
+  releaseGraceMs: MINUTE_MS,
   /** What is read of a connection once its close is decided, and how long after that its client may read the close frame. */
   closingBytes: 65_536,
   closingGraceMs: 1000,

@@ -1,4 +1,4 @@
-import { ANY_AGENT, type CredentialReason } from "../contract/credential.ts";
+import { ANY_AGENT, type CredentialProblem } from "../contract/credential.ts";
 import type { IssuerRecord } from "../contract/keys-file.ts";
 import { CREDENTIAL_LIMITS } from "../contract/limits.ts";
 import type { VerifyKey } from "../signing/algorithms.ts";
@@ -47,7 +47,7 @@ export class Issuers {
   }
 
   /** Why the credential does not hold at this time, its signature aside; undefined when it does. */
-  problemOf(credential: Credential, now: number): CredentialReason | undefined {
+  problemOf(credential: Credential, now: number): CredentialProblem | undefined {
     const issuer = this.#issuers.get(credential.issuer);
     const key = issuer?.keys.get(credential.issuerKey);
     if (issuer === undefined || key === undefined) return "unknown_issuer";

@@ -139,8 +139,8 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
 function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningEntry {
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
-  const entry = isCredentialKey(key_id) ? keys.credentialKey?.(key_id, now) : keys.ring.signingKey(key_id, now);
-  return entry ?? refuse("unknown_key", terms);
+  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? refuse("unknown_key", terms);
+  return keys.credentialKey?.(key_id, now) ?? refuse("unknown_key", terms, { isOfCredential: true });
 }
 
 function badSignature(envelope: Envelope, canonical: string): Refusal {
