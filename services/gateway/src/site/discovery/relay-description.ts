@@ -52,6 +52,7 @@ export const AUTHENTICATION: Authentication = {
 export const DELIVERY_RULES = [
   "202 means accepted, not delivered: target_delivery.can_deliver_realtime says whether the target could receive it.",
   "A session request to a target that is not online is accepted and stays pending; its contents are not stored.",
+  `At most ${SESSION_LIMITS.maxPendingPerRequesterAtTarget} sessions of one requester pend at a target: one more is accepted, and the oldest gives way and is expired.`,
   "The sender does not need a connector; the target needs one to receive in realtime.",
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
