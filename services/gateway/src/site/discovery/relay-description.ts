@@ -52,10 +52,13 @@ export const AUTHENTICATION: Authentication = {
 export const DELIVERY_RULES = [
   "202 means accepted, not delivered: target_delivery.can_deliver_realtime says whether the target could receive it.",
   "A session request to a target that is not online is accepted and stays pending; its contents are not stored.",
-  `At most ${SESSION_LIMITS.maxPendingPerRequesterAtTarget} sessions of one requester pend at a target: one more is accepted, and the oldest gives way and is expired.`,
   "The sender does not need a connector; the target needs one to receive in realtime.",
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
+
+/** Who gives way beyond the limits of pending sessions, which none of the limits' names tells. */
+export const PENDING_RULE =
+  "Beyond max_pending_sessions_per_requester_at_target and max_pending_sessions_per_target a session request is accepted, and the oldest there gives way: it is expired. Beyond max_pending_sessions_per_key and sessions_opened_per_minute it is refused: rate_limited.";
 
 export const RETRY_RULES = [
   "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
