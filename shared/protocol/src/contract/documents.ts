@@ -40,10 +40,18 @@ export const PublishedLimits = z
     stability_hold_ms: z.int(),
     proof_freshness_window_ms: z.int(),
     retained_proofs: z.int(),
-    max_pending_sessions_per_target: z.int(),
-    max_pending_sessions_per_requester_at_target: z.int(),
-    max_pending_sessions_per_key: z.int(),
-    sessions_opened_per_minute: z.int(),
+    max_pending_sessions_per_target: z.int().meta({
+      description: "A newer one is accepted, and the oldest of the key with the most there gives way: it is expired.",
+    }),
+    max_pending_sessions_per_requester_at_target: z.int().meta({
+      description: "A newer one is accepted, and the requester's oldest there gives way: it is expired.",
+    }),
+    max_pending_sessions_per_key: z
+      .int()
+      .meta({ description: "Over all targets; a newer one is refused: rate_limited." }),
+    sessions_opened_per_minute: z
+      .int()
+      .meta({ description: "By one requester; a newer one is refused: rate_limited." }),
     session_kept_after_end_ms: z.int(),
   })
   .meta({ id: "PublishedLimits" });

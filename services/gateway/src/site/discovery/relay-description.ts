@@ -56,6 +56,10 @@ export const DELIVERY_RULES = [
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
 
+/** Who gives way beyond the limits of pending sessions, which none of the limits' names tells. */
+export const PENDING_RULE =
+  "Beyond max_pending_sessions_per_requester_at_target and max_pending_sessions_per_target a session request is accepted, and the oldest there gives way: it is expired. Beyond max_pending_sessions_per_key and sessions_opened_per_minute it is refused: rate_limited.";
+
 export const RETRY_RULES = [
   "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
   "After 429, 409 or 503 wait for Retry-After, then send the same request once more; do not retry 429 in a loop.",

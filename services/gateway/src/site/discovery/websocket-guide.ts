@@ -3,7 +3,7 @@ import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts"
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { urlOf } from "./links.ts";
 import { signingManifest } from "./manifests.ts";
-import { DELIVERY_RULES, DESCRIPTION, type DiscoverySettings } from "./relay-description.ts";
+import { DELIVERY_RULES, DESCRIPTION, type DiscoverySettings, PENDING_RULE } from "./relay-description.ts";
 
 const SECOND_MS = 1000;
 const ORDER = CANONICAL_SIGNING_ORDER.map((name) => `\`${name}\``).join(", ");
@@ -15,7 +15,7 @@ export function websocketGuide({ baseUrl }: DiscoverySettings): string {
     `## Connect\n\n${connect()}`,
     `## Sign\n\n${sign(baseUrl)}`,
     `## Examples\n\n${EXAMPLES}`,
-    `## Delivery\n\n${DELIVERY_RULES.map((rule) => `- ${rule}`).join("\n")}`,
+    `## Delivery\n\n${[...DELIVERY_RULES, PENDING_RULE].map((rule) => `- ${rule}`).join("\n")}`,
   ].join("\n\n");
 }
 
