@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { announcedLimits } from "protocol/contract/frames.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
@@ -50,7 +51,7 @@ beforeEach(async () => {
     turns: new Turns(),
     slowDownNotice: "",
   };
-  context = { inflow, outboxes, connectorVersion: undefined, events };
+  context = { inflow, outboxes, greeting: { limits: announcedLimits({ envelopesPerSecond: 2, bytesPerSecond: 0 }) }, events };
   connection = new Connection(context, { id: "con_1", socket, stream: req.socket, addressCounts });
   connection.open();
   await once(client, "message");

@@ -48,7 +48,7 @@ export const ERRORS = {
     true,
     "fix",
     "The envelope is invalid for its type.",
-    "Fix the fields that message names; /openapi.json has the schema of an envelope, and unknown fields are refused.",
+    "Fix the fields that message names; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
   ),
   clock_skew: error(
     400,
@@ -95,9 +95,9 @@ export const ERRORS = {
   not_your_session: error(
     null,
     true,
-    "never",
+    "fix",
     "The session is not between this sender and this target.",
-    "Only the target of a session decides it, and to must be its requester.",
+    "Set from to the session's target, which alone decides it, and to to its requester.",
   ),
   session_closed: error(
     null,

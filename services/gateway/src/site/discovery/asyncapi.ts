@@ -11,7 +11,7 @@ export function asyncApiDocument(settings: DiscoverySettings) {
   const { protocol, host, pathname } = new URL(settings.wsUrl);
   const schemas = new SchemaWriter("draft-7");
   const envelopes = envelopeMessages();
-  const frames = frameMessages(settings.baseUrl);
+  const frames = frameMessages(settings);
   const all = { ...envelopes, ...frames };
   const names = { envelopes: Object.keys(envelopes), frames: Object.keys(frames), all: Object.keys(all) };
   const messages = Object.entries(all).map(([name, message]) => [name, messageObject(name, message, schemas)]);

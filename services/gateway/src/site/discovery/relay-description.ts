@@ -1,5 +1,5 @@
 import type { Authentication, PublishedLimits } from "protocol/contract/documents.ts";
-import { ANNOUNCED_LIMITS } from "protocol/contract/frames.ts";
+import { announcedLimits } from "protocol/contract/frames.ts";
 import {
   ENVELOPE_LIMITS,
   HTTP_LIMITS,
@@ -31,6 +31,8 @@ export type DiscoverySettings = Pick<
   | "offlineAfterMs"
   | "proofFreshnessMs"
   | "publicRequestsPerMinute"
+  | "envelopesPerSecond"
+  | "bytesPerSecond"
   | "contact"
   | "packagesDir"
 >;
@@ -80,7 +82,7 @@ export function publishedLimits(settings: DiscoverySettings): PublishedLimits {
     ttl_minutes_default: SESSION_LIMITS.ttlMinutesDefault,
     max_payload_depth: ENVELOPE_LIMITS.maxPayloadDepth,
     max_payload_members: ENVELOPE_LIMITS.maxPayloadMembers,
-    ...ANNOUNCED_LIMITS,
+    ...announcedLimits(settings),
     offline_after_ms: settings.offlineAfterMs,
     stability_hold_ms: PRESENCE_LIMITS.stabilityHoldMs,
     proof_freshness_window_ms: settings.proofFreshnessMs,
