@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "@jest/globals";
-import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { ERRORS } from "protocol/contract/errors.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
@@ -170,7 +171,9 @@ test("It names every error by what to do, every close code and every surface but
     const line = text.split("\n").find((one) => one.startsWith(`- ${retry} (`));
     expect(line?.split(/[:,] /)).toContain(httpStatus === null ? code : `${code} ${httpStatus}`);
   }
-  for (const { code, reason } of Object.values(CLOSE_CODES)) expect(text).toContain(`| ${code} | ${reason} |`);
+  for (const { code, reason, reconnect } of Object.values(CLOSE_CODES)) {
+    expect(text).toContain(`| ${code} | ${reason} | ${reconnect ? "yes" : "no"}: `);
+  }
   for (const { method, path, group } of Object.values<Surface>(SURFACES)) {
     if (path.startsWith("/assets/") || OF_PACKAGES.includes(path)) continue;
     const line = text.split("\n").find((one) => one.startsWith(`- ${group}: `)) as string;

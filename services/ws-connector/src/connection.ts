@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES, type ErrorCode } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
@@ -10,7 +11,7 @@ import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
 
-export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
+export type CloseCode = Pick<(typeof CLOSE_CODES)[keyof typeof CLOSE_CODES], "code" | "reason">;
 
 export interface ConnectionOptions {
   readonly id: string;

@@ -1,6 +1,6 @@
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { type AnnouncedLimits, type ErrorFrame, type NoticeFrame, type PresenceAck } from "protocol/contract/frames.ts";
+import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";

@@ -1,7 +1,14 @@
 import { describe, expect, test } from "@jest/globals";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { AckFrame, announcedLimits, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
+import {
+  AckFrame,
+  announcedLimits,
+  DeliverFrame,
+  ErrorFrame,
+  HelloFrame,
+  NoticeFrame,
+} from "protocol/contract/frames.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import {
@@ -67,14 +74,17 @@ test.each([
   [1, 524_288],
   [0, 65_536],
   [200, 100_000],
-])("A heartbeat behind max_unacknowledged envelopes of any size comes in time, at %d envelopes and %d bytes a second", (envelopesPerSecond, bytesPerSecond) => {
-  const limits = announcedLimits({ envelopesPerSecond, bytesPerSecond });
-  const { max_unacknowledged, max_frame_bytes, heartbeat_interval_ms, stale_after_ms } = limits;
-  const envelopesMs = envelopesPerSecond === 0 ? 0 : (max_unacknowledged * 1000) / envelopesPerSecond;
-  const bytesMs = bytesPerSecond === 0 ? 0 : (max_unacknowledged * max_frame_bytes * 1000) / bytesPerSecond;
-  expect(max_unacknowledged).toBeGreaterThan(0);
-  expect(Math.max(envelopesMs, bytesMs) + heartbeat_interval_ms).toBeLessThan(stale_after_ms);
-});
+])(
+  "A heartbeat behind max_unacknowledged envelopes of any size comes in time, at %d envelopes and %d bytes a second",
+  (envelopesPerSecond, bytesPerSecond) => {
+    const limits = announcedLimits({ envelopesPerSecond, bytesPerSecond });
+    const { max_unacknowledged, max_frame_bytes, heartbeat_interval_ms, stale_after_ms } = limits;
+    const envelopesMs = envelopesPerSecond === 0 ? 0 : (max_unacknowledged * 1000) / envelopesPerSecond;
+    const bytesMs = bytesPerSecond === 0 ? 0 : (max_unacknowledged * max_frame_bytes * 1000) / bytesPerSecond;
+    expect(max_unacknowledged).toBeGreaterThan(0);
+    expect(Math.max(envelopesMs, bytesMs) + heartbeat_interval_ms).toBeLessThan(stale_after_ms);
+  },
+);
 
 test("Every frame has `frame` as its first member and the shape of the contract", () => {
   const frames = [

@@ -268,14 +268,3 @@ export class ServiceError extends Error {
     this.members = members;
   }
 }
-
-/** Websocket close codes, with what a client does after them. Source: docs/protocol.md#close-codes; RFC 6455, section 7.4. */
-export const CLOSE_CODES = {
-  goingAway: { code: 1001, reason: "going away", reconnect: true },
-  binaryFrame: { code: 1003, reason: "text frames only", reconnect: false },
-  policy: { code: 1008, reason: "policy", reconnect: false },
-  slowConsumer: { code: 1013, reason: "slow consumer", reconnect: true },
-  gaveWay: { code: 1013, reason: "too many unregistered connections", reconnect: true },
-  keyRevoked: { code: 4403, reason: "key revoked or expired", reconnect: false },
-  superseded: { code: 4409, reason: "superseded", reconnect: false },
-} as const;

@@ -1,5 +1,12 @@
 import { hash } from "node:crypto";
-import { ENVELOPE_SCHEMAS, type Envelope, type EnvelopeKind, KEY_ID_PATTERN, kindOf, TYPE_RULE } from "../contract/envelope.ts";
+import {
+  ENVELOPE_SCHEMAS,
+  type Envelope,
+  type EnvelopeKind,
+  KEY_ID_PATTERN,
+  kindOf,
+  TYPE_RULE,
+} from "../contract/envelope.ts";
 import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";

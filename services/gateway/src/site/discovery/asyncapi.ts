@@ -1,4 +1,5 @@
-import { CLOSE_CODES, ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { envelopeMessages, frameMessages, type MessageEntry } from "./asyncapi-messages.ts";
 import { SchemaWriter } from "./json-schema.ts";

@@ -1,4 +1,5 @@
-import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { ERRORS } from "protocol/contract/errors.ts";
 import { BLOCKER_CATEGORIES } from "protocol/contract/feedback-labels.ts";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
@@ -138,10 +139,10 @@ function errors(): string {
 }
 
 function closeCodes(): string {
-  const rows = Object.values(CLOSE_CODES).map(({ code, reason, reconnect }) =>
-    row([code, reason, reconnect ? "yes, with increasing delays" : "no"]),
+  const rows = Object.values(CLOSE_CODES).map(({ code, reason, reconnect, advice }) =>
+    row([code, reason, `${reconnect ? "yes" : "no"}: ${advice}`]),
   );
-  return table(["code", "reason", "reconnect"], rows);
+  return table(["code", "reason", "reconnect (yes: with increasing delays)"], rows);
 }
 
 function limits(settings: DiscoverySettings): string {
