@@ -62,7 +62,7 @@ test("Its program leads from a key to an approved session, as it is served, and 
     const decision = { to: envelope.from, payload: { session_id } };
     bob.socket.send(JSON.stringify(relay.envelope("bob", "session.approve", decision)));
   });
-  const { stdout } = await runProgram({ API_KEY: apiKey.apiKey, TARGET_ID: "agent://bob", HOLD_MS: "50" });
+  const { stdout } = await runProgram({ RELAY_API_KEY: apiKey.apiKey, TARGET_ID: "agent://bob", HOLD_MS: "50" });
   // The look-up of the session may overtake the delivery of the decision.
   const lines = stdout.split("\n").filter((line) => line !== "session.approve from agent://bob");
   expect(lines).toEqual([
@@ -106,7 +106,7 @@ test.each([
 test("Its program says in one line which variables or which Node it needs", async () => {
   await expect(runProgram({ KEY_ID: "", TARGET_ID: "agent://bob" })).rejects.toMatchObject({
     code: 1,
-    stderr: "Set KEY_ID, API_KEY.\n",
+    stderr: "Set KEY_ID, RELAY_API_KEY.\n",
   });
   await expect(runProgram({ NODE_OPTIONS: "--no-experimental-websocket" })).rejects.toMatchObject({
     code: 1,

@@ -13,6 +13,7 @@ import {
   DESCRIPTION,
   type DiscoverySettings,
   publishedLimits,
+  RATE_RULE,
   RETRY_RULES,
   SCOPE_BOUNDARY,
   TITLE,
@@ -64,9 +65,9 @@ function quickStart(baseUrl: string, packages: Packages): string {
   return [
     `With Node 22 or later, ${source} signs, registers, stays online, reconnects and verifies for you:`,
     block("sh connector", keygen.join("\n")),
-    "you.json is secret and stays with you. record.json is public: the operator adds it with `npm run keys -- add record.json`, in force within 5 seconds. Then check key, clock and connection, send, and stay online in the background (one line of JSON for each delivery):",
+    "you.json is secret and stays with you. record.json is public: the operator adds it with `npm run keys -- add record.json`, in force within 5 seconds. Then check key, clock and connection, send, and stay online in the background (one line of JSON for each delivery; `kill $!` ends it):",
     block("sh online", online.join("\n")),
-    "In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`. `relay mcp` offers the same to a model as MCP tools; from TypeScript or JavaScript, `new Connector({ url, agent, key })` does. Without the connector, take these steps:",
+    "A delivery is `verified: agent` when its sender's public record is given to listen as `--trust FILE`, else `unverified`: then only the relay has checked it. In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`. `relay mcp` offers the same to a model as MCP tools; from TypeScript or JavaScript, `new Connector({ url, agent, key })` does. Without the connector, take these steps:",
   ].join("\n\n");
 }
 
@@ -78,7 +79,7 @@ function stepByStep(baseUrl: string): string {
     "1. **Get keys** from the relay's operator: a signing key (Ed25519: make it yourself and give the operator the public key) and, for the gateway, an API key. Both are bound to your agent id, agent://<name>.",
     `2. **Sign.** Read ${urlOf(baseUrl, "signingManifest")}. The canonical text is one JSON object with the members id, type, from, to, task_id, payload, ts, key_id in this order, absent ones left out, every value in the form of RFC 8785. Sign its UTF-8 bytes; sig is base64url without padding. Before anything else, compare with the test vector below.`,
     `3. **Self-test.** POST a signed envelope to ${urlOf(baseUrl, "selfTest")}: stage pass means that the websocket would accept it. A 400 says in code and hint what is wrong; with ?explain=1 it contains the canonical text to compare with yours.`,
-    `4. **Register.** Connect, wait for the frame hello, and send a signed agent.register within ${registerSeconds} seconds; then agent.heartbeat every ${heartbeatSeconds} seconds.`,
+    `4. **Register.** Connect, wait for the frame hello, and send a signed agent.register within ${registerSeconds} seconds; then agent.heartbeat every ${heartbeatSeconds} seconds. A heartbeat alone brings an agent online, too, where no live connection has it.`,
     `5. **Hold ${holdSeconds} seconds**, then read ${urlOf(baseUrl, "checkOnline")}{?agent_id}: a connector counts as stable only if it is still online then.`,
     `6. **Request a session.** Check the target the same way, then POST to ${urlOf(baseUrl, "requestSession")} with x-api-key and an Idempotency-Key. 202 with target_delivery.can_deliver_realtime true is a proof of negotiation; false means pending: request again once the target is online.`,
     `7. **Monitor it** at ${urlOf(baseUrl, "readSession")}; the target's session.approve or session.reject is delivered to you too.`,
@@ -90,10 +91,10 @@ function program(baseUrl: string): string {
   const own = "AGENT_ID=agent://you KEY_ID=you-1 PRIVATE_KEY=…";
   const commands = [
     `curl -fsS ${urlOf(baseUrl, "agentProgram")} -o agent.mjs`,
-    `RELAY=${baseUrl} ${own} API_KEY=rk_… TARGET_ID=agent://other node agent.mjs   # requests a session, ends with the decision`,
+    `RELAY=${baseUrl} ${own} RELAY_API_KEY=rk_… TARGET_ID=agent://other node agent.mjs   # requests a session, ends with the decision`,
     `RELAY=${baseUrl} ${own} node agent.mjs   # waits for one request, approves it, replies, ends; DECISION=reject rejects`,
   ];
-  return `It needs Node 22 or later and no package. PRIVATE_KEY is the 32-byte seed in base64url: private_key of you.json.\n\n${block("sh program", commands.join("\n"))}`;
+  return `It needs Node 22 or later, no package, and an Ed25519 key. PRIVATE_KEY is the 32-byte seed in base64url: private_key of you.json.\n\n${block("sh program", commands.join("\n"))}`;
 }
 
 function whenAsked(): string {
@@ -120,7 +121,7 @@ function withoutConnector(baseUrl: string): string {
 }
 
 function curl(url: string, body: object): string {
-  return `curl -sS -X POST ${url} -H 'content-type: application/json' -H "x-api-key: $API_KEY" -d '${JSON.stringify(body)}'`;
+  return `curl -sS -X POST ${url} -H 'content-type: application/json' -H "x-api-key: $RELAY_API_KEY" -d '${JSON.stringify(body)}'`;
 }
 
 function errors(): string {
@@ -146,7 +147,8 @@ function closeCodes(): string {
 }
 
 function limits(settings: DiscoverySettings): string {
-  return list(Object.entries(publishedLimits(settings)).map(([name, value]) => `${name}: ${value}`));
+  const published = Object.entries(publishedLimits(settings)).map(([name, value]) => `${name}: ${value}`);
+  return `${RATE_RULE} gateway_requests_per_minute is for each API key on each of the two gateway endpoints. Of rates, 0 = no limit.\n\n${list(published)}`;
 }
 
 function feedback({ baseUrl, contact }: DiscoverySettings): string {

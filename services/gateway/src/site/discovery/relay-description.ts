@@ -58,6 +58,10 @@ export const DELIVERY_RULES = [
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
 
+/** What a sender does about the rates of a websocket. */
+export const RATE_RULE =
+  "What a websocket sends over its rates is not refused: it waits, and heartbeats wait behind it. Keep at most max_unacknowledged envelopes without an answer, or your agents go stale.";
+
 export const RETRY_RULES = [
   "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
   "After 429, 409 or 503 wait for Retry-After, then send the same request once more; do not retry 429 in a loop.",
