@@ -32,7 +32,12 @@ let program: string;
 const pod = given(async () => {
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({ api_keys: [...api_keys, apiKey.record], signing_keys: [...signing_keys, signingKey.record] });
-  return await relay.startWhole({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777", RELAY_PROOF_FRESHNESS_MS: "123456" });
+  return await relay.startWhole({
+    RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
+    RELAY_PROOF_FRESHNESS_MS: "123456",
+    RELAY_ENVELOPES_PER_SECOND: "100",
+    RELAY_BYTES_PER_SECOND: "65536",
+  });
 });
 beforeAll(async () => {
   text = await (await fetch(`${pod.url}/llms.txt`)).text();
@@ -160,10 +165,22 @@ test("Its test vector holds for an implementation that is not the relay's", () =
 });
 
 test("Its limits are those in force, the settings' included", () => {
-  expect(text).toContain("- public_requests_per_minute: 777\n");
-  expect(text).toContain("- proof_freshness_window_ms: 123456\n");
-  expect(text).toContain("- gateway_requests_per_minute: 30\n");
-  expect(text).toContain("- stability_hold_ms: 90000\n");
+  const limits = new Map(
+    codeBlock(text, "text limits")
+      .split("\n")
+      .map((line) => line.split(": ") as [string, string]),
+  );
+  expect(Object.fromEntries(limits)).toMatchObject({
+    public_requests_per_minute: "777",
+    proof_freshness_window_ms: "123456",
+    gateway_requests_per_minute: "30",
+    stability_hold_ms: "90000",
+    envelopes_per_second: "100",
+    envelopes_burst: "500",
+    bytes_per_second: "65536",
+    bytes_burst: "131072",
+    max_unacknowledged: "8",
+  });
 });
 
 test("It names every error by what to do, every close code and every surface but files of pages", () => {
@@ -172,7 +189,7 @@ test("It names every error by what to do, every close code and every surface but
     expect(line?.split(/[:,] /)).toContain(httpStatus === null ? code : `${code} ${httpStatus}`);
   }
   for (const { code, reason, reconnect } of Object.values(CLOSE_CODES)) {
-    expect(text).toContain(`| ${code} | ${reason} | ${reconnect ? "yes" : "no"}: `);
+    expect(text).toContain(`- ${code} ${reason}: ${reconnect ? "yes" : "no"}, `);
   }
   for (const { method, path, group } of Object.values<Surface>(SURFACES)) {
     if (path.startsWith("/assets/") || OF_PACKAGES.includes(path)) continue;

@@ -60,7 +60,7 @@ export const DELIVERY_RULES = [
 
 /** What a sender does about the rates of a websocket. */
 export const RATE_RULE =
-  "What a websocket sends over its rates is not refused: it waits, and heartbeats wait behind it. Keep at most max_unacknowledged envelopes without an answer, or your agents go stale.";
+  "What a websocket sends over its rates waits, and heartbeats behind it: keep at most max_unacknowledged envelopes without an answer, or your agents go stale.";
 
 export const RETRY_RULES = [
   "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
