@@ -318,6 +318,20 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
+    name: "the backlog that is told lets heartbeats come in time",
+    file: "shared/protocol/src/contract/frames.ts",
+    find: "Math.min(...perSecond)",
+    replace: "Math.max(...perSecond)",
+    tests: ["services/ws-connector/test/frames.test.ts"],
+  },
+  {
+    name: "every close code is told",
+    file: "shared/protocol/src/contract/close-codes.ts",
+    find: "  frameTooLarge: { code: 1009",
+    replace: "  frameTooLarge: { code: 1010",
+    tests: ["services/ws-connector/test/close-codes.test.ts"],
+  },
+  {
     name: "no ack of a register before deliveries flow",
     file: "services/ws-connector/src/registrar.ts",
     find: "this.#channel.ready || !isPresence(answer)",
