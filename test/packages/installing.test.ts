@@ -90,10 +90,15 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
     const listen = `${relay} listen --url ${pod.url} --key ${key} > deliveries.jsonl 2> log.txt & npx=$!`;
     const untilOnline = "until grep -q 'is online' log.txt; do sleep 0.1; done";
     await machine.shell(`${listen}\n${untilOnline}\nkill $npx\nwait $npx || true`, cwd);
-    await until("bob is offline", async () => {
-      const answer = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=agent://bob`);
-      return ((await answer.json()) as { status: string }).status === "stale";
-    });
+    try {
+      await until("bob is offline", async () => {
+        const answer = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=agent://bob`);
+        return ((await answer.json()) as { status: string }).status === "stale";
+      });
+    } finally {
+      // Whoever is superseded ends: where this fails, the command is not left behind.
+      await stage.online("bob", pod.url);
+    }
   }, 60_000);
 
   test("is what /connectors prints, too", async () => {

@@ -325,13 +325,6 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/frames.test.ts"],
   },
   {
-    name: "every close code is told",
-    file: "shared/protocol/src/contract/close-codes.ts",
-    find: "  frameTooLarge: { code: 1009",
-    replace: "  frameTooLarge: { code: 1010",
-    tests: ["services/ws-connector/test/close-codes.test.ts"],
-  },
-  {
     name: "no ack of a register before deliveries flow",
     file: "services/ws-connector/src/registrar.ts",
     find: "this.#channel.ready || !isPresence(answer)",
