@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AnnouncedLimits } from "./frames.ts";
 import { EconomicOperability, Privacy, ScopeFlags } from "./reports/common.ts";
 import { Contact, SigningManifest } from "./responses.ts";
 
@@ -27,15 +28,9 @@ export const PublishedLimits = z
     ttl_minutes_min: z.int(),
     ttl_minutes_max: z.int(),
     ttl_minutes_default: z.int(),
-    max_clock_skew_ms: z.int(),
-    max_frame_bytes: z.int(),
     max_payload_depth: z.int(),
     max_payload_members: z.int().meta({ description: "Members and array elements in total, at any depth." }),
-    register_within_ms: z.int(),
-    max_agents_per_connection: z.int(),
-    heartbeat_interval_ms: z.int(),
-    heartbeat_max_ms: z.int(),
-    stale_after_ms: z.int(),
+    ...AnnouncedLimits.shape,
     offline_after_ms: z.int(),
     stability_hold_ms: z.int(),
     proof_freshness_window_ms: z.int(),
