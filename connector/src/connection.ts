@@ -64,6 +64,11 @@ export class Connection {
     return (this.#hello as HelloFrame).maxClockSkewMs;
   }
 
+  /** Envelopes without an answer behind which a heartbeat still comes in time. */
+  get maxInFlight(): number {
+    return (this.#hello as HelloFrame).maxInFlight;
+  }
+
   open(): void {
     this.#timer = setTimeout(() => this.#end({}), HELLO_WITHIN_MS);
     this.#socket.open();

@@ -1,5 +1,5 @@
 import { knownRetry, type Retry } from "./errors.ts";
-import { ANNOUNCED_DEFAULTS, RETRY_AFTER_MS } from "./limits.ts";
+import { ANNOUNCED_DEFAULTS, MAX_IN_FLIGHT, RETRY_AFTER_MS } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
@@ -11,6 +11,8 @@ export interface HelloFrame {
   readonly serverTime: number | undefined;
   readonly heartbeatIntervalMs: number;
   readonly maxClockSkewMs: number;
+  /** Envelopes without an answer that the connector may have. */
+  readonly maxInFlight: number;
   /** Of the connector that the relay hands out. */
   readonly connectorVersion: string | undefined;
 }
@@ -64,12 +66,13 @@ export function readFrame(text: unknown): Frame | undefined {
 }
 
 function helloOf({ server_time, limits, connector_version }: Members): HelloFrame {
-  const { heartbeat_interval_ms, max_clock_skew_ms } = membersOf(limits);
+  const { heartbeat_interval_ms, max_clock_skew_ms, max_unacknowledged } = membersOf(limits);
   return {
     frame: "hello",
     serverTime: numberOf(server_time),
     heartbeatIntervalMs: positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs,
     maxClockSkewMs: positive(max_clock_skew_ms) ?? ANNOUNCED_DEFAULTS.maxClockSkewMs,
+    maxInFlight: Math.min(positive(max_unacknowledged) ?? MAX_IN_FLIGHT, MAX_IN_FLIGHT),
     connectorVersion: textOf(connector_version),
   };
 }

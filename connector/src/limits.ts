@@ -31,7 +31,7 @@ export const SEND_TIMEOUT_MS = 30_000;
 export const MAX_PENDING = 1000;
 export const MAX_INBOX = 1000;
 
-/** Envelopes without an answer on one connection. */
+/** Envelopes without an answer on one connection, where the relay allows as many. Source: docs/protocol.md#limits. */
 export const MAX_IN_FLIGHT = 64;
 
 /** An envelope this close to the relay's age limit is not sent again: it would arrive too late. */

@@ -11,6 +11,8 @@ import type { CallOptions } from "./types.ts";
 export interface EnvelopeWriter {
   /** How old an envelope may be when the relay gets it. */
   readonly maxClockSkewMs: number;
+  /** Envelopes without an answer behind which a heartbeat still comes in time. */
+  readonly maxInFlight: number;
   send(text: string): void;
 }
 
@@ -30,7 +32,8 @@ export class SendQueue {
   readonly #options: SendQueueOptions;
   readonly #pending = new PendingSends();
   #writer: EnvelopeWriter | undefined;
-  #maxInFlight = MAX_IN_FLIGHT;
+  /** How many may be in flight: one after a refusal because of a rate, then one more with each ack. */
+  #allowed = MAX_IN_FLIGHT;
   /** While it runs, nothing is sent. */
   #holdTimer: ReturnType<typeof setTimeout> | undefined;
   #flushing = false;
@@ -75,7 +78,7 @@ export class SendQueue {
   acknowledge(ack: AckFrame): void {
     const send = this.#pending.get(ack.envelopeId);
     if (send === undefined) return;
-    this.#maxInFlight = Math.min(MAX_IN_FLIGHT, this.#maxInFlight + 1);
+    this.#allowed = Math.min(MAX_IN_FLIGHT, this.#allowed + 1);
     this.#pending.remove(send);
     send.resolve(ack);
     void this.#flush();
@@ -114,7 +117,7 @@ export class SendQueue {
   /** Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again. */
   #retryLater(send: PendingSend, code: "unavailable" | "rate_limited" | "not_registered", retryAfterMs: number): void {
     if (code === "unavailable") send.isOutcomeUnknown = true;
-    if (code === "rate_limited") this.#maxInFlight = 1;
+    if (code === "rate_limited") this.#allowed = 1;
     if (code === "not_registered") this.#options.notRegistered();
     clearTimeout(this.#holdTimer);
     this.#holdTimer = setTimeout(() => this.#endHold(), jitteredMs(retryAfterMs));
@@ -143,8 +146,9 @@ export class SendQueue {
   }
 
   #next(): PendingSend | undefined {
-    const isBlocked = this.#writer === undefined || this.#holdTimer !== undefined;
-    return isBlocked || this.#pending.inFlight >= this.#maxInFlight ? undefined : this.#pending.firstWaiting();
+    if (this.#writer === undefined || this.#holdTimer !== undefined) return undefined;
+    const most = Math.min(this.#allowed, this.#writer.maxInFlight);
+    return this.#pending.inFlight >= most ? undefined : this.#pending.firstWaiting();
   }
 
   async #transmit(send: PendingSend): Promise<void> {

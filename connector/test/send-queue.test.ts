@@ -36,10 +36,15 @@ function add(id: string, options: CallOptions = {}): Promise<AckFrame> {
 /** A connection that keeps what is sent on it. */
 class TestWriter {
   readonly maxClockSkewMs = 300_000;
+  readonly maxInFlight: number;
   readonly texts: string[] = [];
 
   get ids(): string[] {
     return this.texts.map((text) => JSON.parse(text).id);
+  }
+
+  constructor(maxInFlight: number) {
+    this.maxInFlight = maxInFlight;
   }
 
   send(text: string): void {
@@ -47,8 +52,8 @@ class TestWriter {
   }
 }
 
-async function connect(): Promise<TestWriter> {
-  const writer = new TestWriter();
+async function connect(maxInFlight = 1000): Promise<TestWriter> {
+  const writer = new TestWriter(maxInFlight);
   sendQueue.resume(writer);
   return writer;
 }
@@ -88,6 +93,17 @@ describe("The send queue", () => {
     expect(writer.texts).toHaveLength(64);
     ack("7");
     await until("there is room for one", () => writer.texts.length === 65);
+  });
+
+  test("has no more in flight than the relay says, with whatever number of acks", async () => {
+    for (let n = 0; n < 10; n += 1) void add(`${n}`);
+    const writer = await connect(3);
+    for (let n = 0; n < 7; n += 1) {
+      await until("no more may be in flight", () => writer.texts.length === n + 3);
+      await signer.sign("{}");
+      expect(writer.texts).toHaveLength(n + 3);
+      ack(`${n}`);
+    }
   });
 
   test("sends again what a lost connection left open, as it was signed and in order, before anything new", async () => {

@@ -81,17 +81,25 @@ async function addSigningKey(file: string, terms: KeyTerms, alg: SigningAlgorith
     refuseExistingId(keys, terms.id);
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
-  return describeNew(`Signing key ${terms.id} (${alg})`, terms, secrets);
+  const title = `Signing key ${terms.id} (${alg})`;
+  return describeNew(title, terms, "the agent keeps it as a file (mode 0600), for relay --key FILE", secrets);
 }
 
 function newEd25519(terms: KeyTerms) {
   const { record, privateKey, privateKeyPem } = makeEd25519Key(terms);
-  return { record, secrets: `private key (base64url seed): ${privateKey}\n\n${privateKeyPem}` };
+  const file = keyFileOf(terms, { alg: record.alg, private_key: privateKey });
+  return { record, secrets: `${file}\nThe same private key as PKCS#8, for other programs:\n\n${privateKeyPem}` };
 }
 
 function newHmac(terms: KeyTerms) {
   const { record, secret } = makeHmacKey(terms);
-  return { record, secrets: `secret (base64url): ${secret}\n` };
+  return { record, secrets: keyFileOf(terms, { alg: record.alg, secret }) };
+}
+
+/** What `relay --key` reads. Of a namespace the file names one agent, which its user may replace by another of it. */
+function keyFileOf({ id, agents }: KeyTerms, key: object): string {
+  const agent = agents.find((one) => !one.endsWith(".*")) ?? agents[0]?.replace(/\*$/, "1");
+  return `${JSON.stringify({ agent_id: agent, key_id: id, ...key }, null, 2)}\n`;
 }
 
 /** Adds a key that its agent made: its record comes from a file, or from standard input. */
@@ -113,7 +121,7 @@ async function addApiKey(file: string, terms: KeyTerms): Promise<string> {
     refuseExistingId(keys, terms.id);
     return { ...keys, api_keys: [...keys.api_keys, record] };
   });
-  return describeNew(`API key ${terms.id}`, terms, `x-api-key: ${apiKey}\n`);
+  return describeNew(`API key ${terms.id}`, terms, "give it to the agent", `x-api-key: ${apiKey}\n`);
 }
 
 async function revoke(file: string, ids: string[]): Promise<string> {
@@ -138,9 +146,9 @@ function idsOf(keys: KeysFile): string[] {
   return [...keys.api_keys.map((key) => key.id), ...keys.signing_keys.map((key) => key.key_id)];
 }
 
-function describeNew(title: string, terms: KeyTerms, secrets: string): string {
+function describeNew(title: string, terms: KeyTerms, handover: string, secrets: string): string {
   return `${title} for ${terms.agents.join(", ")}, until ${terms.expiresAt ?? "revoked"}.
-It is shown only once; give it to the agent:
+It is shown only once; ${handover}:
 
 ${secrets}`;
 }

@@ -10,9 +10,10 @@ import { z } from "zod";
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
 export async function readRecord(file = "-"): Promise<SigningKeyRecord> {
-  const result = SigningKeyRecord.safeParse(
-    parsed(file === "-" ? await text(process.stdin) : await readFile(file, "utf8")),
-  );
+  const given = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  if (given.trim() === "")
+    throw new Error("No record was given: the command before the pipe, or of the file, made none.");
+  const result = SigningKeyRecord.safeParse(parsed(given));
   if (result.success) return result.data;
   throw new Error(`The record is not a valid signing key.\n${z.prettifyError(result.error)}`);
 }

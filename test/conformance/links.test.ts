@@ -31,7 +31,7 @@ test.each(DOCUMENTS.map(({ path }) => path))(
   "Every link in %s leads to a surface that answers as documented",
   async (path) => {
     const document = await (await fetch(pod.url + path)).text();
-    const links = new Set(document.match(new RegExp(`${pod.url}/[^\\s"'\\\\|)<>,;]*`, "g")));
+    const links = new Set(document.match(new RegExp(`${pod.url}/(?:\\{[\\w?&,]+\\}|[^\\s"'\\\\|)<>,;])*`, "g")));
     for (const link of links) {
       const plain = link.replace(/[.:]+$/, "");
       const surfaces = surfacesAt(plain);

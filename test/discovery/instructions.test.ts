@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "@jest/globals";
-import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { ERRORS } from "protocol/contract/errors.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
@@ -31,7 +32,12 @@ let program: string;
 const pod = given(async () => {
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({ api_keys: [...api_keys, apiKey.record], signing_keys: [...signing_keys, signingKey.record] });
-  return await relay.startWhole({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777", RELAY_PROOF_FRESHNESS_MS: "123456" });
+  return await relay.startWhole({
+    RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
+    RELAY_PROOF_FRESHNESS_MS: "123456",
+    RELAY_ENVELOPES_PER_SECOND: "100",
+    RELAY_BYTES_PER_SECOND: "65536",
+  });
 });
 beforeAll(async () => {
   text = await (await fetch(`${pod.url}/llms.txt`)).text();
@@ -61,7 +67,7 @@ test("Its program leads from a key to an approved session, as it is served, and 
     const decision = { to: envelope.from, payload: { session_id } };
     bob.socket.send(JSON.stringify(relay.envelope("bob", "session.approve", decision)));
   });
-  const { stdout } = await runProgram({ API_KEY: apiKey.apiKey, TARGET_ID: "agent://bob", HOLD_MS: "50" });
+  const { stdout } = await runProgram({ RELAY_API_KEY: apiKey.apiKey, TARGET_ID: "agent://bob", HOLD_MS: "50" });
   // The look-up of the session may overtake the delivery of the decision.
   const lines = stdout.split("\n").filter((line) => line !== "session.approve from agent://bob");
   expect(lines).toEqual([
@@ -105,7 +111,7 @@ test.each([
 test("Its program says in one line which variables or which Node it needs", async () => {
   await expect(runProgram({ KEY_ID: "", TARGET_ID: "agent://bob" })).rejects.toMatchObject({
     code: 1,
-    stderr: "Set KEY_ID, API_KEY.\n",
+    stderr: "Set KEY_ID, RELAY_API_KEY.\n",
   });
   await expect(runProgram({ NODE_OPTIONS: "--no-experimental-websocket" })).rejects.toMatchObject({
     code: 1,
@@ -159,10 +165,22 @@ test("Its test vector holds for an implementation that is not the relay's", () =
 });
 
 test("Its limits are those in force, the settings' included", () => {
-  expect(text).toContain("- public_requests_per_minute: 777\n");
-  expect(text).toContain("- proof_freshness_window_ms: 123456\n");
-  expect(text).toContain("- gateway_requests_per_minute: 30\n");
-  expect(text).toContain("- stability_hold_ms: 90000\n");
+  const limits = new Map(
+    codeBlock(text, "text limits")
+      .split("\n")
+      .map((line) => line.split(": ") as [string, string]),
+  );
+  expect(Object.fromEntries(limits)).toMatchObject({
+    public_requests_per_minute: "777",
+    proof_freshness_window_ms: "123456",
+    gateway_requests_per_minute: "30",
+    stability_hold_ms: "90000",
+    envelopes_per_second: "100",
+    envelopes_burst: "500",
+    bytes_per_second: "65536",
+    bytes_burst: "131072",
+    max_unacknowledged: "8",
+  });
 });
 
 test("It names every error by what to do, every close code and every surface but files of pages", () => {
@@ -170,7 +188,9 @@ test("It names every error by what to do, every close code and every surface but
     const line = text.split("\n").find((one) => one.startsWith(`- ${retry} (`));
     expect(line?.split(/[:,] /)).toContain(httpStatus === null ? code : `${code} ${httpStatus}`);
   }
-  for (const { code, reason } of Object.values(CLOSE_CODES)) expect(text).toContain(`| ${code} | ${reason} |`);
+  for (const { code, reason, reconnect } of Object.values(CLOSE_CODES)) {
+    expect(text).toContain(`- ${code} ${reason}: ${reconnect ? "yes" : "no"}, `);
+  }
   for (const { method, path, group } of Object.values<Surface>(SURFACES)) {
     if (path.startsWith("/assets/") || OF_PACKAGES.includes(path)) continue;
     const line = text.split("\n").find((one) => one.startsWith(`- ${group}: `)) as string;

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CREDENTIAL_REASONS } from "protocol/contract/credential.ts";
-import { CLOSE_CODES, ERRORS } from "protocol/contract/errors.ts";
+import { ERRORS } from "protocol/contract/errors.ts";
 import { rowsBetween } from "../support/documents.ts";
 
 const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
@@ -25,10 +26,11 @@ describe("docs/protocol.md", () => {
   });
 
   test("lists every close code", () => {
-    const expected = Object.values(CLOSE_CODES).map(({ code, reason, reconnect }) => [
+    const expected = Object.values(CLOSE_CODES).map(({ code, reason, reconnect, advice }) => [
       String(code),
       reason,
       reconnect ? "yes" : "no",
+      advice,
     ]);
     expect(rowsBetween(protocol, "close codes")).toEqual(expected);
   });

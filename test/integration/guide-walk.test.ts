@@ -101,24 +101,26 @@ test("what bob proved opens no gate for anybody else, and for bob whoever asks",
   expect(first.body.steps[0]).toMatchObject({ step: "target_online", done: false });
 });
 
-test("the commands of the activation plan work as they stand, and end at go", async () => {
+test("the commands of the activation plan work as they stand, one after the other, and end at go", async () => {
   const plan = (await http.get(`${pod.url}/api/public/activation-plan${NAMED}`)).body;
   expect(plan.ready_to_run).toBe(true);
   const answers = [];
+  const env: NodeJS.ProcessEnv = { ...process.env, RELAY_API_KEY: apiKey() };
   for (const { command } of plan.copy_paste_steps) {
-    const env = { ...process.env, RELAY_API_KEY: apiKey() };
     const run = await promisify(execFile)("sh", ["-c", command], { env });
-    answers.push(JSON.parse(run.stdout));
+    const answer = JSON.parse(run.stdout);
+    answers.push(answer);
+    env.RELAY_SESSION_ID = answer.session_id;
   }
   expect(answers.map(({ ok }) => ok)).toEqual(answers.map(() => true));
-  expect(answers.at(-1).status).toBe(GO);
+  expect(answers.at(-1)).toMatchObject({ status: GO, target_decision: "pending" });
 });
 
 describe("every link of a guide", () => {
   test("leads somewhere", async () => {
     const { links, templates, feedback } = (await http.get(guideUrl())).body;
     const { session, ...read } = links;
-    expect(templates).toEqual(["session"]);
+    expect(templates).toEqual(["session", "next"]);
     for (const url of Object.values(read) as string[]) expect([url, (await http.get(url)).status]).toEqual([url, 200]);
     expect((await http.get(session)).body.code).toBe("unknown_session");
     expect((await http.post(feedback.url, {})).status).toBe(202);
@@ -129,7 +131,7 @@ describe("every link of a guide", () => {
     const [answer] = await once(request(guideUrl(), { headers, agent: false }).end(), "response");
     const guide = await json(answer);
     expect(JSON.stringify(guide)).not.toContain("evil.example");
-    expect(guide).toMatchObject({ next: { request: { url: guideUrl() } } });
+    expect(guide).toMatchObject({ next: { request: { url: `${guideUrl()}{&from}` } } });
   });
 });
 

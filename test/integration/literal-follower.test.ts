@@ -24,9 +24,11 @@ const nameOf = (situation: string, guide: string) => `t${SITUATIONS.indexOf(situ
 const SITUATIONS = ROWS.map(([situation]) => situation as string);
 const WITH_KEYS = SITUATIONS.slice(4).flatMap((situation) => GUIDES.map((guide) => nameOf(situation, guide)));
 
-const relay = useRelay("alice", "carol", "dora", ...WITH_KEYS);
+const relay = useRelay("alice", "carol", "dora", "erin", ...WITH_KEYS);
 const http = new HttpClient();
-const pod = given(() => relay.startWhole({ RELAY_CONNECTIONS_PER_ADDRESS: "0" }));
+const pod = given(() =>
+  relay.startWhole({ RELAY_CONNECTIONS_PER_ADDRESS: "0", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }),
+);
 const view = given(() => relay.view());
 const keyOf = (name: string) => relay.keys.apiKeys.get(name) as string;
 
@@ -62,22 +64,42 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     await request("alice", target);
     return "";
   },
-  "rejected your session": async (target) => {
-    const socket = await relay.online(pod, target);
-    const session_id = await request("dora", target);
-    await socket.ask(relay.envelope(target, "session.reject", { to: "agent://dora", payload: { session_id } }));
-    return `?target_agent_id=agent://${target}&session_id=${session_id}`;
+  "rejected your session": async (target) => naming(target, await rejected("dora", target)),
+  "rejected your session, which you do not name": async (target) => {
+    await rejected("dora", target);
+    return "";
   },
   "your session with it expired": async (target) => {
     await relay.online(pod, target);
     const session_id = await request("dora", target);
     // As if a hundred newer ones had taken its place.
     await view.client.del(partitionKeys.asked(0, `agent://${target}`));
-    return `?target_agent_id=agent://${target}&session_id=${session_id}`;
+    return naming(target, session_id);
+  },
+  "you name a session that it does not have": async (target) => {
+    await relay.online(pod, target);
+    await request("carol", target);
+    return naming(target, "ses_00abcdefghjkmnpqrstvwxyz01");
+  },
+  "you name another's session with it": async (target) => {
+    await relay.online(pod, target);
+    return naming(target, await request("carol", target));
   },
 };
-/** Sessions of dora, whose own way it then is. */
-const askerOf = (situation: string) => (/ session/.test(situation) ? "dora" : "alice");
+/** Sessions of dora, whose own way it then is. One key may not send the requests of all ways in a minute. */
+function askerOf(situation: string): string {
+  if (/your session/.test(situation)) return "dora";
+  return situation.startsWith("you name") ? "erin" : "alice";
+}
+
+const naming = (target: string, session_id: string) => `?target_agent_id=agent://${target}&session_id=${session_id}`;
+
+async function rejected(from: string, target: string): Promise<string> {
+  const socket = await relay.online(pod, target);
+  const session_id = await request(from, target);
+  await socket.ask(relay.envelope(target, "session.reject", { to: `agent://${from}`, payload: { session_id } }));
+  return session_id;
+}
 
 async function seenAgo(target: string, ms: number): Promise<string> {
   await view.client.zadd(partitionKeys.presence(0), Date.now() - ms, `agent://${target}`);
@@ -108,7 +130,8 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
     const query = await (MAKE[situation] as (target: string) => Promise<string>)(target);
     const asker = askerOf(situation);
     const from = `agent://${asker}`;
-    const follower = new LiteralFollower({ from, target_agent_id: `agent://${target}`, apiKey: keyOf(asker) });
+    const agents = { from, target_agent_id: `agent://${target}` };
+    const follower = new LiteralFollower({ agents, apiKey: keyOf(asker) });
     const end = await follower.follow(pod.url + guide + query);
 
     expect(end.who).toBe(who);
@@ -131,8 +154,8 @@ test("a key that is refused ends the way at the operator", async () => {
   const name = nameOf(SITUATIONS[4] as string, GUIDES[0] as string);
   await view.client.del(partitionKeys.asked(0, `agent://${name}`), partitionKeys.proofs(0));
   await relay.online(pod, name);
-  const target_agent_id = `agent://${name}`;
-  const follower = new LiteralFollower({ from: "agent://alice", target_agent_id, apiKey: "rk_wrong" });
+  const agents = { from: "agent://alice", target_agent_id: `agent://${name}` };
+  const follower = new LiteralFollower({ agents, apiKey: "rk_wrong" });
   expect((await follower.follow(pod.url + SURFACES.activationPlan.path)).who).toBe("operator");
 });
 

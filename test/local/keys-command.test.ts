@@ -6,9 +6,13 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { hashApiKey } from "protocol/signing/api-key.ts";
+import { readKeyFile } from "../../connector/src/cli/key-file.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../deploy/keys.ts", import.meta.url));
+
+/** The JSON object in what the command printed. */
+const keyFileIn = (stdout: string) => JSON.parse(/^\{[^}]*^\}/m.exec(stdout)?.[0] ?? "null");
 
 describe("npm run keys", () => {
   let folder: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -40,7 +44,7 @@ describe("npm run keys", () => {
 
     const [record] = (await stored()).signing_keys;
     const pem = /-----BEGIN PRIVATE KEY-----[\s\S]*-----END PRIVATE KEY-----/.exec(stdout)?.[0] ?? "";
-    const seed = /seed\): (\S{43})\n/.exec(stdout)?.[1];
+    const seed = keyFileIn(stdout).private_key;
     const x = createPublicKey(createPrivateKey(pem)).export({ format: "jwk" }).x;
     expect(record).toEqual({
       key_id: "alice-1",
@@ -50,6 +54,24 @@ describe("npm run keys", () => {
     });
     expect(createPrivateKey(pem).export({ format: "jwk" }).d).toBe(seed);
     expect(await readFile(file, "utf8")).not.toContain(seed);
+  });
+
+  test.each([
+    ["ed25519", "agent://alice", "agent://alice"],
+    ["hmac-sha256", "agent://alice", "agent://alice"],
+    ["ed25519", "agent://team.*", "agent://team.1"],
+  ])("prints the key file that relay --key takes: %s for %s", async (alg, agents, agent) => {
+    const { stdout } = await keys("new", "--agent", agents, "--alg", alg, "--key-id", "k-1");
+    const keyFile = join(folder.path, "agent.json");
+    await writeFile(keyFile, JSON.stringify(keyFileIn(stdout)));
+    expect(await readKeyFile(keyFile)).toMatchObject({ agent, key: { keyId: "k-1", alg } });
+  });
+
+  test("says that no record came, where the command before the pipe made none", async () => {
+    const record = join(folder.path, "record.json");
+    await writeFile(record, "");
+    const { code, stderr } = await keys("add", record);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^No record/)]);
   });
 
   test("makes an HMAC key that ends when it is told to", async () => {

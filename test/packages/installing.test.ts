@@ -11,6 +11,7 @@ import { Stage } from "../../connector/test/kit.ts";
 import { allOnPath } from "../../deploy/local/programs.mjs";
 import { codeBlock } from "../support/documents.ts";
 import { connectorIn, madePackages, packagesIn } from "../support/packages.ts";
+import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
@@ -83,6 +84,22 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
     );
     expect([code, stdout]).toEqual([0, `${version}\n`]);
   }, 30_000);
+
+  test("ends with the npx that it was run by, and its agent goes offline at once", async () => {
+    const key = await keyFileIn(cwd, "bob");
+    const listen = `${relay} listen --url ${pod.url} --key ${key} > deliveries.jsonl 2> log.txt & npx=$!`;
+    const untilOnline = "until grep -q 'is online' log.txt; do sleep 0.1; done";
+    await machine.shell(`${listen}\n${untilOnline}\nkill $npx\nwait $npx || true`, cwd);
+    try {
+      await until("bob is offline", async () => {
+        const answer = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=agent://bob`);
+        return ((await answer.json()) as { status: string }).status === "stale";
+      });
+    } finally {
+      // Whoever is superseded ends: where this fails, the command is not left behind.
+      await stage.online("bob", pod.url);
+    }
+  }, 60_000);
 
   test("is what /connectors prints, too", async () => {
     expect(await usageLine("npx")).toBe(`${relay} --help`);

@@ -1,12 +1,12 @@
 import { type Answer, HttpClient } from "./http.ts";
+import { expandQuery } from "./uri-template.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what comes over the wire has no type yet.
 type Document = any;
 
 /** All that the program is given besides the address of a document. */
 export interface Given {
-  readonly from: string;
-  readonly target_agent_id: string;
+  readonly agents: { readonly from: string; readonly target_agent_id: string };
   readonly apiKey: string;
 }
 
@@ -21,8 +21,8 @@ const MOST_REQUESTS = 12;
 
 /**
  * A program that knows what docs/protocol.md says of `ready_to_run`, `missing` and `next`, and nothing else of the relay:
- * it sends what is ready as it stands, fills in what is missing from what it was given, and stops where there is
- * nothing to send.
+ * it sends what is ready as it stands, expands templates (RFC 6570) with what it was given, and stops where there is nothing
+ * to send.
  */
 export class LiteralFollower {
   readonly calls: { readonly method: string; readonly url: string; readonly status: number }[] = [];
@@ -38,12 +38,9 @@ export class LiteralFollower {
     for (;;) {
       const document = (await this.#read(url)).body;
       const { request, who, after, on_401 } = document.next;
-      if (document.missing.length > 0) {
-        url = withQuery(request.url, document.missing, this.#given);
-      } else if (request === null) {
-        return { document, url, who };
-      } else if (request.method === "GET") {
-        url = request.url;
+      if (request === null) return { document, url, who };
+      if (request.method === "GET") {
+        url = document.templates.includes("next") ? expandQuery(request.url, this.#given.agents) : request.url;
       } else {
         const answer = await this.#send(request);
         if (answer.status === 401) return { document, url, who: on_401.who };

@@ -62,16 +62,23 @@ export async function permissionWarning(file: string): Promise<string | undefine
 
 /** Writes a file that only its owner may read. @throws {Failure} when the file exists: a key is never overwritten. */
 export async function writePrivateFile(file: string, value: object): Promise<void> {
-  const handle = await open(file, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
-    const taken = error.code === "EEXIST";
-    const hint = taken ? "Choose another name with --out, or move the old file away." : "Choose another --out.";
-    throw new Failure("failed", `${file} ${taken ? "exists already" : `cannot be written (${error.code})`}.`, hint);
+  const handle = await open(file, "wx", 0o600).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST")
+      throw new Failure("failed", `${file} cannot be written (${error.code}).`, "Choose another --out.");
+    throw new Failure("failed", `${file} exists already; it was not changed.`, await hintOfTaken(file));
   });
   try {
     await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
   } finally {
     await handle.close();
   }
+}
+
+/** A shell that writes standard output to the key file itself has emptied it before the command began. */
+async function hintOfTaken(file: string): Promise<string> {
+  const { size } = await stat(file);
+  if (size > 0) return "Choose another name with --out, or move the old file away.";
+  return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";
 }
 
 function invalid(message: string): Failure {

@@ -1,8 +1,11 @@
+import { endWithNpx } from "./end-with-npx.ts";
 import { run } from "./run.ts";
 
 /** The process of `relay`: signals, broken streams, and the exit code. */
 const stopped = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
+
+endWithNpx(process.env, () => stopped.abort());
 
 // A reader that closes the pipe (relay listen | head -1) stops the command and is not an error.
 process.stdout.on("error", () => stopped.abort());

@@ -84,6 +84,21 @@ describe("relay send", () => {
     expect((await readdir(line.folder)).filter((name) => name.startsWith("agent-relay-"))).toHaveLength(1);
   });
 
+  test("takes the name of an agent for its id, as request and status do", async () => {
+    const receiver = await bob();
+    expect((await line.run(["send", ...as("alice"), "bob-hmac", HELLO])).code).toBe(0);
+    expect(await next(receiver)).toMatchObject({ from: "agent://alice" });
+    const status = await line.run(["status", "--json", "bob-hmac"]);
+    expect(jsonLines(status.stdout)).toMatchObject([{ agents: [{ agent_id: BOB, status: "online" }] }]);
+    const request = await line.run(["request", "--json", ...as("alice"), "bob-hmac", "--purpose", "p"]);
+    expect(jsonLines(request.stdout)).toMatchObject([{ target_delivery: { can_deliver_realtime: true } }]);
+    for (const command of ["send", "request"]) {
+      const purpose = command === "request" ? ["--purpose", "p"] : [HELLO];
+      await expectFailure([command, "--json", ...as("alice"), "Bob!", ...purpose], 2, "usage");
+    }
+    await expectFailure(["status", "--json", "Bob!"], 2, "usage");
+  });
+
   test("ignores the control socket that a killed relay listen left behind", async () => {
     const listener = await line.listen("alice");
     await listener.end("SIGKILL");

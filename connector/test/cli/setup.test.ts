@@ -90,6 +90,17 @@ describe("relay keygen", () => {
     expect(await readFile(file("erin.json"), "utf8")).toBe(before);
   });
 
+  test("tells a key file that the shell emptied, since the record was sent to it, from another key", async () => {
+    await writeFile(file("fay.json"), "");
+    const emptied = await line.run(["keygen", "--json", "--agent", "agent://fay"]);
+    expect(emptied).toMatchObject({ code: 1, stdout: "" });
+    expect(await readFile(file("fay.json"), "utf8")).toBe("");
+    await writeFile(file("fay.json"), "{}");
+    const taken = await line.run(["keygen", "--json", "--agent", "agent://fay"]);
+    expect(taken.code).toBe(1);
+    expect(taken.stderr).not.toBe(emptied.stderr);
+  });
+
   test("makes records that keys add refuses when they were tampered with, without quoting them", async () => {
     for (const record of ["no json", '{"key_id":"gateway-x","alg":"hmac-sha256","secret":"c2VjcmV0","agents":[]}']) {
       const { code, said } = await keys(["add"], record);

@@ -14,6 +14,7 @@ import { EnvelopePublisher } from "./api/envelope-publisher.ts";
 import { observeKeys } from "./api/observe-keys.ts";
 import { RateLimits } from "./api/rate-limits.ts";
 import { createGatewayApp } from "./app.ts";
+import { warnWithoutContact } from "./contact-warning.ts";
 import { GatewayKey } from "./gateway-key.ts";
 import type { GatewaySettings } from "./settings.ts";
 import { readPackages } from "./site/packages.ts";
@@ -67,6 +68,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     async start() {
       await Promise.all([keys.start(), gatewayKey.load()]);
       if (stopped) return;
+      warnWithoutContact(settings, logger);
       gatewayKey.start();
       await counters.start();
       await link.start();

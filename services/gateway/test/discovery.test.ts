@@ -22,6 +22,7 @@ const kit = useGatewayKit();
 const gateway = useGateway(kit, {
   RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
   RELAY_OFFLINE_AFTER_MS: "99000",
+  RELAY_ENVELOPES_PER_SECOND: "150",
   RELAY_PROOF_FRESHNESS_MS: "123456",
   RELAY_ALTERNATE_WS_PATH: "/agents/live",
 });
@@ -41,6 +42,9 @@ describe("the manifests", () => {
       offline_after_ms: 99_000,
       proof_freshness_window_ms: 123_456,
       gateway_requests_per_minute: 30,
+      envelopes_per_second: 150,
+      envelopes_burst: 750,
+      max_unacknowledged: 64,
       body_max_bytes: 32_768,
       ttl_minutes_min: 5,
       ttl_minutes_max: 1440,

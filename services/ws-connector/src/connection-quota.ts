@@ -1,4 +1,5 @@
-import { CLOSE_CODES, ServiceError } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { AddressHash } from "runtime/http/address-hash.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { ServiceError } from "protocol/contract/errors.ts";
+import { type AnnouncedLimits, announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { WebSocket } from "ws";
@@ -46,11 +47,12 @@ export class ConnectionRegistry {
     const { settings, quota, outboxes, congestion, registrar, counters, connectorVersion, receive } = options;
     this.#quota = quota;
     this.#counters = counters;
-    this.#inflow = inflowContext(settings);
+    const limits = announcedLimits(settings);
+    this.#inflow = inflowContext(limits);
     this.#context = {
       inflow: this.#inflow,
       outboxes,
-      connectorVersion,
+      greeting: { limits, connectorVersion },
       events: {
         text: receive,
         registered: (connection) => quota.registered(connection),
@@ -129,17 +131,17 @@ export class ConnectionRegistry {
   }
 }
 
-function inflowContext({ envelopesPerSecond, bytesPerSecond }: RegistryOptions["settings"]): InflowContext {
-  const { envelopeBurstSeconds, byteBurstSeconds, keyShare, keyBytesShare } = CONNECTION_LIMITS;
-  const envelopeBurst = envelopesPerSecond * envelopeBurstSeconds;
-  const byteBurst = bytesPerSecond * byteBurstSeconds;
+/** The connections are held to what they are told. */
+function inflowContext(limits: AnnouncedLimits): InflowContext {
+  const { envelopes_per_second, envelopes_burst, bytes_per_second, bytes_burst } = limits;
+  const { keyShare, keyBytesShare } = CONNECTION_LIMITS;
   return {
-    envelopes: new TokenBuckets(envelopesPerSecond, envelopeBurst),
-    bytes: new TokenBuckets(bytesPerSecond, byteBurst),
+    envelopes: new TokenBuckets(envelopes_per_second, envelopes_burst),
+    bytes: new TokenBuckets(bytes_per_second, bytes_burst),
     // Of a key's bursts only one passes at once: several would keep a pod busy for longer than others may notice.
-    principals: new PrincipalRates(envelopesPerSecond * keyShare, envelopeBurst),
-    principalBytes: new PrincipalRates(bytesPerSecond * keyBytesShare, byteBurst),
+    principals: new PrincipalRates(envelopes_per_second * keyShare, envelopes_burst),
+    principalBytes: new PrincipalRates(bytes_per_second * keyBytesShare, bytes_burst),
     turns: new Turns(),
-    slowDownNotice: slowDownNotice(envelopesPerSecond, bytesPerSecond),
+    slowDownNotice: slowDownNotice(envelopes_per_second, bytes_per_second),
   };
 }

@@ -1,17 +1,18 @@
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES, type ErrorCode } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
 import type { ConnectionCredentials } from "./connection-credentials.ts";
 import type { AddressCounts } from "./connection-quota.ts";
-import { errorFrame, helloFrame } from "./frames.ts";
+import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
 import { Inflow, type InflowContext, type InflowOwner, type InflowPause } from "./inflow.ts";
 import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
 
-export type CloseCode = (typeof CLOSE_CODES)[keyof typeof CLOSE_CODES];
+export type CloseCode = Pick<(typeof CLOSE_CODES)[keyof typeof CLOSE_CODES], "code" | "reason">;
 
 export interface ConnectionOptions {
   readonly id: string;
@@ -26,8 +27,7 @@ export interface ConnectionContext {
   readonly inflow: InflowContext;
   /** What waits for clients that read slowly. */
   readonly outboxes: Outboxes;
-  /** What `hello` says of the connector that the relay hands out. */
-  readonly connectorVersion: string | undefined;
+  readonly greeting: Greeting;
   readonly events: ConnectionEvents;
 }
 
@@ -135,7 +135,7 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.#socket.on("message", message).on("pong", pong).on("ping", ping).on("error", error).on("close", close);
     this.#stream.on("data", data);
     this.#registerTimer = setTimeout(() => this.#timeOut(), CONNECTION_LIMITS.registerWithinMs);
-    this.send(helloFrame(this.id, Date.now(), this.#context.connectorVersion));
+    this.send(helloFrame(this.id, Date.now(), this.#context.greeting));
   }
 
   /** False when the connection is closing. */

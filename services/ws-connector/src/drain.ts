@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { Connection } from "./connection.ts";

@@ -1,21 +1,27 @@
 import type { ReleaseReason } from "protocol/contract/credential.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { ANNOUNCED_LIMITS, type ErrorFrame, type NoticeFrame, type PresenceAck } from "protocol/contract/frames.ts";
+import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 
 /** The frames that the relay sends, as JSON texts; `frame` is always the first member. Source: docs/protocol.md#frames. */
 
-/** @param connectorVersion of the connector that the relay hands out; undefined when it hands out none. */
-export function helloFrame(connectionId: string, now: number, connectorVersion?: string): string {
+/** What `hello` says of the pod. */
+export interface Greeting {
+  readonly limits: AnnouncedLimits;
+  /** Of the connector that the relay hands out; undefined when it hands out none. */
+  readonly connectorVersion?: string | undefined;
+}
+
+export function helloFrame(connectionId: string, now: number, { limits, connectorVersion }: Greeting): string {
   return JSON.stringify({
     frame: "hello",
     service: "agent-relay",
     connection_id: connectionId,
     server_time: now,
-    limits: ANNOUNCED_LIMITS,
+    limits,
     connector_version: connectorVersion,
   });
 }

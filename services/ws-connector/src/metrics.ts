@@ -1,4 +1,5 @@
-import { CLOSE_CODES, type ErrorCode } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import type { ErrorCode } from "protocol/contract/errors.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
@@ -33,15 +34,8 @@ export interface PodParts {
   readonly probes: Probes;
 }
 
-/** The codes of RFC 6455, section 7.4.1, that a connection of the relay can end with, and the relay's own. */
-const KNOWN_CLOSE_CODES = new Set([
-  1000,
-  1005,
-  1006,
-  1007,
-  1009,
-  ...Object.values(CLOSE_CODES).map(({ code }) => code),
-]);
+/** Those that a client sends, or that stand for a close without a code (RFC 6455, section 7.4.1), and the relay's own. */
+const KNOWN_CLOSE_CODES = new Set([1000, 1005, 1006, ...Object.values(CLOSE_CODES).map(({ code }) => code)]);
 
 export function createPodCounters(metrics: ServiceMetrics): PodCounters {
   const opened = metrics.counter("relay_connections_opened_total");

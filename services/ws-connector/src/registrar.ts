@@ -1,4 +1,4 @@
-import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";

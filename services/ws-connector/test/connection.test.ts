@@ -2,7 +2,8 @@ import { EventEmitter, once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { announcedLimits } from "protocol/contract/frames.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
@@ -50,7 +51,12 @@ beforeEach(async () => {
     turns: new Turns(),
     slowDownNotice: "",
   };
-  context = { inflow, outboxes, connectorVersion: undefined, events };
+  context = {
+    inflow,
+    outboxes,
+    greeting: { limits: announcedLimits({ envelopesPerSecond: 2, bytesPerSecond: 0 }) },
+    events,
+  };
   connection = new Connection(context, { id: "con_1", socket, stream: req.socket, addressCounts });
   connection.open();
   await once(client, "message");
@@ -102,7 +108,7 @@ describe("pings", () => {
   });
 
   test("are not sent once the connection closes", async () => {
-    connection.close({ code: 4409, reason: "superseded", reconnect: false });
+    connection.close({ code: 4409, reason: "superseded" });
     for (let n = 0; n < 5; n += 1) connection.ping();
     const [code] = await once(client, "close");
     expect(code).toBe(4409);
@@ -110,10 +116,10 @@ describe("pings", () => {
 });
 
 test("The end is reported once, before the socket is gone, and nothing is sent or heard after it", async () => {
-  connection.close({ code: 1008, reason: "policy", reconnect: false });
+  connection.close({ code: 1008, reason: "policy" });
   expect(reported).toEqual(["closing"]);
   expect(connection.send("late")).toBe(false);
-  connection.close({ code: 1001, reason: "going away", reconnect: true });
+  connection.close({ code: 1001, reason: "going away" });
   client.send("late");
   const [code, reason] = await once(client, "close");
   expect([code, String(reason)]).toEqual([1008, "policy"]);
@@ -136,7 +142,7 @@ describe("a connection that is not read for two reasons", () => {
   });
 
   test("is read once it closes, for the client's answer to the close, and not paused again", async () => {
-    connection.close({ code: 1001, reason: "going away", reconnect: true });
+    connection.close({ code: 1001, reason: "going away" });
     connection.pause("full_intake");
     expect(socket.isPaused).toBe(false);
     const [code] = await once(client, "close");

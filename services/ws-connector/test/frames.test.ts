@@ -1,7 +1,14 @@
 import { describe, expect, test } from "@jest/globals";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
+import {
+  AckFrame,
+  announcedLimits,
+  DeliverFrame,
+  ErrorFrame,
+  HelloFrame,
+  NoticeFrame,
+} from "protocol/contract/frames.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import type { DeliveryAcceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import {
@@ -47,11 +54,41 @@ const DELIVERY: DeliveryAcceptance = {
   acceptedAt: 1,
 };
 
+const RATES = { envelopesPerSecond: 200, bytesPerSecond: 524_288 };
 const WEBSOCKET_CODES = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].websocket);
+
+test("What hello says of rates is what a connection is held to, and 0 where there is no limit", () => {
+  expect(announcedLimits(RATES)).toMatchObject({
+    envelopes_per_second: 200,
+    envelopes_burst: 1000,
+    bytes_per_second: 524_288,
+    bytes_burst: 1_048_576,
+    max_unacknowledged: 64,
+  });
+  const unlimited = announcedLimits({ envelopesPerSecond: 0, bytesPerSecond: 0 });
+  expect([unlimited.max_unacknowledged, unlimited.envelopes_burst, unlimited.bytes_burst]).toEqual([0, 0, 0]);
+});
+
+test.each([
+  [2, 0],
+  [1, 524_288],
+  [0, 65_536],
+  [200, 100_000],
+])(
+  "A heartbeat behind max_unacknowledged envelopes of any size comes in time, at %d envelopes and %d bytes a second",
+  (envelopesPerSecond, bytesPerSecond) => {
+    const limits = announcedLimits({ envelopesPerSecond, bytesPerSecond });
+    const { max_unacknowledged, max_frame_bytes, heartbeat_interval_ms, stale_after_ms } = limits;
+    const envelopesMs = envelopesPerSecond === 0 ? 0 : (max_unacknowledged * 1000) / envelopesPerSecond;
+    const bytesMs = bytesPerSecond === 0 ? 0 : (max_unacknowledged * max_frame_bytes * 1000) / bytesPerSecond;
+    expect(max_unacknowledged).toBeGreaterThan(0);
+    expect(Math.max(envelopesMs, bytesMs) + heartbeat_interval_ms).toBeLessThan(stale_after_ms);
+  },
+);
 
 test("Every frame has `frame` as its first member and the shape of the contract", () => {
   const frames = [
-    [HelloFrame, helloFrame("con_1", 1_790_000_000_000)],
+    [HelloFrame, helloFrame("con_1", 1_790_000_000_000, { limits: announcedLimits(RATES) })],
     [AckFrame, presenceAck(REGISTER, PRESENCE)],
     [AckFrame, presenceAck(REGISTER, { ...PRESENCE, outcome: "duplicate", status: "not_seen", lastSeen: null })],
     [AckFrame, deliveryAck(ENVELOPE, DELIVERY, BASE_URL)],

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { KeysFile } from "protocol/contract/keys-file.ts";
-import { fieldErrors } from "protocol/intake/field-errors.ts";
+import { fieldErrors, IN_PLAIN_WORDS } from "protocol/intake/field-errors.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing, KeysFileError } from "protocol/signing/key-ring.ts";
 import type { Logger } from "./logging.ts";
@@ -102,7 +102,7 @@ async function versionOf(path: string): Promise<string> {
 
 async function readRing(path: string): Promise<KeyRing> {
   const text = await readFile(path, "utf8").catch(cannotBeRead);
-  const parsed = KeysFile.safeParse(jsonOf(text));
+  const parsed = KeysFile.safeParse(jsonOf(text), IN_PLAIN_WORDS);
   if (parsed.success) return KeyRing.from(parsed.data);
   throw new KeysFileError(fieldErrors(parsed.error).map(({ field, message }) => `${field}: ${message}`));
 }

@@ -148,12 +148,13 @@ export const SETTINGS = {
     schema: integer(0, 1_000_000),
     default: "200",
     description:
-      "Envelopes per second of one connection, with a burst of five times as many, and four times as many of all connections of a key on a pod; 0 = no limit.",
+      "Envelopes per second of one connection, with a burst of five times as many, and four times as many of all connections of a key on a pod; 0 = no limit; must be the same for the gateway, which publishes it.",
   },
   RELAY_BYTES_PER_SECOND: {
     schema: integer(0, 2 ** 30),
     default: "524288",
-    description: "Bytes per second that are read from one connection, with a burst of twice as many; 0 = no limit.",
+    description:
+      "Bytes per second that are read from one connection, with a burst of twice as many; 0 = no limit; must be the same for the gateway, which publishes it.",
   },
   RELAY_AGENTS_PER_KEY: {
     schema: integer(0, 1_000_000),

@@ -1,3 +1,4 @@
+import { agentNamed } from "protocol/contract/agent-id.ts";
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { type Presence, presenceOf, timeOf } from "./presence.ts";
 import { CONGESTED } from "./records/route.ts";
@@ -22,8 +23,8 @@ export interface Target {
   readonly lastOnlineProof: SessionProof | null;
   /** When the newest request that is kept of it was accepted: its last proof, or a session that waits for it. */
   readonly lastRequestAt: number | null;
-  /** Null without a session id, and for a session that is not kept or not this target's. */
-  readonly decision: TargetDecision | null;
+  /** The session that was asked about; null without its id, and where it is not kept or not this target's. */
+  readonly session: { readonly requester: string; readonly decision: TargetDecision } | null;
 }
 
 interface TargetOptions {
@@ -46,10 +47,10 @@ export async function readTarget(
     // A session lies in its target's partition; no session has the empty id.
     partitionKeys.session(p, sessionId ?? ""),
   ];
-  const [now, lastSeen, heldSince, mark, proof, pending, state] = (await link.run("read_target", keys, [
+  const [now, lastSeen, heldSince, mark, proof, pending, state, requester] = (await link.run("read_target", keys, [
     agent,
     sessionId ?? "",
-  ])) as [...[string, string, string, string, string, string], SessionState | ""];
+  ])) as [...[string, string, string, string, string, string], SessionState | "", string];
   const lastProof = proof === "" ? null : parseTargetProof(proof, agent);
   const isFresh = lastProof !== null && Number(now) < lastProof.acceptedAt + proofFreshnessMs;
   const lastOnlineProof = isFresh ? lastProof : null;
@@ -59,7 +60,7 @@ export async function readTarget(
     presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs, mark === CONGESTED),
     lastOnlineProof,
     lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
-    decision: state === "" ? null : decisionOf(state),
+    session: state === "" ? null : { requester: agentNamed(requester), decision: decisionOf(state) },
   };
 }
 

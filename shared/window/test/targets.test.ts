@@ -34,7 +34,7 @@ test("an agent that nobody saw and nobody asked has nothing of its own, whatever
     presence: expect.objectContaining({ status: "not_seen", lastSeen: null }),
     lastOnlineProof: null,
     lastRequestAt: null,
-    decision: null,
+    session: null,
   });
 });
 
@@ -90,20 +90,20 @@ describe("what a target decided of a session", () => {
     ["reject", "rejected"],
   ] as const)("is pending until it says %s", async (verb, decided) => {
     const { sessionId } = await pod.request(ALICE, BOB);
-    expect((await read(BOB, sessionId)).decision).toBe("pending");
+    expect((await read(BOB, sessionId)).session).toEqual({ requester: ALICE, decision: "pending" });
     await pod.take(decisionOf(verb, BOB, ALICE, sessionId as string));
-    expect((await read(BOB, sessionId)).decision).toBe(decided);
+    expect((await read(BOB, sessionId)).session?.decision).toBe(decided);
   });
 
   test("is expired when its time has run out", async () => {
     const { sessionId } = await pod.request(ALICE, BOB, 5);
     link.at += 5 * 60_000;
-    expect((await read(BOB, sessionId)).decision).toBe("expired");
+    expect((await read(BOB, sessionId)).session?.decision).toBe("expired");
   });
 
   test("is not told of another target's session, nor of one that there is not", async () => {
     const { sessionId } = await pod.request(ALICE, BOB);
-    expect((await read(CAROL, sessionId)).decision).toBeNull();
-    expect((await read(BOB, "ses_00abcdefghjkmnpqrstvwxyz01")).decision).toBeNull();
+    expect((await read(CAROL, sessionId)).session).toBeNull();
+    expect((await read(BOB, "ses_00abcdefghjkmnpqrstvwxyz01")).session).toBeNull();
   });
 });

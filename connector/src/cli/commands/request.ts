@@ -8,6 +8,7 @@ import { usageError } from "../failure.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
+import { targetOf } from "../target.ts";
 
 const POLL_MS = 1000;
 
@@ -40,12 +41,15 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       wait: { type: "boolean" },
       "take-over": { type: "boolean" },
     });
-    const [to, ...others] = positionals;
+    const [target, ...others] = positionals;
     const { purpose, intro, scope, frequency } = values;
-    if (to === undefined || others.length > 0) throw usageError("request takes one word, the target.");
+    if (target === undefined || others.length > 0) throw usageError("request takes one word, the target.");
     if (purpose === undefined) throw usageError("The purpose of the session is missing: --purpose TEXT.");
     const ttl_minutes = wholeNumber("ttl", values.ttl, SESSION_TTL_MINUTES.min, SESSION_TTL_MINUTES.max);
-    const sent = { to, request: { purpose, ttl_minutes, intro, scope, expected_frequency: frequency } };
+    const sent = {
+      to: targetOf(target),
+      request: { purpose, ttl_minutes, intro, scope, expected_frequency: frequency },
+    };
     const after = (result: ControlResult, http: RelayHttp, reporter: Reporter) =>
       waitForDecision(result, http, reporter, io.signal);
     const once = { isForGateway: true, request: async () => sent, ...(values.wait && { after }) };

@@ -8,6 +8,7 @@ import { Failure, usageError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { sendOnce } from "../send-once.ts";
+import { targetOf } from "../target.ts";
 
 const POLL_MS = 1000;
 const HOUR_S = 3600;
@@ -18,7 +19,7 @@ export const send: Command = {
   relay send agent://bob '{"message":"Hello, Bob."}'
   jq '{report: .}' report.json | relay send agent://bob -
 
-The payload is a JSON object: the second word, or standard input (-, or no second word).
+The target is an agent id, or its name alone: bob. The payload is a JSON object: the second word, or standard input (-, or no second word).
 
   --key FILE             the agent's key file; or RELAY_KEY_FILE
   --url URL              the relay; or RELAY_URL; default http://127.0.0.1:8080
@@ -42,9 +43,10 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
       "wait-online": { type: "string" },
       "take-over": { type: "boolean" },
     });
-    const [to, given, ...others] = positionals;
-    if (to === undefined || others.length > 0)
+    const [target, given, ...others] = positionals;
+    if (target === undefined || others.length > 0)
       throw usageError("send takes the target and a payload, quoted as one word.");
+    const to = targetOf(target);
     const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, HOUR_S);
     const payload = payloadOf(await payloadText(given, io));
     const { type, "task-id": task_id } = values;

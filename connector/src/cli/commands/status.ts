@@ -4,6 +4,7 @@ import { EXIT } from "../exit-codes.ts";
 import type { Output } from "../io.ts";
 import { jsonLine, type Style, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
+import { targetOf } from "../target.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -22,7 +23,7 @@ Needs no key. Without agents it shows only the relay's counts; the relay never l
     const http = new RelayHttp(values.url, io);
     const [relay, ...agents] = await Promise.all([
       http.get("/api/onboarding/online-agents"),
-      ...positionals.map((id) => http.presence(id)),
+      ...positionals.map((word) => http.presence(targetOf(word))),
     ]);
     if (values.json) {
       await writeLine(io.stdout, jsonLine({ ok: true, relay, agents }));

@@ -76,7 +76,7 @@ function nextSteps(request: SimpleSessionRequest, first: FirstAnswer, baseUrl: s
       mode: PENDING,
       session_status: PENDING,
       expires_at_iso: new Date(expiresAt).toISOString(),
-      note: "Pending is negotiation intent only, never acceptance, payment or completion.",
+      note: "Pending is negotiation intent only, never acceptance, payment or completion. It ends before expires_at_iso if newer requests take its place.",
     },
     verified_deal_reputation_policy: REPUTATION_POLICY,
   };

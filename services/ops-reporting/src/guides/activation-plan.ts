@@ -1,5 +1,6 @@
 import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
 import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
+import type { AllowedNextStep } from "protocol/contract/reports/guides.ts";
 import type { ActivationPlan } from "protocol/contract/reports/guides-activation.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import type { PresenceCounts } from "window/presence.ts";
@@ -11,7 +12,7 @@ import { sessionRequest } from "./session-request.ts";
 
 /** How to get from an empty window to a session proof, with commands to copy. Pure. */
 export function activationPlan(context: GuideContext): ActivationPlan {
-  const { status, bottleneck, nextAction } = context.standing;
+  const { status, bottleneck } = context.standing;
   return {
     ...commonFields(context),
     readiness: {
@@ -20,7 +21,6 @@ export function activationPlan(context: GuideContext): ActivationPlan {
       gate: handoffGate(context),
       current_window: guideWindow(context),
     },
-    next_action: nextAction,
     connector_recovery: connectorRecovery(context),
     minimum_viable_proof: minimumProofs(context),
     copy_paste_steps: copyPasteSteps(context),
@@ -28,19 +28,24 @@ export function activationPlan(context: GuideContext): ActivationPlan {
   };
 }
 
+const WAITS_FOR_CONNECTOR: ReadonlySet<AllowedNextStep> = new Set([
+  "connect_target_connector",
+  "bring_target_connector_online",
+]);
+
 /** For whoever keeps the connectors: the target's, else all of the window. */
 function connectorRecovery(context: GuideContext): ActivationPlan["connector_recovery"] {
-  const { settings, links } = context;
-  const counts = countsOf(context);
-  const { ok, stale, critical_stale, offline } = counts;
+  const { settings, links, standing } = context;
+  const { ok, stale, critical_stale, offline } = countsOf(context);
   const hints = [
     ok + stale + critical_stale + offline === 0 && "Not seen: connect a connector and send a signed agent.register.",
     stale > 0 && "Recently stale: send a signed agent.heartbeat at least every 30 seconds.",
     critical_stale > 0 && "Silent for over two minutes: reconnect and send a signed agent.register.",
     offline > 0 && "Offline: restart the connector.",
+    standing.target?.presence.isCongested === true && "Congested: read what waits on the connection.",
   ].filter((hint) => hint !== false);
   return {
-    needed: ok === 0,
+    needed: WAITS_FOR_CONNECTOR.has(standing.allowed),
     hints,
     quickstart: [
       `Check your signing against the test vectors of ${links.signing_manifest}.`,
@@ -64,6 +69,8 @@ function countsOf({ source, standing }: GuideContext): PresenceCounts {
 function copyPasteSteps(context: GuideContext): ActivationPlan["copy_paste_steps"] {
   const { links, missing, settings, query } = context;
   const { endpoint, auth_header, content_type, body } = sessionRequest(context);
+  const { session_id: _, ...agents } = query;
+  const isRunnable = missing.length === 0;
   const read = (url: string) => `curl -sS '${url}'`;
   const request =
     `curl -sS -X POST '${endpoint}' -H 'content-type: ${content_type}' ` +
@@ -72,12 +79,17 @@ function copyPasteSteps(context: GuideContext): ActivationPlan["copy_paste_steps
     { step: "Read how envelopes are signed.", command: read(links.signing_manifest) },
     {
       step: "Check that the target is online.",
-      command: missing.includes("target_agent_id") ? null : read(links.check_online),
+      command: query.target_agent_id === undefined ? null : read(links.check_online),
     },
     {
       step: "Request a session; the API key is read from RELAY_API_KEY.",
-      command: missing.length > 0 ? null : request,
+      command: isRunnable ? request : null,
     },
-    { step: "Read the handoff gate.", command: read(guideUrl(settings, "marketplaceHandoffStatus", query)) },
+    {
+      step: "Read the handoff gate; session_id of that answer is read from RELAY_SESSION_ID.",
+      command: isRunnable
+        ? `curl -sS "${guideUrl(settings, "marketplaceHandoffStatus", agents)}&session_id=$RELAY_SESSION_ID"`
+        : null,
+    },
   ];
 }

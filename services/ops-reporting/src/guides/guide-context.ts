@@ -20,13 +20,13 @@ export interface GuideContext {
   readonly standing: Standing;
 }
 
-/** The guides of the handoff print no request that names the sender. */
+/** The gate and the way to it print no request that names the sender; the handoff names the session that it is made for. */
 const NEEDS: Readonly<Record<GuideId, readonly Parameter[]>> = {
   activationPlan: ["from", "target_agent_id"],
   sessionRequestGuide: ["from", "target_agent_id"],
   sessionRequestRefreshPacket: ["from", "target_agent_id"],
   ecosystemHandoff: ["target_agent_id"],
-  marketplaceFirstJobHandoff: ["target_agent_id"],
+  marketplaceFirstJobHandoff: ["from", "target_agent_id", "session_id"],
   marketplaceHandoffStatus: ["target_agent_id"],
 };
 
@@ -38,13 +38,14 @@ export function guideContext(
   query: GuideQuery = {},
   target: Target | null = null,
 ): GuideContext {
+  const standing = target === null ? windowStanding(source, settings) : targetStanding(source, target, settings, query);
   return {
     guide,
     source,
     settings,
     query,
     missing: NEEDS[guide].filter((name) => query[name] === undefined),
-    links: guideLinks(settings, query),
-    standing: target === null ? windowStanding(source, settings) : targetStanding(source, target, settings),
+    links: guideLinks(settings, query, standing.decision),
+    standing,
   };
 }

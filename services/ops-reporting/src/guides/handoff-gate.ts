@@ -42,7 +42,7 @@ export function handoffGate({ standing, query, settings }: GuideContext): Handof
     last_request_accepted_at_iso: isoOrNull(target?.lastRequestAt ?? null),
     // Where identities are hidden, asking with one id after the other would tell who asked whom.
     proof_requester_is_you: settings.proofIdentities === "hidden" ? null : isOwnProof(target, query.from),
-    target_decision: target?.decision ?? null,
+    target_decision: standing.decision,
   };
 }
 

@@ -1,4 +1,4 @@
-import { ECONOMIC_OPERABILITY } from "protocol/contract/reports/common.ts";
+import { ECONOMIC_OPERABILITY, HANDOFF_PRIVACY } from "protocol/contract/reports/common.ts";
 import type {
   EcosystemHandoff,
   MarketplaceFirstJobHandoff,
@@ -18,7 +18,6 @@ export function ecosystemHandoff(context: GuideContext): EcosystemHandoff {
     relay_prerequisites: minimumProofs(context),
     proof_gate: handoffGate(context),
     current_window: guideWindow(context),
-    next_action: context.standing.nextAction,
     marketplace: marketplaceOf(context),
   };
 }
@@ -27,10 +26,10 @@ export function marketplaceFirstJobHandoff(context: GuideContext): MarketplaceFi
   return {
     ...commonFields(context),
     proof_gate: handoffGate(context),
-    next_action: context.standing.nextAction,
     steps: bridgeSteps(context),
     marketplace: marketplaceOf(context),
     economic_operability: ECONOMIC_OPERABILITY,
+    privacy: HANDOFF_PRIVACY,
   };
 }
 
@@ -38,7 +37,6 @@ export function marketplaceHandoffStatus(context: GuideContext): MarketplaceHand
   return {
     ...commonFields(context),
     ...handoffGate(context),
-    next_action: context.standing.nextAction,
     next_step_url: nextStepUrl(context),
     caveat: CAVEATS[context.standing.target === null ? "process_window" : "target"],
   };
@@ -73,7 +71,7 @@ function marketplaceOf({ settings, query }: GuideContext): EcosystemHandoff["mar
 }
 
 function bridgeSteps({ links, standing, settings, query }: GuideContext): MarketplaceFirstJobHandoff["steps"] {
-  const { target, freshness } = standing;
+  const { target, decision, freshness } = standing;
   const fresh = freshness.state === "fresh";
   return [
     {
@@ -94,7 +92,7 @@ function bridgeSteps({ links, standing, settings, query }: GuideContext): Market
     {
       step: "target_decision",
       where: "relay",
-      done: target?.decision ? target.decision === "approved" : null,
+      done: decision === null ? null : decision === "approved",
       action: "Wait for the target's signed session.approve.",
       ...readOf(links.session),
     },

@@ -1,72 +1,107 @@
-import type { GuideNext } from "protocol/contract/reports/guides.ts";
+import type { AllowedNextStep, GuideNext } from "protocol/contract/reports/guides.ts";
+import type { Target } from "window/targets.ts";
 import type { GuideContext } from "./guide-context.ts";
-import { type GuideId, guideUrl } from "./links.ts";
+import { type GuideId, guideTemplate, guideUrl } from "./links.ts";
+import { newestSessionOf } from "./own-session.ts";
 import { sessionRequest } from "./session-request.ts";
+import { stepToRequest } from "./standing.ts";
+import { adviceAt } from "./target-advice.ts";
 
 /**
  * The one thing to do now. Whoever follows it from any guide comes to an end: guides lead to the refresh packet, it to the
- * request, that to the gate, that to the first-job handoff, and none of them back. Pure. Source: docs/protocol.md#guides.
+ * request, that to the gate, that to the first-job handoff of its session, and none of them back. Without a session the
+ * handoff leads to the session, or to the request. Pure. Source: docs/protocol.md#guides.
  */
 export function nextOf(context: GuideContext): GuideNext {
-  const { guide, missing, links, standing } = context;
-  const { allowed, nextAction } = standing;
-  if (missing.length > 0) {
-    const action = `Add ${missing.join(" and ")} to the query of this document.`;
-    return { step: "name_what_is_missing", who: "you", action, request: get(context, guide) };
-  }
-  switch (allowed) {
+  const { missing, standing } = context;
+  const { allowed, advice, target } = standing;
+  const canGoOn = missing.every((name) => name === "session_id");
+  if (target === null || !canGoOn) return nameWhatIsMissing(context);
+  if (allowed === "open_marketplace_first_job_handoff") return withFreshProof(context, target);
+  const asks = context.guide === "sessionRequestRefreshPacket" ? sendRequest : readPacket;
+  return towardsRequest(context, allowed, advice, asks);
+}
+
+/** All that the guide prints runs as it stands, and it is the asker's turn. */
+export function isReadyToRun(context: GuideContext): boolean {
+  return context.missing.length === 0 && nextOf(context).request !== null;
+}
+
+/** The address of the same guide would be a loop for who sends it as it stands: so it is a template of what is missing. */
+function nameWhatIsMissing({ guide, missing, settings, query, standing }: GuideContext): GuideNext {
+  const action = `Add ${missing.join(" and ")} to the query of this document. ${standing.advice}`;
+  const url = guideTemplate(settings, guide, query, missing);
+  return { step: "name_what_is_missing", who: "you", action, request: { method: "GET", url } };
+}
+
+/** @param ask the asker's own part of the way, once the target is online. */
+function towardsRequest(
+  context: GuideContext,
+  step: AllowedNextStep,
+  action: string,
+  ask: (context: GuideContext) => Pick<GuideNext, "request" | "after" | "on_401">,
+): GuideNext {
+  switch (step) {
     case "connect_target_connector":
     case "bring_target_connector_online":
-      return { step: allowed, who: "target", action: nextAction, request: null, watch: links.check_online };
+      return { step, who: "target", action, request: null, watch: context.links.check_online };
     case "ask_another_target":
-      return { step: allowed, who: "person", action: nextAction, request: null };
-    case "open_marketplace_first_job_handoff":
-      return withFreshProof(context);
+      return { step, who: "person", action, request: null };
     default:
-      if (guide === "sessionRequestRefreshPacket") return sendRequest(context);
-      return { step: allowed, who: "you", action: nextAction, request: get(context, "sessionRequestRefreshPacket") };
+      return { step, who: "you", action, ...ask(context) };
   }
 }
 
-function get(context: GuideContext, guide: GuideId): GuideNext["request"] {
-  return { method: "GET", url: guideUrl(context.settings, guide, context.query) };
+function readPacket(context: GuideContext): Pick<GuideNext, "request"> {
+  return { request: get(context, "sessionRequestRefreshPacket") };
 }
 
-function sendRequest(context: GuideContext): GuideNext {
-  const { query, standing, settings } = context;
+function sendRequest(context: GuideContext): Pick<GuideNext, "request" | "after" | "on_401"> {
+  const { query, settings } = context;
   const { method, endpoint, auth_header, content_type, body } = sessionRequest(context);
   // A session of before is not the one that this request opens.
-  const { session_id: _, ...others } = query;
+  const { session_id: _, ...agents } = query;
   return {
-    step: standing.allowed,
-    who: "you",
-    action: standing.nextAction,
     request: { method, url: endpoint, auth_header, content_type, body },
-    after: { url: guideUrl(settings, "marketplaceHandoffStatus", others), add: ["session_id"] },
+    after: { url: guideUrl(settings, "marketplaceHandoffStatus", agents), add: ["session_id"] },
     on_401: { who: "operator", action: "Ask the relay's operator for an API key that is allowed for your agent id." },
   };
 }
 
 /** From the guide to the gate, from the gate to the first-job handoff, and there to whoever acts next. */
-function withFreshProof(context: GuideContext): GuideNext {
+function withFreshProof(context: GuideContext, target: Target): GuideNext {
   const { guide, links, standing } = context;
+  const { allowed, advice, decision } = standing;
   if (guide === "marketplaceHandoffStatus") {
-    const request = get(context, "marketplaceFirstJobHandoff");
-    return { step: standing.allowed, who: "you", action: standing.nextAction, request };
+    return { step: allowed, who: "you", action: advice, request: get(context, "marketplaceFirstJobHandoff") };
   }
   if (guide !== "marketplaceFirstJobHandoff") {
-    const request = get(context, "marketplaceHandoffStatus");
-    return {
-      step: "read_handoff_gate",
-      who: "you",
-      action: "The target has a fresh proof: read the handoff gate.",
-      request,
-    };
+    const action = "The target has a fresh proof: read the handoff gate.";
+    return { step: "read_handoff_gate", who: "you", action, request: get(context, "marketplaceHandoffStatus") };
   }
-  if (standing.target?.decision === "pending") {
+  if (decision === null) return withoutSession(context, target);
+  if (decision === "pending") {
     const action = "Wait until the target has signed session.approve or session.reject.";
     return { step: "wait_for_target_decision", who: "target", action, request: null, watch: links.session };
   }
   const action = "Go: agree on the first job with the target in the marketplace, outside the relay.";
   return { step: "agree_on_first_job_in_marketplace", who: "person", action, request: null };
+}
+
+/** A first job is agreed on in a session of one's own: whoever's proof is fresh, the asker's newest session decides, else a new one. */
+function withoutSession(context: GuideContext, target: Target): GuideNext {
+  const { query, settings } = context;
+  const session_id = newestSessionOf(context, target);
+  if (session_id !== undefined) {
+    const url = guideUrl(settings, "marketplaceFirstJobHandoff", { ...query, session_id });
+    const action = "Read this document for your newest session with the target.";
+    return { step: "name_what_is_missing", who: "you", action, request: { method: "GET", url } };
+  }
+  const step = stepToRequest(target, "none");
+  // The packet would lead whoever has a fresh proof back here.
+  return towardsRequest(context, step, adviceAt(target, step, null), sendRequest);
+}
+
+function get({ settings, query }: GuideContext, guide: GuideId): GuideNext["request"] {
+  return { method: "GET", url: guideUrl(settings, guide, query) };
 }

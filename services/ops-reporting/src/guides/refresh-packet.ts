@@ -6,6 +6,7 @@ import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { handoffGate } from "./handoff-gate.ts";
 import { guideUrl } from "./links.ts";
+import { isReadyToRun } from "./next.ts";
 import { sessionRequest } from "./session-request.ts";
 
 const HOLD_SECONDS = LIVENESS_CONTRACT.stability_hold_ms / 1000;
@@ -22,7 +23,7 @@ export function sessionRequestRefreshPacket(context: GuideContext): SessionReque
 
 const STATUS = { none: "first_proof_due", stale_refresh_due: "refresh_due", fresh: "fresh" } as const;
 
-/** The next session request, ready to send where nothing is missing. Pure. */
+/** The next session request, ready to send where neither agent is missing. Pure. */
 export function refreshPacket(context: GuideContext): RefreshPacket {
   const { standing, settings, query, missing } = context;
   const { state } = standing.freshness;
@@ -35,7 +36,7 @@ export function refreshPacket(context: GuideContext): RefreshPacket {
     target_agent_id: query.target_agent_id ?? TARGET_PLACEHOLDER,
     ...request,
     request_body: body,
-    ready_to_run: missing.length === 0,
+    ready_to_run: isReadyToRun(context),
     missing: [...missing],
     preflight_checklist: preflightChecklist(context),
     pass_when: PASS_WHEN,

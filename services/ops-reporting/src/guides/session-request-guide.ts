@@ -14,7 +14,7 @@ const ONLINE_TARGET_METRIC = "traffic.simple_session_request.accepted_to_online_
 
 /** How to get from nothing to a fresh session proof. Pure. */
 export function sessionRequestGuide(context: GuideContext): SessionRequestGuide {
-  const { links, standing } = context;
+  const { links } = context;
   return {
     ...commonFields(context),
     proof_target: {
@@ -23,7 +23,6 @@ export function sessionRequestGuide(context: GuideContext): SessionRequestGuide 
     },
     current_window: guideWindow(context),
     readiness_gate: handoffGate(context),
-    next_action: standing.nextAction,
     prerequisites: PREREQUISITES,
     gateway: gatewayOf(context),
     websocket_envelope: websocketEnvelopeOf(context),
@@ -97,7 +96,8 @@ function nextSteps({ links, standing, settings, query }: GuideContext): GuideSte
     method: "GET",
     url: guideUrl(settings, "marketplaceHandoffStatus", query),
   };
-  if (standing.freshness.state === "fresh") return [gate];
+  if (standing.allowed === "ask_another_target") return [];
+  if (standing.allowed === "open_marketplace_first_job_handoff") return [gate];
   return [
     { step: "preflight", action: "Check that the target is online.", ...readOf(links.check_online) },
     {

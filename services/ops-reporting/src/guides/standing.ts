@@ -1,4 +1,4 @@
-import type { HandoffGate } from "protocol/contract/reports/guides.ts";
+import type { AllowedNextStep, GuideQuery, SessionDecision } from "protocol/contract/reports/guides.ts";
 import type { ActivationStatus } from "protocol/contract/reports/session-proof-retention.ts";
 import type { Bottleneck } from "protocol/contract/reports/window.ts";
 import { canDeliverRealtime, type PresenceCounts } from "window/presence.ts";
@@ -7,9 +7,9 @@ import { activationOf } from "../reports/activation.ts";
 import { type ProofFreshness, proofFreshness } from "../reports/proof-freshness.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
+import { adviceAt } from "./target-advice.ts";
 
 type Settings = Pick<ReportSettings, "proofFreshnessMs">;
-type AllowedNextStep = HandoffGate["allowed_next_step"];
 
 /**
  * How far a handoff has come: of the target that was asked for, else of the whole window. Gates, figures and advice of a
@@ -21,9 +21,12 @@ export interface Standing {
   readonly status: ActivationStatus;
   /** Null: nothing is missing. */
   readonly bottleneck: Bottleneck | null;
-  readonly nextAction: string;
+  /** What to do about it, in words. */
+  readonly advice: string;
   /** Null for the whole window. */
   readonly target: Target | null;
+  /** Of the target, on the session of the query; null without either. */
+  readonly decision: SessionDecision | null;
 }
 
 /** Pure. */
@@ -32,10 +35,12 @@ export function windowStanding(source: ReportSource<"presence">, settings: Setti
   return {
     freshness,
     status,
-    bottleneck,
-    nextAction,
+    // A fresh proof permits a handoff, whoever is online by now; reports name that as what ails the window.
+    bottleneck: freshness.state === "fresh" ? "none" : bottleneck,
+    advice: nextAction,
     allowed: allowedInWindow(source.presence, freshness),
     target: null,
+    decision: null,
   };
 }
 
@@ -48,15 +53,23 @@ function allowedInWindow(presence: PresenceCounts, { state }: ProofFreshness): A
 }
 
 /** Of one target: other agents count for nothing here. Pure. */
-export function targetStanding(source: ReportSource, read: Target, settings: Settings): Standing {
+export function targetStanding(source: ReportSource, read: Target, settings: Settings, query: GuideQuery): Standing {
   const target = withRetainedProofs(read, source);
   const freshness = proofFreshness(
     { lastOnlineProof: target.lastOnlineProof, now: source.now },
     settings.proofFreshnessMs,
   );
-  const allowed = allowedAtTarget(target, freshness);
-  const nextAction = allowed === "bring_target_connector_online" ? adviceToWait(target) : ADVICE[allowed];
-  return { freshness, allowed, ...activationAt(target, freshness), nextAction, target };
+  const decision = decisionFor(query, target);
+  const allowed = allowedAtTarget(target, freshness, decision);
+  const advice = adviceAt(target, allowed, decision);
+  return { freshness, allowed, ...activationAt(target, freshness), advice, target, decision };
+}
+
+/** A session is its requester's: to another it is unknown. */
+function decisionFor({ from, session_id }: GuideQuery, { session }: Target): SessionDecision | null {
+  if (session_id === undefined) return null;
+  if (session === null || (from !== undefined && from !== session.requester)) return "unknown";
+  return session.decision;
 }
 
 /** The target's own proof goes when it is no longer fresh: that there was one, the retained ones may still show. */
@@ -70,10 +83,15 @@ function withRetainedProofs(target: Target, { proofs }: ReportSource): Target {
   };
 }
 
-/** What the target decided comes first: its no ends the way, however fresh the proof. */
-function allowedAtTarget({ decision, presence }: Target, { state }: ProofFreshness): AllowedNextStep {
+/** What the target decided comes first: its no ends the way, however fresh the proof. An unknown session starts it again. */
+function allowedAtTarget(target: Target, { state }: ProofFreshness, decision: SessionDecision | null): AllowedNextStep {
   if (decision === "rejected" || decision === "expired") return "ask_another_target";
-  if (state === "fresh") return "open_marketplace_first_job_handoff";
+  if (state === "fresh" && decision !== "unknown") return "open_marketplace_first_job_handoff";
+  return stepToRequest(target, state);
+}
+
+/** What comes before a session request, or the request. Pure. */
+export function stepToRequest({ presence }: Target, state: ProofFreshness["state"]): AllowedNextStep {
   if (presence.status === "not_seen") return "connect_target_connector";
   return canDeliverRealtime(presence) ? requestStep(state) : "bring_target_connector_online";
 }
@@ -94,18 +112,3 @@ function activationAt(
     lastRequestAt === null ? "no_session_request_accepted" : "session_requests_only_to_offline_targets";
   return { status: "waiting_for_session_request", bottleneck };
 }
-
-function adviceToWait({ presence }: Target): string {
-  if (!presence.isCongested) return ADVICE.bring_target_connector_online;
-  return "The target is online and reads too slowly: ask again once it has read what waits for it.";
-}
-
-/** To who asks, about the target; what the target's owner does stands in connector_recovery. */
-const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
-  connect_target_connector: "Nobody has seen this target in this window: ask again once its owner has connected it.",
-  bring_target_connector_online: "The target is not online: ask again once its owner has brought it back.",
-  request_session_with_online_target: "The target is online: send it a session request.",
-  refresh_session_request_proof: "The target is online, its last proof is no longer fresh: send it a session request.",
-  open_marketplace_first_job_handoff: "The target has a fresh proof: go on to the first-job handoff.",
-  ask_another_target: "The target rejected the session, or its time ran out: ask another target.",
-};

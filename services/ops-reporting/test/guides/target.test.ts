@@ -1,7 +1,18 @@
 import { describe, expect, test } from "@jest/globals";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
 import * as windows from "./windows.ts";
-import { AWAY, CONGESTED, NAMED, ONLINE, PROVEN, SESSION_ID, SETTINGS, targetOf, written } from "./written.ts";
+import {
+  AWAY,
+  CONGESTED,
+  NAMED,
+  ONLINE,
+  PROVEN,
+  SESSION_ID,
+  SETTINGS,
+  targetOf,
+  withSession,
+  written,
+} from "./written.ts";
 
 const GO = "go_fresh_relay_negotiation_proof_available";
 const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
@@ -125,7 +136,7 @@ describe("with a session", () => {
     ["rejected", "ask_another_target", false, "person"],
     ["expired", "ask_another_target", false, "person"],
   ] as const)("%s stands in every guide, and ends the way", (decision, step, done, who) => {
-    const guides = written(windows.FRESH, asked, targetOf({ ...PROVEN, decision }));
+    const guides = written(windows.FRESH, asked, withSession(decision));
     for (const guide of Object.values(guides)) expect(guide.target_decision).toBe(decision);
     const { status, allowed_next_step, target_decision } = guides.marketplaceHandoffStatus;
     expect([status, allowed_next_step, target_decision]).toEqual([GO, step, decision]);
@@ -134,17 +145,45 @@ describe("with a session", () => {
   });
 
   test("rejected ends the way without a fresh proof too", () => {
-    const guides = written(windows.EXPIRED, asked, targetOf({ presence: ONLINE, decision: "rejected" }));
+    const guides = written(windows.EXPIRED, asked, { ...withSession("rejected"), lastOnlineProof: null });
     for (const { next } of Object.values(guides))
       expect(next).toMatchObject({ step: "ask_another_target", request: null });
   });
 
+  test("the handoff asks for it, and its steps carry it", () => {
+    const named = written(windows.FRESH, asked, withSession("approved")).marketplaceFirstJobHandoff;
+    expect(named.missing).toEqual([]);
+    const urls = named.steps.flatMap(({ url }) => url ?? []).filter((url) => !url.includes("check-online"));
+    for (const url of urls) expect(url).toContain(SESSION_ID);
+    const { missing, next } = written(windows.FRESH, NAMED, withSession("approved")).marketplaceFirstJobHandoff;
+    expect([missing, next.who]).toEqual([["session_id"], "you"]);
+    expect(new URL(next.request?.url as string).searchParams.get("session_id")).toBe(SESSION_ID);
+  });
+
+  test("nobody is told of a session where the operator hides identities: it would tell who asked whom", () => {
+    const settings = { ...SETTINGS, proofIdentities: "hidden" } as const;
+    const guides = written(windows.FRESH, NAMED, withSession("approved"), settings);
+    expect(JSON.stringify(guides)).not.toContain(SESSION_ID);
+    expect(guides.marketplaceFirstJobHandoff.next.request?.method).toBe("POST");
+  });
+
+  test.each([
+    ["that the target does not have", NAMED.from, targetOf(PROVEN)],
+    ["of another requester", "agent://carol", withSession("approved")],
+  ])("one %s is unknown, has no address, and starts the way again", (_, from, target) => {
+    const guides = written(windows.FRESH, { ...asked, from }, target);
+    for (const guide of Object.values(guides)) {
+      expect(guide).toMatchObject({ target_decision: "unknown", templates: ["session"] });
+      expect(guide.next.step).toBe("request_session_with_online_target");
+    }
+    expect(guides.marketplaceHandoffStatus).toMatchObject({ status: GO, target_decision: "unknown" });
+  });
+
   test("a request sends the asker on with the session that it opens, not with the one of before", () => {
-    const { sessionRequestRefreshPacket } = written(
-      windows.NO_REQUEST,
-      asked,
-      targetOf({ presence: ONLINE, decision: "pending" }),
-    );
+    const { sessionRequestRefreshPacket } = written(windows.NO_REQUEST, asked, {
+      ...withSession("pending"),
+      lastOnlineProof: null,
+    });
     const { after } = sessionRequestRefreshPacket.next;
     expect(after?.add).toEqual(["session_id"]);
     expect(after?.url).not.toContain(SESSION_ID);

@@ -1,5 +1,6 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { GuideQuery } from "protocol/contract/reports/guides.ts";
+import type { TargetDecision } from "protocol/contract/session.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { type Presence, presenceOf } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
@@ -52,7 +53,12 @@ export function written(
 /** bob, whom nobody has seen, with changes. */
 export function targetOf(changes: Partial<Target> = {}): Target {
   const presence = presenceAfter(null);
-  return { agent: "agent://bob", presence, lastOnlineProof: null, lastRequestAt: null, decision: null, ...changes };
+  return { agent: "agent://bob", presence, lastOnlineProof: null, lastRequestAt: null, session: null, ...changes };
+}
+
+/** bob with a fresh proof and a session, of alice unless another is named. */
+export function withSession(decision: TargetDecision, requester = "agent://alice"): Target {
+  return targetOf({ ...PROVEN, session: { requester, decision } });
 }
 
 /** Presence so many ms after the last heartbeat, at the start of the window. @param heldMs for how long it was held before. */

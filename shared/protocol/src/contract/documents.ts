@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AnnouncedLimits } from "./frames.ts";
 import { EconomicOperability, Privacy, ScopeFlags } from "./reports/common.ts";
 import { Contact, SigningManifest } from "./responses.ts";
 
@@ -27,23 +28,25 @@ export const PublishedLimits = z
     ttl_minutes_min: z.int(),
     ttl_minutes_max: z.int(),
     ttl_minutes_default: z.int(),
-    max_clock_skew_ms: z.int(),
-    max_frame_bytes: z.int(),
     max_payload_depth: z.int(),
     max_payload_members: z.int().meta({ description: "Members and array elements in total, at any depth." }),
-    register_within_ms: z.int(),
-    max_agents_per_connection: z.int(),
-    heartbeat_interval_ms: z.int(),
-    heartbeat_max_ms: z.int(),
-    stale_after_ms: z.int(),
+    ...AnnouncedLimits.shape,
     offline_after_ms: z.int(),
     stability_hold_ms: z.int(),
     proof_freshness_window_ms: z.int(),
     retained_proofs: z.int(),
-    max_pending_sessions_per_target: z.int(),
-    max_pending_sessions_per_requester_at_target: z.int(),
-    max_pending_sessions_per_key: z.int(),
-    sessions_opened_per_minute: z.int(),
+    max_pending_sessions_per_target: z.int().meta({
+      description: "A newer one is accepted, and the oldest of the key with the most there gives way: it is expired.",
+    }),
+    max_pending_sessions_per_requester_at_target: z.int().meta({
+      description: "A newer one is accepted, and the requester's oldest there gives way: it is expired.",
+    }),
+    max_pending_sessions_per_key: z
+      .int()
+      .meta({ description: "Over all targets; a newer one is refused: rate_limited." }),
+    sessions_opened_per_minute: z
+      .int()
+      .meta({ description: "By one requester; a newer one is refused: rate_limited." }),
     session_kept_after_end_ms: z.int(),
   })
   .meta({ id: "PublishedLimits" });

@@ -13,6 +13,10 @@ const SIGNATURE_PATTERN = /^(?:[A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{86})$/;
 export const SESSION_ID_PREFIX = "ses_";
 export const SESSION_ID_PATTERN = /^ses_[0-9a-hjkmnp-tv-z]{26}$/;
 
+/** For a reader of errors. */
+export const TYPE_RULE =
+  "must be agent.register, agent.heartbeat, message.send, message.<word>, session.request, session.approve or session.reject";
+
 /** How the relay handles an envelope; application messages (`message.<word>`) have kind `message`. */
 export type EnvelopeKind = "register" | "heartbeat" | "message" | "session_request" | "session_decision";
 
@@ -45,7 +49,7 @@ export const EnvelopeId = z
   .meta({ id: "EnvelopeId", examples: ["env_00000000000000000000000000"] });
 export const SessionId = z
   .string()
-  .regex(SESSION_ID_PATTERN)
+  .regex(SESSION_ID_PATTERN, "must be the session_id of a session request")
   .meta({ id: "SessionId", examples: ["ses_00000000000000000000000000"] });
 export const TtlMinutes = z.int().min(SESSION_LIMITS.ttlMinutesMin).max(SESSION_LIMITS.ttlMinutesMax);
 
@@ -74,7 +78,7 @@ const common = {
   task_id: text(TEXT_LIMITS.taskId).optional(),
   ts: z.int(),
   key_id: z.string().regex(KEY_ID_PATTERN),
-  sig: z.string().regex(SIGNATURE_PATTERN),
+  sig: z.string().regex(SIGNATURE_PATTERN, "must be 86 characters of base64url (Ed25519) or 43 (HMAC-SHA256)"),
 };
 const toOptional = { to: AgentId.optional() };
 const toRequired = { to: AgentId };

@@ -48,7 +48,7 @@ export const ERRORS = {
     true,
     "fix",
     "The envelope is invalid for its type.",
-    "Fix the fields that message names; /openapi.json has the schema of an envelope, and unknown fields are refused.",
+    "Fix the fields that message names; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
   ),
   clock_skew: error(
     400,
@@ -109,9 +109,9 @@ export const ERRORS = {
   not_your_session: error(
     null,
     true,
-    "never",
+    "fix",
     "The session is not between this sender and this target.",
-    "Only the target of a session decides it, and to must be its requester.",
+    "Set from to the session's target, which alone decides it, and to to its requester.",
   ),
   session_closed: error(
     null,
@@ -282,14 +282,3 @@ export class ServiceError extends Error {
     this.members = members;
   }
 }
-
-/** Websocket close codes, with what a client does after them. Source: docs/protocol.md#close-codes; RFC 6455, section 7.4. */
-export const CLOSE_CODES = {
-  goingAway: { code: 1001, reason: "going away", reconnect: true },
-  binaryFrame: { code: 1003, reason: "text frames only", reconnect: false },
-  policy: { code: 1008, reason: "policy", reconnect: false },
-  slowConsumer: { code: 1013, reason: "slow consumer", reconnect: true },
-  gaveWay: { code: 1013, reason: "too many unregistered connections", reconnect: true },
-  keyRevoked: { code: 4403, reason: "key revoked or expired", reconnect: false },
-  superseded: { code: 4409, reason: "superseded", reconnect: false },
-} as const;

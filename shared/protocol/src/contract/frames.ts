@@ -9,17 +9,41 @@ import { DecidedSession, PendingSession, SESSION_STATUSES } from "./session.ts";
 
 /** The frames that the relay sends; `frame` is always the first member. Source: docs/protocol.md#frames. */
 
-/** The limits in `hello` and in the signing manifest. */
-export const ANNOUNCED_LIMITS = {
-  heartbeat_interval_ms: CONNECTION_LIMITS.heartbeatIntervalMs,
-  heartbeat_max_ms: CONNECTION_LIMITS.heartbeatMaxMs,
-  stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
-  max_clock_skew_ms: ENVELOPE_LIMITS.maxClockSkewMs,
-  max_frame_bytes: ENVELOPE_LIMITS.maxFrameBytes,
-  register_within_ms: CONNECTION_LIMITS.registerWithinMs,
-  max_agents_per_connection: CONNECTION_LIMITS.maxAgentsPerConnection,
-} as const;
+const SECOND_MS = 1000;
 
+/** The settings that are told as limits of a websocket; 0 = no limit. */
+export interface ConnectionRates {
+  readonly envelopesPerSecond: number;
+  readonly bytesPerSecond: number;
+}
+
+/** The limits in `hello` and in the manifests. */
+export function announcedLimits(rates: ConnectionRates): AnnouncedLimits {
+  const { envelopesPerSecond, bytesPerSecond } = rates;
+  return {
+    heartbeat_interval_ms: CONNECTION_LIMITS.heartbeatIntervalMs,
+    heartbeat_max_ms: CONNECTION_LIMITS.heartbeatMaxMs,
+    stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
+    max_clock_skew_ms: ENVELOPE_LIMITS.maxClockSkewMs,
+    max_frame_bytes: ENVELOPE_LIMITS.maxFrameBytes,
+    register_within_ms: CONNECTION_LIMITS.registerWithinMs,
+    max_agents_per_connection: CONNECTION_LIMITS.maxAgentsPerConnection,
+    envelopes_per_second: envelopesPerSecond,
+    envelopes_burst: envelopesPerSecond * CONNECTION_LIMITS.envelopeBurstSeconds,
+    bytes_per_second: bytesPerSecond,
+    bytes_burst: bytesPerSecond * CONNECTION_LIMITS.byteBurstSeconds,
+    max_unacknowledged: maxUnacknowledged(rates),
+  };
+}
+
+/** As many of the longest envelopes as the rates let through in the time that a heartbeat may wait behind them. */
+function maxUnacknowledged({ envelopesPerSecond, bytesPerSecond }: ConnectionRates): number {
+  const perSecond = [envelopesPerSecond, bytesPerSecond / ENVELOPE_LIMITS.maxFrameBytes].filter((rate) => rate > 0);
+  if (perSecond.length === 0) return 0;
+  return Math.max(1, Math.floor((Math.min(...perSecond) * CONNECTION_LIMITS.maxBacklogMs) / SECOND_MS));
+}
+
+export type AnnouncedLimits = z.infer<typeof AnnouncedLimits>;
 export const AnnouncedLimits = z
   .strictObject({
     heartbeat_interval_ms: z.int(),
@@ -29,6 +53,14 @@ export const AnnouncedLimits = z
     max_frame_bytes: z.int(),
     register_within_ms: z.int(),
     max_agents_per_connection: z.int(),
+    envelopes_per_second: z.int().meta({ description: "Of one connection, and as many pings; 0 = no limit." }),
+    envelopes_burst: z.int(),
+    bytes_per_second: z.int().meta({ description: "Of one connection; 0 = no limit." }),
+    bytes_burst: z.int(),
+    max_unacknowledged: z.int().meta({
+      description:
+        "Keep at most so many envelopes without an answer: a heartbeat waits behind what was sent before it, and comes in time behind no more. 0 = no limit.",
+    }),
   })
   .meta({ id: "AnnouncedLimits" });
 
@@ -181,7 +213,7 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
     })
     .meta({
       description:
-        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late. The limits are those of one connection; 0 = no limit.",
+        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late, and heartbeats wait too. Keep to max_unacknowledged of hello. The limits are those of one connection; 0 = no limit.",
     }),
 ]);
 

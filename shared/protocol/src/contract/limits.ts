@@ -72,6 +72,8 @@ export const CONNECTION_LIMITS = {
   keyBytesShare: 2,
   /** A connection over a rate is read again after this time at the latest. */
   maxPauseMs: 1000,
+  /** How long a heartbeat may wait, by the rates, behind what its sender sent before it. */
+  maxBacklogMs: 4000,
   /** A client is told to slow down, once in this window, when it was paused for more than this share of it. */
   slowDownWindowMs: 10_000,
   slowDownShare: 0.5,

@@ -9,7 +9,7 @@ export const PENDING = "pending_until_session.approve_or_session.reject";
 export const SESSION_STATUSES = [PENDING, "approved", "rejected", "expired"] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
-/** The same in one word, as guides tell it. */
+/** The same in one word. */
 export const TARGET_DECISIONS = ["pending", "approved", "rejected", "expired"] as const;
 export type TargetDecision = (typeof TARGET_DECISIONS)[number];
 
@@ -18,7 +18,9 @@ export const SessionRecord = z
   .strictObject({
     ok: z.literal(true),
     session_id: SessionId,
-    status: z.enum(SESSION_STATUSES),
+    status: z
+      .enum(SESSION_STATUSES)
+      .meta({ description: "expired: its time ran out, or newer sessions took its place." }),
     requester: AgentId,
     target: AgentId,
     created_at_iso: z.iso.datetime(),

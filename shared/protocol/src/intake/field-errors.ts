@@ -8,6 +8,47 @@ const SHORT_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,14}$/;
 const LONG_NAME = /^(?=.{0,32}$)_?[A-Z]?[a-z]+[0-9]{0,2}(?:(?:[_-][A-Z]?|[A-Z])[a-z]+[0-9]{0,2}|[_-][0-9]{1,2})*$/;
 const KEY_PREFIX = /^[rsp]k[_-]/i;
 
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "a JSON object",
+  record: "a JSON object",
+};
+const UNITS: Readonly<Record<string, string>> = { string: " characters", array: " items" };
+
+function bound(which: string, limit: number | bigint, origin: string): string {
+  const unit = UNITS[origin];
+  return unit === undefined ? `must be at ${which} ${limit}` : `must have at ${which} ${limit}${unit}`;
+}
+
+/** For `safeParse`: why a value does not fit, in words that hold none of it. What a schema says itself goes first. */
+export const IN_PLAIN_WORDS = { error: plainWords } as const;
+
+function plainWords(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.input === undefined
+        ? "is required"
+        : `must be ${KINDS[String(issue.expected)] ?? "of another type"}`;
+    case "invalid_value":
+      return issue.input === undefined ? "is required" : `must be ${issue.values.map(String).join(" or ")}`;
+    case "too_small":
+      return issue.origin === "string" ? "must not be empty" : bound("least", issue.minimum, issue.origin);
+    case "too_big":
+      return bound("most", issue.maximum, issue.origin);
+    case "invalid_format":
+      return `must match ${issue.pattern ?? issue.format}`;
+    case "custom":
+    case "unrecognized_keys":
+      return undefined;
+    default:
+      return "is invalid";
+  }
+}
+
 const UNNAMED: FieldError = { field: "unknown field", message: "not allowed" };
 
 /**

@@ -1,5 +1,12 @@
 import { hash } from "node:crypto";
-import { ENVELOPE_SCHEMAS, type Envelope, type EnvelopeKind, KEY_ID_PATTERN, kindOf } from "../contract/envelope.ts";
+import {
+  ENVELOPE_SCHEMAS,
+  type Envelope,
+  type EnvelopeKind,
+  KEY_ID_PATTERN,
+  kindOf,
+  TYPE_RULE,
+} from "../contract/envelope.ts";
 import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
@@ -14,7 +21,7 @@ import {
   presentedCredential,
 } from "./credential-step.ts";
 import { decode } from "./decode.ts";
-import { namedFieldErrors } from "./field-errors.ts";
+import { IN_PLAIN_WORDS, namedFieldErrors } from "./field-errors.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
 /**
@@ -116,9 +123,9 @@ function checkShape(value: unknown): Refusal | ShapedEnvelope {
   const type: unknown = "type" in value ? value.type : undefined;
   const kind = typeof type === "string" ? kindOf(type) : undefined;
   if (kind === undefined) {
-    return refuse("invalid_envelope", value, { errors: [{ field: "type", message: "must be a known envelope type" }] });
+    return refuse("invalid_envelope", value, { errors: [{ field: "type", message: TYPE_RULE }] });
   }
-  const { error } = ENVELOPE_SCHEMAS[kind].safeParse(value);
+  const { error } = ENVELOPE_SCHEMAS[kind].safeParse(value, IN_PLAIN_WORDS);
   if (error !== undefined) return refuse("invalid_envelope", value, { errors: namedFieldErrors(error) });
   return { envelope: value as Envelope, kind };
 }

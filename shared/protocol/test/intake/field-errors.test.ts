@@ -1,6 +1,8 @@
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { fieldErrors, namedFieldErrors } from "../../src/intake/field-errors.ts";
+import { ENVELOPE_SCHEMAS } from "../../src/contract/envelope.ts";
+import { SimpleSessionRequest } from "../../src/contract/requests.ts";
+import { fieldErrors, IN_PLAIN_WORDS, namedFieldErrors } from "../../src/intake/field-errors.ts";
 import { generateApiKey } from "../../src/signing/api-key.ts";
 
 const Schema = z.strictObject({ known: z.strictObject({}).optional() });
@@ -53,5 +55,56 @@ describe("An unknown field", () => {
   test("is never named in a log", () => {
     expect(fieldErrors(errorOf({ mesage: 1, more: 1 }))).toEqual([UNNAMED]);
     expect(fieldErrors(errorOf({ known: { more: 1 } }))).toEqual([{ ...UNNAMED, field: "known.unknown field" }]);
+  });
+});
+
+describe("An invalid field", () => {
+  const request = { from: "agent://alice", to: "agent://bob", purpose: "p" };
+  const envelope = { ...request, id: "-", type: "session.request", ts: 1, key_id: "k", sig: "s", payload: {} };
+  const invalid: [z.ZodType, object][] = [
+    [SimpleSessionRequest, {}],
+    [SimpleSessionRequest, { ...request, to: request.from }],
+    ...[1, null, "", "x".repeat(501), []].map((purpose): [z.ZodType, object] => [
+      SimpleSessionRequest,
+      { ...request, purpose },
+    ]),
+    ...["5", 1.5, 4, 1441, Number.NaN].map((ttl_minutes): [z.ZodType, object] => [
+      SimpleSessionRequest,
+      { ...request, ttl_minutes },
+    ]),
+    ...Object.values(ENVELOPE_SCHEMAS).flatMap((schema): [z.ZodType, object][] => [
+      [schema, {}],
+      [schema, []],
+      [schema, { ...envelope, payload: { capabilities: [1], session_id: "s" } }],
+      [schema, { ...envelope, payload: { capabilities: Array(33).fill("c"), label: 1 } }],
+    ]),
+  ];
+
+  test("is told of by the relay's own words, never by the validator's", () => {
+    for (const [schema, value] of invalid) {
+      const { error } = schema.safeParse(value, IN_PLAIN_WORDS);
+      expect(error?.issues.length).toBeGreaterThan(0);
+      const own = schema.safeParse(value).error?.issues.map(({ message }) => message) ?? [];
+      const raw = own.filter((message) => /^(Invalid|Too|Unrecognized)/.test(message));
+      const told = namedFieldErrors(error as z.ZodError).map(({ message }) => message);
+      expect(told.filter((message) => raw.includes(message))).toEqual([]);
+      expect(told.every((message) => /^(must|is|unknown field)/.test(message))).toBe(true);
+    }
+  });
+
+  test("that is missing is told apart from one of another type", () => {
+    const told = (value: object) =>
+      namedFieldErrors(SimpleSessionRequest.safeParse(value, IN_PLAIN_WORDS).error as z.ZodError);
+    const [missing] = told({ ...request, purpose: undefined });
+    const [wrong] = told({ ...request, purpose: 1 });
+    expect(missing?.field).toBe("purpose");
+    expect(missing?.message).not.toBe(wrong?.message);
+  });
+
+  test("is told of without its value", () => {
+    const secret = "rk_secret";
+    const value = { from: secret, to: secret, purpose: [secret], ttl_minutes: secret };
+    const { error } = SimpleSessionRequest.safeParse(value, IN_PLAIN_WORDS);
+    expect(JSON.stringify(namedFieldErrors(error as z.ZodError))).not.toContain(secret);
   });
 });

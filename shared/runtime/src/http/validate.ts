@@ -1,5 +1,5 @@
 import { ServiceError } from "protocol/contract/errors.ts";
-import { namedFieldErrors } from "protocol/intake/field-errors.ts";
+import { IN_PLAIN_WORDS, namedFieldErrors } from "protocol/intake/field-errors.ts";
 import type { z } from "zod";
 
 /**
@@ -7,7 +7,7 @@ import type { z } from "zod";
  * @throws ServiceError `invalid_request` with the invalid fields, unknown ones by name; it holds no value.
  */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, IN_PLAIN_WORDS);
   if (!result.success) throw new ServiceError("invalid_request", { errors: namedFieldErrors(result.error) });
   return result.data;
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
-import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { addressOf, FORWARDED } from "./addresses.ts";
 import { ask } from "./ask.ts";

@@ -1,4 +1,4 @@
-import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { TcpProxy } from "../../../support/tcp-proxy.ts";

@@ -1,4 +1,4 @@
-import { CLOSE_CODES } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { AgentSocket, type Frame, signed } from "../../../support/agent.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";

@@ -3,6 +3,27 @@ import type { Mutation } from "../mutation.ts";
 /** What the connector does not believe of a relay. */
 export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
+    name: "no more in flight than heartbeats come in time behind",
+    file: "connector/src/send-queue.ts",
+    find: "Math.min(this.#allowed, this.#writer.maxInFlight)",
+    replace: "this.#allowed",
+    tests: ["connector/test/send-queue.test.ts"],
+  },
+  {
+    name: "a command ends with the npx that ran it",
+    file: "connector/src/cli/main.ts",
+    find: "endWithNpx(process.env, () => stopped.abort());",
+    replace: "",
+    tests: ["test/packages/installing.test.ts"],
+  },
+  {
+    name: "a key file is never overwritten",
+    file: "connector/src/cli/key-file.ts",
+    find: 'open(file, "wx", 0o600)',
+    replace: 'open(file, "w", 0o600)',
+    tests: ["connector/test/cli/setup.test.ts"],
+  },
+  {
     name: "old deliveries are dropped",
     file: "connector/src/receiver.ts",
     find: "if (replayGuard.isStale(envelope))",

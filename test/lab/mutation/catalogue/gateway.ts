@@ -7,6 +7,13 @@ const RATE_LIMITS = "services/gateway/test/rate-limits.test.ts";
 /** API keys, limits and feedback. */
 export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
+    name: "a relay for others warns without a contact",
+    file: "services/gateway/src/contact-warning.ts",
+    find: "LOOPBACK.test(new URL(baseUrl).hostname)",
+    replace: "true",
+    tests: ["services/gateway/test/contact-warning.test.ts"],
+  },
+  {
     name: "API key binding: a key sends for its own agents",
     file: "services/gateway/src/api/envelope-publisher.ts",
     find: "if (!request.apiKey.mayAct(from))",

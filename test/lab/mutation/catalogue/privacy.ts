@@ -39,6 +39,13 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    name: "no words of the validator in an error",
+    file: "shared/protocol/src/intake/field-errors.ts",
+    find: "{ error: plainWords }",
+    replace: "{}",
+    tests: ["shared/protocol/test/intake/field-errors.test.ts"],
+  },
+  {
     name: "no name of a field in a log",
     file: "shared/protocol/src/intake/field-errors.ts",
     find: "errorsOf(error, () => [UNNAMED])",

@@ -1,6 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const REPORTING = "services/ops-reporting/src";
+const INVARIANTS = "services/ops-reporting/test/guides/invariants.test.ts";
 
 /** How much reports read, how old what they show may be, and whose it is. */
 export const REPORT_MUTATIONS: readonly Mutation[] = [
@@ -63,9 +64,65 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "what is missing is asked for",
     file: `${REPORTING}/guides/next.ts`,
-    find: "if (missing.length > 0) {",
+    find: 'missing.every((name) => name === "session_id")',
+    replace: "true",
+    tests: ["services/ops-reporting/test/guides/documents.test.ts", INVARIANTS],
+  },
+  {
+    name: "a template asks for what is missing, not the same address",
+    file: `${REPORTING}/guides/next.ts`,
+    find: "guideTemplate(settings, guide, query, missing)",
+    replace: "guideUrl(settings, guide, query)",
+    tests: [INVARIANTS],
+  },
+  {
+    name: "no go without a session",
+    file: `${REPORTING}/guides/next.ts`,
+    find: "if (decision === null) return withoutSession(context, target);",
+    replace: "",
+    tests: [INVARIANTS],
+  },
+  {
+    name: "the asker's newest session decides",
+    file: `${REPORTING}/guides/next.ts`,
+    find: "if (session_id !== undefined) {",
     replace: "if (false) {",
-    tests: ["services/ops-reporting/test/guides/documents.test.ts"],
+    tests: ["services/ops-reporting/test/guides/table.test.ts"],
+  },
+  {
+    name: "hidden identities tell nobody's session",
+    file: `${REPORTING}/guides/own-session.ts`,
+    find: 'if (settings.proofIdentities === "hidden") return undefined;',
+    replace: "",
+    tests: ["services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "another's session is unknown",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: "from !== session.requester",
+    replace: "false",
+    tests: [INVARIANTS],
+  },
+  {
+    name: "an unknown session starts again",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'state === "fresh" && decision !== "unknown"',
+    replace: 'state === "fresh"',
+    tests: ["services/ops-reporting/test/guides/table.test.ts", INVARIANTS],
+  },
+  {
+    name: "ready to run is the asker's turn",
+    file: `${REPORTING}/guides/next.ts`,
+    find: " && nextOf(context).request !== null",
+    replace: "",
+    tests: [INVARIANTS],
+  },
+  {
+    name: "an open way needs no connector back",
+    file: `${REPORTING}/guides/activation-plan.ts`,
+    find: "WAITS_FOR_CONNECTOR.has(standing.allowed)",
+    replace: "ok === 0",
+    tests: [INVARIANTS],
   },
   {
     name: "no target of the window before",

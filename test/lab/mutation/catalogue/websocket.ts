@@ -318,6 +318,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
+    name: "the backlog that is told lets heartbeats come in time",
+    file: "shared/protocol/src/contract/frames.ts",
+    find: "Math.min(...perSecond)",
+    replace: "Math.max(...perSecond)",
+    tests: ["services/ws-connector/test/frames.test.ts"],
+  },
+  {
     name: "no ack of a register before deliveries flow",
     file: "services/ws-connector/src/registrar.ts",
     find: "this.#channel.ready || !isPresence(answer)",

@@ -3,6 +3,7 @@ import { ACK_FRAMES, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "p
 import { z } from "zod";
 import { exampleEnvelope } from "./example-envelopes.ts";
 import { frameExamples } from "./frame-examples.ts";
+import type { DiscoverySettings } from "./relay-description.ts";
 
 /** One message of the websocket: schema, purpose, and examples. */
 export interface MessageEntry {
@@ -83,8 +84,8 @@ const FRAMES: Readonly<Record<string, z.ZodType>> = {
 };
 
 /** What the relay sends: a message for each frame, each ack and each notice. Source: docs/protocol.md#frames. */
-export function frameMessages(baseUrl: string): Messages {
-  const examples: Readonly<Record<string, object>> = frameExamples(baseUrl);
+export function frameMessages(settings: DiscoverySettings): Messages {
+  const examples: Readonly<Record<string, object>> = frameExamples(settings);
   return Object.fromEntries(
     Object.entries(FRAMES).map(([name, schema]) => {
       // A frame without examples stands here all the same, and a test asks for them.

@@ -1,4 +1,5 @@
-import { CLOSE_CODES, ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { envelopeMessages, frameMessages, type MessageEntry } from "./asyncapi-messages.ts";
 import { SchemaWriter } from "./json-schema.ts";
@@ -11,7 +12,7 @@ export function asyncApiDocument(settings: DiscoverySettings) {
   const { protocol, host, pathname } = new URL(settings.wsUrl);
   const schemas = new SchemaWriter("draft-7");
   const envelopes = envelopeMessages();
-  const frames = frameMessages(settings.baseUrl);
+  const frames = frameMessages(settings);
   const all = { ...envelopes, ...frames };
   const names = { envelopes: Object.keys(envelopes), frames: Object.keys(frames), all: Object.keys(all) };
   const messages = Object.entries(all).map(([name, message]) => [name, messageObject(name, message, schemas)]);

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
-import { type ACK_FRAMES, ANNOUNCED_LIMITS, type NoticeFrame } from "protocol/contract/frames.ts";
+import { type ACK_FRAMES, announcedLimits, type NoticeFrame } from "protocol/contract/frames.ts";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import { targetDelivery } from "protocol/contract/presence.ts";
@@ -14,7 +14,7 @@ import {
   type ExampleType,
   exampleEnvelope,
 } from "./example-envelopes.ts";
-import { SERVICE } from "./relay-description.ts";
+import { type DiscoverySettings, SERVICE } from "./relay-description.ts";
 
 /** Names in `/asyncapi.json` of the frames that the relay sends. */
 type FrameName = "hello" | `ack.${keyof typeof ACK_FRAMES}` | "error" | "deliver" | `notice.${NoticeFrame["notice"]}`;
@@ -28,7 +28,7 @@ const ONLINE = { target_delivery: targetDelivery("online") };
 const NOT_ONLINE = { target_delivery: targetDelivery("stale") };
 
 /** Examples of every frame that the relay sends. Source: docs/protocol.md#frames. */
-export function frameExamples(baseUrl: string): Readonly<Record<FrameName, FrameExamples>> {
+export function frameExamples(settings: DiscoverySettings): Readonly<Record<FrameName, FrameExamples>> {
   return {
     hello: {
       hello: {
@@ -36,10 +36,10 @@ export function frameExamples(baseUrl: string): Readonly<Record<FrameName, Frame
         service: SERVICE,
         connection_id: "con_1",
         server_time: EXAMPLE_TIME,
-        limits: ANNOUNCED_LIMITS,
+        limits: announcedLimits(settings),
       },
     },
-    ...ackExamples(baseUrl),
+    ...ackExamples(settings.baseUrl),
     error: Object.fromEntries(WEBSOCKET_CODES.map((code) => [code, errorExample(code)])),
     deliver: {
       message: { frame: "deliver", envelope: exampleEnvelope("message.send") },
@@ -77,7 +77,12 @@ export function frameExamples(baseUrl: string): Readonly<Record<FrameName, Frame
     "notice.released": { released: { frame: "notice", notice: "released", agent_id: ALICE, reason: "expired" } },
     "notice.draining": { draining: { frame: "notice", notice: "draining", reconnect_after_ms: 500 } },
     "notice.slow_down": {
-      slow_down: { frame: "notice", notice: "slow_down", envelopes_per_second: 200, bytes_per_second: 524_288 },
+      slow_down: {
+        frame: "notice",
+        notice: "slow_down",
+        envelopes_per_second: settings.envelopesPerSecond,
+        bytes_per_second: settings.bytesPerSecond,
+      },
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { AgentManifest, DiscoveryIndex, RelayManifest, SimpleCapabilities } from "protocol/contract/documents.ts";
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
-import { ANNOUNCED_LIMITS } from "protocol/contract/frames.ts";
+import { announcedLimits } from "protocol/contract/frames.ts";
 import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
@@ -15,6 +15,7 @@ import {
   DELIVERY_RULES,
   type DiscoverySettings,
   describeRelay,
+  PENDING_RULE,
   publishedLimits,
   RETRY_RULES,
   SCOPE_BOUNDARY,
@@ -38,7 +39,7 @@ export function signingManifest(settings: DiscoverySettings) {
     })),
     encoding: "base64url",
     max_clock_skew_ms: ENVELOPE_LIMITS.maxClockSkewMs,
-    websocket: { urls: websocketUrls(settings), limits: ANNOUNCED_LIMITS },
+    websocket: { urls: websocketUrls(settings), limits: announcedLimits(settings) },
     test_vectors: testVectors(),
     credential_test_vector: credentialTestVector(),
     self_test: { method: "POST", url: urlOf(settings.baseUrl, "selfTest") },
@@ -47,7 +48,7 @@ export function signingManifest(settings: DiscoverySettings) {
 }
 
 export function relayManifest(settings: DiscoverySettings): RelayManifest {
-  const websocket = { urls: websocketUrls(settings), limits: ANNOUNCED_LIMITS };
+  const websocket = { urls: websocketUrls(settings), limits: announcedLimits(settings) };
   return { ok: true, service: SERVICE, websocket, ...describeRelay(settings) };
 }
 
@@ -142,7 +143,7 @@ export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilit
       counters: [...counters],
     })),
     made_up_ids: MADE_UP_IDS,
-    delivery: DELIVERY_RULES,
+    delivery: [...DELIVERY_RULES, PENDING_RULE],
     retries: RETRY_RULES,
     limits: publishedLimits(settings),
     scope_boundary: SCOPE_BOUNDARY,

@@ -1,5 +1,5 @@
 import type { Authentication, PublishedLimits } from "protocol/contract/documents.ts";
-import { ANNOUNCED_LIMITS } from "protocol/contract/frames.ts";
+import { announcedLimits } from "protocol/contract/frames.ts";
 import {
   ENVELOPE_LIMITS,
   HTTP_LIMITS,
@@ -31,6 +31,8 @@ export type DiscoverySettings = Pick<
   | "offlineAfterMs"
   | "proofFreshnessMs"
   | "publicRequestsPerMinute"
+  | "envelopesPerSecond"
+  | "bytesPerSecond"
   | "contact"
   | "packagesDir"
 >;
@@ -56,6 +58,14 @@ export const DELIVERY_RULES = [
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
 
+/** Who gives way beyond the limits of pending sessions, which none of the limits' names tells. */
+export const PENDING_RULE =
+  "Beyond max_pending_sessions_per_requester_at_target and max_pending_sessions_per_target a session request is accepted, and the oldest there gives way: it is expired. Beyond max_pending_sessions_per_key and sessions_opened_per_minute it is refused: rate_limited.";
+
+/** What a sender does about the rates of a websocket. */
+export const RATE_RULE =
+  "What a websocket sends over its rates waits, and heartbeats behind it: keep at most max_unacknowledged envelopes without an answer, or your agents go stale.";
+
 export const RETRY_RULES = [
   "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
   "After 429, 409 or 503 wait for Retry-After, then send the same request once more; do not retry 429 in a loop.",
@@ -80,7 +90,7 @@ export function publishedLimits(settings: DiscoverySettings): PublishedLimits {
     ttl_minutes_default: SESSION_LIMITS.ttlMinutesDefault,
     max_payload_depth: ENVELOPE_LIMITS.maxPayloadDepth,
     max_payload_members: ENVELOPE_LIMITS.maxPayloadMembers,
-    ...ANNOUNCED_LIMITS,
+    ...announcedLimits(settings),
     offline_after_ms: settings.offlineAfterMs,
     stability_hold_ms: PRESENCE_LIMITS.stabilityHoldMs,
     proof_freshness_window_ms: settings.proofFreshnessMs,

@@ -8,7 +8,10 @@ const SECURITY_TEXT_LIFE_MS = 180 * DAY_MS;
 /** These two are for crawlers only; probes are left out because they are not counted as traffic. */
 const NOT_IN_SITEMAP: readonly string[] = ["robots", "sitemap"];
 
-/** Source: RFC 9116. @param now Unix ms; the text expires half a year later. */
+/**
+ * RFC 9116 requires a Contact: without RELAY_CONTACT it is the feedback, and the text says what that reaches.
+ * @param now Unix ms; the text expires half a year later.
+ */
 export function securityText({ baseUrl, contact }: DiscoverySettings, now: number): string {
   const expires = new Date(now + SECURITY_TEXT_LIFE_MS).toISOString().replace(/\.\d{3}Z$/, "Z");
   return [

@@ -1,21 +1,24 @@
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
+import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { urlOf } from "./links.ts";
 import { signingManifest } from "./manifests.ts";
-import { DELIVERY_RULES, DESCRIPTION, type DiscoverySettings } from "./relay-description.ts";
+import { DELIVERY_RULES, DESCRIPTION, type DiscoverySettings, PENDING_RULE, RATE_RULE } from "./relay-description.ts";
 
 const SECOND_MS = 1000;
 const ORDER = CANONICAL_SIGNING_ORDER.map((name) => `\`${name}\``).join(", ");
 
 /** How to connect, sign and send, in Markdown, for a reader who has nothing else. Source: docs/protocol.md#signatures. */
-export function websocketGuide({ baseUrl }: DiscoverySettings): string {
+export function websocketGuide(settings: DiscoverySettings): string {
+  const { baseUrl } = settings;
   return [
     DESCRIPTION,
     `## Connect\n\n${connect()}`,
     `## Sign\n\n${sign(baseUrl)}`,
+    `## Rates\n\n${rates(settings)}`,
     `## Examples\n\n${EXAMPLES}`,
-    `## Delivery\n\n${DELIVERY_RULES.map((rule) => `- ${rule}`).join("\n")}`,
+    `## Delivery\n\n${[...DELIVERY_RULES, PENDING_RULE].map((rule) => `- ${rule}`).join("\n")}`,
   ].join("\n\n");
 }
 
@@ -47,7 +50,7 @@ function connect(): string {
   const { maxFrameBytes, maxPayloadDepth, maxPayloadMembers } = ENVELOPE_LIMITS;
   return [
     "1. Open a websocket to the server at either channel's address. No header, token or subprotocol is needed. The relay sends `hello`.",
-    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A connection carries at most ${maxAgentsPerConnection} agents.`,
+    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A heartbeat alone brings an agent online, too, where no live connection has it. A connection carries at most ${maxAgentsPerConnection} agents.`,
     "3. Send envelopes. Each is answered with an `ack` or an `error` that has its `id` as `envelope_id`. Envelopes for your agents come as `deliver`, and notices at any time.",
     `4. Every frame is a text frame with one JSON object of at most ${maxFrameBytes} bytes. An envelope has no members but those of its schema; a payload has at most ${maxPayloadDepth} levels, and ${maxPayloadMembers} members and array elements in total.`,
   ].join("\n");
@@ -67,6 +70,16 @@ function sign(baseUrl: string): string {
     ].join("\n"),
     `\`id\` is new for each envelope, and \`ts\` is the time in epoch milliseconds, within ${ENVELOPE_LIMITS.maxClockSkewMs} of the relay's (\`server_time\` of \`hello\`).`,
     `\`x-signing\` has these facts for programs, with a test vector for each algorithm: key, envelope, canonical text, \`sig\`. ${manifest} has them too, and the public keys of the gateways. POST a signed envelope to ${selfTest} to have it checked without sending it; ${selfTest}?explain=1 also answers with the canonical text as the relay makes it.`,
+  ].join("\n\n");
+}
+
+function rates(settings: DiscoverySettings): string {
+  const { keyShare, keyBytesShare } = CONNECTION_LIMITS;
+  const limits = announcedLimits(settings);
+  const { envelopes_per_second, envelopes_burst, bytes_per_second, bytes_burst, max_unacknowledged } = limits;
+  return [
+    `A connection may send ${envelopes_per_second} envelopes a second (burst ${envelopes_burst}), as many pings, and ${bytes_per_second} bytes a second (burst ${bytes_burst}); all connections of one key on a pod together ${keyShare} times the envelopes and ${keyBytesShare} times the bytes, with the burst of one. 0 = no limit. \`hello\` has these as \`limits\`.`,
+    `${RATE_RULE} Here \`max_unacknowledged\` is ${max_unacknowledged}. A connection that waits for most of its time gets the notice \`slow_down\`.`,
   ].join("\n\n");
 }
 

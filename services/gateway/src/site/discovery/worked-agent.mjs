@@ -1,15 +1,15 @@
 // A whole agent: Node 22 or later, no package. It signs with Ed25519.
-// With TARGET_ID and API_KEY it requests a session and ends with the decision. Without TARGET_ID it waits for one request,
+// With TARGET_ID and RELAY_API_KEY it requests a session and ends with the decision. Without TARGET_ID it waits for one request,
 // approves it (DECISION=reject: rejects it), replies, and ends.
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 
-const { RELAY, AGENT_ID, KEY_ID, PRIVATE_KEY, API_KEY, TARGET_ID, HOLD_MS, DECISION = "approve" } = process.env;
+const { RELAY, AGENT_ID, KEY_ID, PRIVATE_KEY, RELAY_API_KEY, TARGET_ID, HOLD_MS, DECISION = "approve" } = process.env;
 const fail = (text) => {
   console.error(text);
   process.exit(1);
 };
 if (typeof WebSocket === "undefined") fail(`agent.mjs needs Node 22 or later; this is Node ${process.versions.node}.`);
-const needed = { RELAY, AGENT_ID, KEY_ID, PRIVATE_KEY, ...(TARGET_ID && { API_KEY }) };
+const needed = { RELAY, AGENT_ID, KEY_ID, PRIVATE_KEY, ...(TARGET_ID && { RELAY_API_KEY }) };
 const unset = Object.keys(needed).filter((name) => !needed[name]);
 if (unset.length > 0) fail(`Set ${unset.join(", ")}.`);
 if (!["approve", "reject"].includes(DECISION)) fail("DECISION is approve or reject.");
@@ -123,7 +123,7 @@ async function requestSession() {
   console.log(`target: ${target.status}`);
   const accepted = await ask("/v1/sessions/request", {
     method: "POST",
-    headers: { ...json, "x-api-key": API_KEY, "idempotency-key": randomUUID() },
+    headers: { ...json, "x-api-key": RELAY_API_KEY, "idempotency-key": randomUUID() },
     body: JSON.stringify({ from: AGENT_ID, to: TARGET_ID, purpose: "Agree on terms.", ttl_minutes: 5 }),
   });
   console.log(`delivered in realtime: ${accepted.target_delivery.can_deliver_realtime}`);

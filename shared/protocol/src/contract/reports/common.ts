@@ -31,6 +31,13 @@ export const PRIVACY: Privacy = {
   identities: "None, but for those that the request names.",
 };
 
+/** Of the first-job handoff, which may name a session of the two agents that it is asked about. Source: docs/reports.md#one-target. */
+export const HANDOFF_PRIVACY: Privacy = {
+  ...PRIVACY,
+  identities:
+    "Those that the request names, and the newest session between them, unless the operator hides the identities of session proofs.",
+};
+
 /** Whether session proofs name agents and sessions, or number them: the setting RELAY_PROOF_IDENTITIES. */
 export const PROOF_IDENTITIES = ["shown", "hidden"] as const;
 export type ProofIdentities = (typeof PROOF_IDENTITIES)[number];

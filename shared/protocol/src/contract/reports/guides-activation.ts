@@ -14,9 +14,8 @@ export const ActivationPlan = z.strictObject({
     gate: HandoffGate,
     current_window: GuideWindow,
   }),
-  next_action: z.string(),
   connector_recovery: z.strictObject({
-    needed: z.boolean(),
+    needed: z.boolean().meta({ description: "The way goes on only once a connector is back." }),
     hints: z.array(z.string()),
     ...PresenceRecovery.shape,
   }),
@@ -24,7 +23,7 @@ export const ActivationPlan = z.strictObject({
   copy_paste_steps: z.array(
     z.strictObject({
       step: z.string(),
-      command: z.string().nullable().meta({ description: "Null while what is missing is missing." }),
+      command: z.string().nullable().meta({ description: "Null while what it needs is missing." }),
     }),
   ),
   economic_operability: EconomicOperability,

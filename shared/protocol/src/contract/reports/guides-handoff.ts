@@ -19,7 +19,6 @@ export const EcosystemHandoff = z.strictObject({
   relay_prerequisites: z.array(MinimumProof),
   proof_gate: HandoffGate,
   current_window: GuideWindow,
-  next_action: z.string(),
   marketplace: Marketplace,
 });
 export type EcosystemHandoff = z.infer<typeof EcosystemHandoff>;
@@ -28,7 +27,6 @@ export type EcosystemHandoff = z.infer<typeof EcosystemHandoff>;
 export const MarketplaceFirstJobHandoff = z.strictObject({
   ...GUIDE_FRAME,
   proof_gate: HandoffGate,
-  next_action: z.string(),
   steps: z.array(
     z.strictObject({
       ...GuideStep.shape,
@@ -45,7 +43,6 @@ export type MarketplaceFirstJobHandoff = z.infer<typeof MarketplaceFirstJobHando
 export const MarketplaceHandoffStatus = z.strictObject({
   ...GUIDE_FRAME,
   ...HandoffGate.shape,
-  next_action: z.string(),
   next_step_url: z.string(),
   caveat: z.string(),
 });

@@ -44,7 +44,7 @@ const PostRefreshGate = z.strictObject({
   no_go: z.literal(GATE_NO_GO),
 });
 
-/** The next session request; ready to send where nothing is missing. */
+/** The next session request; ready to send where neither agent is missing. */
 export const RefreshPacket = z
   .strictObject({
     status: z.enum(["first_proof_due", "refresh_due", "fresh"]),
@@ -77,7 +77,6 @@ export const SessionRequestGuide = z.strictObject({
   proof_target: z.strictObject({ goal: z.string(), metric: z.string() }),
   current_window: GuideWindow,
   readiness_gate: HandoffGate,
-  next_action: z.string(),
   prerequisites: z.array(z.string()),
   gateway: z.strictObject({
     description: z.string(),

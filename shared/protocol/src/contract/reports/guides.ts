@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AgentId, EXAMPLE_TARGET } from "../agent-id.ts";
 import { SessionId } from "../envelope.ts";
+import { REPORT_LIMITS } from "../limits.ts";
 import { PRESENCE_STATUSES, UndeliverableReason } from "../presence.ts";
 import { TARGET_DECISIONS } from "../session.ts";
 import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
@@ -23,7 +24,9 @@ export const GuideQuery = z
       description: "The agent that the guide is for; without it, the window.",
       examples: [EXAMPLE_TARGET],
     }),
-    session_id: SessionId.optional().meta({ description: "Your session with the target." }),
+    session_id: SessionId.optional().meta({
+      description: "Your session with the target: the answer to your request has it.",
+    }),
   })
   .refine(({ from, target_agent_id }) => from === undefined || from !== target_agent_id, {
     path: ["target_agent_id"],
@@ -39,7 +42,7 @@ const TargetAgentId = z
 export const GuideLinks = z
   .strictObject({
     check_online: z.string().meta({ description: "A template without a target." }),
-    session: z.string().meta({ description: "A template without a session." }),
+    session: z.string().meta({ description: "A template without a session that is known." }),
     session_proof_retention: z.string(),
     signing_manifest: z.string(),
     discovery: z.string(),
@@ -56,9 +59,14 @@ export const ALLOWED_NEXT_STEPS = [
   "open_marketplace_first_job_handoff",
   "ask_another_target",
 ] as const;
+export type AllowedNextStep = (typeof ALLOWED_NEXT_STEPS)[number];
 
 /** Query parameters that a guide may lack. */
-export const MISSING_PARAMETERS = ["from", "target_agent_id"] as const;
+export const MISSING_PARAMETERS = ["from", "target_agent_id", "session_id"] as const;
+
+/** What guides say of the session of the query. */
+const SESSION_DECISIONS = [...TARGET_DECISIONS, "unknown"] as const;
+export type SessionDecision = (typeof SESSION_DECISIONS)[number];
 
 /** The body of a session request; runs as it stands where nothing is missing. */
 export const GuideRequestBody = z.strictObject({
@@ -83,7 +91,7 @@ export const GuideNext = z
     request: z
       .strictObject({
         method: z.enum(["GET", "POST"]),
-        url: z.string(),
+        url: z.string().meta({ description: "A template (RFC 6570) where `templates` names `next`." }),
         auth_header: z.literal("x-api-key").optional(),
         content_type: z.literal("application/json").optional(),
         body: GuideRequestBody.optional(),
@@ -103,18 +111,24 @@ export const GUIDE_FRAME = {
   service: z.literal("agent-relay"),
   window_started_at: z.int(),
   generated_at: z.int(),
+  max_behind_ms: z.literal(REPORT_LIMITS.maxBehindMs).meta({
+    description: "What was acknowledged shows here so many ms later at the latest; in the session itself at once.",
+  }),
   target_agent_id: TargetAgentId,
-  ready_to_run: z.boolean().meta({ description: "Everything that this document prints runs as it stands." }),
+  ready_to_run: z.boolean().meta({
+    description: "Everything that this document prints runs as it stands, and `next` has a request for you to send.",
+  }),
   missing: z.array(z.enum(MISSING_PARAMETERS)).meta({ description: "Query parameters that it needs for that." }),
   next: GuideNext,
-  target_decision: z
-    .enum(TARGET_DECISIONS)
-    .nullable()
-    .meta({ description: "What the target said to the session of the query; null where it has no such session." }),
+  next_action: z.string().meta({ description: "The action of `next`." }),
+  target_decision: z.enum(SESSION_DECISIONS).nullable().meta({
+    description:
+      "What the target said to the session of the query. expired: its time ran out, or newer ones took its place. unknown: the target has no such session, or it is another requester's than `from`'s. Null without target or session.",
+  }),
   links: GuideLinks,
   templates: z
-    .array(z.enum(["check_online", "session"]))
-    .meta({ description: "Which of the links are templates (RFC 6570): fill in their braces." }),
+    .array(z.enum(["check_online", "session", "next"]))
+    .meta({ description: "Which of the links, and whether the URL of `next`, are templates (RFC 6570)." }),
   feedback: z.strictObject({ method: z.literal("POST"), url: z.string() }),
   proof_boundaries: ProofBoundaries,
   ...ScopeFlags.shape,

@@ -1,0 +1,134 @@
+import { describe, expect, test } from "@jest/globals";
+import type { GuideNext, GuideQuery } from "protocol/contract/reports/guides.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
+import { expandQuery } from "../../../../test/support/uri-template.ts";
+import { type GuideId, guideUrl } from "../../src/guides/links.ts";
+import { ALL, type TargetSituation } from "./target-situations.ts";
+import * as windows from "./windows.ts";
+import { GUIDE_IDS, SESSION_ID, SETTINGS, written } from "./written.ts";
+
+/** What holds in every guide, whatever the situation and whatever the asker names. */
+
+const OPEN = "open_marketplace_first_job_handoff";
+const WAITS_FOR_CONNECTOR = ["connect_target_connector", "bring_target_connector_online"];
+const MOST_STEPS = 9;
+
+interface Asked extends TargetSituation {
+  readonly name: string;
+}
+
+/** The six guides for who asks with a part of the situation's query. */
+function guidesFor({ source, target, query }: TargetSituation, settings = SETTINGS) {
+  const named = query.target_agent_id !== undefined;
+  const session = query.session_id === SESSION_ID ? target.session : null;
+  return written(source, query, named ? { ...target, session } : null, settings);
+}
+
+const CASES: readonly Asked[] = [
+  ...Object.entries(ALL).flatMap(([name, situation]) => [
+    { ...situation, name },
+    { ...situation, name: `${name}; without from`, query: without(situation.query, "from") },
+    { ...situation, name: `${name}; without a target`, query: without(situation.query, "target_agent_id") },
+    { ...situation, name: `${name}; with nothing named`, query: {} },
+  ]),
+  ...Object.entries(windows)
+    .filter(([, source]) => typeof source === "object")
+    .map(([name, source]) => ({ name, source, query: {}, target: ALL["never seen"]?.target }) as Asked),
+];
+
+function without(query: GuideQuery, name: keyof GuideQuery): GuideQuery {
+  return Object.fromEntries(Object.entries(query).filter(([key]) => key !== name));
+}
+
+describe.each(CASES)("$name", (asked) => {
+  const guides = guidesFor(asked);
+  const gate = guides.marketplaceHandoffStatus;
+  const all = GUIDE_IDS.map((id) => [id, guides[id]] as const);
+
+  test("a guide that is ready to run lacks nothing, and has a request that runs as it stands", () => {
+    for (const [id, { ready_to_run, missing, next, templates }] of all) {
+      const isReady = missing.length === 0 && next.request !== null;
+      expect([id, ready_to_run]).toEqual([id, isReady]);
+      if (ready_to_run) expect([id, templates]).not.toContain("next");
+    }
+    const { ready_to_run, missing } = guides.sessionRequestGuide;
+    expect(guides.sessionRequestGuide.compact_refresh_packet).toMatchObject({ ready_to_run, missing });
+  });
+
+  test("next is yours where it has a request, and somebody else's where it has none", () => {
+    for (const [id, { next }] of all) expect([id, next.who === "you"]).toEqual([id, next.request !== null]);
+  });
+
+  test("next never leads to the address that it stands in, and says where it is a template", () => {
+    for (const [id, { next, templates }] of all) {
+      if (next.request === null) continue;
+      expect(next.request.url).not.toBe(guideUrl(SETTINGS, id, asked.query));
+      expect([id, templates.includes("next")]).toEqual([id, next.request.url.includes("{")]);
+    }
+  });
+
+  test("next_action is what next says, and next the step that the gate allows", () => {
+    for (const [id, guide] of all) {
+      const { next, next_action, missing } = guide;
+      expect(next_action).toBe(next.action);
+      expect([id, stepsAt(id, gate.allowed_next_step, missing, asked.query)]).toEqual([
+        id,
+        expect.arrayContaining([next.step]),
+      ]);
+    }
+    expect(guides.sessionRequestRefreshPacket.action).toBe(gate.allowed_next_step);
+  });
+
+  test("an open way needs no connector back, and one that waits for a connector says so", () => {
+    const { readiness, connector_recovery } = guides.activationPlan;
+    const { allowed_next_step } = readiness.gate;
+    expect(connector_recovery.needed).toBe(WAITS_FOR_CONNECTOR.includes(allowed_next_step));
+    const isUnhindered = [null, "none"].includes(readiness.current_bottleneck);
+    if (readiness.current_bottleneck === "no_connector_online") expect(connector_recovery.needed).toBe(true);
+    if (allowed_next_step === OPEN) expect([isUnhindered, connector_recovery.needed]).toEqual([true, false]);
+  });
+
+  test("only a session of the asker's that its target approved leads to a first job", () => {
+    for (const [, { next, target_decision }] of all) {
+      if (next.step !== "agree_on_first_job_in_marketplace") continue;
+      expect([target_decision, asked.query.session_id, asked.query.from]).toEqual([
+        "approved",
+        SESSION_ID,
+        asked.target.session?.requester,
+      ]);
+    }
+  });
+
+  test.each([
+    ["shown", SETTINGS],
+    ["hidden", { ...SETTINGS, proofIdentities: "hidden" } as const],
+  ])("whoever follows next comes to an end, with identities %s", (_, settings) => {
+    for (const id of GUIDE_IDS) {
+      let [guide, query]: [GuideId, GuideQuery] = [id, asked.query];
+      const seen = new Set<string>();
+      for (let next = nextIn(guide, query); next.request?.method === "GET"; next = nextIn(guide, query)) {
+        const url = new URL(expandQuery(next.request.url, { from: "agent://alice", target_agent_id: "agent://bob" }));
+        [guide, query] = [guideAt(url), Object.fromEntries(url.searchParams)];
+        expect(seen).not.toContain(url.href);
+        expect(seen.add(url.href).size).toBeLessThanOrEqual(MOST_STEPS);
+      }
+      function nextIn(at: GuideId, with_: GuideQuery): GuideNext {
+        return guidesFor({ ...asked, query: with_ }, settings)[at].next;
+      }
+    }
+  });
+});
+
+function guideAt(url: URL): GuideId {
+  return GUIDE_IDS.find((id) => SURFACES[id].path === url.pathname) as GuideId;
+}
+
+/** The steps that agree with what the gate allows, in this guide. */
+function stepsAt(id: GuideId, allowed: string, missing: readonly string[], query: GuideQuery): readonly string[] {
+  if (missing.some((name) => name !== "session_id")) return ["name_what_is_missing"];
+  if (allowed !== OPEN) return [allowed];
+  if (id === "marketplaceHandoffStatus") return [OPEN];
+  if (id !== "marketplaceFirstJobHandoff") return ["read_handoff_gate"];
+  if (query.session_id !== undefined) return ["wait_for_target_decision", "agree_on_first_job_in_marketplace"];
+  return ["name_what_is_missing", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
+}
