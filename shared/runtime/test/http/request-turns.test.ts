@@ -30,6 +30,12 @@ describe("requests", () => {
     }
   });
 
+  test("begin each once, in the order in which they came", async () => {
+    join("a", 3);
+    await pass(10);
+    expect(begun).toEqual(["a 0", "a 1", "a 2"]);
+  });
+
   test("of each address stand in order, and a newcomer's is next but one, whatever others have sent", async () => {
     join("crowd", 100);
     join("other", 2);

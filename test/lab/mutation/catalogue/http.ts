@@ -46,7 +46,7 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/http/request-turns.ts",
     find: "    takeTurn?.();\n",
     replace: "    takeTurn?.();\n    this.#next()?.();\n",
-    tests: [TURNS, SERVER],
+    tests: [TURNS],
   },
   {
     name: "turns are left to newcomers",
