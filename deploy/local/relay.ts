@@ -140,6 +140,7 @@ export class LocalRelay implements Service, Relay {
       host,
       port,
       bounds: connectionBounds(this.#settings),
+      trustedProxyHops: this.#settings.trustedProxyHops,
       // The services share the server: the first one counts for all.
       limitReached: (limit) => this.#services.values().next().value?.limitReached(limit),
       logger: this.logger,

@@ -71,16 +71,16 @@ export class ConnectionQuota {
    */
   refusalOf(address: string, now: number): ServiceError | null {
     this.forgetClosed(now);
-    const limit = this.#limitMetBy(this.#addresses.get(this.#idOf(address)));
+    const limit = this.#limitMetBy(this.#addresses.get(this.#addressHash.of(address)));
     if (limit === null) return null;
     this.#limitReached(limit);
     const retryAfterMs = limit === "address_opens" ? this.#minuteEndsAt - now : CONNECTION_LIMITS.capacityRetryAfterMs;
     return new ServiceError(limit === "pod_connections" ? "over_capacity" : "rate_limited", { retryAfterMs });
   }
 
-  /** The counts of an address, which each of its connections holds. */
+  /** The counts of an address, which each of its connections holds, and by which addresses take turns: so without a limit, too. */
   countsOf(address: string): AddressCounts {
-    const id = this.#idOf(address);
+    const id = this.#addressHash.of(address);
     const known = this.#addresses.get(id);
     if (known !== undefined) return known;
     // Bounds the memory within the minute, too, when connections come and go from ever new addresses.
@@ -131,12 +131,6 @@ export class ConnectionQuota {
     if (counts.open >= max.open) return "address_connections";
     if (counts.unregistered >= max.unregistered) return "address_unregistered";
     return counts.opened >= max.opened ? "address_opens" : null;
-  }
-
-  /** Without a limit for each address, all share one entry. */
-  #idOf(address: string): string {
-    if (this.#maxOfAddress.open === Number.POSITIVE_INFINITY) return "";
-    return this.#addressHash.of(address);
   }
 
   #removeUnregistered(connection: CountedConnection): void {

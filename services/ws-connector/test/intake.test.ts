@@ -126,7 +126,7 @@ describe("what is in flight when the connection closes", () => {
     const payload = { purpose: "p" };
     receive(signed({ id: "request", type: "session.request", payload, ts: Date.now() }));
     close();
-    prepared.resolve({ kind: "request", pendingElsewhere: 0, openedElsewhere: 0 });
+    prepared.resolve({ kind: "request", pendingElsewhere: 0, openedElsewhere: 0, openedByPrincipalElsewhere: 0 });
     await until("the request goes on", () => accepting.length > 0);
     expect(isAbandoned()).toEqual([["request", true]]);
   });

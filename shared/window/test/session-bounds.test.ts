@@ -9,7 +9,8 @@ import { decisionOf, delivery, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
-const { maxPendingPerTarget, maxPendingPerRequesterAtTarget, maxPendingPerPrincipal, openedPerMinute } = SESSION_LIMITS;
+const { maxPendingPerTarget, maxPendingPerRequesterAtTarget, maxPendingPerPrincipal } = SESSION_LIMITS;
+const { openedPerMinute, openedPerMinuteOfPrincipal } = SESSION_LIMITS;
 const BOB = "agent://bob";
 const bench = new Bench();
 let link: ClockedLink;
@@ -86,6 +87,17 @@ describe("at one target", () => {
     const [oldest] = await fill("own", maxPendingPerTarget);
     await open("agent://own-late", BOB, "own");
     const key = partitionKeys.session(0, oldest as string);
+    expect(await bench.client.pttl(key)).toBeLessThanOrEqual(SESSION_LIMITS.keepAfterEndMs);
+  });
+
+  test("which holds of one that gave way within the batch that opened it, too", async () => {
+    const requests = Array.from({ length: maxPendingPerRequesterAtTarget + 1 }, () =>
+      requestOf("agent://alice", BOB, 1440),
+    );
+    const all = await Promise.all(requests.map((request) => pod.take(request, { principal: "a" })));
+    const sessions = all.map((one) => (one as { sessionId: string }).sessionId);
+    expect(given(await statuses(sessions))).toEqual([0]);
+    const key = partitionKeys.session(0, sessions[0] as string);
     expect(await bench.client.pttl(key)).toBeLessThanOrEqual(SESSION_LIMITS.keepAfterEndMs);
   });
 
@@ -185,6 +197,25 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
     await pod.take(decisionOf("reject", targets[0] as string, requesterOf(0), first as string));
     expect(await pod.take(request, { principal: "p" })).toMatchObject({ outcome: "accepted" });
     expect(await pod.take(request, { principal: "p" })).toMatchObject({ outcome: "duplicate", sessionStatus: PENDING });
+  });
+
+  test("all requesters of a principal open at most 600 sessions a minute, also of those that give way", async () => {
+    const last = targets.at(-1) as string;
+    const crowd = numbered(openedPerMinuteOfPrincipal / openedPerMinute, "crowd");
+    // Two targets, where each has its share, so that no more pend than may.
+    const [one, other] = Object.values(Object.groupBy(targets, (target) => partitionOf(target, partitions))).map(
+      (of) => of?.[0],
+    );
+    for (let n = 0; n < openedPerMinuteOfPrincipal; n += 1) {
+      const target = Math.floor(n / crowd.length) % 2 === 0 ? one : other;
+      await open(crowd[n % crowd.length] as string, target ?? (one as string), "p");
+    }
+    const refused = await tryToOpen("agent://late", last, "p");
+    expect(refused).toMatchObject({ outcome: "rate_limited", limit: "key_opened_sessions" });
+    const { retryAfterMs } = refused as { retryAfterMs: number };
+    expect(retryAfterMs).toBeGreaterThan(0);
+    expect(retryAfterMs).toBeLessThanOrEqual(MINUTE);
+    expect(await tryToOpen("agent://late", last, "q")).toMatchObject({ outcome: "accepted" });
   });
 
   test("a requester opens at most 60 sessions a minute, whatever its principals and targets", async () => {

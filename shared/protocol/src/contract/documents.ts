@@ -47,6 +47,9 @@ export const PublishedLimits = z
     sessions_opened_per_minute: z
       .int()
       .meta({ description: "By one requester; a newer one is refused: rate_limited." }),
+    sessions_opened_per_minute_per_key: z
+      .int()
+      .meta({ description: "By all requesters of one key; a newer one is refused: rate_limited." }),
     session_kept_after_end_ms: z.int(),
   })
   .meta({ id: "PublishedLimits" });

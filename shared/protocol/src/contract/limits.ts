@@ -116,6 +116,8 @@ export const SESSION_LIMITS = {
   maxPendingPerPrincipal: 200,
   /** Sessions that one requester may open, over all targets. */
   openedPerMinute: 60,
+  /** Those of all requesters of one principal. */
+  openedPerMinuteOfPrincipal: 600,
   openedWindowMs: MINUTE_MS,
   /** Decisions that are kept for a requester who was not online, and for how long. */
   maxDecidedKept: 100,

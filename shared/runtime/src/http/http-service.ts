@@ -35,10 +35,14 @@ export interface ServerSettings extends ConnectionSettings {
  */
 export function serveOverHttp(service: HttpService, settings: ServerSettings, logger: Logger): Service {
   const { handler, upgrade, limitReached } = service;
-  const { host, port } = settings;
+  const { host, port, trustedProxyHops } = settings;
   const metrics = metricsServer([service.metrics], { ...settings, logger });
   const bounds = connectionBounds(settings);
-  const server = new HttpServer({ handler, ...(upgrade && { upgrade }), host, port, bounds, limitReached, logger });
+  const server = new HttpServer({
+    handler,
+    ...(upgrade && { upgrade }),
+    ...{ host, port, bounds, trustedProxyHops, limitReached, logger },
+  });
   let stopping = false;
   return {
     async start() {

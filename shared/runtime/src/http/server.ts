@@ -5,10 +5,12 @@ import { ServiceError } from "protocol/contract/errors.ts";
 import { type Service, StartError } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
+import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
 import { refusalOfRequest } from "./request-rules.ts";
+import { RequestTurns } from "./request-turns.ts";
 
 export interface HttpServerOptions {
   /** Koa's callback, or a dispatcher over several; sees targets in origin-form only. */
@@ -19,6 +21,8 @@ export interface HttpServerOptions {
   readonly upgrade?: (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** By default those of a server that few ask. */
   readonly bounds?: ConnectionBounds;
+  /** How many X-Forwarded-For entries are trusted, from the right; by default none. */
+  readonly trustedProxyHops?: number;
   /** Called whenever a bound closes or refuses a connection. */
   readonly limitReached?: (limit: LimitName) => void;
   readonly logger: Logger;
@@ -59,6 +63,7 @@ export class HttpServer implements Service {
    * are open, so that a stop could announce the close in their header, nor whether a socket that then breaks was answered.
    */
   readonly #connections: PlainConnections;
+  readonly #turns = new RequestTurns();
   /** Listener for the close of any socket; its `this` is the socket. */
   readonly #forget: (this: Socket) => void;
   #started: Promise<void> | null = null;
@@ -140,6 +145,7 @@ export class HttpServer implements Service {
   }
 
   #track(socket: Socket): void {
+    this.#turns.accepted();
     // Node removes its own error listener at an upgrade: without this one, a reset would end the process.
     socket.on("error", ignore);
     if (this.#connections.add(socket)) socket.on("close", this.#forget);
@@ -154,11 +160,14 @@ export class HttpServer implements Service {
   }
 
   #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal?: ServiceError): void {
-    this.#connections.use(req.socket, res, () => {
+    const takeTurn = () => {
+      if (req.socket.destroyed) return;
       const refused = refusal ?? refusalOfRequest(req);
       if (refused === null) this.#options.handler(req, res);
       else sendProblem(res, refused);
-    });
+    };
+    const network = networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0));
+    this.#connections.use(req.socket, res, () => this.#turns.join(network, takeTurn));
   }
 
   #upgrade(req: http.IncomingMessage, socket: Socket, head: Buffer): void {

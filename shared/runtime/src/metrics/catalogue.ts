@@ -49,6 +49,7 @@ export const LIMITS = [
   "target_reads",
   "pending_sessions",
   "opened_sessions",
+  "key_opened_sessions",
   "agents_per_key",
   "redis_memory",
 ] as const;

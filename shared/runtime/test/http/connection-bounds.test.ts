@@ -1,7 +1,9 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import type http from "node:http";
 import net from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../../test/support/until.ts";
 import { type ConnectionBounds, connectionBounds } from "../../src/http/connection-bounds.ts";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
@@ -177,8 +179,22 @@ describe("requests that are sent ahead on one connection", () => {
     many.socket.write(REQUEST.repeat(17));
     tooMany.socket.write(REQUEST.repeat(500));
     await tooMany.closed;
-    expect([asked, reached]).toEqual([2, ["http_waiting_requests"]]);
+    expect([asked, reached]).toEqual([1, ["http_waiting_requests"]]);
     expect(many.socket.destroyed).toBe(false);
+  });
+
+  test("are not even parsed once there are too many of them", async () => {
+    let parsed = 0;
+    const count = () => {
+      parsed += 1;
+    };
+    subscribe("http.server.request.start", count);
+    const { client } = await start({}, { handler: () => {} });
+    const many = client();
+    many.socket.write(REQUEST.repeat(1500));
+    await many.closed.catch(() => {});
+    unsubscribe("http.server.request.start", count);
+    expect(parsed).toBe(HTTP_LIMITS.waitingRequests + 2);
   });
 });
 

@@ -192,3 +192,42 @@ describe("stopping the http server", () => {
     await new HttpServer({ handler: () => {}, host: "127.0.0.1", port: 0, logger }).stop();
   });
 });
+
+describe("requests of many connections at once", () => {
+  const CROWD = 25;
+  /** Those of the crowd that begin before another address has its turn, and a few whose bytes came late. */
+  const SOON = 6;
+  /** Order in which requests begin: those of a crowd that is there first, and one of somebody else. */
+  const orderOf = async (trustedProxyHops: number, crowdFrom: string, otherFrom: string, otherOwn = "127.0.0.1") => {
+    const begun: string[] = [];
+    const handler = ({ url }: http.IncomingMessage, res: http.ServerResponse) => {
+      begun.push(url as string);
+      res.end("ok");
+    };
+    const server = await start({ handler, trustedProxyHops });
+    const request = (path: string, from: string) =>
+      `GET ${path} HTTP/1.1\r\nHost: relay\r\nX-Forwarded-For: ${from}\r\n\r\n`;
+    const crowd = Array.from({ length: CROWD }, () => connect(server));
+    const other = net.connect({ port: server.port, host: "127.0.0.1", localAddress: otherOwn });
+    sockets.push(other);
+    for (const socket of [...crowd, other]) {
+      socket.write(request("/first", ""));
+      await once(socket, "data");
+    }
+    begun.length = 0;
+    for (const socket of crowd) socket.write(request("/crowd", crowdFrom));
+    other.write(request("/other", otherFrom));
+    await once(other, "data");
+    return begun.indexOf("/other");
+  };
+
+  test("begin in turn of their addresses: nobody waits for all that another address sent", async () => {
+    expect(await orderOf(0, "", "", "127.0.0.2")).toBeLessThan(SOON);
+  });
+
+  test("are told apart by what a trusted proxy says, and by nothing that a client writes", async () => {
+    expect(await orderOf(1, "192.0.2.1, 203.0.113.1", "192.0.2.1, 203.0.113.2")).toBeLessThan(SOON);
+    expect(await orderOf(1, "192.0.2.1, 203.0.113.1", "192.0.2.2, 203.0.113.1")).toBeGreaterThan(CROWD / 2);
+    expect(await orderOf(0, "203.0.113.1", "203.0.113.2")).toBeGreaterThan(CROWD / 2);
+  });
+});

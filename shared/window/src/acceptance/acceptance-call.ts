@@ -16,7 +16,12 @@ const MINUTE_MS = 60_000;
 
 /** How long a guard bucket is kept before and after its minute. */
 export const GUARD_MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
-const NOTHING_ELSEWHERE: PreparedRequest = { kind: "request", pendingElsewhere: 0, openedElsewhere: 0 };
+const NOTHING_ELSEWHERE: PreparedRequest = {
+  kind: "request",
+  pendingElsewhere: 0,
+  openedElsewhere: 0,
+  openedByPrincipalElsewhere: 0,
+};
 
 /** KEYS and ARGV of one call of the script accept. */
 export interface AcceptCall {
@@ -98,6 +103,7 @@ function sessionBounds(proofFreshnessMs: number): string {
     SESSION_LIMITS.maxPendingPerRequesterAtTarget,
     SESSION_LIMITS.maxPendingPerPrincipal,
     SESSION_LIMITS.openedPerMinute,
+    SESSION_LIMITS.openedPerMinuteOfPrincipal,
     SESSION_LIMITS.openedWindowMs,
     SESSION_LIMITS.maxDecidedKept,
     SESSION_LIMITS.decidedKeptMs,
@@ -171,15 +177,17 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
 function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
   const { envelope, sessionId, partition: p } = item;
   const principal = principalDigestOf(item.principal);
-  const { pendingElsewhere, openedElsewhere } = (item.prepared as PreparedRequest | undefined) ?? NOTHING_ELSEWHERE;
+  const prepared = (item.prepared as PreparedRequest | undefined) ?? NOTHING_ELSEWHERE;
   const keys = [
     partitionKeys.session(p, sessionId),
     partitionKeys.asked(p, addresseeOf(item)),
     partitionKeys.opened(p, envelope.from),
     partitionKeys.principal(p, principal),
+    partitionKeys.opened(p, principal),
   ];
   const ttl = ttlMinutesOf(envelope.payload);
-  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, pendingElsewhere, openedElsewhere];
+  const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
+  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere];
 }
 
 /** The key that counts the agents of a principal; none where they are not limited. */

@@ -72,11 +72,12 @@ export interface PreparedDecision {
   readonly decidedAt: string;
 }
 
-/** What a request's principal has pending in other partitions, and its requester opened there within a minute. */
+/** What a request's principal has pending in other partitions, and its requester and the principal opened there within a minute. */
 export interface PreparedRequest {
   readonly kind: "request";
   readonly pendingElsewhere: number;
   readonly openedElsewhere: number;
+  readonly openedByPrincipalElsewhere: number;
 }
 
 /** Outcome of one envelope. `duplicate` is a repeat: nothing was delivered or counted. */
@@ -114,7 +115,7 @@ export interface RateLimited {
 }
 
 /** As `relay_limits_total` names them. */
-export type SessionLimit = Extract<LimitName, "opened_sessions" | "pending_sessions">;
+export type SessionLimit = Extract<LimitName, "opened_sessions" | "key_opened_sessions" | "pending_sessions">;
 
 /** A heartbeat of an agent that another, live connection owns. */
 export interface NotRegistered {

@@ -18,6 +18,8 @@ interface Context {
   readonly proofFreshnessMs: number;
 }
 
+/** Reply of count_sessions. */
+type Counted = [pending: number, opened: number, openedByPrincipal: number];
 type Item = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">;
 
 /**
@@ -81,8 +83,8 @@ export async function prepareRequest({ envelope, principal }: Item, context: Con
   const digest = principalDigestOf(principal);
   const counts = await Promise.all(
     others.map(async (p) => {
-      const keys = [partitionKeys.principal(p, digest), partitionKeys.opened(p, envelope.from)];
-      return (await link.run("count_sessions", keys)) as [pending: number, opened: number];
+      const opened = [partitionKeys.opened(p, envelope.from), partitionKeys.opened(p, digest)];
+      return (await link.run("count_sessions", [partitionKeys.principal(p, digest), ...opened])) as Counted;
     }),
   );
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);
@@ -90,6 +92,7 @@ export async function prepareRequest({ envelope, principal }: Item, context: Con
     kind: "request",
     pendingElsewhere: sum(counts.map(([pending]) => pending)),
     openedElsewhere: sum(counts.map(([, opened]) => opened)),
+    openedByPrincipalElsewhere: sum(counts.map(([, , opened]) => opened)),
   };
 }
 

@@ -6,12 +6,12 @@
 --       accept/results, accept/counters
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
 --       9 minutes, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
---       what was decided for them and how many sessions they opened. An item names such a key by its place in KEYS. Two
+--       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Two
 --       names are not passed in: that of a pod's channel, prefix and pod of a route; and that of the principal whose
 --       session gives way, which differs from the newcomer's in the digest at its end.
 -- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
 --       (skew and the tolerance between pods), 7 session bounds (joined with spaces: most that pend at a target, of one
---       requester there, of a principal, most that a requester opens within the ms that follow, most decisions that wait for
+--       requester there, of a principal, most that a requester opens and most that a principal opens within the ms that follow, most decisions that wait for
 --       a requester, for how many ms, and for how many ms a proof is fresh), 8 proofs kept, 9 ms a session is kept after its
 --       end, 10 ms an idempotency claim is kept, 11 minutes kept, 12 most agents a principal, or - while
 --       Redis is short of memory; then the items, each
@@ -22,9 +22,9 @@
 --                               credential: key of its credentials, when the last of them ends, and of a register key id and token
 --         message:              digest, agent, origin, text, claim
 --         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
---                               key of how many the requester opened, key and digest of the principal, requester, ttl in
---                               minutes, how many the principal has pending in the other partitions and the requester
---                               opened there, claim
+--                               key of how many the requester opened, key of the principal, key of how many it opened, its
+--                               digest, requester, ttl in minutes, how many the principal has pending in the other
+--                               partitions and the requester and the principal opened there, claim
 --         session_decision:     digest, agent, origin, text, session id, mark, key of what was decided for the agent,
 --                               decision (a or r), decided at, who decided
 --       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.
@@ -40,7 +40,8 @@
 --                                                                   that come online what waits for them, as it is kept
 --   {'accepted'|'duplicate', status}                                message, session_decision
 --   {'accepted'|'duplicate', status, session state, accepted at}    session_request
---   {'rate_limited', limit, ms to wait}                             session_request; limit: opened_sessions, pending_sessions
+--   {'rate_limited', limit, ms to wait}                             session_request; limit: opened_sessions,
+--                                                                   key_opened_sessions, pending_sessions
 --   {'replayed', status, accepted at, envelope id, session id}      the claim's first answer
 --   {'reused'}                                                      the claim belongs to another body
 --   status: online, stale, offline or not_seen; session state: p, a, r or e, expired.

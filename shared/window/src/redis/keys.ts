@@ -28,8 +28,8 @@ export const partitionKeys = {
   asked: (p: number, agent: string) => inPartition(p, `asked:${agent}`),
   /** What was decided of an agent's requests while it was not online. */
   decided: (p: number, agent: string) => inPartition(p, `decided:${agent}`),
-  /** How many sessions an agent opened at targets of this partition, within a minute. */
-  opened: (p: number, agent: string) => inPartition(p, `opened:${agent}`),
+  /** How many sessions a requester, an agent's id, or a principal, a digest, opened at targets of this partition, within a minute. */
+  opened: (p: number, opener: string) => inPartition(p, `opened:${opener}`),
   /** Sessions that a principal has pending at targets of this partition: the name less the digest that records carry. */
   principalPrefix: (p: number) => inPartition(p, "principal:"),
   principal: (p: number, digest: string) => inPartition(p, `principal:${digest}`),

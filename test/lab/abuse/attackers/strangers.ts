@@ -1,9 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { deflateRawSync } from "node:zlib";
 import type { Target } from "../support/target.ts";
-import { type Onslaught, strands } from "./onslaught.ts";
+import { registered } from "./agents.ts";
+import { type Onslaught, strands, Voice } from "./onslaught.ts";
 import { frameOf, type Wire } from "./wire.ts";
 
-/** Who has no key. */
+/** Floods of connections and frames; all but one by who has no key. */
 
 const STRANGERS = 200;
 /** One fewer than what closes a connection. */
@@ -11,7 +13,10 @@ const FRAMES_EACH = 19;
 const LARGEST = 32_000;
 const ADDRESSES = 20;
 const PINGING = 20;
-const CHURNED_PER_SECOND = 500;
+/** Fewer than the 60 pongs under way at which ws itself ends a connection. */
+const PINGS_AT_ONCE = 50;
+/** Twice as many as one address may open, within the attack. */
+const CHURNED_PER_SECOND = 1000;
 const CHURNING = 25;
 const OPCODE = { continuation: 0x00, unfinishedText: 0x01, compressedText: 0xc1, ping: 0x89 } as const;
 const INFLATED = 10_000_000;
@@ -58,11 +63,17 @@ export async function compressed(target: Target) {
   });
 }
 
+/** Registered, for who is not may send a few frames only. */
 export async function pings(target: Target) {
-  const many = Buffer.concat(Array<Buffer>(100).fill(frameOf("ping", OPCODE.ping)));
+  const voice = new Voice(target, "pings");
+  const many = Buffer.concat(Array<Buffer>(PINGS_AT_ONCE).fill(frameOf("ping", OPCODE.ping)));
   return strands(target, PINGING, async (on, n) => {
     const wire = await on.open(target.connectors[0], on.address(n % ADDRESSES));
-    while (wire?.isOpen && !on.isOver) await on.write(wire, many, 100);
+    if (wire !== undefined) await registered(wire, voice.frame(`a${n}`, "agent.register")).catch(() => {});
+    while (wire?.isOpen && !on.isOver) {
+      await on.write(wire, many, PINGS_AT_ONCE);
+      await delay(1);
+    }
   });
 }
 
@@ -77,12 +88,12 @@ export async function fragments(target: Target) {
   });
 }
 
-/** Websockets that are opened and dropped, from several addresses. */
+/** Websockets that one address opens and drops. */
 export async function churn(target: Target) {
   const pauseMs = (1000 * CHURNING) / CHURNED_PER_SECOND;
-  return strands(target, CHURNING, async (on, n) => {
+  return strands(target, CHURNING, async (on) => {
     const next = new Promise((resolve) => setTimeout(resolve, pauseMs));
-    const wire = await on.open(target.connectors[0], on.address(n % ADDRESSES));
+    const wire = await on.open(target.connectors[0], on.address(0));
     wire?.socket.destroy();
     await next;
   });

@@ -1,3 +1,4 @@
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Attacker } from "./target.ts";
 
@@ -17,6 +18,8 @@ export interface Attack {
   readonly name: string;
   /** What the relay does about it. */
   readonly stoppedBy: string;
+  /** The limits that it comes to: one that it does not reach says nothing about it. */
+  readonly reaches?: readonly LimitName[];
   /** Without one the attack is the witness's alone. */
   readonly attacker?: Attacker;
   readonly witness?: Witness;

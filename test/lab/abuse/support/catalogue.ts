@@ -1,15 +1,14 @@
 import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "../attackers/agents.ts";
+import { idle, idleAtFewFiles, slowRequests, unread } from "../attackers/held.ts";
 import {
   feedback,
   guessedApiKeys,
   guidesToAll,
   idempotencyKeys,
-  idle,
-  idleAtFewFiles,
   journeys,
   presenceOfAll,
-  slowRequests,
-  unread,
+  readsOfDocuments,
+  readsOfReports,
 } from "../attackers/http.ts";
 import { neighbour } from "../attackers/neighbour.ts";
 import { slowAgent } from "../attackers/slow-agent.ts";
@@ -29,16 +28,19 @@ export const ATTACKS: readonly Attack[] = [
     name: "200 connections without a key",
     stoppedBy:
       "key and size are looked at before schema and canonical form; 8 frames and 64 KiB before the first valid envelope; a tenth of the event loop for all such connections together",
+    reaches: ["unregistered_intake"],
     attacker: withoutAKey,
   },
   {
     name: "one connection far over its rate",
     stoppedBy: "it is not read until its next token",
+    reaches: ["envelopes"],
     attacker: overRate,
   },
   {
     name: "one key, sessions to ever new targets",
     stoppedBy: "pending sessions of a key, requests of a requester in a minute",
+    reaches: ["pending_sessions", "opened_sessions"],
     attacker: sessionsToAll,
   },
   {
@@ -55,16 +57,19 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "3,000 agents of one key",
     stoppedBy: "agents of a namespace key",
+    reaches: ["agents_per_key"],
     attacker: crowd,
   },
   {
     name: "4,000 idle HTTP connections",
     stoppedBy: "HTTP connections of a process: the one idle longest is closed",
+    reaches: ["http_connections"],
     attacker: idle,
   },
   {
     name: "4,000 idle HTTP connections, 1,200 files",
     stoppedBy: "never more connections than there are file descriptors for",
+    reaches: ["http_connections"],
     attacker: idleAtFewFiles,
     witness: fewFiles,
   },
@@ -96,6 +101,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "a flood of pings",
     stoppedBy: "pings have a rate of their own; beyond it the connection is closed, and read no further",
+    reaches: ["pings"],
     attacker: pings,
   },
   {
@@ -104,14 +110,26 @@ export const ATTACKS: readonly Attack[] = [
     attacker: fragments,
   },
   {
-    name: "500 connections opened and dropped a second",
+    name: "1,000 connections opened and dropped a second",
     stoppedBy: "connections that an address opens in a minute",
+    reaches: ["address_opens"],
     attacker: churn,
   },
   {
     name: "thousands of takeovers of one agent",
-    stoppedBy: "the rate of a connection and of a key",
+    stoppedBy: "the rate of a connection",
+    reaches: ["envelopes"],
     attacker: takeovers,
+  },
+  {
+    name: "400 connections of one address read reports",
+    stoppedBy: "one request begins in each turn of the event loop; addresses take turns",
+    attacker: readsOfReports,
+  },
+  {
+    name: "400 connections of one address read documents",
+    stoppedBy: "one request begins in each turn of the event loop; addresses take turns",
+    attacker: readsOfDocuments,
   },
   {
     name: "journeys from thousands of addresses",
@@ -121,26 +139,31 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "presence of ever new agents",
     stoppedBy: "look-ups of an address in a minute; nothing is kept of who was never seen",
+    reaches: ["check_online"],
     attacker: presenceOfAll,
   },
   {
     name: "guides for ever new targets",
     stoppedBy: "guides with a target of an address in a minute; reads are kept for 1,000 targets",
+    reaches: ["target_reads"],
     attacker: guidesToAll,
   },
   {
     name: "Idempotency-Keys ever new, of 40 API keys",
     stoppedBy: "requests of an API key in a minute",
+    reaches: ["api_key_requests"],
     attacker: idempotencyKeys,
   },
   {
     name: "a flood of feedback",
     stoppedBy: "feedback of an address in a minute; labels of a closed set, texts dropped",
+    reaches: ["feedback"],
     attacker: feedback,
   },
   {
     name: "guessed API keys",
     stoppedBy: "unknown keys of an address in a minute, before anything else is looked at",
+    reaches: ["failed_keys"],
     attacker: guessedApiKeys,
   },
   {
@@ -152,12 +175,14 @@ export const ATTACKS: readonly Attack[] = [
     name: "long answers that nobody reads",
     stoppedBy:
       "one answer at a time on a connection, 16 requests may wait for theirs; after 10 s without progress it is closed",
+    reaches: ["http_waiting_requests"],
     attacker: unread,
   },
   {
     name: "Redis filled to its limit",
     stoppedBy:
       "from three quarters on new sessions, Idempotency-Keys and agents give way, so that those who are present go on",
+    reaches: ["redis_memory"],
     witness: fullRedis,
     allows: [
       ...["session over_capacity", "session unavailable", "message unavailable", "heartbeat unavailable"],

@@ -1,8 +1,11 @@
 import type { ServiceName } from "protocol/contract/surface.ts";
+import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { makeApiKey, makeEd25519Key } from "../../../../deploy/keys/make.ts";
 import { AgentSocket, type Frame } from "../../../support/agent.ts";
+import { freePort } from "../../../support/free-port.ts";
 import { GuardedRelay } from "../../../support/guarded-redis.ts";
-import type { PodProcess } from "../../../support/pod-process.ts";
+import type { PodProcess, ProcessLimits } from "../../../support/pod-process.ts";
+import { scrape } from "../../../support/scrape.ts";
 import type { WindowView } from "../../../support/window-view.ts";
 import { instant, type Pids, residentBytes } from "../../bench/accounting.ts";
 import { BYSTANDERS_ADDRESS, FORWARDED } from "./addresses.ts";
@@ -38,6 +41,7 @@ export class Deployment {
   readonly #keys: Record<string, AttackerKey> = {};
   readonly #apiKeys: string[] = [];
   readonly #file: { api_keys: object[]; signing_keys: object[] } = { api_keys: [], signing_keys: [] };
+  readonly #metricsPorts: number[] = [];
   #processes: Processes | undefined;
   #view: WindowView | undefined;
   #attacks = 0;
@@ -47,10 +51,9 @@ export class Deployment {
     this.#makeKeys();
     await this.relay.writeKeys(this.#file);
     this.#view = this.relay.view();
-    const start = (service: ServiceName) => this.relay.startProcess(service, SETTINGS);
-    const [first, second] = [await start("ws-connector"), await start("ws-connector")];
-    const smallGateway = await this.relay.startProcess("gateway", SETTINGS, [], { maxOpenFiles: FEW_FILES });
-    const [gateway, reports] = [await start("gateway"), await start("ops-reporting")];
+    const [first, second] = [await this.#start("ws-connector"), await this.#start("ws-connector")];
+    const smallGateway = await this.#start("gateway", { maxOpenFiles: FEW_FILES });
+    const [gateway, reports] = [await this.#start("gateway"), await this.#start("ops-reporting")];
     this.#processes = { connectors: [first, second], gateway, smallGateway, reports };
   }
 
@@ -142,6 +145,18 @@ export class Deployment {
       resident: Object.fromEntries(Object.entries(pids).map(([role, pid]) => [role, residentBytes(pid)])),
       redisBytes: Number(/^used_memory:(\d+)/m.exec(info)?.[1]),
     };
+  }
+
+  /** How often each limit was reached so far, in any process. */
+  async limitsReached(): Promise<(limit: LimitName) => number> {
+    const all = await Promise.all(this.#metricsPorts.map((port) => scrape(`http://127.0.0.1:${port}/metrics`)));
+    return (limit) => all.reduce((sum, one) => sum + (one.value("relay_limits_total", { limit }) ?? 0), 0);
+  }
+
+  async #start(service: ServiceName, limits?: ProcessLimits): Promise<PodProcess> {
+    const metricsPort = await freePort();
+    this.#metricsPorts.push(metricsPort);
+    return await this.relay.startProcess(service, { ...SETTINGS, METRICS_PORT: `${metricsPort}` }, [], limits);
   }
 
   get #running(): Processes {

@@ -22,7 +22,7 @@ export async function endure(relay: Deployment, bystanders: Bystanders, attack: 
     attack.attacker === undefined ? undefined : await AttackerProcess.start({ name: attack.name, target });
   try {
     await atRest(relay);
-    const before = await relay.usage();
+    const [before, reachedBefore] = [await relay.usage(), await relay.limitsReached()];
     const testify = await attack.witness?.(relay);
     await bystanders.start();
     const launched = (await attacker?.launch()) ?? NOT_AN_ATTACKER;
@@ -30,7 +30,8 @@ export async function endure(relay: Deployment, bystanders: Bystanders, attack: 
     const endedAt = performance.now();
     await attacker?.stop();
     await delay(AFTERWARDS_MS);
-    const end = await relay.usage();
+    const [end, reached] = [await relay.usage(), await relay.limitsReached()];
+    const untouched = attack.reaches?.filter((limit) => reached(limit) === reachedBefore(limit)) ?? [];
     const { samples, lost } = await bystanders.stop();
     return {
       attack: attack.name,
@@ -40,7 +41,11 @@ export async function endure(relay: Deployment, bystanders: Bystanders, attack: 
       during: figuresOf(samples.filter(({ at }) => at < endedAt)),
       after: figuresOf(samples.filter(({ at }) => at >= endedAt)),
       lost,
-      faults: [...launched.attacked.faults, ...(testimony?.faults ?? [])],
+      faults: [
+        ...launched.attacked.faults,
+        ...(testimony?.faults ?? []),
+        ...untouched.map((limit) => `the limit ${limit} was not reached`),
+      ],
       notes: testimony?.notes ?? [],
     };
   } finally {

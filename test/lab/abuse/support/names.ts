@@ -17,5 +17,6 @@ export const ATTACKERS = [
   "crowd",
   "takeovers",
   "fragments",
+  "pings",
   ...SENDERS,
 ] as const;

@@ -6,6 +6,8 @@ const KEPT = "services/gateway/test/kept-documents.test.ts";
 const BODY = "shared/runtime/test/http/body.test.ts";
 
 const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
+const SERVER = "shared/runtime/test/http/server.test.ts";
+const TURNS = "shared/runtime/test/http/request-turns.test.ts";
 const FRAMING = "test/hostile/http-framing.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
@@ -24,6 +26,48 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     find: "if (connection.waiting > HTTP_LIMITS.waitingRequests) {",
     replace: "if (false) {",
     tests: [BOUNDS],
+  },
+  {
+    name: "parsing ends with the connection",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "      parseNoFurther(socket);\n",
+    replace: "",
+    tests: [BOUNDS],
+  },
+  {
+    name: "addresses take turns over HTTP",
+    file: "shared/runtime/src/http/server.ts",
+    find: "networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0))",
+    replace: '""',
+    tests: [SERVER],
+  },
+  {
+    name: "one request begins in a turn of the event loop",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: "    takeTurn?.();\n",
+    replace: "    takeTurn?.();\n    this.#next()?.();\n",
+    tests: [TURNS],
+  },
+  {
+    name: "turns are left to newcomers",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: "this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES",
+    replace: "false",
+    tests: [TURNS],
+  },
+  {
+    name: "no turns of many addresses are left to newcomers",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: " && this.#waiting.size <= FEW_ADDRESSES",
+    replace: "",
+    tests: [TURNS],
+  },
+  {
+    name: "turns are not all left to newcomers",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: " && this.#left < MOST_LEFT",
+    replace: "",
+    tests: [TURNS],
   },
   {
     name: "no compressed answer to a POST",

@@ -99,6 +99,7 @@ export function publishedLimits(settings: DiscoverySettings): PublishedLimits {
     max_pending_sessions_per_requester_at_target: SESSION_LIMITS.maxPendingPerRequesterAtTarget,
     max_pending_sessions_per_key: SESSION_LIMITS.maxPendingPerPrincipal,
     sessions_opened_per_minute: SESSION_LIMITS.openedPerMinute,
+    sessions_opened_per_minute_per_key: SESSION_LIMITS.openedPerMinuteOfPrincipal,
     session_kept_after_end_ms: SESSION_LIMITS.keepAfterEndMs,
   };
 }

@@ -1,0 +1,64 @@
+/** Turns in a row that are left to connections that wait to be accepted. */
+const MOST_LEFT = 8;
+/** Where more addresses wait, none is left: whoever is let in would wait for a turn of each. */
+const FEW_ADDRESSES = 4;
+
+/**
+ * Requests that wait to be answered. Node hands over, at once, the requests of all connections that it finds readable: whoever
+ * has hundreds of connections would have hundreds answered before the one of anybody else. Here one begins in each turn of
+ * the event loop: addresses take turns, and the requests of each stand in order. Source: docs/protocol.md#sharing-a-relay.
+ */
+export class RequestTurns {
+  /** By address; who is next stands first. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #isScheduled = false;
+  #hasAccepted = false;
+  #left = 0;
+
+  /**
+   * A connection was accepted, the one that Node accepts in a turn of the event loop. Where others wait, a newcomer would have
+   * to wait for as many requests: turns are left to them, most of the time, while few addresses have requests.
+   */
+  accepted(): void {
+    this.#hasAccepted = true;
+  }
+
+  /** @param address of the client; kept until the turn. */
+  join(address: string, takeTurn: () => void): void {
+    const ofAddress = this.#waiting.get(address);
+    if (ofAddress === undefined) this.#waiting.set(address, [takeTurn]);
+    else ofAddress.push(takeTurn);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.size === 0) return;
+    this.#isScheduled = true;
+    setImmediate(() => this.#run());
+  }
+
+  #run(): void {
+    this.#isScheduled = false;
+    const takeTurn = this.#isLeft() ? undefined : this.#next();
+    this.#schedule();
+    takeTurn?.();
+  }
+
+  #isLeft(): boolean {
+    const isLeft = this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES;
+    this.#hasAccepted = false;
+    this.#left = isLeft ? this.#left + 1 : 0;
+    return isLeft;
+  }
+
+  /** Takes the first request of who is next; its address, where others wait, goes to the end. */
+  #next(): (() => void) | undefined {
+    for (const [address, ofAddress] of this.#waiting) {
+      const first = ofAddress.shift();
+      this.#waiting.delete(address);
+      if (ofAddress.length > 0) this.#waiting.set(address, ofAddress);
+      return first;
+    }
+    return undefined;
+  }
+}
