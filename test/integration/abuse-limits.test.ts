@@ -1,4 +1,6 @@
+import type { Socket } from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
@@ -219,6 +221,17 @@ describe("What one connection sends", () => {
     expect(await socket.untilClosed()).toBe(1008);
     expect(await pod.reached("refusals_in_a_row")).toBe(1);
     await register(await connect(pod, CLIENT), "carol");
+  });
+
+  test("ends it with 1008, counted, when it pings faster than it may send envelopes, also all at once", async () => {
+    const pod = await startPod();
+    const client = await register(await connect(pod, CLIENT), "carol");
+    const { _socket: stream } = client.socket as unknown as { _socket: Socket };
+    stream.cork();
+    for (let n = 0; n <= 200 * CONNECTION_LIMITS.envelopeBurstSeconds; n += 1) client.socket.ping();
+    stream.uncork();
+    expect(await client.untilClosed()).toBe(1008);
+    expect(await pod.reached("pings")).toBe(1);
   });
 
   test("ends it with 1008, counted, when it is nothing for ten seconds", async () => {

@@ -22,14 +22,14 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "the guard judges a decision before it takes effect",
     file: `${LUA}/reserve_decision.lua`,
-    find: "redis.call('SISMEMBER', bucket_key, mark) == 1 and 'reserved' or 'taken'",
+    find: "redis.call('SISMEMBER', bucket_key, text_digest) == 1 and 'reserved' or 'taken'",
     replace: "'reserved'",
     tests: ["shared/window/test/session-decisions.test.ts", "test/conformance/sessions.test.ts"],
   },
   {
     name: "a decision in effect is delivered when it is sent again",
     file: `${LUA}/reserve_decision.lua`,
-    find: "redis.call('SADD', bucket_key, mark)\n",
+    find: "redis.call('SADD', bucket_key, text_digest)\n",
     replace: "\n",
     tests: ["shared/window/test/session-decisions.test.ts"],
   },
