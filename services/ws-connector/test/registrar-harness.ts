@@ -3,11 +3,13 @@ import type { KeyStore } from "runtime/key-store.ts";
 import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
-import type { Connection, PauseReason } from "../src/connection.ts";
+import type { Connection } from "../src/connection.ts";
 import { Ownership } from "../src/ownership.ts";
+import type { PauseReason } from "../src/reading.ts";
 import { Registrar } from "../src/registrar.ts";
 
 export const AGENT = "agent://alice";
+export const KEY_ID = "alice-1";
 
 /** The registrar and one connection with one agent; of what is around the registrar, only the ownership is real. */
 export class RegistrarHarness {
@@ -17,6 +19,8 @@ export class RegistrarHarness {
   readonly sent: any[] = [];
   readonly channel = { ready: true, caughtUp: () => this.#caughtUp.promise };
   readonly #caughtUp = Promise.withResolvers<void>();
+  /** Of envelopes that count for the connection. */
+  readonly validKeys: string[] = [];
   closedWith: number | undefined;
   readonly registrar: Registrar;
   readonly connection: Connection;
@@ -37,7 +41,7 @@ export class RegistrarHarness {
       isClosing: false,
       isDraining: false,
       pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
-      noteValid: () => {},
+      noteValid: (keyId: string) => void this.validKeys.push(keyId),
       send: (text: string) => this.sent.push(JSON.parse(text)),
       close: ({ code }: { code: number }) => {
         this.closedWith = code;
@@ -52,7 +56,7 @@ export class RegistrarHarness {
 
   /** Acceptance answers it. */
   answer(acceptance: Acceptance): void {
-    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, key: "k" };
+    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, key: "k", keyId: KEY_ID };
     const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
     this.registrar.answered(this.connection, verified as unknown as VerifiedEnvelope, acceptance, refuse);
   }
