@@ -1,30 +1,22 @@
+import type { Socket } from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
-import { GUIDE_SURFACES } from "protocol/contract/surfaces/guides.ts";
-import { generateApiKey } from "protocol/signing/api-key.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
 import { type AgentSocket, ed25519Key, signed } from "../support/agent.ts";
-import { freePort } from "../support/free-port.ts";
-import { everythingIn } from "../support/redis-dump.ts";
-import type { Pod } from "../support/relay.ts";
-import { scrape } from "../support/scrape.ts";
-import { Secrets } from "../support/secrets.ts";
 import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-
-/** A service behind a trusted proxy, which says where its clients are. */
-interface Served extends Pod {
-  /** How often a limit was reached. */
-  reached(limit: LimitName): Promise<number>;
-  metrics(): Promise<string>;
-}
+import {
+  CLIENT,
+  CROWD,
+  from,
+  NEIGHBOURS,
+  OTHER_CLIENT,
+  type ProxiedService,
+  ProxiedServices,
+} from "./proxied-services.ts";
 
 const AGENTS = ["alice", "bob", "carol", "dave"] as const;
-const CLIENT = "203.0.113.7";
-const OTHER_CLIENT = "203.0.113.8";
-const CROWD = Array.from({ length: 30 }, (_, n) => `198.51.100.${n + 1}`);
-const NEIGHBOURS = ["2001:db8:0:7::1", "2001:db8:0:7:a:b:c:d"] as const;
 /** 2000 members, the last of which come first in canonical form. */
 const UNSORTED = Object.fromEntries(Array.from({ length: 2000 }, (_, n) => [`m${9999 - n}`, n]));
 const relay = useRelay(...AGENTS);
@@ -35,40 +27,18 @@ const team = given(async () => {
   const key = ed25519Key("team-1", privateKey);
   return { envelope: (n: number, type: string) => signed(key, { type, from: `agent://team.${n}` }) };
 });
-const services: Served[] = [];
+const services = new ProxiedServices(relay);
 const silentPod = given(() => startPod());
 const silent = given(() => connect(silentPod, CLIENT));
 afterEach(() => {
   jest.restoreAllMocks();
 });
 
-async function serve(
-  start: (settings: Record<string, string>) => Promise<Pod>,
-  overrides: Record<string, string>,
-): Promise<Served> {
-  const metricsPort = await freePort();
-  const pod = await start({ RELAY_TRUSTED_PROXY_HOPS: "1", METRICS_PORT: String(metricsPort), ...overrides });
-  const read = () => scrape(`http://127.0.0.1:${metricsPort}/metrics`);
-  const served = {
-    ...pod,
-    reached: async (limit: LimitName) => (await read()).value("relay_limits_total", { limit }) ?? 0,
-    metrics: async () => (await read()).text,
-  };
-  services.push(served);
-  return served;
+function startPod(overrides: Record<string, string> = {}): Promise<ProxiedService> {
+  return services.start("startWsConnector", overrides);
 }
 
-function startPod(overrides: Record<string, string> = {}): Promise<Served> {
-  return serve((settings) => relay.startWsConnector(settings), overrides);
-}
-
-function startGateway(overrides: Record<string, string> = {}): Promise<Served> {
-  return serve((settings) => relay.startGateway(settings), overrides);
-}
-
-const from = (address: string) => ({ "X-Forwarded-For": `192.0.2.1, ${address}` });
-
-async function connect(pod: Served, address: string): Promise<AgentSocket> {
+async function connect(pod: ProxiedService, address: string): Promise<AgentSocket> {
   return await relay.connect(pod, "/ws", from(address));
 }
 
@@ -78,12 +48,12 @@ async function register(socket: AgentSocket, name: string): Promise<AgentSocket>
 }
 
 /** What an upgrade is answered; one that is granted is given up at once. */
-async function answerTo(pod: Served, address: string): Promise<string> {
+async function answerTo(pod: ProxiedService, address: string): Promise<string> {
   const { status, headers, problem } = await tryUpgrade(pod, "/ws", from(address));
   return status === 101 ? "welcome" : `${status} ${problem.code} ${headers["retry-after"]}`;
 }
 
-const untilWelcome = (pod: Served, address: string) =>
+const untilWelcome = (pod: ProxiedService, address: string) =>
   until("the upgrade is granted again", async () => (await answerTo(pod, address)) === "welcome");
 
 describe("Connections", () => {
@@ -221,87 +191,24 @@ describe("What one connection sends", () => {
     await register(await connect(pod, CLIENT), "carol");
   });
 
+  test("ends it with 1008, counted, when it pings faster than it may send envelopes, also all at once", async () => {
+    const pod = await startPod();
+    const client = await register(await connect(pod, CLIENT), "carol");
+    const { _socket: stream } = client.socket as unknown as { _socket: Socket };
+    stream.cork();
+    for (let n = 0; n < 200 * (CONNECTION_LIMITS.envelopeBurstSeconds + 1); n += 1) client.socket.ping();
+    stream.uncork();
+    expect(await client.untilClosed()).toBe(1008);
+    expect(await pod.reached("pings")).toBe(1);
+  });
+
   test("ends it with 1008, counted, when it is nothing for ten seconds", async () => {
     expect(await silent.untilClosed(15_000)).toBe(1008);
     expect(await silentPod.reached("register_within")).toBe(1);
   }, 20_000);
 });
 
-describe("Guides", () => {
-  const ops = given(async () => {
-    // Of the three services a gateway opens the window.
-    await startGateway();
-    return await serve((settings) => relay.startOpsReporting(settings), { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" });
-  });
-  const paths = Object.values(GUIDE_SURFACES).map(({ path }) => path);
-  const ask = (path: string, address: string) => fetch(ops.url + path, { headers: from(address) });
-  const ofTarget = (n: number) => `${paths[n % paths.length]}?target_agent_id=agent://guess-${n}`;
-
-  test("that read a target are refused beyond an address's five a minute, whichever they are, and counted", async () => {
-    for (let n = 0; n < 5; n += 1) expect((await ask(ofTarget(n), CLIENT)).status).toBe(200);
-    for (const n of paths.keys()) {
-      const refused = await ask(ofTarget(n), CLIENT);
-      expect([refused.status, await refused.json()]).toMatchObject([429, { code: "rate_limited" }]);
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    }
-    expect(await ops.reached("target_reads")).toBe(paths.length);
-    expect((await ask(ofTarget(0), OTHER_CLIENT)).status).toBe(200);
-  });
-
-  test("of the whole window are one shared read, and have no limit", async () => {
-    for (let n = 0; n < 20; n += 1) expect((await ask(paths[n % paths.length] as string, CLIENT)).status).toBe(200);
-  });
-});
-
-describe("Requests to the gateway", () => {
-  const message = { from: "agent://alice", to: "agent://bob", message: "hello" };
-  const gateway = given(() => startGateway({ RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" }));
-
-  const post = (path: string, body: object, headers: Record<string, string>) =>
-    fetch(gateway.url + path, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify(body),
-    });
-  const read = (path: string, address: string) => fetch(gateway.url + path, { headers: from(address) });
-  const send = (key: object) => post("/v1/messages/send", message, { ...from(CLIENT), ...key });
-
-  /** The minute that Redis counts goes by. */
-  async function aMinuteLater(): Promise<void> {
-    const { client } = relay.view();
-    for (const key of await client.keys("relay:limit:*")) await client.del(key);
-  }
-
-  test.each<[LimitName, number, (n: number) => Promise<Response>]>([
-    ["api_key_requests", 30, () => send(relay.credentials("alice"))],
-    ["failed_keys", 60, () => send({ "x-api-key": generateApiKey() })],
-    ["feedback", 5, () => post("/api/public/feedback", {}, from(CLIENT))],
-    ["self_test", 5, () => post("/api/self-test", {}, from(CLIENT))],
-    ["check_online", 5, (n) => read(`/api/onboarding/check-online?agent_id=agent://guess-${n}`, CLIENT)],
-    ["session_lookups", 5, (n) => read(`/sessions/ses_${String(n).padStart(26, "0")}`, CLIENT)],
-    ["check_online", 5, (n) => read("/api/onboarding/check-online?agent_id=agent://bob", NEIGHBOURS[n % 2] as string)],
-  ])(
-    "that %s bounds are refused after %d with 429 and Retry-After, counted, for a minute",
-    async (limit, most, ask) => {
-      const before = await gateway.reached(limit);
-      for (let n = 0; n < most; n += 1) expect((await ask(n)).status).not.toBe(429);
-      const refused = await ask(most);
-      expect(refused.status).toBe(429);
-      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(await refused.json()).toMatchObject({ code: "rate_limited", retry_after_ms: expect.any(Number) });
-      expect((await gateway.reached(limit)) - before).toBe(1);
-      await aMinuteLater();
-      expect((await ask(most)).status).not.toBe(429);
-    },
-  );
-});
-
 test("No client address is in Redis, in a log line or in a metric after all that, nor a hash that could be guessed", async () => {
-  const addresses = [CLIENT, OTHER_CLIENT, ...CROWD, ...NEIGHBOURS, "2001:db8:0:7", "192.0.2.1"];
-  const secrets = new Secrets(Object.fromEntries(addresses.map((address) => [address, address])));
-  const kept = await everythingIn(relay.view().client);
-  expect(kept).toContain("relay:limit:address");
-  const metrics = await Promise.all(services.map((served) => served.metrics()));
   expect(relay.log.length).toBeGreaterThan(5);
-  for (const text of [kept, relay.log.join("\n"), metrics.join("\n")]) expect(secrets.in(text)).toEqual([]);
+  expect(await services.addressesKept()).toEqual([]);
 });

@@ -86,7 +86,7 @@ test("acceptances and feedback stand in the report soon after they were acknowle
     kind: "session_request" as const,
     text: "{}",
     origin: "gateway" as const,
-    principal: "api:test",
+    principal: "api:test" as const,
     connection: "",
   });
   for (const id of ["one", "two"]) await new Promise((done) => acceptor.accept({ ...request(id), done }));

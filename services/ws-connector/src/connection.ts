@@ -4,13 +4,15 @@ import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type WebSocket from "ws";
+import { ClosingReads } from "./closing-reads.ts";
 import type { ConnectionCredentials } from "./connection-credentials.ts";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
-import { Inflow, type InflowContext, type InflowOwner, type InflowPause } from "./inflow.ts";
+import { Inflow, type InflowContext, type InflowOwner } from "./inflow.ts";
 import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
+import { type PauseReason, Reading } from "./reading.ts";
 
 export type CloseCode = Pick<(typeof CLOSE_CODES)[keyof typeof CLOSE_CODES], "code" | "reason">;
 
@@ -47,12 +49,6 @@ export interface ConnectionEvents {
   readonly closed: (connection: Connection, code: number) => void;
 }
 
-/** Why a connection is not read for a while. */
-export type PauseReason = "full_intake" | "draining" | InflowPause;
-
-/** A bit for each reason: nearly every connection is paused once, and a set for each would be many. */
-const PAUSE_BITS: Readonly<Record<PauseReason, number>> = { full_intake: 1, draining: 2, turn: 4, rate: 8 };
-
 /** How soon a connection is looked at again that is late with its register because its turn has not come. */
 const TURN_RECHECK_MS = 1000;
 
@@ -86,18 +82,17 @@ export class Connection implements OutboxOwner, InflowOwner {
   readonly #stream: Duplex;
   readonly #outbox: Outbox;
   readonly #inflow: Inflow;
+  readonly #reading: Reading;
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
   /** Of the first envelope that was valid. */
   #keyId: string | undefined;
   #refusalsInARow = 0;
-  /** The bits of the reasons for which it is not read. */
-  #pausedFor = 0;
   #unansweredPings = 0;
   #closing = false;
   #closedWith: number | undefined;
-  /** Read since the close was decided. */
-  #closingBytes = 0;
+  /** Undefined until something is read after the end was decided. */
+  #closingReads: ClosingReads | undefined;
 
   constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
     this.id = id;
@@ -108,6 +103,7 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.#stream = Object.assign(stream, { [CONNECTION]: this });
     this.#outbox = new Outbox(this, context.outboxes, socket, stream);
     this.#inflow = new Inflow(this, context.inflow);
+    this.#reading = new Reading(socket);
   }
 
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
@@ -127,7 +123,7 @@ export class Connection implements OutboxOwner, InflowOwner {
 
   /** True from the moment that its pod lets it go: it keeps what it has until its routes are released, and gets nothing new. */
   get isDraining(): boolean {
-    return (this.#pausedFor & PAUSE_BITS.draining) !== 0;
+    return this.#reading.isPausedFor("draining");
   }
 
   open(): void {
@@ -172,7 +168,7 @@ export class Connection implements OutboxOwner, InflowOwner {
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
-    this.#inflow.registered();
+    this.#inflow.registered(keyId);
     this.#context.events.registered(this);
   }
 
@@ -182,24 +178,13 @@ export class Connection implements OutboxOwner, InflowOwner {
     if (this.#refusalsInARow >= CONNECTION_LIMITS.maxRefusalsInARow) this.closeFor("refusals_in_a_row");
   }
 
-  /**
-   * Stops reading from the socket: what the client sends waits in the kernel, and then at the client. A closing connection
-   * is read, for the client's answer to the close. Returns true when it was not paused for this reason before.
-   */
+  /** A closing connection is read, for the client's answer to the close. Returns true when it was not paused for this reason before. */
   pause(reason: PauseReason): boolean {
-    const bit = PAUSE_BITS[reason];
-    if (this.isClosing || (this.#pausedFor & bit) !== 0) return false;
-    this.#pausedFor |= bit;
-    this.#socket.pause();
-    return true;
+    return !this.isClosing && this.#reading.pause(reason);
   }
 
-  /** Reads from the socket again when no other reason against it is left. */
   resume(reason: PauseReason): void {
-    const bit = PAUSE_BITS[reason];
-    if (this.isClosing || (this.#pausedFor & bit) === 0) return;
-    this.#pausedFor &= ~bit;
-    if (this.#pausedFor === 0) this.#socket.resume();
+    if (!this.isClosing) this.#reading.resume(reason);
   }
 
   /**
@@ -208,7 +193,7 @@ export class Connection implements OutboxOwner, InflowOwner {
    */
   ping(): void {
     if (this.isClosing) return;
-    if (this.#pausedFor !== 0) {
+    if (this.#reading.isPaused) {
       this.#unansweredPings = 0;
     } else if (this.#unansweredPings < CONNECTION_LIMITS.maxUnansweredPings) {
       this.#unansweredPings += 1;
@@ -254,7 +239,7 @@ export class Connection implements OutboxOwner, InflowOwner {
     // After the listener of ws, which has handed over the texts of the chunk by then.
     data(this: Duplex, chunk: Buffer) {
       const connection = connectionOf(this);
-      if (connection.isClosing) connection.#readWhileClosing(chunk.length);
+      if (connection.isClosing) connection.#countWhileClosing(chunk.length);
       else connection.#inflow.bytes(chunk.length);
     },
     // ws closes the socket by itself, with the code that RFC 6455 asks for.
@@ -287,16 +272,9 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.closeFor("register_within");
   }
 
-  /**
-   * A client that goes on sending is not read for its answer to the close: without an end to it, a closed connection would
-   * cost more than an open one. Its socket stays for a while, so that the close frame arrives before a reset.
-   */
-  #readWhileClosing(bytes: number): void {
-    const before = this.#closingBytes;
-    this.#closingBytes += bytes;
-    if (before > CONNECTION_LIMITS.closingBytes || this.#closingBytes <= CONNECTION_LIMITS.closingBytes) return;
-    this.#stream.pause();
-    setTimeout(() => this.#socket.terminate(), CONNECTION_LIMITS.closingGraceMs).unref();
+  #countWhileClosing(bytes: number): void {
+    this.#closingReads ??= new ClosingReads(this.#socket, this.#stream);
+    this.#closingReads.count(bytes);
   }
 
   #end(): void {

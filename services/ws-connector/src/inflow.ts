@@ -1,18 +1,11 @@
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { Pauses } from "./pauses.ts";
-import { type Principal, type PrincipalRates, principalOfKey } from "./principal-rates.ts";
-import type { TokenBuckets } from "./token-bucket.ts";
+import { Allowance } from "./allowance.ts";
+import { ConnectionRates, type PodRates, type RateWait } from "./connection-rates.ts";
+import { Pauses, type PausesOwner } from "./pauses.ts";
 import type { Turns, TurnTaker } from "./turns.ts";
 
 /** What is the same for all connections of a pod. */
-export interface InflowContext {
-  /** Of envelopes, and as many pings, of a connection. */
-  readonly envelopes: TokenBuckets;
-  readonly bytes: TokenBuckets;
-  readonly principals: PrincipalRates;
-  /** Of bytes: large envelopes cost a pod far more than small ones. */
-  readonly principalBytes: PrincipalRates;
+export interface InflowContext extends PodRates {
   readonly turns: Turns;
   /** The frame for a client that sends too much. */
   readonly slowDownNotice: string;
@@ -26,8 +19,6 @@ export interface InflowOwner {
   readonly isClosing: boolean;
   /** Of its client address. */
   readonly addressCounts: object;
-  /** Of the first valid envelope. */
-  readonly keyId: string | undefined;
   takeIn(text: string): void;
   /** Returns true when it was not paused for this reason before. */
   pause(reason: InflowPause): boolean;
@@ -44,25 +35,19 @@ export interface InflowOwner {
  * other unregistered connections. ws hands over all frames of a chunk, also when the first of them pauses the socket: the
  * others wait here, in their order, and are no more than a chunk holds. Source: docs/protocol.md#limits.
  */
-export class Inflow implements TurnTaker {
+export class Inflow implements TurnTaker, PausesOwner {
   readonly #owner: InflowOwner;
   readonly #context: InflowContext;
-  /** When each bucket is full again, monotonic ms. */
-  #envelopesFullAt = 0;
-  #pingsFullAt = 0;
-  #bytesFullAt = 0;
-  #isRegistered = false;
-  /** Before the first valid envelope. */
-  #frames = 0;
-  #bytes = 0;
+  /** Undefined from the first valid envelope on. */
+  #allowance: Allowance | undefined = new Allowance();
+  /** Undefined until then. */
+  #rates: ConnectionRates | undefined;
   /** Texts that were read and not taken in; undefined while none has to wait. */
   #texts: string[] | undefined;
   /** True when the tokens of the first of them are taken. */
   #isPaid = false;
   /** True from the turn of an unregistered connection until its text is answered. */
   #awaitsAnswer = false;
-  #keyId: string | undefined;
-  #principal: Principal | undefined;
   /** Undefined until the first. */
   #pauses: Pauses | undefined;
 
@@ -88,55 +73,41 @@ export class Inflow implements TurnTaker {
   text(text: string): void {
     if (this.#texts !== undefined) {
       this.#texts.push(text);
-    } else if (!this.#isRegistered) {
+    } else if (this.#rates === undefined) {
       this.#texts = [text];
       this.#owner.pause("turn");
       this.#context.turns.join(this);
-    } else if (this.#takeToken()) {
-      this.#owner.takeIn(text);
-    } else {
+    } else if (this.#mustWait(this.#rates.waitForBytes())) {
+      this.#texts = [text];
+    } else if (this.#mustWait(this.#rates.takeEnvelope())) {
       this.#texts = [text];
       this.#isPaid = true;
+    } else {
+      this.#owner.takeIn(text);
     }
   }
 
   /** A chunk came from the socket; its texts have been handed over. */
   bytes(count: number): void {
-    if (!this.#isRegistered) {
-      this.#bytes += count;
-      if (this.#bytes > CONNECTION_LIMITS.unregisteredBytes) this.#owner.closeFor("unregistered_intake");
-      return;
-    }
-    const { bytes, principalBytes } = this.#context;
-    const now = performance.now();
-    this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
-    const waitMs = bytes.wait(this.#bytesFullAt, now);
-    const principal = this.#principalNow();
-    const sharedWaitMs = principal === undefined ? 0 : principalBytes.take(principal, now, count);
-    if (waitMs === 0 && sharedWaitMs === 0) return;
-    this.#pause(Math.max(waitMs, sharedWaitMs), sharedWaitMs > waitMs ? "key_bytes" : "bytes");
+    if (this.#allowance?.takeBytes(count) === false) this.#owner.closeFor("unregistered_intake");
+    if (this.#rates !== undefined) this.#mustWait(this.#rates.takeBytes(count));
   }
 
   /** Each ping costs a pong. A client does not know when it is not read, so that pings have tokens of their own. */
   ping(): void {
     if (this.#owner.isClosing) return;
-    if (!this.#isRegistered) {
-      this.#countFrame();
-      return;
-    }
-    const { envelopes } = this.#context;
-    const now = performance.now();
-    if (envelopes.wait(this.#pingsFullAt, now) > 0) this.#owner.closeFor("pings");
-    else this.#pingsFullAt = envelopes.take(this.#pingsFullAt, now);
+    if (this.#rates === undefined) this.#takeFrame();
+    else if (!this.#rates.takePing()) this.#owner.closeFor("pings");
   }
 
   pong(): void {
-    if (!this.#isRegistered && !this.#owner.isClosing) this.#countFrame();
+    if (!this.#owner.isClosing) this.#takeFrame();
   }
 
-  /** The first valid envelope came in. */
-  registered(): void {
-    this.#isRegistered = true;
+  /** The first valid envelope came in. @param keyId its key. */
+  registered(keyId: string): void {
+    this.#allowance = undefined;
+    this.#rates = new ConnectionRates(this.#context, keyId);
   }
 
   /** Nothing of the connection is in flight. What waits goes on when the caller, which is still at the last text, has ended. */
@@ -147,9 +118,17 @@ export class Inflow implements TurnTaker {
   }
 
   takeTurn(): void {
-    if (!this.#countFrame()) return;
+    if (!this.#takeFrame()) return;
     this.#awaitsAnswer = true;
-    this.#owner.takeIn((this.#texts as string[]).shift() as string);
+    this.#takeInFirst();
+  }
+
+  tellSlow(): void {
+    this.#owner.send(this.#context.slowDownNotice);
+  }
+
+  pauseEnded(): void {
+    this.#advance();
   }
 
   stop(): void {
@@ -162,60 +141,38 @@ export class Inflow implements TurnTaker {
   #advance(): void {
     while (this.hasWaiting) {
       if (this.#owner.isClosing) return;
-      if (!this.#isRegistered) {
+      if (this.#rates === undefined) {
         this.#context.turns.join(this);
         return;
       }
-      if (!this.#isPaid && !this.#takeToken()) {
+      if (!this.#isPaid && this.#mustWait(this.#rates.takeEnvelope())) {
         this.#isPaid = true;
         return;
       }
       this.#isPaid = false;
-      this.#owner.takeIn((this.#texts as string[]).shift() as string);
+      this.#takeInFirst();
     }
     this.#texts = undefined;
     this.#owner.resume("turn");
     this.#owner.resume("rate");
   }
 
-  /**
-   * Takes a token of the connection and one of its principal. Returns false when they are taken in advance; the pause that
-   * begins then ends when they may be used.
-   */
-  #takeToken(): boolean {
-    const { envelopes, principals } = this.#context;
-    const now = performance.now();
-    const waitMs = envelopes.wait(this.#envelopesFullAt, now);
-    this.#envelopesFullAt = envelopes.take(this.#envelopesFullAt, now);
-    const principal = this.#principalNow();
-    const sharedWaitMs = principal === undefined ? 0 : principals.take(principal, now);
-    if (waitMs === 0 && sharedWaitMs === 0) return true;
-    this.#pause(Math.max(waitMs, sharedWaitMs), sharedWaitMs > waitMs ? "key_envelopes" : "envelopes");
-    return false;
+  #takeInFirst(): void {
+    this.#owner.takeIn((this.#texts as string[]).shift() as string);
   }
 
-  #principalNow(): Principal | undefined {
-    const { keyId } = this.#owner;
-    if (keyId !== this.#keyId) {
-      this.#keyId = keyId;
-      this.#principal = keyId === undefined ? undefined : principalOfKey(keyId);
-    }
-    return this.#principal;
+  /** Begins a pause, or prolongs it, when there is something to wait for. */
+  #mustWait(wait: RateWait | null): boolean {
+    if (wait === null) return false;
+    if (this.#owner.pause("rate")) this.#owner.limitReached(wait.limit);
+    this.#pauses ??= new Pauses(this);
+    this.#pauses.begin(wait.ms);
+    return true;
   }
 
-  #pause(waitMs: number, limit: LimitName): void {
-    if (this.#owner.pause("rate")) this.#owner.limitReached(limit);
-    this.#pauses ??= new Pauses((isSlow) => {
-      if (isSlow) this.#owner.send(this.#context.slowDownNotice);
-      this.#advance();
-    });
-    this.#pauses.begin(waitMs);
-  }
-
-  /** False when the frame is one too many; the connection is closed then. */
-  #countFrame(): boolean {
-    this.#frames += 1;
-    if (this.#frames <= CONNECTION_LIMITS.unregisteredFrames) return true;
+  /** False when the frame is one too many before the first valid envelope; the connection is closed then. */
+  #takeFrame(): boolean {
+    if (this.#allowance === undefined || this.#allowance.takeFrame()) return true;
     this.#owner.closeFor("unregistered_intake");
     return false;
   }

@@ -1,32 +1,38 @@
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { SlowDown } from "./slow-down.ts";
 
-/** The pauses of one connection whose rate is used up: one at a time, and none longer than a second. */
+/** Who is paused. */
+export interface PausesOwner {
+  /** The client is to be told that it sends too much. */
+  tellSlow(): void;
+  /** It may go on. */
+  pauseEnded(): void;
+}
+
+/** The pauses of one connection whose rate is used up: one at a time, each counted a second of it at a time. */
 export class Pauses {
-  readonly #ended: (isSlow: boolean) => void;
+  readonly #owner: PausesOwner;
   readonly #slowDown = new SlowDown();
   /** Runs during a pause. */
   #timer: NodeJS.Timeout | undefined;
   /** Monotonic ms. */
-  #since = 0;
+  #countedUntil = 0;
   #until = 0;
 
-  /** @param ended called after each pause; `isSlow` when the client is to be told that it sends too much. */
-  constructor(ended: (isSlow: boolean) => void) {
-    this.#ended = ended;
+  constructor(owner: PausesOwner) {
+    this.#owner = owner;
   }
 
   /** Begins a pause, or prolongs the one that is under way. */
   begin(waitMs: number): void {
     const now = performance.now();
-    const until = now + Math.min(waitMs, CONNECTION_LIMITS.maxPauseMs);
     if (this.#timer !== undefined) {
-      this.#until = Math.max(this.#until, until);
+      this.#until = Math.max(this.#until, now + waitMs);
       return;
     }
-    this.#since = now;
-    this.#until = until;
-    this.#timer = setTimeout(() => this.#wake(), until - now);
+    this.#countedUntil = now;
+    this.#until = now + waitMs;
+    this.#wakeIn(waitMs);
   }
 
   /** Ends the pause; nothing follows it. */
@@ -35,14 +41,20 @@ export class Pauses {
     this.#timer = undefined;
   }
 
+  #wakeIn(waitMs: number): void {
+    this.#timer = setTimeout(() => this.#wake(), Math.min(waitMs, CONNECTION_LIMITS.maxPauseMs));
+  }
+
   #wake(): void {
     const now = performance.now();
+    if (this.#slowDown.paused(now - this.#countedUntil, now)) this.#owner.tellSlow();
+    this.#countedUntil = now;
     // Timers are whole milliseconds, and may come a fraction of one too early.
     if (this.#until - now >= 1) {
-      this.#timer = setTimeout(() => this.#wake(), this.#until - now);
+      this.#wakeIn(this.#until - now);
       return;
     }
     this.#timer = undefined;
-    this.#ended(this.#slowDown.pauseEnded(now - this.#since, now));
+    this.#owner.pauseEnded();
   }
 }

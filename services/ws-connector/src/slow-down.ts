@@ -7,13 +7,13 @@ const SECONDS = CONNECTION_LIMITS.slowDownWindowMs / 1000;
  * last ten seconds, and at most once in them. Source: docs/protocol.md#frames.
  */
 export class SlowDown {
-  /** Milliseconds of pauses that ended in each of the last seconds, in a ring. */
+  /** Milliseconds of pauses in each of the last seconds, in a ring. */
   readonly #pausedMs = new Array<number>(SECONDS).fill(0);
   #second = 0;
   #toldAt = Number.NEGATIVE_INFINITY;
 
-  /** A pause has ended. True when the client is to be told. @param now monotonic ms. */
-  pauseEnded(pausedMs: number, now: number): boolean {
+  /** So much of a pause is over. True when the client is to be told. @param now monotonic ms. */
+  paused(pausedMs: number, now: number): boolean {
     this.#moveTo(Math.floor(now / 1000));
     this.#pausedMs[this.#second % SECONDS] = (this.#pausedMs[this.#second % SECONDS] as number) + pausedMs;
     const total = this.#pausedMs.reduce((sum, ms) => sum + ms, 0);

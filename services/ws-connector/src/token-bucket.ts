@@ -9,11 +9,13 @@ const MAX_DEBT_MS = 1000;
 export class TokenBuckets {
   readonly #msPerToken: number;
   readonly #burst: number;
+  readonly #maxDebtMs: number;
 
   /** @param perSecond 0 = no limit. */
-  constructor(perSecond: number, burst: number) {
+  constructor(perSecond: number, burst: number, maxDebtMs = MAX_DEBT_MS) {
     this.#msPerToken = perSecond === 0 ? 0 : 1000 / perSecond;
     this.#burst = burst;
+    this.#maxDebtMs = maxDebtMs;
   }
 
   /** Returns 0 when a bucket has a token, or the ms until it has one. @param fullAt when it is full again. */
@@ -27,6 +29,6 @@ export class TokenBuckets {
   take(fullAt: number, now: number, tokens = 1): number {
     if (this.#msPerToken === 0) return 0;
     const paid = Math.max(fullAt, now) + tokens * this.#msPerToken;
-    return Math.min(paid, now + this.#burst * this.#msPerToken + MAX_DEBT_MS);
+    return Math.min(paid, now + this.#burst * this.#msPerToken + this.#maxDebtMs);
   }
 }

@@ -19,6 +19,8 @@ const SERVER_OPTIONS = {
   perMessageDeflate: false,
   maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
   closeTimeout: 1000,
+  // Pings have a rate of their own, and a close code: ws would cut the connection off.
+  maxPendingAutoPongs: 0,
 };
 
 /** The only version of the RFC; ws would also accept that of a draft. Source: RFC 6455, section 4.4. */

@@ -1,9 +1,9 @@
-import { EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
-import { PassThrough } from "node:stream";
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { announcedLimits } from "protocol/contract/frames.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
@@ -11,6 +11,7 @@ import { Outboxes } from "../src/outboxes.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 import { Turns } from "../src/turns.ts";
+import { fakeSocket } from "./fake-socket.ts";
 
 let server: WebSocketServer;
 let client: WebSocket;
@@ -150,9 +151,40 @@ describe("a connection that is not read for two reasons", () => {
   });
 });
 
+describe("a register that is answered after the time for it is over", () => {
+  let late: Connection;
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    const { socket, stream } = fakeSocket();
+    const unanswered = { ...context.events, text: () => reported.push("taken in") };
+    late = new Connection({ ...context, events: unanswered }, { id: "con_2", socket, stream, addressCounts });
+    late.open();
+    socket.emit("message", Buffer.from("register"), false);
+    jest.advanceTimersByTime(CONNECTION_LIMITS.registerWithinMs + 1);
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test("does not have its connection closed while it is under way, nor when it turns out valid", () => {
+    expect(reported).toEqual(["taken in"]);
+    late.noteValid("alice-1");
+    late.allAnswered();
+    jest.advanceTimersByTime(CONNECTION_LIMITS.registerWithinMs);
+    expect([late.isClosing, reported]).toEqual([false, ["taken in", "registered"]]);
+  });
+
+  test("has it closed when it turns out invalid", () => {
+    late.allAnswered();
+    jest.advanceTimersByTime(CONNECTION_LIMITS.registerWithinMs);
+    expect([late.isClosing, reported]).toEqual([true, ["taken in", "register_timeout", "register_within", "closing"]]);
+  });
+});
+
 test("Connections share their listeners", () => {
-  const other = Object.assign(new EventEmitter(), { OPEN: 1 }) as unknown as WebSocket;
-  const another = new Connection(context, { id: "con_2", socket: other, stream: new PassThrough(), addressCounts });
+  const { socket: other, stream } = fakeSocket();
+  const another = new Connection(context, { id: "con_2", socket: other, stream, addressCounts });
   another.open();
   for (const event of ["message", "ping", "pong", "error", "close"]) {
     expect(other.listenerCount(event)).toBe(1);

@@ -9,7 +9,6 @@ const SLOW_DOWN = "slow down";
 /** A connection of which only the inflow is real. */
 class Owner implements InflowOwner {
   readonly addressCounts = {};
-  readonly keyId: string | undefined;
   isClosing = false;
   readonly taken: string[] = [];
   readonly pausedFor = new Set<string>();
@@ -18,9 +17,8 @@ class Owner implements InflowOwner {
   readonly inflow: Inflow;
 
   constructor(context: InflowContext, keyId?: string) {
-    this.keyId = keyId;
     this.inflow = new Inflow(this, context);
-    if (keyId !== undefined) this.inflow.registered();
+    if (keyId !== undefined) this.inflow.registered(keyId);
   }
 
   takeIn(text: string): void {
@@ -162,12 +160,41 @@ describe("the connections of one key", () => {
     expect(owners.map(({ limits }) => limits)).toEqual([[], [], ["key_bytes"], ["key_bytes"]]);
   });
 
-  test("each go on after a second, however many they are", () => {
+  test("have the key's rate in all, however many they are, and go on in the order in which they sent", () => {
     const context = contextOf();
     const owners = Array.from({ length: 200 }, () => new Owner(context, "k"));
-    for (const owner of owners) send(owner, numbers(2));
-    jest.advanceTimersByTime(1001);
-    expect(owners.filter(({ taken }) => taken.length === 0)).toEqual([]);
+    const goneOn = () => owners.filter(({ taken }) => taken.length > 0);
+    for (const owner of owners) send(owner, ["0"]);
+    jest.advanceTimersByTime(4010);
+    expect(goneOn()).toEqual(owners.slice(0, 40 + 4 * 20));
+    jest.advanceTimersByTime(4010);
+    expect(goneOn()).toEqual(owners);
+  });
+
+  test("have the key's bytes in all: a text that comes when they are used up waits, and is taken in when they are there", () => {
+    const context = contextOf();
+    const owners = Array.from({ length: 20 }, () => new Owner(context, "k"));
+    const chunk = (owner: Owner) => {
+      send(owner, ["0"]);
+      owner.inflow.bytes(1000);
+    };
+    for (const owner of owners) chunk(owner);
+    const goneOn = () => owners.filter(({ taken }) => taken.length > 0);
+    expect(goneOn()).toEqual(owners.slice(0, 2));
+    jest.advanceTimersByTime(4010);
+    expect(goneOn()).toEqual(owners.slice(0, 3 + 4 * 2));
+    expect([...(owners.at(-1)?.pausedFor ?? [])]).toEqual(["rate"]);
+    jest.advanceTimersByTime(6000);
+    expect(goneOn()).toEqual(owners);
+    expect(owners.flatMap(({ pausedFor }) => [...pausedFor])).toEqual([]);
+  });
+
+  test("are told to slow down while they wait for it, and counted once", () => {
+    const context = contextOf();
+    const owners = Array.from({ length: 20 }, () => new Owner(context, "k"));
+    for (const owner of owners) owner.inflow.bytes(2000);
+    jest.advanceTimersByTime(9000);
+    expect(owners.at(-1)).toMatchObject({ sent: [SLOW_DOWN], limits: ["key_bytes"] });
   });
 
   test("take nothing from those of another key", () => {
@@ -205,6 +232,17 @@ describe("slow_down", () => {
 });
 
 describe("an unregistered connection", () => {
+  test("is undecided while a text waits for its turn, and until it is answered", () => {
+    const owner = new Owner(contextOf());
+    expect(owner.inflow.isUndecided).toBe(false);
+    send(owner, ["0"]);
+    expect([owner.taken, owner.inflow.isUndecided]).toEqual([[], true]);
+    jest.advanceTimersByTime(100);
+    expect([owner.taken, owner.inflow.isUndecided]).toEqual([["0"], true]);
+    owner.inflow.answered();
+    expect(owner.inflow.isUndecided).toBe(false);
+  });
+
   test("has one text taken in at a time, and is not read while one waits", () => {
     const owner = new Owner(contextOf());
     send(owner, numbers(3));
@@ -221,7 +259,7 @@ describe("an unregistered connection", () => {
     const owner = new Owner(contextOf());
     send(owner, numbers(30));
     jest.advanceTimersByTime(100);
-    owner.inflow.registered();
+    owner.inflow.registered("k");
     owner.inflow.answered();
     jest.advanceTimersByTime(1);
     expect(owner.taken).toEqual(numbers(21));

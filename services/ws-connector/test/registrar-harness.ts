@@ -4,15 +4,17 @@ import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptanc
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
 import { Authority } from "../src/authority.ts";
-import type { Connection, PauseReason } from "../src/connection.ts";
+import type { Connection } from "../src/connection.ts";
 import { Ownership } from "../src/ownership.ts";
+import type { PauseReason } from "../src/reading.ts";
 import { Registrar } from "../src/registrar.ts";
 
 export const AGENT = "agent://alice";
+export const KEY_ID = "alice-1";
 const VERIFIED = {
   envelope: { id: "e", type: "agent.register", from: AGENT },
-  keyId: "k",
-  key: "k identity",
+  keyId: KEY_ID,
+  key: `${KEY_ID} identity`,
 } as unknown as VerifiedEnvelope;
 
 /** The registrar and one connection with one agent; of what is around the registrar, only the ownership is real. */
@@ -23,6 +25,8 @@ export class RegistrarHarness {
   readonly sent: any[] = [];
   readonly channel = { ready: true, caughtUp: () => this.#caughtUp.promise };
   readonly #caughtUp = Promise.withResolvers<void>();
+  /** Of envelopes that count for the connection. */
+  readonly validKeys: string[] = [];
   closedWith: number | undefined;
   readonly registrar: Registrar;
   readonly connection: Connection;
@@ -44,7 +48,7 @@ export class RegistrarHarness {
       isClosing: false,
       isDraining: false,
       pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
-      noteValid: () => {},
+      noteValid: (keyId: string) => void this.validKeys.push(keyId),
       send: (text: string) => this.sent.push(JSON.parse(text)),
       close: ({ code }: { code: number }) => {
         this.closedWith = code;

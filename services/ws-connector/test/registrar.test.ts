@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
+import { AGENT, KEY_ID, online, RegistrarHarness } from "./registrar-harness.ts";
 
 const PENDING = [
   { sessionId: `ses_00${"0".repeat(24)}`, requester: "agent://bob", createdAt: 1, expiresAt: 60_001 },
@@ -52,9 +52,16 @@ describe("the notice of pending sessions", () => {
   });
 });
 
-test("The repeat of somebody else's register does not make this connection the owner", () => {
-  expect(register(online(null, { outcome: "duplicate" }))).toEqual(["ack"]);
-  expect(harness.agents.owns(AGENT)).toBe(false);
+describe("a connection is registered", () => {
+  test("under the key of the register that takes the agent", () => {
+    register(online(1));
+    expect([harness.agents.owns(AGENT), harness.validKeys]).toEqual([true, [KEY_ID]]);
+  });
+
+  test("not by the repeat of somebody else's register, which neither makes it the owner nor has its limits count for that key", () => {
+    expect(register(online(null, { outcome: "duplicate" }))).toEqual(["ack"]);
+    expect([harness.agents.owns(AGENT), harness.validKeys]).toEqual([false, []]);
+  });
 });
 
 describe("a heartbeat that Redis refuses", () => {

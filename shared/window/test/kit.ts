@@ -12,6 +12,7 @@ import type {
   PresenceAcceptance,
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
+import { principalOfKey } from "../src/principal.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
@@ -143,14 +144,14 @@ export class Pod {
   accept(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {
     const kind = kindOf(envelope.type);
     if (kind === undefined) throw new Error("no envelope type");
-    const { origin = "websocket", principal = `key:${envelope.key_id}`, connection = "c1", ...rest } = incoming;
+    const { origin = "websocket", principal = principalOfKey(envelope.key_id), connection = "c1", ...rest } = incoming;
     return new Promise((done) => {
       this.acceptor.accept({ envelope, kind, text: textOf(envelope), origin, principal, connection, ...rest, done });
     });
   }
 
   /** What comes before the acceptance of a `session.*` envelope. */
-  async prepare(envelope: Envelope, principal = `key:${envelope.key_id}`): Promise<Prepared | Acceptance> {
+  async prepare(envelope: Envelope, principal = principalOfKey(envelope.key_id)): Promise<Prepared | Acceptance> {
     const kind = kindOf(envelope.type) as AcceptanceItem["kind"];
     return await this.acceptor.prepare({ envelope, kind, text: textOf(envelope), principal });
   }

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
+import { principalOfKey } from "../src/principal.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
@@ -25,9 +26,9 @@ afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
 
 const open = async (from: string, to: string, principal: string, minutes = 60) =>
-  (await pod.request(from, to, minutes, { principal })).sessionId as string;
+  (await pod.request(from, to, minutes, { principal: principalOfKey(principal) })).sessionId as string;
 const tryToOpen = async (from: string, to: string, principal: string, minutes = 60) =>
-  await pod.take(requestOf(from, to, minutes), { principal });
+  await pod.take(requestOf(from, to, minutes), { principal: principalOfKey(principal) });
 const numbered = (count: number, name: string) => Array.from({ length: count }, (_, n) => `agent://${name}-${n}`);
 const statusIn = async (partitions: number, sessionId: string) =>
   (await readSession(link, sessionId, partitions))?.status;
@@ -94,7 +95,7 @@ describe("at one target", () => {
     const requests = Array.from({ length: maxPendingPerRequesterAtTarget + 1 }, () =>
       requestOf("agent://alice", BOB, 1440),
     );
-    const all = await Promise.all(requests.map((request) => pod.take(request, { principal: "a" })));
+    const all = await Promise.all(requests.map((request) => pod.take(request, { principal: "key:a" })));
     const sessions = all.map((one) => (one as { sessionId: string }).sessionId);
     expect(given(await statuses(sessions))).toEqual([0]);
     const key = partitionKeys.session(0, sessions[0] as string);
@@ -120,7 +121,7 @@ describe("at one target", () => {
   test("a request that comes again is a duplicate, which takes nobody's place, and names the one that gave way expired", async () => {
     const request = requestOf("agent://alice", BOB);
     const { sessionId } = delivery(await pod.accept(request));
-    for (let n = 0; n < maxPendingPerRequesterAtTarget; n += 1) await open("agent://alice", BOB, "key:key-1");
+    for (let n = 0; n < maxPendingPerRequesterAtTarget; n += 1) await open("agent://alice", BOB, "key-1");
     for (const status of ["expired", "expired"]) {
       expect(await pod.accept(request)).toMatchObject({ outcome: "duplicate", sessionId, sessionStatus: status });
     }
@@ -193,10 +194,13 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
   test("a refused request leaves nothing: the same one is accepted once there is room", async () => {
     const [first] = await fillUp();
     const request = requestOf("agent://late", targets.at(-1) as string);
-    expect(await pod.take(request, { principal: "p" })).toEqual(LIMITED);
+    expect(await pod.take(request, { principal: "key:p" })).toEqual(LIMITED);
     await pod.take(decisionOf("reject", targets[0] as string, requesterOf(0), first as string));
-    expect(await pod.take(request, { principal: "p" })).toMatchObject({ outcome: "accepted" });
-    expect(await pod.take(request, { principal: "p" })).toMatchObject({ outcome: "duplicate", sessionStatus: PENDING });
+    expect(await pod.take(request, { principal: "key:p" })).toMatchObject({ outcome: "accepted" });
+    expect(await pod.take(request, { principal: "key:p" })).toMatchObject({
+      outcome: "duplicate",
+      sessionStatus: PENDING,
+    });
   });
 
   test("all requesters of a principal open at most 600 sessions a minute, also of those that give way", async () => {

@@ -2,10 +2,15 @@ import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
+import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
+import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
 import { PRIVACY_MUTATIONS } from "./catalogue/privacy.ts";
+import { REDIS_MUTATIONS } from "./catalogue/redis.ts";
+import { REPLAY_MUTATIONS } from "./catalogue/replay.ts";
 import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
+import { SESSION_MUTATIONS } from "./catalogue/sessions.ts";
 import { SLOW_READER_MUTATIONS } from "./catalogue/slow-readers.ts";
 import { WEBSOCKET_MUTATIONS } from "./catalogue/websocket.ts";
 import { WINDOW_MUTATIONS } from "./catalogue/window.ts";
@@ -16,8 +21,13 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ENVELOPE_MUTATIONS,
   ...KEY_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
+  ...INFLOW_MUTATIONS,
+  ...OWNERSHIP_MUTATIONS,
   ...SLOW_READER_MUTATIONS,
+  ...REPLAY_MUTATIONS,
+  ...SESSION_MUTATIONS,
   ...WINDOW_MUTATIONS,
+  ...REDIS_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,
   ...PACKAGE_MUTATIONS,

@@ -5,6 +5,7 @@ import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
+import { principalOfApiKey } from "window/principal.ts";
 import { unavailable } from "window/unavailable.ts";
 import type { GatewayKey } from "../gateway-key.ts";
 import type { AuthenticatedRequest } from "./authentication.ts";
@@ -60,7 +61,7 @@ export class EnvelopePublisher {
     if (Buffer.byteLength(canonical) > ENVELOPE_LIMITS.maxFrameBytes) throw new ServiceError("frame_too_large");
     if (!request.apiKey.mayAct(from)) throw unauthorized("api_key_not_allowed_for_sender", this.#contact);
 
-    const principal = `api:${request.apiKey.id}`;
+    const principal = principalOfApiKey(request.apiKey.id);
     const unsigned = { envelope, canonical, kind: content.kind, principal };
     const claim = claimOf(request);
     if (claim === undefined) return await this.#accept(unsigned, {});

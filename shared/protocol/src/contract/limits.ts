@@ -62,7 +62,7 @@ export const CONNECTION_LIMITS = {
   /** What waits for a slow reader, as shares of RELAY_OUTBOX_BYTES: above which it is congested, and until which it stays so. */
   outboxCongestedShare: 1 / 2,
   outboxClearedShare: 1 / 8,
-  /** How many times RELAY_OUTBOX_BYTES what was accepted before the mark may come to. */
+  /** How many times RELAY_OUTBOX_BYTES what was accepted before its connection was marked congested may come to. */
   outboxFullFactor: 4,
   /** How long nothing of an outbox may drain. */
   outboxStalledAfterMs: 10_000,
@@ -70,7 +70,7 @@ export const CONNECTION_LIMITS = {
   keyShare: 4,
   /** The same, of bytes. The burst is that of one connection. */
   keyBytesShare: 2,
-  /** A connection over a rate is read again after this time at the latest. */
+  /** A connection over a rate of its own is read again after about this time at the latest; pauses are counted this often. */
   maxPauseMs: 1000,
   /** How long a heartbeat may wait, by the rates, behind what its sender sent before it. */
   maxBacklogMs: 4000,

@@ -139,7 +139,7 @@ class Tokens {
 
   /** Goes past the character when it is the next one. */
   take(character: string): boolean {
-    while (isSpace(this.#text.charCodeAt(this.#at))) this.#at += 1;
+    this.#skipSpace();
     if (this.#text[this.#at] !== character) return false;
     this.#at += 1;
     return true;
@@ -150,7 +150,7 @@ class Tokens {
   }
 
   end<T>(value: T): T {
-    this.take("");
+    this.#skipSpace();
     if (this.#at !== this.#text.length) throw new SyntaxError("not JSON");
     return value;
   }
@@ -172,6 +172,10 @@ class Tokens {
     this.#at = WORD.lastIndex;
     const literal = LITERALS.get(word);
     return literal === undefined ? Number(word) : literal;
+  }
+
+  #skipSpace(): void {
+    while (isSpace(this.#text.charCodeAt(this.#at))) this.#at += 1;
   }
 }
 

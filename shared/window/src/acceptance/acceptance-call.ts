@@ -8,7 +8,7 @@ import {
 import { CONGESTED } from "../records/route.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
-import { decisionMarkOf, principalDigestOf } from "./envelope-digest.ts";
+import { principalDigestOf, textDigestOf } from "./envelope-digest.ts";
 
 /** Batches of one partition as the keys and arguments of the script accept. Pure. */
 
@@ -69,7 +69,8 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
     WINDOW_LIMITS.minutes,
-    context.isShortOfMemory ? "-" : context.agentsPerPrincipal,
+    context.agentsPerPrincipal,
+    context.isShortOfMemory ? 1 : 0,
   ];
   const numbers = new Map<string, number>();
   const numberOf = (key: string): number => {
@@ -168,7 +169,7 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;
     const decided = numberOf(partitionKeys.decided(p, agent));
-    return [origin, text, sessionId, decisionMarkOf(text), decided, state, decidedAt, envelope.from];
+    return [origin, text, sessionId, textDigestOf(text), decided, state, decidedAt, envelope.from];
   }
   const claim = claimOf(item, numberOf);
   return [origin, text, ...(item.kind === "session_request" ? requestDetails(item, numberOf) : []), ...claim];

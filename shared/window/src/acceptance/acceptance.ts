@@ -3,6 +3,7 @@ import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { Principal } from "../principal.ts";
 import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
@@ -22,11 +23,8 @@ export interface AcceptanceItem {
   /** Canonical text with `sig`. */
   readonly text: string;
   readonly origin: "websocket" | "gateway";
-  /**
-   * Who answers for it, by the kind of what it was shown with: `key:<key_id>`, or `api:<id>` of the API key that a gateway
-   * was given. Source: docs/protocol.md#sessions.
-   */
-  readonly principal: string;
+  /** Who answers for it. */
+  readonly principal: Principal;
   /** The connection that it came in on; empty for the gateway. */
   readonly connection: string;
   /** Whether that connection is congested, asked when a register or heartbeat is sent to Redis. */

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { CROCKFORD_DIGITS, crockford } from "protocol/contract/crockford.ts";
 import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import type { Principal } from "../principal.ts";
 
 const GUARD_CHARACTERS = 16;
 const PRINCIPAL_CHARACTERS = 11;
@@ -17,14 +18,14 @@ export function guardDigestOf({ key_id, id, ts, to }: Pick<UnsignedEnvelope, "ke
 
 /**
  * What the replay guard tells a decision by until it is accepted, and its session by whom it was decided: of all envelopes
- * with one digest only the very same one has the same mark. @param text canonical text with `sig`.
+ * with one guard digest only the very same one has the same digest of its text. @param text canonical text with `sig`.
  */
-export function decisionMarkOf(text: string): string {
+export function textDigestOf(text: string): string {
   return hash("sha256", text, "base64url").slice(0, GUARD_CHARACTERS);
 }
 
 /** What records hold of a principal: 66 bits of a SHA-256. Principals come from the keys file, so none is made to collide. */
-export function principalDigestOf(principal: string): string {
+export function principalDigestOf(principal: Principal): string {
   return hash("sha256", principal, "base64url").slice(0, PRINCIPAL_CHARACTERS);
 }
 

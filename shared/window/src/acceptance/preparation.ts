@@ -7,7 +7,7 @@ import { partitionOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
 import type { Acceptance, AcceptanceItem, AcceptanceRefusal, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
-import { decisionMarkOf, guardDigestOf, partitionOfSession, principalDigestOf } from "./envelope-digest.ts";
+import { guardDigestOf, partitionOfSession, principalDigestOf, textDigestOf } from "./envelope-digest.ts";
 
 /** What comes before the acceptance of a `session.*` envelope. Source: docs/redis.md#sessions. */
 
@@ -44,7 +44,7 @@ async function reserve(
   const minute = minuteOf(item);
   const keys = [partitionKeys.window(p), partitionKeys.seen(p, minute)];
   return await window.inWindow(async ({ id }) => {
-    const args = [id, minute, GUARD_MARGIN_MS, guardDigestOf(envelope), decisionMarkOf(text)];
+    const args = [id, minute, GUARD_MARGIN_MS, guardDigestOf(envelope), textDigestOf(text)];
     const [outcome] = (await link.run("reserve_decision", keys, args)) as [
       "window" | "reserved" | "taken" | "clock_skew",
     ];
@@ -62,7 +62,7 @@ async function decide(
   const { from: target, to: requester } = envelope;
   const keys = [partitionKeys.window(p), partitionKeys.session(p, sessionId), partitionKeys.asked(p, target)];
   return await window.inWindow(async ({ id }) => {
-    const words = [id, sessionId, target, requester as string, wanted, decisionMarkOf(text)];
+    const words = [id, sessionId, target, requester as string, wanted, textDigestOf(text)];
     const args = [...words, SESSION_LIMITS.keepAfterEndMs, partitionKeys.principalPrefix(p), proofFreshnessMs];
     const reply = (await link.run("decide_session", keys, args)) as [string, SessionState, string];
     const [outcome, state, decidedAt] = reply;

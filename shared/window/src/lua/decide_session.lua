@@ -5,13 +5,13 @@
 -- Uses  lib/session_records, lib/time
 -- KEYS  1 window, 2 session, 3 asked of the target
 -- ARGV  1 window id, 2 session id, 3 target (the decision's from), 4 requester (its to), 5 decision, a or r, or - to decide
---       nothing and only be told the state, 6 mark of the envelope, 7 ms a session is kept after its end, 8 prefix of the
---       keys of principals, 9 ms for which a proof is fresh
+--       nothing and only be told the state, 6 digest of the decision's text, 7 ms a session is kept after its end, 8 prefix
+--       of the keys of principals, 9 ms for which a proof is fresh
 -- Returns {'window'} when the window is another one or none, {'unknown_session'}, {'not_your_session'},
 --   {'session_closed'}, or {'state', state, decided at or ''}; the state is p, a, r or e, which is expired
 local window_key, session_key, asked_key = KEYS[1], KEYS[2], KEYS[3]
 local window_id, session_id, target, requester = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local decision, mark, session_kept = ARGV[5], ARGV[6], ARGV[7]
+local decision, text_digest, session_kept = ARGV[5], ARGV[6], ARGV[7]
 local principal_prefix, proof_fresh = ARGV[8], ARGV[9]
 
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
@@ -28,12 +28,12 @@ end
 local asked = records.read_asked(asked_key)
 local place = records.place_of(asked, records.name_of(session_id))
 if status == 'p' and not place then status = 'e' end
-if decision == '-' or decided_by == mark then return { 'state', status, decided_at } end
+if decision == '-' or decided_by == text_digest then return { 'state', status, decided_at } end
 if status ~= 'p' then return { 'session_closed' } end
 
 local decided = table.remove(asked.pending, place)
 local rest, rest_ends_at = records.format_asked(asked, proof_fresh)
 if rest then redis.call('SET', asked_key, rest, 'PXAT', rest_ends_at) else redis.call('PEXPIREAT', asked_key, 1) end
 redis.call('ZREM', principal_prefix .. decided.principal, decided.name)
-redis.call('SET', session_key, records.decide(record, decision, digits(now), mark), 'PX', session_kept)
+redis.call('SET', session_key, records.decide(record, decision, digits(now), text_digest), 'PX', session_kept)
 return { 'state', decision, digits(now) }

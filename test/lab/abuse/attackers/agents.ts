@@ -14,6 +14,7 @@ const CROWD = 3000;
 const AGENTS_EACH = 100;
 /** Agents of a namespace key. Source: docs/security.md#limits. */
 const AGENTS_OF_A_KEY = 1000;
+const TAKING = 10;
 const TAKEOVERS_EACH = 1500;
 
 /** One connection that sends as fast as it is read. */
@@ -81,15 +82,15 @@ export async function crowd(target: Target) {
   };
 }
 
-/** Two connections, one a pod, take one agent from each other. Each has another one besides, so that it is not closed. */
+/** Connections on both pods take one agent from each other. Each has another one besides, so that it is not closed. */
 export async function takeovers(target: Target) {
   const voice = new Voice(target, "takeovers");
-  const all = some(2, (n) => [
+  const all = some(TAKING, (n) => [
     voice.frame(`anchor-${n}`, "agent.register"),
     ...some(TAKEOVERS_EACH, () => voice.frame("prize", "agent.register")),
   ]);
-  return strands(target, 2, async (on, n) => {
-    const wire = await on.open(target.connectors[n] as number, on.address(n));
+  return strands(target, TAKING, async (on, n) => {
+    const wire = await on.open(target.connectors[n % 2] as number, on.address(n));
     if (wire === undefined) return;
     for (const frame of all[n] as Buffer[]) await on.write(wire, frame);
     await untilOver(on.over);

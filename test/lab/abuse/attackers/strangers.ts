@@ -1,24 +1,19 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { deflateRawSync } from "node:zlib";
 import type { Target } from "../support/target.ts";
-import { registered } from "./agents.ts";
-import { type Onslaught, strands, Voice } from "./onslaught.ts";
+import { type Onslaught, strands } from "./onslaught.ts";
 import { frameOf, type Wire } from "./wire.ts";
 
-/** Floods of connections and frames; all but one by who has no key. */
+/** Who has no key. */
 
 const STRANGERS = 200;
 /** One fewer than what closes a connection. */
 const FRAMES_EACH = 19;
 const LARGEST = 32_000;
 const ADDRESSES = 20;
-const PINGING = 20;
-/** Fewer than the 60 pongs under way at which ws itself ends a connection. */
-const PINGS_AT_ONCE = 50;
 /** Twice as many as one address may open, within the attack. */
 const CHURNED_PER_SECOND = 1000;
 const CHURNING = 25;
-const OPCODE = { continuation: 0x00, unfinishedText: 0x01, compressedText: 0xc1, ping: 0x89 } as const;
+const COMPRESSED_TEXT = 0xc1;
 const INFLATED = 10_000_000;
 
 /** Valid in shape, of a key that nobody has, and costly to bring into canonical form: very many members, unsorted. */
@@ -51,7 +46,7 @@ export async function withoutAKey(target: Target) {
 
 /** Frames that say they are compressed, small on the way and large once they are inflated. */
 export async function compressed(target: Target) {
-  const bomb = frameOf(deflateRawSync(Buffer.alloc(INFLATED, " ")), OPCODE.compressedText);
+  const bomb = frameOf(deflateRawSync(Buffer.alloc(INFLATED, " ")), COMPRESSED_TEXT);
   return strands(target, CHURNING, async (on, n) => {
     const offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits";
     const wire = await on.open(target.connectors[0], on.address(n % ADDRESSES), [offer]);
@@ -60,31 +55,6 @@ export async function compressed(target: Target) {
     await on.write(wire, bomb);
     await answered(on, wire, Number.POSITIVE_INFINITY);
     wire.socket.destroy();
-  });
-}
-
-/** Registered, for who is not may send a few frames only. */
-export async function pings(target: Target) {
-  const voice = new Voice(target, "pings");
-  const many = Buffer.concat(Array<Buffer>(PINGS_AT_ONCE).fill(frameOf("ping", OPCODE.ping)));
-  return strands(target, PINGING, async (on, n) => {
-    const wire = await on.open(target.connectors[0], on.address(n % ADDRESSES));
-    if (wire !== undefined) await registered(wire, voice.frame(`a${n}`, "agent.register")).catch(() => {});
-    while (wire?.isOpen && !on.isOver) {
-      await on.write(wire, many, PINGS_AT_ONCE);
-      await delay(1);
-    }
-  });
-}
-
-/** Messages that never end, a byte a frame. */
-export async function fragments(target: Target) {
-  const first = frameOf("{", OPCODE.unfinishedText);
-  const many = Buffer.concat(Array<Buffer>(500).fill(frameOf(" ", OPCODE.continuation)));
-  return strands(target, PINGING, async (on, n) => {
-    const wire = await on.open(target.connectors[0], on.address(n % ADDRESSES));
-    if (wire !== undefined) await on.write(wire, first);
-    while (wire?.isOpen && !on.isOver) await on.write(wire, many, 500);
   });
 }
 

@@ -6,6 +6,7 @@ import { FORWARDED } from "../support/addresses.ts";
 /** A socket that an attacker writes to; its end is no error, since it is what the relay does about it. */
 
 const TEXT = 1;
+const CLOSE = 8;
 
 /** Opens a connection and counts what goes out on it. Undefined when it was not taken. */
 export async function openSocket(port: number): Promise<Socket | undefined> {
@@ -47,6 +48,8 @@ export class Wire {
   readonly head: string;
   /** Texts that came in, for who listens. */
   onText: ((text: string) => void) | undefined;
+  /** The code of the relay's close frame, once it came in while somebody listens. */
+  closedWith: number | undefined;
   #rest: Buffer;
 
   private constructor(socket: Socket, head: string, rest: Buffer) {
@@ -91,7 +94,9 @@ export class Wire {
     while (data.length - at >= 2) {
       const { start, length } = extentOf(data, at);
       if (data.length < start + length) break;
-      if (((data[at] as number) & 15) === TEXT) this.onText(data.toString("utf8", start, start + length));
+      const opcode = (data[at] as number) & 15;
+      if (opcode === TEXT) this.onText(data.toString("utf8", start, start + length));
+      if (opcode === CLOSE) this.closedWith = data.readUInt16BE(start);
       at = start + length;
     }
     this.#rest = data.subarray(at);

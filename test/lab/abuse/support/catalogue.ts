@@ -1,4 +1,5 @@
 import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "../attackers/agents.ts";
+import { fragments, pings } from "../attackers/framing.ts";
 import { idle, idleAtFewFiles, slowRequests, unread } from "../attackers/held.ts";
 import {
   feedback,
@@ -11,8 +12,9 @@ import {
   readsOfReports,
 } from "../attackers/http.ts";
 import { neighbour } from "../attackers/neighbour.ts";
+import { burstOfAKey, bytesOfAKey, displacing } from "../attackers/one-key.ts";
 import { slowAgent } from "../attackers/slow-agent.ts";
-import { churn, compressed, fragments, pings, withoutAKey } from "../attackers/strangers.ts";
+import { churn, compressed, withoutAKey } from "../attackers/strangers.ts";
 import type { Attack } from "./attack.ts";
 import { escapedNames, fewFiles, pendingOfAnother, replacedKey, replayedDecision, twoHosts } from "./checks.ts";
 import { fullRedis } from "./full-redis.ts";
@@ -38,9 +40,21 @@ export const ATTACKS: readonly Attack[] = [
     attacker: overRate,
   },
   {
+    name: "bytes of one key over 60 connections",
+    stoppedBy: "the bytes of a key, over all its connections",
+    reaches: ["key_bytes"],
+    attacker: bytesOfAKey,
+  },
+  {
+    name: "a burst of one key over 200 connections",
+    stoppedBy: "the rate of a key, over all its connections",
+    reaches: ["key_envelopes"],
+    attacker: burstOfAKey,
+  },
+  {
     name: "one key, sessions to ever new targets",
     stoppedBy: "pending sessions of a key, requests of a requester in a minute",
-    reaches: ["pending_sessions", "opened_sessions"],
+    reaches: ["opened_sessions"],
     attacker: sessionsToAll,
   },
   {
@@ -48,6 +62,12 @@ export const ATTACKS: readonly Attack[] = [
     stoppedBy: "10 pending of one requester at one target; where a target is full, who has the most there gives way",
     attacker: fillPending,
     witness: pendingOfAnother,
+  },
+  {
+    name: "500 requesters of one key displace their own sessions",
+    stoppedBy: "sessions that a key opens in a minute; what gave way ends then",
+    reaches: ["key_opened_sessions"],
+    attacker: displacing,
   },
   {
     name: "300 × 30 KB to an agent behind 2 MB/s",
@@ -106,7 +126,8 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "messages of one-byte fragments",
-    stoppedBy: "a message ends at 32,768 bytes, however it is cut",
+    stoppedBy: "a message has at most 32,768 bytes, and half as many fragments; the bytes of a key",
+    reaches: ["key_bytes"],
     attacker: fragments,
   },
   {
@@ -117,8 +138,8 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "thousands of takeovers of one agent",
-    stoppedBy: "the rate of a connection",
-    reaches: ["envelopes"],
+    stoppedBy: "the rate of a connection and of a key",
+    reaches: ["key_envelopes"],
     attacker: takeovers,
   },
   {

@@ -18,5 +18,8 @@ export const ATTACKERS = [
   "takeovers",
   "fragments",
   "pings",
+  "bytes",
+  "burst",
+  "displacing",
   ...SENDERS,
 ] as const;

@@ -51,7 +51,7 @@ export type Need = keyof typeof NEEDS;
 /** They stand in examples only: no relay knows them, and links that contain them lead nowhere. */
 export const MADE_UP_IDS = [EXAMPLE_SESSION_ID, EXAMPLE_ENVELOPE_ID];
 
-/** The mark of an example. */
+/** What an example carries that does not run as it stands. */
 export const needs = (...names: readonly Need[]) => ({ "x-needs": names });
 
 /** Examples of one body, as OpenAPI has them: name → what it needs, and its value. */

@@ -31,9 +31,9 @@ const PATH_PARAMETERS: Record<string, { readonly schema: z.ZodType }> = {
 
 function inPath({ path }: Surface, schemas: SchemaWriter): Parameter[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => {
-    const { schema, ...marks } = PATH_PARAMETERS[name] as { schema: z.ZodType };
+    const { schema, ...needed } = PATH_PARAMETERS[name] as { schema: z.ZodType };
     const written = schemas.write(schema);
-    return { name, in: "path", required: true, schema: written, ...exampleOf(written, schemas), ...marks };
+    return { name, in: "path", required: true, schema: written, ...exampleOf(written, schemas), ...needed };
   });
 }
 

@@ -94,9 +94,9 @@ local function make_sessions(batch, settings, claims)
     end)
   end
 
-  -- The decision is in effect; its mark in the guard says that it is not accepted yet. Without its digest the guard was lost.
-  function sessions.take_decision(bucket, digest, to, origin, text, id, mark, decided_number, status, decided_at, from)
-    local is_new = redis.call('SADD', bucket, digest) == 1 or redis.call('SREM', bucket, mark) == 1
+  -- The decision is in effect; the digest of its text in the guard says that it is not accepted yet. Without its digest the guard was lost.
+  function sessions.take_decision(bucket, digest, to, origin, text, id, text_digest, decided_number, status, decided_at, from)
+    local is_new = redis.call('SADD', bucket, digest) == 1 or redis.call('SREM', bucket, text_digest) == 1
     if not is_new then return settle(batch, target_of(batch, to), { 'duplicate' }) end
     count_publications(batch, 1, origin, 'simple_send_accepted')
     settle(batch, deliver(batch, to, id, text), { 'accepted' }, function(reached)

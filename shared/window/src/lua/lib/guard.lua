@@ -1,5 +1,5 @@
 -- The replay guard: a bucket of digests for each minute of ts. A decision that has reserved its place there, and is not
--- accepted yet, has its mark beside its digest.
+-- accepted yet, has the digest of its text beside its own.
 -- Uses  lib/time
 
 -- A bucket holds every envelope of its minute for as long as such a ts could pass anywhere. Returns whether it can hold

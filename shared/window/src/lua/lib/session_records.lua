@@ -1,7 +1,7 @@
 -- The records of sessions, of which each agent named stands without the scheme of its id; times are in ms, a ttl in minutes:
 --   session    `status delivery created_at ttl requester target`, and once it is decided ` decided_at decided_by`. Status is
 --              p, a or r: pending, approved or rejected; delivery, the target's status at acceptance, is o, s or n: online,
---              stale or not_seen; decided_by is the mark of the decision
+--              stale or not_seen; decided_by is the digest of the decision's text
 --   asked      what is asked of one agent, in lines: first its last proof, `accepted_at source requester session`, or nothing,
 --              source being g or w, the gateway or a websocket; then its pending sessions, oldest first,
 --              `session created_at ttl principal requester`, sessions without `ses_`, the principal as a digest. A decided
@@ -26,8 +26,8 @@ local function make_session_records(now)
   end
 
   -- Returns the record of the same session, decided.
-  function records.decide(record, status, decided_at, mark)
-    return status .. string.sub(record, 2) .. ' ' .. decided_at .. ' ' .. mark
+  function records.decide(record, status, decided_at, text_digest)
+    return status .. string.sub(record, 2) .. ' ' .. decided_at .. ' ' .. text_digest
   end
 
   -- Returns status, created_at, requester, target, decided_at and decided_by; the last two are '' of one that is not decided.

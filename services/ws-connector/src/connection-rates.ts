@@ -1,0 +1,79 @@
+import type { LimitName } from "runtime/metrics/catalogue.ts";
+import { type Principal, principalOfKey } from "window/principal.ts";
+import type { PrincipalRates } from "./principal-rates.ts";
+import type { TokenBuckets } from "./token-bucket.ts";
+
+/** The rates of a pod, the same for all its connections. */
+export interface PodRates {
+  /** Of envelopes, and as many pings, of a connection. */
+  readonly envelopes: TokenBuckets;
+  readonly bytes: TokenBuckets;
+  readonly principals: PrincipalRates;
+  /** Of bytes: large envelopes cost a pod far more than small ones. */
+  readonly principalBytes: PrincipalRates;
+}
+
+/** How long a connection has to wait, and the limit that it waits for. */
+export interface RateWait {
+  readonly ms: number;
+  readonly limit: LimitName;
+}
+
+/** What a registered connection may still send, by its own rates and those of its principal. Times are monotonic ms. */
+export class ConnectionRates {
+  readonly #rates: PodRates;
+  readonly #principal: Principal;
+  /** When each bucket of the connection is full again. */
+  #envelopesFullAt = 0;
+  #pingsFullAt = 0;
+  #bytesFullAt = 0;
+
+  /** @param keyId of the connection's first valid envelope. */
+  constructor(rates: PodRates, keyId: string) {
+    this.#rates = rates;
+    this.#principal = principalOfKey(keyId);
+  }
+
+  /** Takes the tokens of one envelope. Returns null, or how long until they may be used when they were taken in advance. */
+  takeEnvelope(): RateWait | null {
+    const { envelopes, principals } = this.#rates;
+    const now = performance.now();
+    const ms = envelopes.wait(this.#envelopesFullAt, now);
+    this.#envelopesFullAt = envelopes.take(this.#envelopesFullAt, now);
+    const sharedMs = principals.take(this.#principal, now);
+    return longer({ ms, limit: "envelopes" }, { ms: sharedMs, limit: "key_envelopes" });
+  }
+
+  /** Takes the tokens of bytes that came in. Returns null, or how long until they are used up. */
+  takeBytes(count: number): RateWait | null {
+    const { bytes, principalBytes } = this.#rates;
+    const now = performance.now();
+    this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
+    const ms = bytes.wait(this.#bytesFullAt, now);
+    const sharedMs = principalBytes.take(this.#principal, now, count);
+    return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes" });
+  }
+
+  /**
+   * Why a text that was just read may not be taken in: other connections of the principal have used up its bytes. Those of
+   * the text itself are taken when the whole chunk has been handed over.
+   */
+  waitForBytes(): RateWait | null {
+    const ms = this.#rates.principalBytes.wait(this.#principal, performance.now());
+    return ms === 0 ? null : { ms, limit: "key_bytes" };
+  }
+
+  /** False when there are no tokens for a ping. */
+  takePing(): boolean {
+    const { envelopes } = this.#rates;
+    const now = performance.now();
+    if (envelopes.wait(this.#pingsFullAt, now) > 0) return false;
+    this.#pingsFullAt = envelopes.take(this.#pingsFullAt, now);
+    return true;
+  }
+}
+
+function longer(own: RateWait, shared: RateWait): RateWait | null {
+  const wait = shared.ms > own.ms ? shared : own;
+  return wait.ms === 0 ? null : wait;
+}

@@ -1,0 +1,70 @@
+import type { Mutation } from "../mutation.ts";
+
+const LUA = "shared/window/src/lua";
+
+/** That no envelope takes effect twice. */
+export const REPLAY_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "replay guard of messages",
+    file: `${LUA}/accept/messages.lua`,
+    find: "redis.call('SADD', bucket, ARGV[i]) == 1",
+    replace: "redis.call('SADD', bucket, ARGV[i]) >= 0",
+    tests: ["shared/window/test/accept-replay.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "replay guard of decisions",
+    file: `${LUA}/accept/sessions.lua`,
+    find: "if not is_new then",
+    replace: "if false then",
+    tests: ["shared/window/test/session-decisions.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "the guard judges a decision before it takes effect",
+    file: `${LUA}/reserve_decision.lua`,
+    find: "redis.call('SISMEMBER', bucket_key, text_digest) == 1 and 'reserved' or 'taken'",
+    replace: "'reserved'",
+    tests: ["shared/window/test/session-decisions.test.ts", "test/conformance/sessions.test.ts"],
+  },
+  {
+    name: "a decision in effect is delivered when it is sent again",
+    file: `${LUA}/reserve_decision.lua`,
+    find: "redis.call('SADD', bucket_key, text_digest)\n",
+    replace: "\n",
+    tests: ["shared/window/test/session-decisions.test.ts"],
+  },
+  {
+    name: "the guard knows an envelope by its target, too",
+    file: "shared/window/src/acceptance/envelope-digest.ts",
+    find: 'to ?? ""',
+    replace: '""',
+    tests: ["shared/window/test/session-decisions.test.ts", "shared/window/test/accept-replay.test.ts"],
+  },
+  {
+    name: "replay guard of session requests",
+    file: `${LUA}/accept/sessions.lua`,
+    find: "if redis.call('SISMEMBER', bucket, digest) == 1 then",
+    replace: "if false then",
+    tests: ["shared/window/test/accept-sessions.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "replay guard of agent.*",
+    file: `${LUA}/accept/presence.lua`,
+    find: "if redis.call('SISMEMBER', bucket, digest) == 1 then",
+    replace: "if false then",
+    tests: ["shared/window/test/accept-presence.test.ts", "test/conformance/replay.test.ts"],
+  },
+  {
+    name: "no envelope that the guard could forget",
+    file: `${LUA}/lib/guard.lua`,
+    find: "return batch.now < forget_at and",
+    replace: "return true or",
+    tests: ["shared/window/test/accept-replay.test.ts"],
+  },
+  {
+    name: "the guard outlives a reset",
+    file: "shared/window/src/redis/keys.ts",
+    find: "}:seen:%d+$",
+    replace: "}:never:%d+$",
+    tests: ["shared/window/test/reset.test.ts"],
+  },
+];
