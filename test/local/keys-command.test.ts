@@ -59,7 +59,7 @@ describe("npm run keys", () => {
     ["hmac-sha256", "agent://alice", "agent://alice"],
     ["ed25519", "agent://team.*", "agent://team.1"],
   ])("prints the key file that relay --key takes: %s for %s", async (alg, agents, agent) => {
-    const { stdout } = await keys("new", "--agent", agents, "--alg", alg, "--key-id", "k-1");
+    const { stdout } = await keys("new", "--listed", "--agent", agents, "--alg", alg, "--key-id", "k-1");
     const keyFile = join(folder.path, "agent.json");
     await writeFile(keyFile, JSON.stringify(keyFileIn(stdout)));
     expect(await readKeyFile(keyFile)).toMatchObject({ agent, key: { keyId: "k-1", alg } });

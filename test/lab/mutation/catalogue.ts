@@ -2,6 +2,7 @@ import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
+import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
 import { PRIVACY_MUTATIONS } from "./catalogue/privacy.ts";
@@ -15,6 +16,7 @@ import type { Mutation } from "./mutation.ts";
 export const MUTATIONS: readonly Mutation[] = [
   ...ENVELOPE_MUTATIONS,
   ...KEY_MUTATIONS,
+  ...ISSUER_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
   ...SLOW_READER_MUTATIONS,
   ...WINDOW_MUTATIONS,
