@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import { IssuerRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { z } from "zod";
 
@@ -9,13 +9,22 @@ import { z } from "zod";
  * @param file `-` or undefined = standard input.
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
-export async function readRecord(file = "-"): Promise<SigningKeyRecord> {
+export async function readRecord(file?: string): Promise<SigningKeyRecord> {
+  return await read(file, SigningKeyRecord, "signing key");
+}
+
+/** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
+export async function readIssuerRecord(file?: string): Promise<IssuerRecord> {
+  return await read(file, IssuerRecord, "issuer");
+}
+
+async function read<T>(file = "-", schema: z.ZodType<T>, what: string): Promise<T> {
   const given = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
   if (given.trim() === "")
     throw new Error("No record was given: the command before the pipe, or of the file, made none.");
-  const result = SigningKeyRecord.safeParse(parsed(given));
+  const result = schema.safeParse(parsed(given));
   if (result.success) return result.data;
-  throw new Error(`The record is not a valid signing key.\n${z.prettifyError(result.error)}`);
+  throw new Error(`The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
 }
 
 function parsed(given: string): unknown {

@@ -77,7 +77,7 @@ describe("development keys", () => {
     await using folder = await temporaryFolder();
     const file = developmentKeysFile(folder.path);
     await developmentKeys(folder.path);
-    await runKeysCommand(["new", "--agent", "agent://carol", "--key-id", "carol-1"], file);
+    await runKeysCommand(["new", "--listed", "--agent", "agent://carol", "--key-id", "carol-1"], file);
     await rm(developmentAgentsFile(folder.path));
     const { alice, bob } = await developmentKeys(folder.path);
     expect((await storedIn(folder.path)).signing_keys.map((key) => key.key_id)).toEqual([
