@@ -123,6 +123,21 @@ export const CONNECTOR_ERRORS = {
     "Tell the relay's operator.",
   ),
   malformed_delivery: entry("never", "A delivery was not an envelope; it was dropped.", "Tell the relay's operator."),
+  invalid_issuer: entry(
+    "fix",
+    "A record of an issuer cannot be used.",
+    "It has the form of an issuer in the relay's keys file; no pattern and no key stands under two issuers.",
+  ),
+  recipient_unverified: entry(
+    "fix",
+    "No pinned issuer vouches for a key of the recipient to seal to.",
+    "Pin the recipient's issuer; its credential must hold an X25519 key in enc.",
+  ),
+  receipt_incomplete: entry(
+    "never",
+    "Not all that a receipt consists of is there; see missing.",
+    "Who received both envelopes has it; requests and decisions under a key without credential have none.",
+  ),
   listener_failed: entry("fix", "A listener threw; see cause.", "Fix the listener."),
 } as const satisfies Record<string, ErrorEntry>;
 
@@ -142,6 +157,7 @@ export interface ErrorDetails {
   readonly retryAfterMs?: number | undefined;
   readonly closeCode?: number | undefined;
   readonly envelopeId?: string | undefined;
+  readonly missing?: readonly string[] | undefined;
   readonly cause?: unknown;
 }
 
@@ -160,6 +176,8 @@ export class RelayError extends Error {
   /** Close code of the websocket, when a close is the reason. */
   readonly closeCode: number | undefined;
   readonly envelopeId: string | undefined;
+  /** Parts of a receipt, of `receipt_incomplete`. */
+  readonly missing: readonly string[] | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     super(details.message ?? ERRORS[code].message, details.cause === undefined ? {} : { cause: details.cause });
@@ -170,6 +188,7 @@ export class RelayError extends Error {
     this.retryAfterMs = details.retryAfterMs;
     this.closeCode = details.closeCode;
     this.envelopeId = details.envelopeId;
+    this.missing = details.missing;
   }
 }
 
