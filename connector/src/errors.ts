@@ -42,6 +42,11 @@ export const RELAY_ERRORS = {
   ),
   bad_signature: entry("fix", "The signature does not match the key.", "Check that the private key belongs to keyId."),
   key_not_allowed: entry("fix", "The key may not sign for this agent.", "Use a key whose agents list holds the agent."),
+  invalid_credential: entry(
+    "fix",
+    "The credential of the register is not accepted.",
+    "The relay's message begins with the reason; have the issuer issue one for this key, this agent and this relay.",
+  ),
   not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
   not_your_session: entry(

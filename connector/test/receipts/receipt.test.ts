@@ -186,7 +186,9 @@ describe("A receipt shows nothing", () => {
     ],
     ["a credential from after it", () => [alices.token, issued({ iat: NOW / 1000 + 61 })], "request", "not_yet_valid"],
   ])("whose request has %s", async (_, credentials, part, reason) => {
-    expect(await verified(receiptWith({ credentials: credentials() }))).toEqual(problem("credential", { part, reason }));
+    expect(await verified(receiptWith({ credentials: credentials() }))).toEqual(
+      problem("credential", { part, reason }),
+    );
   });
 
   test("whose issuer nobody named, or may not speak for the agent", async () => {
