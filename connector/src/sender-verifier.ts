@@ -1,7 +1,6 @@
-import { decodeBase64url } from "./base64url.ts";
-import { signedPart } from "./canonical.ts";
+import { isSignedBy } from "./envelope-signature.ts";
 import { GATEWAY_KEY_PREFIX, type GatewayKeys } from "./gateway-keys.ts";
-import { ALGORITHMS, importVerifyKey, type VerifyKey } from "./keys.ts";
+import { importVerifyKey, type VerifyKey } from "./keys.ts";
 import type { Delivery, Envelope, TrustedKey } from "./types.ts";
 
 /** Tells who signed an envelope: by the trusted keys of its sender, or by the keys of the relay's gateways. */
@@ -43,15 +42,5 @@ async function verdict<V>(
   signer: V,
 ): Promise<V | "unverified" | "forged"> {
   if (key === undefined) return "unverified";
-  return (await isSigned(envelope, key)) ? signer : "forged";
-}
-
-async function isSigned(envelope: Envelope, { alg, key }: VerifyKey): Promise<boolean> {
-  const sig = decodeBase64url(envelope.sig);
-  if (sig === undefined) return false;
-  try {
-    return await crypto.subtle.verify(ALGORITHMS[alg], key, sig, new TextEncoder().encode(signedPart(envelope)));
-  } catch {
-    return false;
-  }
+  return (await isSignedBy(key, envelope)) ? signer : "forged";
 }

@@ -1,4 +1,5 @@
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
+import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
@@ -36,4 +37,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,
+  ...CONNECTOR_CREDENTIAL_MUTATIONS,
 ];
