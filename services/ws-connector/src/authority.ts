@@ -69,6 +69,11 @@ export class Authority {
     return credentials?.mayAct(agent, ring, now) ?? false;
   }
 
+  /** True when the principal may bring agents that nobody listed one by one. */
+  hasNamespace({ keyId, issuer }: VerifiedEnvelope): boolean {
+    return issuer !== undefined || this.#keys.ring.hasNamespace(keyId, Date.now());
+  }
+
   /** Its agent is released. @returns why. */
   released(connection: Connection, agent: string): ReleaseReason {
     const { credentials } = connection;

@@ -2,13 +2,12 @@ import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { KeyStore } from "runtime/key-store.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { principalOfKey } from "window/principal.ts";
+import { nameOf, type Principal, principalOf } from "window/principal.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
@@ -28,7 +27,6 @@ const NO_ROOM = {
 
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
-  readonly keys: KeyStore;
   readonly verifier: EnvelopeVerifier;
   readonly authority: Authority;
   readonly acceptor: Acceptor;
@@ -54,7 +52,6 @@ export function receiveText(connection: Connection, text: string, dependencies: 
  */
 class Intake {
   readonly #connection: Connection;
-  readonly #keys: KeyStore;
   readonly #authority: Authority;
   readonly #acceptor: Acceptor;
   readonly #registrar: Registrar;
@@ -67,9 +64,8 @@ class Intake {
   #preparation: PreparationState = IDLE;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { keys, verifier, authority, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
+    const { verifier, authority, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
     this.#connection = connection;
-    this.#keys = keys;
     this.#authority = authority;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
@@ -107,8 +103,13 @@ class Intake {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      const { code, envelopeId, canonicalSha256, from, keyId } = result;
-      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, from, keyId);
+      const { code, envelopeId, canonicalSha256, from, signer } = result;
+      this.#refuse(
+        code,
+        { envelopeId, detail: detailOf(result), canonicalSha256 },
+        from,
+        signer && principalOf(signer),
+      );
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);
@@ -119,7 +120,7 @@ class Intake {
     const { envelope } = verified;
     if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, envelope.from, verified.keyId);
+      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, envelope.from, principalOf(verified));
       return true;
     }
     if (!this.#registrar.canTakeAgents(this.#connection)) {
@@ -139,7 +140,7 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, verified.keyId);
+      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
     if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
@@ -165,7 +166,7 @@ class Intake {
   }
 
   async #prepare(verified: VerifiedEnvelope): Promise<void> {
-    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOfKey(verified.keyId) });
+    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
     const event = "outcome" in answer ? { kind: "refused", answer } : { kind: "prepared", prepared: answer };
     this.#applyPreparation(verified, event as PreparationEvent);
   }
@@ -177,12 +178,12 @@ class Intake {
       kind: verified.kind,
       text: verified.text,
       origin: "websocket",
-      principal: principalOfKey(verified.keyId),
+      principal: principalOf(verified),
       connection: this.#connection.id,
       isCongested: () => this.#connection.isCongested,
       prepared,
       credential: isPresence(verified) ? this.#authority.keptCredential(this.#connection, verified) : undefined,
-      hasNamespace: isPresence(verified) && this.#keys.ring.hasNamespace(verified.keyId, Date.now()),
+      hasNamespace: isPresence(verified) && this.#authority.hasNamespace(verified),
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
@@ -194,29 +195,31 @@ class Intake {
     this.#acceptor.accept(item);
   }
 
-  #answer({ envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): void {
+  #answer(verified: VerifiedEnvelope, acceptance: Acceptance): void {
+    const { envelope } = verified;
+    const principal = principalOf(verified);
     if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
-      this.#connection.noteValid(keyId);
+      this.#connection.noteValid(principal);
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
-      this.#connection.noteValid(keyId);
-      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(keyId);
+      this.#connection.noteValid(principal);
+      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(nameOf(principal));
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
-      this.#keyRefusals.add(keyId);
+      this.#keyRefusals.add(nameOf(principal));
       this.#sendError("rate_limited", { envelopeId: envelope.id, retryAfterMs: acceptance.retryAfterMs });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
-      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, keyId);
+      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, principal);
     }
   }
 
   /**
    * @param from the sender that the envelope names, verified or not.
-   * @param keyId the key, once the signature was verified; anybody can write another's key id.
+   * @param principal once the signature was verified; anybody can write another's key id.
    */
-  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, keyId: string | undefined): void {
+  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, principal: Principal | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (keyId !== undefined) this.#keyRefusals.add(keyId);
+    if (principal !== undefined) this.#keyRefusals.add(nameOf(principal));
     this.#sendError(code, { ...details, ...serverTime });
     if (!this.#authority.wasReleasedLately(this.#connection, from)) this.#connection.noteRefusal();
   }

@@ -2,6 +2,7 @@ import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
+import { principalOf } from "window/principal.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { AgentEvent } from "./agent-transitions.ts";
 import type { Authority } from "./authority.ts";
@@ -125,8 +126,9 @@ export class Registrar {
   }
 
   /** The repeat of a register that another connection sent is acknowledged, and proves nothing of this one. */
-  #acknowledge(connection: Connection, { envelope, keyId }: VerifiedEnvelope, presence: PresenceAcceptance): void {
-    if (presence.epoch !== null) connection.noteValid(keyId);
+  #acknowledge(connection: Connection, verified: VerifiedEnvelope, presence: PresenceAcceptance): void {
+    const { envelope, keyId } = verified;
+    if (presence.epoch !== null) connection.noteValid(principalOf(verified));
     connection.send(presenceAck(envelope, presence, this.#authority.credentialEnd(connection, keyId, envelope.from)));
     const { pending, decided } = presence;
     if (pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, pending));

@@ -50,8 +50,8 @@ export function createWsConnector(
   const link = new RedisLink({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ url, publisher: link, pod, partitions, logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
-  const { agentsPerKey } = settings;
-  const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey };
+  const { agentsPerKey, agentsPerIssuer } = settings;
+  const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
   const acceptor = new Acceptor({ ...acceptance, logger });
   const releaser = new RouteReleaser({ link, partitions, pod });
   const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
@@ -62,7 +62,6 @@ export function createWsConnector(
   const registrar = new Registrar({ authority, channel, releaser });
   const { refusals, keyRefusals } = counters;
   const intake = {
-    keys,
     authority,
     verifier: new EnvelopeVerifier(verifier),
     acceptor,

@@ -45,7 +45,6 @@ beforeEach(() => {
   } as unknown as Connection;
   const keys = KEYS as unknown as KeyStore;
   dependencies = {
-    keys,
     authority: new Authority({ keys, hosts: new Set() }),
     verifier: new EnvelopeVerifier(verifier),
     acceptor: {

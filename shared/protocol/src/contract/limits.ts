@@ -90,6 +90,8 @@ export const CREDENTIAL_LIMITS = {
   maxCharacters: 2048,
   /** From `iat` to `exp`. */
   maxLifeMs: 90 * 24 * HOUR_MS,
+  /** How many times the bounds of a key hold for an issuer: rates, sessions that pend, sessions that are opened. */
+  issuerFactor: 25,
   /** How far `iat` and `nbf` may lie ahead of the judge's clock. */
   maxAheadMs: MINUTE_MS,
 } as const;
@@ -148,6 +150,8 @@ export const WINDOW_LIMITS = {
   actionsPerJourney: 50,
   /** Agents of one namespace key that the window holds. */
   agentsPerKey: 1000,
+  /** Agents of one issuer that the window holds. */
+  agentsPerIssuer: 10_000,
   /** How long a client waits that was refused because Redis is short of memory. */
   memoryRetryAfterMs: 10_000,
 } as const;

@@ -17,7 +17,7 @@ export interface Refusal {
   /** Of unknown_key: a register may bring the key, with its credential. */
   readonly isOfCredential?: true;
   /** The key, once the signature was verified: then its holder sent the envelope. */
-  readonly keyId?: string;
+  readonly signer?: { readonly keyId: string; readonly issuer?: string | undefined };
 }
 
 /** A refusal of `value`; with its id and its sender where they are valid. */

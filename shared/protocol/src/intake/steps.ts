@@ -51,6 +51,8 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
   readonly keyId: string;
   /** The key itself, by its identity in the key ring. */
   readonly key: string;
+  /** The issuer of the credential that the key is known by; undefined for a listed key. */
+  readonly issuer: string | undefined;
   /** The credential that a register presented. */
   readonly credential: Credential | undefined;
 }
@@ -91,7 +93,8 @@ export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Re
   const refused = checkAuthority(envelope, entry);
   if (refused !== undefined) return refused;
   const text = signedText(canonical, envelope.sig);
-  return { envelope, kind, text, keyId: entry.keyId, key: entry.identity, credential: credential?.credential };
+  const { keyId, identity: key, issuer } = entry;
+  return { envelope, kind, text, keyId, key, issuer, credential: credential?.credential };
 }
 
 /** What clock and key are judged by, of an envelope whose shape may still be invalid. */
@@ -156,5 +159,5 @@ function badSignature(envelope: Envelope, canonical: string): Refusal {
 
 /** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
-  return entry.mayAct(envelope.from) ? undefined : refuse("key_not_allowed", envelope, { keyId: entry.keyId });
+  return entry.mayAct(envelope.from) ? undefined : refuse("key_not_allowed", envelope, { signer: entry });
 }

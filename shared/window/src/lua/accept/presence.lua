@@ -18,7 +18,7 @@ end
 -- Returns nothing: the result stands in the batch.
 local function take_presence(
   batch, kind, bucket, digest, agent, pod, connection, mark, asked_number, decided_number, agents_number,
-  credential_number, ...)
+  most_agents, credential_number, ...)
   local agents_key = KEYS[tonumber(agents_number)]
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
@@ -34,7 +34,7 @@ local function take_presence(
     owner = nil
   end
   if not record and not redis.call('ZSCORE', batch.presence_key, agent) then
-    local refusal = refusal_of_newcomer(batch, agents_key)
+    local refusal = refusal_of_newcomer(batch, agents_key, tonumber(most_agents))
     -- The guard does not know the envelope: it may come again.
     if refusal then return answer(batch, { refusal }) end
   end
