@@ -4,13 +4,16 @@ import { IssuerRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { z } from "zod";
 
+/** As `relay keygen` prints it. A listed key has no credential in which others could find a key to seal to. */
+const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
+
 /**
  * Reads the record of a key that its agent made.
  * @param file `-` or undefined = standard input.
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
 export async function readRecord(file?: string): Promise<SigningKeyRecord> {
-  return await read(file, SigningKeyRecord, "signing key");
+  return await read(file, MadeKeyRecord, "signing key");
 }
 
 /** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
@@ -33,4 +36,10 @@ function parsed(given: string): unknown {
   } catch {
     throw new Error("The record is not valid JSON.");
   }
+}
+
+function withoutSealingKey(record: unknown): unknown {
+  if (typeof record !== "object" || record === null) return record;
+  const { sealing_public_key: _, ...listed } = record as Record<string, unknown>;
+  return listed;
 }

@@ -8,7 +8,7 @@ import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
 import type { Envelope } from "../types.ts";
 import { Failure } from "./failure.ts";
-import type { Credentials } from "./key-file.ts";
+import type { SigningAgent } from "./key-file.ts";
 import type { Answer, RelayHttp } from "./relay-http.ts";
 
 /** The steps of `relay check`. Each resolves with a text about what it found, or rejects with a Failure. */
@@ -92,7 +92,7 @@ export function checkClock({ aheadMs, maxClockSkewMs }: HelloInfo): string {
 
 /** Has the relay check a signed heartbeat; it has no effect there. Source: docs/protocol.md#self-test. */
 export async function checkSignature(
-  { agent, key }: Credentials,
+  { agent, key }: SigningAgent,
   http: RelayHttp,
   { clock }: HelloInfo,
 ): Promise<string> {

@@ -186,7 +186,10 @@ describe("relay", () => {
     const { code, stdout } = await line.run(["--help"]);
     const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
     expect(code).toBe(0);
-    expect(commands).toEqual(["keygen", "check", "listen", "send", "request", "approve", "reject", "status", "mcp"]);
+    expect(commands).toEqual([
+      ...["keygen", "check", "listen", "send", "request", "approve", "reject"],
+      ...["issuer", "issue", "credential", "inspect", "verify", "status", "mcp"],
+    ]);
     for (const name of commands) {
       const help = await line.run([name, "--help"]);
       expect([help.code, help.stdout, help.stderr]).toEqual([

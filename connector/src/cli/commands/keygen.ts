@@ -1,12 +1,14 @@
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
 import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { type KeyRecord, writePrivateFile } from "../key-file.ts";
+import type { KeyRecord } from "../key-file.ts";
+import { newOkpKey } from "../okp-keys.ts";
 import { jsonLine, writeLine } from "../output.ts";
+import { writePrivateFile } from "../private-file.ts";
 import { Reporter } from "../reporter.ts";
 
 /** Source: docs/protocol.md#envelopes, docs/protocol.md#signatures. */
@@ -15,8 +17,8 @@ const KEY_ID = /^(?!gateway-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 export const keygen: Command = {
   help: `relay keygen --agent agent://<name>: make a key for an agent.
 
-  relay keygen --agent agent://carol                              writes carol.json, prints the public record
-  relay keygen --agent agent://carol | npm run keys -- add        adds it to your own relay
+  relay keygen --agent agent://carol > carol.public.json          writes carol.json, prints the public record
+  relay keygen --agent agent://carol | npm run keys -- add        lists it at your own relay
 
   --agent ID   the agent that will sign with it
   --alg NAME   ed25519 (default; the relay never holds the private key) or hmac-sha256
@@ -25,8 +27,13 @@ export const keygen: Command = {
   --json       messages on standard error as JSON lines
 
 The key file is for the agent alone (mode 0600):
-  {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>"}
-or with "alg":"hmac-sha256" and "secret". The record is for the relay's operator, who adds it: npm run keys -- add.
+  {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>","sealing_key":"…"}
+or with "alg":"hmac-sha256" and "secret". sealing_key is an X25519 key that payloads are sealed to; a list of several opens what was
+sealed to any. Two ways make the key known, and either takes the public record:
+  listed      the relay's operator adds it: npm run keys -- add
+  credential  an issuer signs for it, and no relay has to list it: relay issue --key carol.public.json; the agent then puts what it
+              gets into its key file: relay credential carol.credential --key carol.json
+Two more members come with that: credential, and trusted_issuers (records of issuers that the agent believes); key_id may be absent.
 The record of an hmac-sha256 key holds the secret too: it is not printed, but written beside the key file, as <name>.record.json.
 `,
   run: async (args, io) => {
@@ -57,16 +64,16 @@ async function makeEd25519(
   reporter: Reporter,
   io: Io,
 ): Promise<number> {
-  const { x, d } = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
-  await writePrivateFile(file, { agent_id, key_id, alg: "ed25519", private_key: String(d) } satisfies KeyRecord);
+  const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
+  const [private_key, sealing_key] = [signing.privateKey, sealing.privateKey];
+  await writePrivateFile(file, { agent_id, key_id, alg: "ed25519", private_key, sealing_key } satisfies KeyRecord);
   reporter.report(
     "key_file",
-    `Wrote ${file}, for the agent only. The line below is public: give it to the relay's operator.`,
-    {
-      file,
-    },
+    `Wrote ${file}, for the agent only. The line below is public: give it to an issuer, or to the relay's operator.`,
+    { file },
   );
-  await writeLine(io.stdout, jsonLine({ key_id, alg: "ed25519", public_key: x, agents: [agent_id] }));
+  const publicKeys = { public_key: signing.publicKey, sealing_public_key: sealing.publicKey };
+  await writeLine(io.stdout, jsonLine({ key_id, alg: "ed25519", ...publicKeys, agents: [agent_id] }));
   return EXIT.ok;
 }
 

@@ -8,7 +8,7 @@ import { deliveryLine } from "../delivery-line.ts";
 import { runForDelivery } from "../exec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
-import { readIdentity, requireCredentials } from "../identity.ts";
+import { readIdentity, requireKey } from "../identity.ts";
 import { writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
@@ -64,13 +64,13 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
     if (values.reply && exec === undefined) throw usageError("--reply needs --exec.");
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
-    const credentials = requireCredentials(await readIdentity(values.key, io.env, reporter));
-    const trust = await readTrust(values.trust ?? []);
+    const signing = requireKey(await readIdentity(values.key, io.env, reporter));
+    const { keys: trust } = await readTrust(values.trust ?? [], signing.trustedIssuers, io);
     const requireVerified = values["require-verified"];
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
-    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
 
-    const variables = { RELAY_AGENT: credentials.agent, RELAY_URL: http.url };
+    const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, connector, variables, reporter };
     const close = () => void connector.close();
     const controlServer = new ControlServer(connector, http.websocketUrl, io);

@@ -8,7 +8,7 @@ import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
-import { readIdentity, requireCredentials } from "../identity.ts";
+import { readIdentity, requireKey } from "../identity.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
 import { readTrust } from "../trust.ts";
@@ -41,11 +41,11 @@ input. An agent has one connection: do not run relay listen for the same agent.
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
-    const credentials = requireCredentials(await readIdentity(values.key, io.env, reporter));
-    const trust = await readTrust(values.trust ?? []);
+    const signing = requireKey(await readIdentity(values.key, io.env, reporter));
+    const { keys: trust } = await readTrust(values.trust ?? [], signing.trustedIssuers, io);
 
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
-    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
     reportConnection(connector, http.websocketUrl, reporter, json);
     connector.on("state", (state) => {
       if (state.status !== "closed" || state.error === undefined) return;
