@@ -42,11 +42,13 @@ const SUPERSEDED = { frame: "notice", notice: { kind: "superseded" } };
 let connections: TestConnection[];
 let said: string[];
 let reconnector: Reconnector;
+let changed: PromiseWithResolvers<boolean>;
 
 beforeEach(() => {
   jest.useFakeTimers();
   connections = [];
   said = [];
+  changed = Promise.withResolvers();
   const createConnection = (events: ConnectionEvents) => {
     const connection = new TestConnection(events);
     connections.push(connection);
@@ -57,7 +59,9 @@ beforeEach(() => {
     online: (connection) => said.push(`online ${connections.indexOf(connection as never)}`),
     offline: () => said.push("offline"),
     frame: (frame) => said.push(frame.frame === "notice" ? frame.notice.kind : frame.frame),
-    heartbeatRefused: ({ code }) => said.push(`heartbeatRefused ${code}`),
+    presenceRefused: ({ code }) => said.push(`presenceRefused ${code}`),
+    mayReturn: ({ code }) => code === "invalid_credential",
+    hasChanged: () => changed.promise,
     ended: ({ code }) => said.push(`ended ${code}`),
   });
   reconnector.start();
