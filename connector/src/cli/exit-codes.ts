@@ -22,7 +22,7 @@ export const EXIT_CODES = `Exit codes
   5    timeout: no answer, or the target did not come online; what was sent may have been accepted
   6    the agent is online elsewhere, or another connection took it over
   7    the key or the credential is invalid, unknown, not allowed for the agent, or revoked
-  8    the receipt is not valid
+  8    the receipt is not valid, or there is none
   130  interrupted
 `;
 
@@ -35,6 +35,7 @@ const CODES: Readonly<Record<string, number>> = {
   invalid_credential: EXIT.key,
   invalid_issuer: EXIT.usage,
   invalid_receipt: EXIT.receipt,
+  receipt_incomplete: EXIT.receipt,
   missing_api_key: EXIT.key,
   invalid_api_key: EXIT.key,
   api_key_not_allowed_for_sender: EXIT.key,

@@ -31,25 +31,26 @@ export type KeyRecord = { readonly agent_id: string } & (
     }
 );
 
-/** An agent and what it acts with. */
+/** An agent and what it acts with, as a connector takes it. */
 export interface SigningAgent {
   readonly agent: string;
   readonly key: AgentKey;
   /** The present credential: a file is read again, so that one that replaced it counts. Undefined for a key that the relay lists. */
   readonly credential: (() => Promise<string>) | undefined;
   readonly sealingKeys: readonly SealingKeyPair[];
-  readonly trustedIssuers: readonly IssuerRecord[];
+  /** The issuers that the file pins. */
+  readonly trust: { readonly issuers: readonly IssuerRecord[] };
 }
 
 /** @throws {Failure} `invalid_key`, or `invalid_credential`, with what is wrong with the file. */
 export async function readKeyFile(file: string): Promise<SigningAgent> {
   const read = async () => await signingAgentOf(await readKeyRecord(file), "The key file");
   const { credential, ...agent } = await read();
-  return { ...agent, credential: credential && (async () => await renewed(agent.key.keyId, await read())) };
+  return { ...agent, credential: credential && (async () => await renewed(agent.key, await read())) };
 }
 
 /** A connector keeps the key that it began with. @throws {Failure} `invalid_credential`. */
-async function renewed(keyId: string, { key, credential }: SigningAgent): Promise<string> {
+async function renewed({ keyId }: AgentKey, { key, credential }: SigningAgent): Promise<string> {
   if (credential !== undefined && key.keyId === keyId) return await credential();
   throw mismatch(
     "The key file has another key by now.",
@@ -83,8 +84,8 @@ export async function signingAgentOf(record: JsonObject, origin: string): Promis
   }
   await importSigningKey(key);
   const sealingKeys = sealingKeysIn(record, origin);
-  const trustedIssuers = trustedIssuersIn(record, origin);
-  return { agent, key, credential: credential && (async () => credential.token), sealingKeys, trustedIssuers };
+  const trust = { issuers: trustedIssuersIn(record, origin) };
+  return { agent, key, credential: credential && (async () => credential.token), sealingKeys, trust };
 }
 
 function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string): AgentKey | undefined {

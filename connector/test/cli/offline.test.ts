@@ -6,23 +6,28 @@ import { Shell } from "./shell.ts";
 const shell = sharedByAll(new Shell());
 const BOB = "agent://acme.bob";
 
+const run = (args: readonly string[], stdin = "") => shell.runHere(args, stdin);
+
 /** What a command prints, which must succeed. */
 async function printed(args: string[], stdin = ""): Promise<string> {
-  const { code, stdout, stderr } = await shell.run(args, { stdin });
+  const { code, stdout, stderr } = await run(args, stdin);
   expect([args[0], code, code === 0 || stderr]).toEqual([args[0], 0, true]);
   return stdout;
 }
 
 /** The code of a command that must fail. */
 async function refusal(args: string[], stdin = ""): Promise<[number | null, string | undefined]> {
-  const { code, stdout, stderr } = await shell.run([...args, "--json"], { stdin });
+  const { code, stdout, stderr } = await run([...args, "--json"], stdin);
   expect(stdout).toBe("");
   return [code, jsonLines(stderr).at(-1)?.code];
 }
 
 /** An issuer, once a file: `<name>.issuer.json`, and its record in `<name>.json`. */
 async function issuer(name: string, ...options: string[]): Promise<void> {
-  await shell.write(`${name}.json`, await printed(["issuer", "new", "--issuer", name, ...options]));
+  await shell.write(
+    `${name}.json`,
+    await printed(["issuer", "new", "--issuer", name, "--out", `${name}.issuer.json`, ...options]),
+  );
 }
 
 /** An agent's key, once a file: `<name>.key.json`, and its record in `<name>.public.json`. */
@@ -33,7 +38,7 @@ async function agent(name: string, id: string): Promise<void> {
 const issue = (by: string, name: string, id: string, ...options: string[]) =>
   printed(["issue", "--issuer", `${by}.issuer.json`, "--agent", id, "--key", `${name}.public.json`, ...options]);
 const inspect = async (...args: string[]) => {
-  const { code, stdout } = await shell.run(["inspect", "--json", ...args]);
+  const { code, stdout } = await run(["inspect", "--json", ...args]);
   return { code, ...jsonLines(stdout)[0] };
 };
 
@@ -70,8 +75,21 @@ describe("relay issuer, issue and credential", () => {
     for (const name of ["private.issuer.json", "private.key.json"]) expect(await shell.mode(name)).toBe(0o600);
     const { private_key } = await shell.json("private.issuer.json");
     expect(JSON.stringify(await shell.json("private.json"))).not.toContain(private_key);
-    expect(await refusal(["issuer", "new", "--issuer", "private"])).toEqual([1, "failed"]);
+    expect(await refusal(["issuer", "new", "--issuer", "private", "--out", "private.issuer.json"])).toEqual([
+      1,
+      "failed",
+    ]);
     expect(await shell.json("private.issuer.json")).toMatchObject({ private_key });
+  });
+
+  test("write to files that have the names of the issuer and the agent, unless told otherwise", async () => {
+    const [made] = await Promise.all([
+      shell.run(["issuer", "new", "--issuer", "globex"]),
+      shell.run(["keygen", "--agent", "agent://globex.bob"]),
+    ]);
+    expect(made.code).toBe(0);
+    expect(await shell.json("globex.issuer.json")).toMatchObject({ issuer: "globex" });
+    expect(await shell.json("globex.bob.json")).toMatchObject({ agent_id: "agent://globex.bob" });
   });
 
   test("go through a pipe", async () => {
@@ -86,7 +104,7 @@ describe("relay issuer, issue and credential", () => {
     await issuer("strict");
     await agent("eve", "agent://strict.eve");
     await agent("ann", "agent://strict.ann");
-    const { stdout } = await shell.run(["keygen", "--agent", "agent://strict.eve", "--out", "eve2.key.json"]);
+    const { stdout } = await run(["keygen", "--agent", "agent://strict.eve", "--out", "eve2.key.json"]);
     await shell.write("eve2.public.json", stdout);
     const issueTo = (id: string, key: string, ...more: string[]) =>
       refusal(["issue", "--issuer", "strict.issuer.json", "--agent", id, "--key", key, ...more]);
@@ -146,7 +164,7 @@ describe("relay inspect", () => {
     await agent("word", "agent://word.bob");
     const token = (await issue("word", "word", "agent://word.bob")).trim();
     expect(await inspect(token)).toMatchObject({ code: 0, agent_id: "agent://word.bob" });
-    const shown = await shell.run(["inspect", token, "--issuer", "word.json"]);
+    const shown = await run(["inspect", token, "--issuer", "word.json"]);
     expect([shown.code, shown.stderr]).toEqual([0, ""]);
     for (const part of ["agent://word.bob", "word"]) expect(shown.stdout).toContain(part);
     expect(await refusal(["inspect", `${token}A`])).toEqual([7, "invalid_credential"]);

@@ -2,12 +2,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
+import { run } from "../../src/cli/run.ts";
 import { jsonLines } from "../kit.ts";
 
 const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
+
+const FILE = /^[\w.]+\.(?:json|credential)$/;
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -113,6 +117,23 @@ export class Shell {
     const code = await running.end();
     const { stdout, stderr } = running;
     return { code, stdout, stderr };
+  }
+
+  /** The same in this process, for commands that need nothing of one. Words that look like files of the folder name those. */
+  async runHere(args: readonly string[], stdin = "") {
+    const printed = { stdout: "", stderr: "" };
+    const collected = (name: keyof typeof printed) =>
+      new Writable({
+        write: (chunk, _, done) => {
+          printed[name] += String(chunk);
+          done();
+        },
+      });
+    const [stdout, stderr] = [collected("stdout"), collected("stderr")];
+    const signal = new AbortController().signal;
+    const words = args.map((word) => (FILE.test(word) ? this.file(word) : word));
+    const code = await run(words, { env: {}, stdin: Readable.from([stdin]), stdout, stderr, signal });
+    return { code, ...printed };
   }
 
   /** Ends what one test began. */

@@ -31,7 +31,7 @@ async function verify(decided: Envelope, record: object = RECORD, ...options: st
   await shell.write("acme.json", record);
   const receipt = buildReceipt({ request, decision: decided, credentials: [alices, bobs] });
   const args = ["verify", "-", "--issuer", "acme.json", ...options];
-  return await shell.run(args, { stdin: JSON.stringify(receipt) });
+  return await shell.runHere(args, JSON.stringify(receipt));
 }
 
 describe("relay verify", () => {
@@ -59,7 +59,7 @@ describe("relay verify", () => {
     const { code, stdout } = await verify(await decision(), { ...RECORD, revoked }, "--json");
     expect([code, jsonLines(stdout)[0].revoked]).toEqual([
       0,
-      [{ agent_id: "agent://acme.bob", issuer: "acme", key_id: bobs.keyId }],
+      [{ agent_id: "agent://acme.bob", issuer: "acme", issued_at_iso: new Date(bobs.issuedAt).toISOString() }],
     ]);
     const text = await verify(await decision(), { ...RECORD, revoked });
     expect(text.stdout.trim().split("\n")).toHaveLength(2);
@@ -81,9 +81,9 @@ describe("relay verify", () => {
   });
 
   test("needs to be told whom to believe, and takes no private file for that", async () => {
-    expect((await shell.run(["verify", "-"])).code).toBe(2);
+    expect((await shell.runHere(["verify", "-"])).code).toBe(2);
     await shell.write("private.json", { issuer: "acme", alg: "ed25519", private_key: ISSUER.d, public_key: ISSUER.x });
-    const { code, stderr } = await shell.run(["verify", "-", "--issuer", "private.json"]);
+    const { code, stderr } = await shell.runHere(["verify", "-", "--issuer", "private.json"]);
     expect(code).toBe(2);
     expect(stderr).not.toContain(ISSUER.d);
   });

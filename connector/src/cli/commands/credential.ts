@@ -36,10 +36,10 @@ renewed, and stays online.
     const given = await readToken(word, io);
     const { agent, keyId: key_id, token, issuer, expiresAt } = given;
     const record = { ...(await readKeyRecord(file)), key_id, credential: token };
-    const { sealingKeys, trustedIssuers } = await signingAgentOf(record, "With it, the key file");
+    const { sealingKeys, trust } = await signingAgentOf(record, "With it, the key file");
     const isReadable = sealingKeys.some(({ publicKey }) => publicKey === given.sealingKey);
     if (given.sealingKey !== undefined && !isReadable) throw unreadable();
-    const { keys, issuers } = await readTrust(values.trust ?? [], trustedIssuers, io);
+    const { keys, issuers } = await readTrust(values.trust ?? [], trust.issuers, io);
     if (Object.keys(keys).length > 0) throw usageError("--trust takes records of issuers here, and no keys.");
 
     await replacePrivateFile(file, { ...record, ...(issuers.length > 0 && { trusted_issuers: issuers }) });

@@ -57,6 +57,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./inspect.ts")).inspect,
   },
   {
+    name: "receipt",
+    summary: "Print the receipt of a decided session.",
+    load: async () => (await import("./receipt.ts")).receipt,
+  },
+  {
     name: "verify",
     summary: "Check the receipt of a session.",
     load: async () => (await import("./verify.ts")).verify,

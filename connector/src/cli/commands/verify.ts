@@ -1,6 +1,7 @@
+import type { CredentialFacts } from "../../credentials/contract.ts";
 import { Issuers } from "../../credentials/issuers.ts";
-import type { Credential } from "../../credentials/read-credential.ts";
-import { type ReceiptFacts, type ReceiptProblem, verifyReceipt } from "../../receipts/verify-receipt.ts";
+import type { ReceiptFacts, ReceiptProblem } from "../../receipts/contract.ts";
+import { verifyReceipt } from "../../receipts/verify-receipt.ts";
 import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
@@ -48,7 +49,11 @@ function membersOf({ sessionId, requester, target, decision, requestedAt, decide
     decision,
     requested_at_iso: new Date(requestedAt).toISOString(),
     decided_at_iso: new Date(decidedAt).toISOString(),
-    revoked: revoked.map(({ agent, issuer, keyId }) => ({ agent_id: agent, issuer, key_id: keyId })),
+    revoked: revoked.map(({ agent, issuer, issuedAt }) => ({
+      agent_id: agent,
+      issuer,
+      issued_at_iso: new Date(issuedAt).toISOString(),
+    })),
   };
 }
 
@@ -58,7 +63,7 @@ function textOf({ sessionId, requester, target, decision, requestedAt, decidedAt
   return [decided, ...revoked.map(revokedText)].join("\n");
 }
 
-function revokedText({ agent, issuer }: Credential): string {
+function revokedText({ agent, issuer }: CredentialFacts): string {
   return `Revoked since: the credential of ${agent}, by ${issuer}. Its key may have been in other hands already.`;
 }
 
