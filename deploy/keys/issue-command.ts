@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { type Options, oneAgentOf, UsageError } from "./command-line.ts";
-import { issue } from "./issue.ts";
+import { issue, newAgentKeys } from "./issue.ts";
 import { defaultIssuerFile, readIssuerFile } from "./issuer-file.ts";
 import { writePrivateFile } from "./private-file.ts";
 import { readKeys } from "./store.ts";
@@ -16,7 +16,7 @@ export async function issueFor(keysFile: string, options: Options): Promise<stri
   refuseTermsOfListedKeys(options);
   const days = daysOf(options.days);
   const issuer = await readIssuerFile(options["issuer-file"] ?? defaultIssuerFile(keysFile));
-  const { keyFile, until } = issue(issuer, await readKeys(keysFile), agent, days, Date.now());
+  const { keyFile, until } = issue(issuer, await readKeys(keysFile), { agent, days }, newAgentKeys(), Date.now());
   const file = options.out ?? join(dirname(keysFile), `${agent.slice("agent://".length)}.json`);
   await writePrivateFile(file, keyFile);
   return `${issuer.issuer} issued a credential for ${agent}, until ${new Date(until).toISOString()}.

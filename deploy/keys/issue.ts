@@ -11,7 +11,7 @@ import { privateKeyOfSeed, signEd25519 } from "protocol/signing/ed25519.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import type { IssuerFile } from "./issuer-file.ts";
 import { issuerNamed } from "./issuer-records.ts";
-import { newOkpKey } from "./okp-key.ts";
+import { newOkpKey, type OkpKey } from "./okp-key.ts";
 
 /** An agent's key file: its private keys, its credential, and the issuers that it trusts without the relay's word. */
 export interface AgentKeyFile {
@@ -26,16 +26,37 @@ export interface AgentKeyFile {
   readonly trusted_issuers: readonly IssuerRecord[];
 }
 
+/** What an agent signs with, and what payloads are sealed to. */
+export interface AgentKeys {
+  readonly signing: OkpKey;
+  readonly sealing: OkpKey;
+}
+
+/** What a credential is to say. */
+export interface CredentialTerms {
+  readonly agent: string;
+  readonly days: number;
+}
+
 const DAY_SECONDS = 86_400;
 
+export function newAgentKeys(): AgentKeys {
+  return { signing: newOkpKey("Ed25519"), sealing: newOkpKey("X25519") };
+}
+
 /**
- * Makes an agent's keys, and a credential for them that holds from now on. Source: docs/protocol.md#credentials.
+ * An agent's key file, with a credential that holds from now on. Source: docs/protocol.md#credentials.
  * @param now Unix ms.
  * @throws {Error} when a relay with this keys file would not accept the credential.
  */
-export function issue(issuer: IssuerFile, keys: KeysFile, agent: string, days: number, now: number) {
+export function issue(
+  issuer: IssuerFile,
+  keys: KeysFile,
+  { agent, days }: CredentialTerms,
+  { signing, sealing }: AgentKeys,
+  now: number,
+) {
   const record = issuerNamed(keys.issuers, issuer.issuer);
-  const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
   const iat = Math.ceil(Math.max(Math.floor(now / 1000) * 1000, ...revocationsOf(record, agent)) / 1000);
   const token = signed(issuer, {
     iss: issuer.issuer,

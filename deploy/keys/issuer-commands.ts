@@ -3,9 +3,8 @@ import { ANY_AGENT, ISSUER_PATTERN } from "protocol/contract/credential.ts";
 import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
 import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
 import { expiryOf, type Options, onlyOne, UsageError } from "./command-line.ts";
-import { defaultIssuerFile, type IssuerFile } from "./issuer-file.ts";
+import { defaultIssuerFile, makeIssuerFile } from "./issuer-file.ts";
 import { issuerNamed, withKeys, withoutKey } from "./issuer-records.ts";
-import { newOkpKey } from "./okp-key.ts";
 import { writePrivateFile } from "./private-file.ts";
 import { readIssuerRecord } from "./record.ts";
 import { editKeys } from "./store.ts";
@@ -15,10 +14,9 @@ export async function newIssuer(keysFile: string, options: Options): Promise<str
   const { issuer = "", agents } = options;
   if (!ISSUER_PATTERN.test(issuer)) throw new UsageError("--issuer is required: a name, such as --issuer acme.");
   const expiresAt = expiryOf(options);
-  const key = newOkpKey("Ed25519");
-  const publicKey = key.publicJwk.x;
+  const privateFile = makeIssuerFile(issuer);
+  const publicKey = privateFile.public_key;
   const record = { public_key: publicKey, ...(expiresAt !== undefined && { expires_at: expiresAt }) };
-  const privateFile: IssuerFile = { issuer, alg: "ed25519", private_key: key.privateKey, public_key: publicKey };
   const out = options.out ?? defaultIssuerFile(keysFile);
 
   await writePrivateFile(out, privateFile);

@@ -5,6 +5,7 @@ import { parseJson } from "protocol/intake/parse-json.ts";
 import { decodeBase64url } from "protocol/signing/base64url.ts";
 import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
 import { z } from "zod";
+import { newOkpKey } from "./okp-key.ts";
 
 /** An issuer with its private key, a 32-byte seed in base64url. It lies with the operator, and on no server. */
 const IssuerFile = z
@@ -16,6 +17,12 @@ const IssuerFile = z
   })
   .refine(({ private_key, public_key }) => publicKeyOf(private_key) === public_key);
 export type IssuerFile = z.infer<typeof IssuerFile>;
+
+/** A new issuer. */
+export function makeIssuerFile(issuer: string): IssuerFile {
+  const { privateKey, publicJwk } = newOkpKey("Ed25519");
+  return { issuer, alg: "ed25519", private_key: privateKey, public_key: publicJwk.x };
+}
 
 /** Where `new-issuer` writes and `new` reads unless told otherwise. */
 export function defaultIssuerFile(keysFile: string): string {
