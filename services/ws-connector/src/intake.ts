@@ -104,12 +104,8 @@ class Intake {
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
       const { code, envelopeId, canonicalSha256, from, signer } = result;
-      this.#refuse(
-        code,
-        { envelopeId, detail: detailOf(result), canonicalSha256 },
-        from,
-        signer && principalOf(signer),
-      );
+      const principal = signer && principalOf(signer);
+      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, from, principal);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);
