@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { AGENT_ID_PATTERN } from "../contract/agent-id.ts";
 import {
   ENVELOPE_SCHEMAS,
   type Envelope,
@@ -98,7 +99,11 @@ export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Re
 }
 
 /** What clock and key are judged by, of an envelope whose shape may still be invalid. */
-type Terms = Pick<Envelope, "ts" | "key_id"> & { readonly type?: unknown; readonly payload?: unknown };
+type Terms = Pick<Envelope, "ts" | "key_id"> & {
+  readonly type?: unknown;
+  readonly from?: unknown;
+  readonly payload?: unknown;
+};
 
 /** Refusal: invalid_envelope. */
 function readTerms(value: unknown): Refusal | Terms {
@@ -148,9 +153,14 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
 function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningEntry {
   const { key_id } = terms;
-  if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
-  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? refuse("unknown_key", terms);
-  return keys.credentialKey?.(key_id, now) ?? refuse("unknown_key", terms, { isOfCredential: true });
+  if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
+  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? unknownKey(terms);
+  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), isOfCredential: true };
+}
+
+function unknownKey(terms: Terms): Refusal {
+  const isAgent = typeof terms.from === "string" && AGENT_ID_PATTERN.test(terms.from);
+  return refuse("unknown_key", terms, isAgent ? { from: terms.from as string } : {});
 }
 
 function badSignature(envelope: Envelope, canonical: string): Refusal {
@@ -159,5 +169,7 @@ function badSignature(envelope: Envelope, canonical: string): Refusal {
 
 /** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
-  return entry.mayAct(envelope.from) ? undefined : refuse("key_not_allowed", envelope, { signer: entry });
+  return entry.mayAct(envelope.from)
+    ? undefined
+    : refuse("key_not_allowed", envelope, { signer: { keyId: entry.keyId, issuer: entry.issuer } });
 }
