@@ -40,11 +40,9 @@ const PostRefreshGate = z.strictObject({
   add: z
     .array(z.literal("session_id"))
     .meta({ description: "Members of the request's answer that go into its query." }),
-  pass_when: z
-    .array(Expectation)
-    .meta({
-      description: "status is the target's: a go is yours when all of these hold; else do as `next` of the gate says.",
-    }),
+  pass_when: z.array(Expectation).meta({
+    description: "status is the target's: a go is yours when all of these hold; else do as `next` of the gate says.",
+  }),
 });
 
 /** The next session request; ready to send where neither agent is missing. */
