@@ -1,9 +1,9 @@
 export const USAGE = `Manages the keys of the relay: who may sign for which agent, and who may send through the gateway.
 
-  npm run keys -- new --agent agent://alice          makes a signing key for websocket connectors
-  npm run keys -- new-api-key --agent agent://alice  makes an API key for the gateway's x-api-key header
   npm run keys -- add [record.json]                  adds a key that its agent made: the record that relay keygen printed,
-                                                     from a file or standard input
+                                                     from a file or standard input; its private key stays with the agent
+  npm run keys -- new --agent agent://alice          makes a signing key in the agent's place, to be handed over
+  npm run keys -- new-api-key --agent agent://alice  makes an API key for the gateway's x-api-key header
   npm run keys -- list                               lists every key, without secrets
   npm run keys -- revoke <id>                        removes a key
 

@@ -10,6 +10,7 @@ import {
 import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
+import { SIGNATURE_CHARACTERS } from "../signing/algorithms.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
 import { decode } from "./decode.ts";
@@ -68,11 +69,14 @@ export function readShape(text: string): Refusal | ShapedEnvelope {
 /** The checks that remain once the signature was verified. @param valid whether `sig` is the key's for the canonical text. */
 export function checkAfterSignature(candidate: Candidate, valid: boolean): Refusal | VerifiedEnvelope {
   const { envelope, kind, canonical, entry } = candidate;
-  const refused = valid ? checkAuthority(envelope, entry) : badSignature(envelope, canonical);
+  const refused = valid ? checkAuthority(envelope, entry) : badSignature(candidate);
   return (
     refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId, key: entry.identity }
   );
 }
+
+/** What every envelope has besides them; who has to mend one hears of all that it lacks at once. */
+const OTHER_MEMBERS = ["id", "type", "from", "payload", "sig"] as const satisfies readonly (keyof Envelope)[];
 
 /** What clock and key are judged by, of an envelope whose shape may still be invalid. */
 type Terms = Pick<Envelope, "ts" | "key_id">;
@@ -86,7 +90,11 @@ function readTerms(value: unknown): Refusal | Terms {
   if (typeof key_id !== "string" || !KEY_ID_PATTERN.test(key_id)) {
     errors.push({ field: "key_id", message: "must be the id of a key" });
   }
-  return errors.length === 0 ? (value as Terms) : refuse("invalid_envelope", value, { errors });
+  if (errors.length === 0) return value as Terms;
+  const absent = OTHER_MEMBERS.filter((name) => !Object.hasOwn(value, name));
+  return refuse("invalid_envelope", value, {
+    errors: [...errors, ...absent.map((field) => ({ field, message: "is required" }))],
+  });
 }
 
 function isObject(value: unknown): value is object {
@@ -128,8 +136,14 @@ function findKey(terms: Terms, ring: KeyRing, now: number): Refusal | SigningEnt
   return ring.signingKey(terms.key_id, now) ?? refuse("unknown_key", terms);
 }
 
-function badSignature(envelope: Envelope, canonical: string): Refusal {
-  return refuse("bad_signature", envelope, { canonicalSha256: hash("sha256", canonical) });
+function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
+  const { alg } = entry.key;
+  const characters = SIGNATURE_CHARACTERS[alg];
+  const detail = `The key's algorithm is ${alg}: sig must have ${characters} characters.`;
+  return refuse("bad_signature", envelope, {
+    ...(envelope.sig.length !== characters && { detail }),
+    canonicalSha256: hash("sha256", canonical),
+  });
 }
 
 /** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
