@@ -1,7 +1,8 @@
+import { createPrivateKey, createPublicKey } from "node:crypto";
 import { open, readFile, stat } from "node:fs/promises";
 import { AGENT_ID } from "../agent-id.ts";
 import { membersOf, textOf } from "../frames.ts";
-import { importSigningKey } from "../keys.ts";
+import { importSigningKey, pkcs8Of } from "../keys.ts";
 import { parseJson } from "../parse-json.ts";
 import type { AgentKey } from "../types.ts";
 import { Failure } from "./failure.ts";
@@ -54,6 +55,12 @@ function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string
   return undefined;
 }
 
+/** The public half, base64url, of an Ed25519 seed that `readKeyFile` has accepted. */
+export function publicKeyOf(seed: string): string {
+  const key = createPrivateKey({ key: Buffer.from(pkcs8Of(seed)), format: "der", type: "pkcs8" });
+  return String(createPublicKey(key).export({ format: "jwk" }).x);
+}
+
 /** A warning about a file that users other than its owner may read; undefined for a private one. */
 export async function permissionWarning(file: string): Promise<string | undefined> {
   const isShared = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
@@ -77,7 +84,9 @@ export async function writePrivateFile(file: string, value: object): Promise<voi
 /** A shell that writes standard output to the key file itself has emptied it before the command began. */
 async function hintOfTaken(file: string): Promise<string> {
   const { size } = await stat(file);
-  if (size > 0) return "Choose another name with --out, or move the old file away.";
+  if (size > 0) {
+    return "Choose another name with --out, or move the old file away. A file that standard output was sent to is empty now: relay keygen with the agent and the file of a key prints its record again.";
+  }
   return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";
 }
 

@@ -10,7 +10,7 @@ import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { jsonLines, Stage } from "../kit.ts";
 
-const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
+export const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 
 type Environment = Readonly<Record<string, string>>;
 

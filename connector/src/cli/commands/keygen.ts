@@ -5,7 +5,7 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { type KeyRecord, writePrivateFile } from "../key-file.ts";
+import { type KeyRecord, publicKeyOf, readKeyFile, writePrivateFile } from "../key-file.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { Reporter } from "../reporter.ts";
 
@@ -15,18 +15,19 @@ const KEY_ID = /^(?!gateway-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 export const keygen: Command = {
   help: `relay keygen --agent agent://<name>: make a key for an agent.
 
-  relay keygen --agent agent://carol                              writes carol.json, prints the public record
-  relay keygen --agent agent://carol | npm run keys -- add        adds it to your own relay
+  relay keygen --agent agent://carol > record.json    writes carol.json, and the public record to record.json
+  relay keygen --agent agent://carol                  again: leaves carol.json as it is, prints its record once more
 
   --agent ID   the agent that will sign with it
   --alg NAME   ed25519 (default; the relay never holds the private key) or hmac-sha256
   --key-id ID  the key's id; default: the agent's name and a random suffix
-  --out FILE   the key file; default <name>.json. An existing file is never overwritten
+  --out FILE   the key file; default <name>.json. An existing file is never overwritten: of an ed25519 key of the same
+               agent the record is printed again, since a shell that writes it to a file empties that file first
   --json       messages on standard error as JSON lines
 
 The key file is for the agent alone (mode 0600):
   {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>"}
-or with "alg":"hmac-sha256" and "secret". The record is for the relay's operator, who adds it: npm run keys -- add.
+or with "alg":"hmac-sha256" and "secret". The record is for the relay's operator, who adds it to the keys of the relay.
 The record of an hmac-sha256 key holds the secret too: it is not printed, but written beside the key file, as <name>.record.json.
 `,
   run: async (args, io) => {
@@ -44,7 +45,12 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       throw usageError("--key-id must consist of letters, digits and . _ -, and must not begin with gateway-.");
     const file = values.out ?? `${name}.json`;
     const reporter = new Reporter(io.stderr, values.json === true);
-    if (values.alg === "ed25519") return await makeEd25519(agent, keyId, file, reporter, io);
+    if (values.alg === "ed25519") {
+      const known = await recordIn(file, agent);
+      const isAsked = known !== undefined && [undefined, known.key_id].includes(values["key-id"]);
+      if (isAsked) return await printAgain(known, file, reporter, io);
+      return await makeEd25519(agent, keyId, file, reporter, io);
+    }
     if (values.alg === "hmac-sha256") return await makeHmac(agent, keyId, file, reporter);
     throw usageError("--alg must be ed25519 or hmac-sha256.");
   },
@@ -66,7 +72,38 @@ async function makeEd25519(
       file,
     },
   );
-  await writeLine(io.stdout, jsonLine({ key_id, alg: "ed25519", public_key: x, agents: [agent_id] }));
+  await writeLine(io.stdout, jsonLine(publicRecord(agent_id, key_id, String(x))));
+  return EXIT.ok;
+}
+
+/** A line that the relay's operator adds to the keys file. */
+function publicRecord(agent: string, key_id: string, public_key: string) {
+  return { key_id, alg: "ed25519", public_key, agents: [agent] };
+}
+
+/** The record of the key that a file holds already; undefined unless it is an Ed25519 key of this agent. */
+async function recordIn(file: string, agent: string): Promise<ReturnType<typeof publicRecord> | undefined> {
+  const known = await readKeyFile(file).catch(() => undefined);
+  if (known?.agent !== agent || known.key.alg !== "ed25519") return undefined;
+  const { keyId, privateKey } = known.key;
+  return publicRecord(agent, keyId, publicKeyOf(String(privateKey)));
+}
+
+/** Where the record is written to a file, the shell has emptied that file: it gets the same record again, not nothing. */
+async function printAgain(
+  record: ReturnType<typeof publicRecord>,
+  file: string,
+  reporter: Reporter,
+  io: Io,
+): Promise<number> {
+  reporter.report(
+    "key_file",
+    `${file} has a key of this agent already; it was not changed. The line below is its record.`,
+    {
+      file,
+    },
+  );
+  await writeLine(io.stdout, jsonLine(record));
   return EXIT.ok;
 }
 
