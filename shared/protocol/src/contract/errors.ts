@@ -118,7 +118,7 @@ export const ERRORS = {
     true,
     "never",
     "The session has already been decided or has expired.",
-    "GET /sessions/<session_id> says how it ended; its requester may request a new one, its target can no longer decide it.",
+    "Its requester may request a new session; its target can no longer decide this one.",
   ),
   rate_limited: error(
     429,

@@ -115,14 +115,14 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: `${REPORTING}/guides/next.ts`,
     find: "return canDeliverRealtime(standing.target.presence) && nextOf",
     replace: "return nextOf",
-    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+    tests: [INVARIANTS],
   },
   {
     name: "the step of the gate is done only where next says go",
     file: `${REPORTING}/guides/marketplace-handoff.ts`,
     find: 'done: nextOf(context).step === "agree_on_first_job_in_marketplace"',
     replace: "done: fresh",
-    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+    tests: [INVARIANTS],
   },
   {
     name: "another's session is unknown",
