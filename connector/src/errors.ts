@@ -122,6 +122,11 @@ export const CONNECTOR_ERRORS = {
     "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing is verified.",
     "Set this machine's clock (NTP).",
   ),
+  unopenable_delivery: entry(
+    "fix",
+    "A delivery was sealed, and no key given here opens it, or no pinned key or issuer vouches for its sender; it was dropped.",
+    "Give the key of the credential that the sender found in sealingKeys, and pin the sender's issuer.",
+  ),
   misdirected_delivery: entry(
     "never",
     "A delivery was for another agent; it was dropped.",

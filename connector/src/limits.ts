@@ -46,8 +46,15 @@ export const MAX_DELIVERY_AGE_MS = 600_000;
 /** How far the relay's time may move the clock by which deliveries are judged. */
 export const MAX_CLOCK_CORRECTION_MS = 300_000;
 
-/** The signing manifest: how long one fetch may take, and how often an unknown gateway key asks for it again. */
-export const MANIFEST = { timeoutMs: 3000, againAfterMs: 5000 } as const;
+/** The signing manifest. */
+export const MANIFEST = {
+  /** How long a delivery waits for it. */
+  waitMs: 1000,
+  /** How long one fetch may take. */
+  timeoutMs: 3000,
+  /** How often an unknown key asks for it again. */
+  againAfterMs: 5000,
+} as const;
 
 /** Source: docs/protocol.md#credentials. */
 export const CREDENTIAL_LIMITS = {
@@ -58,6 +65,18 @@ export const CREDENTIAL_LIMITS = {
   /** How far `iat` and `nbf` may lie ahead of the time that the credential is judged at. */
   maxAheadMs: 60_000,
 } as const;
+
+/** This agent asks for its next credential at a random part of the life of its present one, then with a growing wait. */
+export const RENEWAL = {
+  earliest: 0.5,
+  latest: 0.8,
+  wait: { firstMs: 250, capMs: 60_000 },
+  /** A machine may sleep, and no timer waits for months. */
+  looksAtClockEveryMs: 60_000,
+} as const;
+
+/** Sessions whose envelopes are kept for receipts, and envelopes of a kind that are kept of one. */
+export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4 } as const;
 
 /** Look-ups of credentials. */
 export const LOOK_UP = {

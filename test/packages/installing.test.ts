@@ -269,7 +269,7 @@ test("The module for browsers is one file that needs nothing else, and exchanges
   const { agent, key } = stage.agent("alice");
   const given = JSON.stringify({ url: pod.url, agent, key });
   const { stdout } = await machine.run(process.execPath, ["user.mjs", given], cwd);
-  expect(stdout).toBe("Connector,RelayError online\n");
+  expect(stdout).toBe("Connector,RelayError,verifyReceipt online\n");
 });
 
 test("The library needs nothing of Node: it compiles with a browser's types alone", async () => {

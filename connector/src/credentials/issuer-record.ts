@@ -1,22 +1,8 @@
 import { AGENT_ID } from "../agent-id.ts";
-import { ANY_AGENT, ISSUER } from "./contract.ts";
+import { ANY_AGENT, ISSUER, type IssuerRecord } from "./contract.ts";
 import { isPublicKey } from "./public-jwk.ts";
 
-/** Who may sign credentials, for which agents: the form of the relay's keys file. Source: docs/protocol.md#credentials. */
-export interface IssuerRecord {
-  readonly issuer: string;
-  readonly keys: readonly {
-    /** Ed25519, 32 bytes in base64url. */
-    readonly public_key: string;
-    /** ISO 8601, with an offset. */
-    readonly not_before?: string;
-    readonly expires_at?: string;
-  }[];
-  /** Ids, name spaces such as `agent://acme.*`, or `*`: whoever no other pattern names. */
-  readonly agents: readonly string[];
-  /** Of the agent, or of any: credentials that were issued before that time no longer hold. */
-  readonly revoked?: readonly { readonly agent: string; readonly issued_before: string }[];
-}
+export type { IssuerRecord };
 
 type Members = Readonly<Record<string, unknown>>;
 

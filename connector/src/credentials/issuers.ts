@@ -24,6 +24,7 @@ interface Issuer {
 
 /** Issuers that somebody named, and what they say of credentials; immutable. Source: docs/protocol.md#credentials. */
 export class Issuers {
+  static readonly NONE: Issuers = new Issuers(new Map(), new AgentHolders([]));
   readonly #issuers: ReadonlyMap<string, Issuer>;
   readonly #holders: AgentHolders;
   /** Credentials whose signature held. */

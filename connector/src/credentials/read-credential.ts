@@ -5,11 +5,11 @@ import { importVerifyKey, type VerifyKey } from "../keys.ts";
 import { CREDENTIAL_LIMITS } from "../limits.ts";
 import { parseUniqueJson } from "../parse-json.ts";
 import type { JsonObject } from "../types.ts";
-import { credentialKeyId, HEADER, ISSUER } from "./contract.ts";
+import { type CredentialFacts, credentialKeyId, HEADER, ISSUER } from "./contract.ts";
 import { readPublicJwk, thumbprintOf } from "./public-jwk.ts";
 
 /** A credential as it was read: its form is valid, nothing else was checked. Times are epoch milliseconds. */
-export interface Credential extends Claims {
+export interface Credential extends CredentialFacts {
   readonly token: string;
   /** Thumbprint of the issuer's key. */
   readonly issuerKey: string;
@@ -17,20 +17,6 @@ export interface Credential extends Claims {
   readonly keyId: string;
   /** The agent's key. */
   readonly key: VerifyKey;
-}
-
-interface Claims {
-  readonly issuer: string;
-  readonly agent: string;
-  /** The agent's Ed25519 key, in base64url. */
-  readonly publicKey: string;
-  /** The agent's X25519 key, in base64url. */
-  readonly sealingKey: string | undefined;
-  readonly issuedAt: number;
-  readonly expiresAt: number;
-  readonly notBefore: number;
-  /** The relays that it is for; undefined = any. */
-  readonly audience: readonly string[] | undefined;
 }
 
 const SIGNATURE_CHARACTERS = 86;
@@ -70,7 +56,7 @@ function issuerKeyOf(header: JsonObject): string | undefined {
 }
 
 /** Members that are not named here do not count. */
-function claimsOf({ iss, sub, cnf, enc, iat, exp, nbf = iat, aud }: JsonObject): Claims | undefined {
+function claimsOf({ iss, sub, cnf, enc, iat, exp, nbf = iat, aud }: JsonObject): CredentialFacts | undefined {
   if (typeof iss !== "string" || !ISSUER.test(iss)) return undefined;
   if (typeof sub !== "string" || !AGENT_ID.test(sub)) return undefined;
   const publicKey = readPublicJwk(membersOf(cnf).jwk, "Ed25519");

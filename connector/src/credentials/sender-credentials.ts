@@ -1,4 +1,5 @@
 import { LOOK_UP } from "../limits.ts";
+import { within } from "../within.ts";
 import { askForCredential, type CredentialQuery, type Fetch } from "./credential-source.ts";
 import type { Credential } from "./read-credential.ts";
 import { Turns } from "./turns.ts";
@@ -36,7 +37,8 @@ export class SenderCredentials {
   async find(query: CredentialQuery, time: number): Promise<Credential | undefined> {
     const entry = this.#entryOf(query);
     if (entry.asking === undefined && isDue(entry, time)) entry.asking = this.#ask(entry, query);
-    if (entry.asking !== undefined) await within(LOOK_UP.waitMs, entry.asking);
+    // From when the look-up began: however many deliveries need it, none of them waits longer than a second.
+    if (entry.asking !== undefined) await within(LOOK_UP.waitMs - (performance.now() - entry.askedAt), entry.asking);
     return entry.credential;
   }
 
@@ -79,12 +81,4 @@ function isDue({ credential, hasFailed, askedAt }: Entry, time: number): boolean
   const hasEnded = credential !== undefined && credential.expiresAt <= time;
   const againAfterMs = hasFailed || hasEnded ? LOOK_UP.soonAgainAfterMs : LOOK_UP.againAfterMs;
   return performance.now() - askedAt >= againAfterMs;
-}
-
-/** Resolves when the promise does, or after that time. */
-async function within(ms: number, promise: Promise<void>): Promise<void> {
-  const { promise: passed, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([promise, passed]);
-  clearTimeout(timer);
 }

@@ -42,7 +42,7 @@ const ReceivedMessage = z.strictObject({
   session_id: z.string().optional().describe("Of session.*: what approve_session and reject_session ask for."),
   task_id: z.string().optional(),
   verified: z
-    .enum(["agent", "gateway", "unverified"])
+    .enum(["agent", "relay_issuer", "gateway", "unverified"])
     .describe(
       "Who signed. agent: the sender, with a key that this agent's owner trusts. gateway: the relay's HTTP gateway, for a sender that it authenticated. unverified: a key unknown here; only the relay has verified the sender.",
     ),

@@ -3,17 +3,9 @@ import { signedPart, signedText } from "../canonical.ts";
 import type { Credential } from "../credentials/read-credential.ts";
 import { RelayError } from "../errors.ts";
 import type { Envelope } from "../types.ts";
+import type { Receipt } from "./contract.ts";
 
-/** What shows that two agents agreed on a session, or did not: their envelopes, and who vouches for their keys. */
-export interface Receipt {
-  readonly version: 1;
-  /** `session.request`. */
-  readonly request: Envelope;
-  /** `session.approve` or `session.reject`. */
-  readonly decision: Envelope;
-  /** Tokens. */
-  readonly credentials: readonly string[];
-}
+export type { Receipt };
 
 /** What a connector holds of a session. */
 export interface ReceiptParts {

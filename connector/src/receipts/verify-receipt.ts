@@ -4,37 +4,11 @@ import { type Credential, readCredential } from "../credentials/read-credential.
 import { isSignedBy } from "../envelope-signature.ts";
 import { ANNOUNCED_DEFAULTS } from "../limits.ts";
 import type { Envelope } from "../types.ts";
+import type { Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict } from "./contract.ts";
 import { readReceipt, ttlOf } from "./read-receipt.ts";
-import { isOf, type Receipt, requestDigest } from "./receipt.ts";
+import { isOf, requestDigest } from "./receipt.ts";
 
-/** What a receipt shows. Times are epoch milliseconds, by the signers' clocks. */
-export interface ReceiptFacts {
-  readonly sessionId: string;
-  readonly requester: string;
-  readonly target: string;
-  readonly decision: "approved" | "rejected";
-  readonly requestedAt: number;
-  readonly decidedAt: number;
-  /** Credentials that held then and are revoked by now: their keys may have been in other hands already. */
-  readonly revoked: readonly Credential[];
-}
-
-/** Why a receipt shows nothing. */
-export type ReceiptProblem =
-  | { readonly code: "malformed" }
-  /** The decision is not from the request's target to its requester. */
-  | { readonly code: "parties" }
-  /** The decision is on another request. */
-  | { readonly code: "digest" }
-  /** It was decided before the request, or after its end. */
-  | { readonly code: "time" }
-  /** No credential in it vouches for the key. */
-  | { readonly code: "credential"; readonly part: "request" | "decision"; readonly reason: CredentialReason }
-  | { readonly code: "signature"; readonly part: "request" | "decision" };
-
-export type ReceiptVerdict =
-  | { readonly valid: true; readonly facts: ReceiptFacts }
-  | { readonly valid: false; readonly problem: ReceiptProblem };
+export type { ReceiptFacts, ReceiptProblem, ReceiptVerdict };
 
 /**
  * Checks a receipt, a JSON text, by the records of issuers alone: no relay is asked. It shows that both keys signed; not

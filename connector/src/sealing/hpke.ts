@@ -1,5 +1,5 @@
 import { AEAD_AES_128_GCM, CipherSuite, KDF_HKDF_SHA256, KEM_DHKEM_X25519_HKDF_SHA256 } from "hpke";
-import type { WebCryptoKey } from "../types.ts";
+import type { WebCryptoKey } from "../options.ts";
 
 /** HPKE in base mode with the one suite of sealed payloads. Source: RFC 9180, sections 5.1.1, 6.1 and 7. */
 const SUITE = new CipherSuite(KEM_DHKEM_X25519_HKDF_SHA256, KDF_HKDF_SHA256, AEAD_AES_128_GCM);

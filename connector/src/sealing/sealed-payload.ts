@@ -29,22 +29,33 @@ const VERSION = 1;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const INFO = new TextEncoder().encode("agent-relay sealed payload v1");
 
-/** True for a payload with the member `sealed`: the name means nothing else. */
+/** True for a payload with `sealed` as its only member: the name, alone, means nothing else. */
 export function isSealed(payload: object): boolean {
-  return Object.hasOwn(payload, "sealed");
+  // Members that are undefined are left out of what is sent.
+  const names = Object.entries(payload).flatMap(([name, value]) => (value === undefined ? [] : name));
+  return names.length === 1 && names[0] === "sealed";
 }
 
 /**
- * Rejects with `invalid_envelope` for what the relay would not take as a payload, `frame_too_large` for more than 23,000
- * bytes of JSON.
- * @param recipientKey X25519, base64url, of a credential.
+ * What is sealed of a payload. Later changes of it have no effect. Throws `invalid_envelope` for what the relay would not
+ * take as a payload, `frame_too_large` for more than 23,000 bytes of JSON.
  */
+export function plaintextOf(payload: object): Uint8Array {
+  const text = tryCanonicalize(payload);
+  if (text === undefined || !isPayload(parseJson(text))) {
+    throw new RelayError("invalid_envelope", { message: "The payload is not a JSON object that can be sent." });
+  }
+  const plaintext = new TextEncoder().encode(text);
+  if (plaintext.length <= MAX_SEALED_BYTES) return plaintext;
+  throw new RelayError("frame_too_large", { message: `The JSON of the payload is over ${MAX_SEALED_BYTES} bytes.` });
+}
+
+/** @param recipientKey X25519, base64url, of a credential. */
 export async function sealPayload(
-  payload: object,
+  plaintext: Uint8Array,
   surroundings: Surroundings,
   recipientKey: string,
 ): Promise<SealedPayload> {
-  const plaintext = plaintextOf(payload);
   const kid = await thumbprintOf(recipientKey, "X25519");
   const key = decodeBase64url(recipientKey);
   if (key === undefined) throw new RelayError("invalid_key");
@@ -64,16 +75,6 @@ export async function openPayload(envelope: Envelope, keys: SealingKeys): Promis
   } catch {
     return undefined;
   }
-}
-
-function plaintextOf(payload: object): Uint8Array {
-  const text = tryCanonicalize(payload);
-  if (text === undefined || !isPayload(parseJson(text))) {
-    throw new RelayError("invalid_envelope", { message: "The payload is not a JSON object that can be sent." });
-  }
-  const plaintext = new TextEncoder().encode(text);
-  if (plaintext.length <= MAX_SEALED_BYTES) return plaintext;
-  throw new RelayError("frame_too_large", { message: `The JSON of the payload is over ${MAX_SEALED_BYTES} bytes.` });
 }
 
 /** Undefined for what RFC 8785 cannot express. */

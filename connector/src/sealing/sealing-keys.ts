@@ -1,12 +1,9 @@
 import { thumbprintOf } from "../credentials/public-jwk.ts";
 import { RelayError } from "../errors.ts";
+import type { SealingKeyPair } from "../options.ts";
 import type { KeyPair } from "./hpke.ts";
 
-/** An X25519 key that payloads are sealed to, both halves in base64url. */
-export interface SealingKeyPair {
-  readonly publicKey: string;
-  readonly privateKey: string;
-}
+export type { SealingKeyPair };
 
 const X25519 = { name: "X25519" } as const;
 
@@ -18,6 +15,7 @@ export async function newSealingKey(): Promise<SealingKeyPair> {
 
 /** The keys of this agent, the present one and those before it that something may still be sealed to; immutable. */
 export class SealingKeys {
+  static readonly NONE: SealingKeys = new SealingKeys(new Map());
   /** By thumbprint. */
   readonly #keys: ReadonlyMap<string, KeyPair>;
 
