@@ -54,7 +54,7 @@ export const RELAY_ERRORS = {
     "The session is not between this agent and that one.",
     "Only the target decides, and `to` is the requester.",
   ),
-  session_closed: entry("never", "The session is already decided or expired.", "Request a new session."),
+  session_closed: entry("never", "The session is already decided or expired.", "Its requester may request a new one."),
   rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when to try again."),
   unavailable: entry("later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."),
   over_capacity: entry(

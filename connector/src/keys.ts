@@ -25,14 +25,19 @@ export interface VerifyKey {
 export async function importSigningKey(key: AgentKey): Promise<WebCryptoKey> {
   if (key.alg === "ed25519") {
     if (typeof key.privateKey !== "string") return key.privateKey;
-    const seed = bytesOf(key.privateKey);
-    if (seed.length !== KEY_BYTES) throw new RelayError("invalid_key");
-    const der = Uint8Array.from([...PKCS8_PREFIX, ...seed]);
+    const der = pkcs8Of(key.privateKey);
     return await imported((subtle) => subtle.importKey("pkcs8", der, "Ed25519", false, ["sign"]));
   }
   if (typeof key.secret !== "string") return key.secret;
   const secret = secretOf(key.secret);
   return await imported((subtle) => subtle.importKey("raw", secret, HMAC, false, ["sign"]));
+}
+
+/** PKCS#8 of an Ed25519 seed in base64url. */
+function pkcs8Of(seed: string): Uint8Array<ArrayBuffer> {
+  const bytes = bytesOf(seed);
+  if (bytes.length !== KEY_BYTES) throw new RelayError("invalid_key");
+  return Uint8Array.from([...PKCS8_PREFIX, ...bytes]);
 }
 
 export async function importVerifyKey(trusted: TrustedKey): Promise<VerifyKey> {

@@ -12,10 +12,10 @@ Credentials: an issuer of yours signs for agents, and the relay knows the issuer
                                                        revokes the credentials that an agent has by now
 
 Keys that the keys file lists
-  npm run keys -- new --listed --agent agent://alice   makes a signing key for websocket connectors
+  npm run keys -- new --listed --agent agent://alice   makes a signing key in the agent's place, to be handed over
   npm run keys -- new-api-key --agent agent://alice    makes an API key for the gateway's x-api-key header
   npm run keys -- add [record.json]                    adds a key that its agent made: the record that relay keygen printed,
-                                                       from a file or standard input
+                                                       from a file or standard input; its private key stays with the agent
   npm run keys -- revoke <id>                          removes a key
 
   npm run keys -- list                                 lists keys, issuers and revocations, without secrets

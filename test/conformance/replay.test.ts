@@ -3,7 +3,7 @@ import type { AgentSocket, Frame } from "../support/agent.ts";
 import { given } from "../support/use-relay.ts";
 import { conformingRelay } from "./conforming.ts";
 
-const relay = conformingRelay("alice", "bob-hmac", "carol");
+const relay = conformingRelay("alice", "bob-hmac", "carol", "dave");
 const BOB = "agent://bob-hmac";
 const PENDING = "pending_until_session.approve_or_session.reject";
 const one = given(() => relay.startWsConnector());
@@ -52,6 +52,19 @@ test("So is one that comes again through another pod", async () => {
   expect(await moved.ask(envelope)).toMatchObject({ accepted: true, duplicate: true });
   const marker = relay.envelope("carol", "message.send", { to: BOB });
   expect(await timesDelivered(envelope.id, moved, bob, marker)).toBe(1);
+});
+
+test("What met nobody reaches its target with a new id: the same envelope is a duplicate, though its ack says online", async () => {
+  const met = relay.envelope("alice", "message.send", { to: "agent://dave" });
+  expect((await alice.ask(met)).next).toMatchObject({ kept: false });
+  const dave = await relay.online(two, "dave");
+  const again = await alice.ask(met);
+  expect(again).toMatchObject({ duplicate: true, target_delivery: { status: "online" } });
+  expect(again.next).toBeUndefined();
+  const marker = () => relay.envelope("alice", "message.send", { to: "agent://dave" });
+  expect(await timesDelivered(met.id, alice, dave, marker())).toBe(0);
+  const anew = marker();
+  expect(await timesDelivered(anew.id, alice, dave, anew)).toBe(1);
 });
 
 test("The ack of a duplicate says how the target is now", async () => {

@@ -7,6 +7,13 @@ const DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "connector/RE
 /** What a line that fetches a package may name: an address, a file, or what npm start has installed here. */
 const OWN = /^(?:https?:|\.|<|-)/;
 
+test("The README of the connector's package links to no file: the package has no other", async () => {
+  const text = await readFile(new URL("connector/README.md", ROOT), "utf8");
+  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target as string);
+  expect(links.filter((target) => !/^(?:#|https:)/.test(target))).toEqual([]);
+  expect(text).not.toMatch(/npm (?:run|start)/);
+});
+
 test("No document leads to a package of a registry, where somebody else may own the name", async () => {
   const docs = (await readdir(new URL("docs/", ROOT))).map((name) => `docs/${name}`);
   for (const document of [...DOCUMENTS, ...docs]) {

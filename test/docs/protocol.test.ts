@@ -28,7 +28,7 @@ describe("docs/protocol.md", () => {
   test("lists every close code", () => {
     const expected = Object.values(CLOSE_CODES).map(({ code, reason, reconnect, advice }) => [
       String(code),
-      reason,
+      reason || "–",
       reconnect ? "yes" : "no",
       advice,
     ]);

@@ -43,8 +43,8 @@ test("guide, request, proof and gate lead to go", async () => {
   await until("the gate sees bob", async () => (await nextStep()) === "request_session_with_online_target");
   expect((await gate()).status).toBe(NO_GO);
   const caller = newCaller();
-  const { accepted, proof, gate: status } = await caller.walk(guideUrl());
-  expect(status).toBe(GO);
+  const { accepted, proof, gate: passed } = await caller.walk(guideUrl());
+  expect(passed).toMatchObject({ status: GO, target_decision: "pending", next: { who: "you" } });
   expect(proof).toMatchObject({ requester: "agent://alice", target: BOB, target_status: "online" });
   expect((await bob.delivered(accepted.envelope_id)).session_id).toBe(accepted.session_id);
   expect(caller.calls.map(({ method, url, status }) => [method, pathOf(url), status])).toEqual([
@@ -52,13 +52,13 @@ test("guide, request, proof and gate lead to go", async () => {
     ["GET", "/api/public/session-request-guide?target_agent_id=agent://bob&from=agent://alice", 200],
     ["GET", "/api/onboarding/check-online?agent_id=agent://bob", 200],
     ["POST", "/v1/sessions/request", 202],
-    ["GET", "/api/ops/session-proof-retention", 200],
-    ["GET", `/api/public/marketplace-handoff-status${NAMED}`, 200],
+    ["GET", "/api/ops/traffic-daily", 200],
+    ["GET", `/api/public/marketplace-handoff-status${NAMED}&session_id=${accepted.session_id}`, 200],
   ]);
 });
 
 test("a caller that names no target is told what is missing, names it and arrives too", async () => {
-  expect((await newCaller().walk(guideUrl(""))).gate).toBe(GO);
+  expect((await newCaller().walk(guideUrl(""))).gate.status).toBe(GO);
 });
 
 test("a proof that expired is refreshed by following the gate's own link", async () => {
@@ -68,8 +68,31 @@ test("a proof that expired is refreshed by following the gate's own link", async
   const { next_step_url } = await caller.read(`${pod.url}/api/public/marketplace-handoff-status`);
   const packet = await caller.read(next_step_url);
   expect(packet).toMatchObject({ status: "refresh_due", should_refresh_before_handoff: true });
-  expect((await caller.walk(guideUrl())).gate).toBe(GO);
+  expect((await caller.walk(guideUrl())).gate.status).toBe(GO);
   expect((await gate()).next_step_url).toMatch(/marketplace-first-job-handoff$/);
+});
+
+test("the metric that the guide names for a way of sending moves by each request that is sent so", async () => {
+  const { endpoint, metrics } = (await http.get(guideUrl())).body.acceptance_monitoring;
+  const read = async (metric: string) => (await http.get(endpoint)).body.monitors[metric];
+  const alice = await relay.online(pod, "alice");
+  const ways = {
+    gateway: () =>
+      http.post(
+        `${pod.url}/v1/sessions/request`,
+        { from: "agent://alice", to: BOB, purpose: "talk" },
+        relay.credentials("alice"),
+      ),
+    websocket_envelope: () =>
+      alice.ask(relay.envelope("alice", "session.request", { to: BOB, payload: { purpose: "talk" } })),
+  };
+  expect(Object.keys(metrics).sort()).toEqual(Object.keys(ways).sort());
+  for (const [way, send] of Object.entries(ways)) {
+    const before = await read(metrics[way]);
+    await send();
+    await until(`${metrics[way]} moves`, async () => (await read(metrics[way])) === before + 1);
+  }
+  alice.close();
 });
 
 test("the target's approval stands where the first-job handoff looks for it", async () => {

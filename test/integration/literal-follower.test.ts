@@ -24,7 +24,7 @@ const nameOf = (situation: string, guide: string) => `t${SITUATIONS.indexOf(situ
 const SITUATIONS = ROWS.map(([situation]) => situation as string);
 const WITH_KEYS = SITUATIONS.slice(4).flatMap((situation) => GUIDES.map((guide) => nameOf(situation, guide)));
 
-const relay = useRelay("alice", "carol", "dora", "erin", ...WITH_KEYS);
+const relay = useRelay("alice", "carol", "dora", "erin", "fay", "gus", ...WITH_KEYS);
 const http = new HttpClient();
 const pod = given(() =>
   relay.startWhole({ RELAY_CONNECTIONS_PER_ADDRESS: "0", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }),
@@ -76,6 +76,23 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     await view.client.del(partitionKeys.asked(0, `agent://${target}`));
     return naming(target, session_id);
   },
+  "your session with it expired, and you have a newer one": async (target) => {
+    await relay.online(pod, target);
+    const session_id = await request("fay", target);
+    await view.client.del(partitionKeys.asked(0, `agent://${target}`));
+    await request("fay", target);
+    return naming(target, session_id);
+  },
+  "your request did not reach it, and it is away": async (target) => {
+    const session_id = await request("gus", target, false);
+    await seenAgo(target, MINUTE_MS);
+    return naming(target, session_id);
+  },
+  "your request did not reach it, and it is online by now": async (target) => {
+    const session_id = await request("gus", target, false);
+    await relay.online(pod, target);
+    return naming(target, session_id);
+  },
   "you name a session that it does not have": async (target) => {
     await relay.online(pod, target);
     await request("carol", target);
@@ -86,8 +103,10 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     return naming(target, await request("carol", target));
   },
 };
-/** Sessions of dora, whose own way it then is. One key may not send the requests of all ways in a minute. */
+/** Whose session it is goes the way. One key may not send the requests of all ways in a minute. */
 function askerOf(situation: string): string {
+  if (situation.endsWith("you have a newer one")) return "fay";
+  if (situation.startsWith("your request")) return "gus";
   if (/your session/.test(situation)) return "dora";
   return situation.startsWith("you name") ? "erin" : "alice";
 }
@@ -106,10 +125,10 @@ async function seenAgo(target: string, ms: number): Promise<string> {
   return "";
 }
 
-async function request(from: string, target: string): Promise<string> {
+async function request(from: string, target: string, can_deliver_realtime = true): Promise<string> {
   const body = { from: `agent://${from}`, to: `agent://${target}`, purpose: "talk" };
   const answer = await http.post(pod.url + SURFACES.requestSession.path, body, relay.credentials(from));
-  expect(answer.body).toMatchObject({ accepted: true, target_delivery: { can_deliver_realtime: true } });
+  expect(answer.body).toMatchObject({ accepted: true, target_delivery: { can_deliver_realtime } });
   return answer.body.session_id;
 }
 

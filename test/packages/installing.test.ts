@@ -89,8 +89,9 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
     const key = await keyFileIn(cwd, "bob");
     const listen = `${relay} listen --url ${pod.url} --key ${key} > deliveries.jsonl 2> log.txt & npx=$!`;
     const untilOnline = "until grep -q 'is online' log.txt; do sleep 0.1; done";
-    await machine.shell(`${listen}\n${untilOnline}\nkill $npx\nwait $npx || true`, cwd);
+    const { stdout } = await machine.shell(`${listen}\n${untilOnline}\nkill $npx\nwait $npx || echo $?`, cwd);
     try {
+      expect(stdout).toBe("143\n");
       await until("bob is offline", async () => {
         const answer = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=agent://bob`);
         return ((await answer.json()) as { status: string }).status === "stale";
@@ -104,6 +105,14 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
   test("is what /connectors prints, too", async () => {
     expect(await usageLine("npx")).toBe(`${relay} --help`);
   });
+});
+
+test("The module is downloaded and imported in Node as /connectors prints it, in an empty folder", async () => {
+  const cwd = await machine.folder("downloaded");
+  await machine.shell(await usageLine("curl"), cwd);
+  const program = `${await usageLine('import { Connector } from "./')}\nconsole.log(typeof Connector);`;
+  await writeFile(join(cwd, "main.mjs"), program);
+  expect(await machine.shell("node main.mjs", cwd)).toEqual({ code: 0, stdout: "function\n", stderr: "" });
 });
 
 /** Exchanges a message, leaves promises unhandled, and must end by itself. */

@@ -1,4 +1,5 @@
 import { type Answer, HttpClient } from "./http.ts";
+import { withQuery } from "./literal-follower.ts";
 import { until } from "./until.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what comes over the wire has no type yet.
@@ -28,7 +29,7 @@ export class GuidedCaller {
   }
 
   /** Guide → preflight → request → proof → gate. Returns what the gate says, and the guide. */
-  async walk(guideUrl: string): Promise<{ guide: Document; accepted: Document; proof: Document; gate: string }> {
+  async walk(guideUrl: string): Promise<{ guide: Document; accepted: Document; proof: Document; gate: Document }> {
     const guide = await this.#readyAt(guideUrl);
     const packet = guide.compact_refresh_packet;
     for (const { check, required, request } of packet.preflight_checklist) {
@@ -39,7 +40,7 @@ export class GuidedCaller {
 
     const proof = await this.#proofOf(accepted, guide.acceptance_monitoring);
     const { post_refresh_gate } = packet;
-    const gate = (await this.read(post_refresh_gate.endpoint))[post_refresh_gate.field];
+    const gate = await this.read(withQuery(post_refresh_gate.endpoint, post_refresh_gate.add, accepted));
     return { guide, accepted, proof, gate };
   }
 

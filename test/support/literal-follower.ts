@@ -65,7 +65,8 @@ export class LiteralFollower {
   }
 }
 
-function withQuery(url: string, names: readonly string[], values: Document): string {
+/** The address with these members of an answer in its query. */
+export function withQuery(url: string, names: readonly string[], values: Document): string {
   const added = new URL(url);
   for (const name of names) added.searchParams.set(name, values[name]);
   return added.href;

@@ -14,7 +14,7 @@ export const EXIT = {
 
 /** The same for `relay --help`; the README's table is checked against it. */
 export const EXIT_CODES = `Exit codes
-  0    success; listen: stopped by a signal, by the end of its input or by its reader
+  0    success; listen: stopped by a signal (npx itself then exits with 143), by the end of its input or by its reader
   1    another error
   2    the command line or the input is invalid
   3    the relay refused it, or the session was rejected or has expired

@@ -10,9 +10,13 @@ export class Failure extends Error {
   /** Whether the same can succeed later, where the relay or the SDK says so. */
   readonly retry: Retry | undefined;
 
+  /** When the relay takes it again, where it says so. */
+  readonly retryAfterMs: number | undefined;
+
   /** @param code decides the exit code; see exit-codes.ts. */
-  constructor(code: string, message: string, hint: string, retry?: Retry) {
+  constructor(code: string, message: string, hint: string, retry?: Retry, retryAfterMs?: number) {
     super(message);
+    this.retryAfterMs = retryAfterMs;
     this.code = code;
     this.hint = hint;
     this.retry = retry;

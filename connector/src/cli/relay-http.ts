@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf } from "../frames.ts";
@@ -40,9 +41,19 @@ export class RelayHttp {
   /** With a port that is not the default: what a register with a credential names. */
   readonly host: string;
   readonly #signal: AbortSignal;
+  readonly #waiting: (ms: number) => void;
 
-  /** @param url of the command line, before RELAY_URL. @throws {Failure} when it is invalid. */
-  constructor(url: string | undefined, { env, signal }: Pick<Io, "env" | "signal">) {
+  /**
+   * @param url of the command line, before RELAY_URL.
+   * @param waiting called when a read has to wait so many ms.
+   * @throws {Failure} when it is invalid.
+   */
+  constructor(
+    url: string | undefined,
+    { env, signal }: Pick<Io, "env" | "signal">,
+    waiting: (ms: number) => void = () => {},
+  ) {
+    this.#waiting = waiting;
     this.url = url ?? (env.RELAY_URL || DEFAULT_URL);
     try {
       const { websocket, base, host } = relayAddress(this.url);
@@ -82,6 +93,25 @@ export class RelayHttp {
     return await this.get(`/sessions/${encodeURIComponent(id)}`);
   }
 
+  /**
+   * A public read in the middle of a command, asked again once the relay lets this address read again: many may share it.
+   * @param deadline Unix ms. @returns undefined when the deadline passed first. @throws {Failure}
+   */
+  async patiently<T>(read: () => Promise<T>, deadline = Number.POSITIVE_INFINITY): Promise<T | undefined> {
+    for (;;) {
+      try {
+        return await read();
+      } catch (error) {
+        const { code, retryAfterMs } = error as Partial<Failure>;
+        if (code !== "rate_limited" || retryAfterMs === undefined) throw error;
+        const left = deadline - Date.now();
+        this.#waiting(Math.min(retryAfterMs, left));
+        await delay(Math.min(retryAfterMs, left), undefined, { signal: this.#signal }).catch(() => {});
+        if (retryAfterMs >= left) return undefined;
+      }
+    }
+  }
+
   /** @param body a JSON value. */
   async post(path: string, body: string, headers: Record<string, string> = {}): Promise<Answer> {
     return await this.request(path, {
@@ -96,7 +126,8 @@ export class RelayHttp {
     if (body.ok === true && status < 300) return body;
     const code = textOf(body.code);
     if (code === undefined) throw this.#notARelay();
-    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", knownRetry(body.retry));
+    const retryAfterMs = typeof body.retry_after_ms === "number" ? body.retry_after_ms : undefined;
+    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", knownRetry(body.retry), retryAfterMs);
   }
 
   #unreachable(error: unknown): Failure {
@@ -106,7 +137,7 @@ export class RelayHttp {
     return new Failure(
       "unreachable",
       `The relay at ${this.baseUrl} is not reachable: ${why}.`,
-      "Start one with npm start, or set the address of yours: --url or RELAY_URL.",
+      "Set the address of your relay: --url or RELAY_URL.",
     );
   }
 

@@ -11,10 +11,11 @@ const HELP = `relay: an agent on an Agent Relay, from the shell.
 
 ${COMMANDS.map(({ name, summary }) => `  relay ${name.padEnd(WIDTH)}  ${summary}`).join("\n")}
 
-relay <command> --help explains each. A first conversation, with the keys that npm start made:
+relay <command> --help explains each. From nothing to a first message:
 
-  relay listen --key .local/bob.json
-  relay send --key .local/alice.json agent://bob '{"message":"Hello, Bob."}'
+  relay keygen --agent agent://alice > record.json   alice.json is yours; record.json is for the relay's operator, who adds it
+  relay check --key alice.json
+  relay send --key alice.json agent://bob '{"message":"Hello, Bob."}'
 
 Your agent: a key file (--key or RELAY_KEY_FILE), or RELAY_AGENT, RELAY_KEY_ID, RELAY_KEY_ALG and RELAY_PRIVATE_KEY or
 RELAY_SECRET. The relay: --url or RELAY_URL. Secrets on the command line are refused.

@@ -31,7 +31,8 @@ const INFO = new TextEncoder().encode("agent-relay sealed payload v1");
 
 /** True for a payload with `sealed` as its only member: the name, alone, means nothing else. */
 export function isSealed(payload: object): boolean {
-  const names = Object.keys(payload);
+  // Members that are undefined are left out of what is sent.
+  const names = Object.entries(payload).flatMap(([name, value]) => (value === undefined ? [] : name));
   return names.length === 1 && names[0] === "sealed";
 }
 

@@ -13,6 +13,15 @@ const HELLO = '{"message":"Hello, Bob."}';
 const as = (name: string) => ["--key", line.keyFile(name)];
 const bob = () => line.stage.online("bob-hmac", line.url);
 
+/** As if this address had asked check-online as often as it may, for so many ms. @returns what ends that at once. */
+async function reachLimit(ms: number): Promise<() => Promise<unknown>> {
+  const { client } = line.stage.relay.view();
+  await line.run(["status", "agent://alice"]);
+  const [limit] = (await client.keys("relay:limit:address:check_online:*")) as [string];
+  await client.set(limit, 1_000_000, "PX", ms);
+  return () => client.del(limit);
+}
+
 /** Runs a command line with `--json`, which must fail in this way, and say so in one line. @returns what stderr held. */
 async function expectFailure(args: string[], exitCode: number, code: string, env = {}): Promise<string> {
   const { code: ended, stdout, stderr } = await line.run(args, { env });
@@ -43,6 +52,20 @@ describe("relay send", () => {
         envelope: { task_id: "t" },
       });
     }
+  });
+
+  test("waits where the relay's limit for its address is reached, and then sends: others may share the address", async () => {
+    await reachLimit(1500);
+    const { code, stderr } = await line.run(["send", "--json", ...as("alice"), "agent://nobody", HELLO]);
+    expect([code, jsonLines(stderr)]).toEqual([0, [expect.objectContaining({ event: "waiting" })]]);
+  });
+
+  test("waits so no longer than --wait-online allows", async () => {
+    const lift = await reachLimit(60_000);
+    const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
+    const { code } = await line.run(["send", "agent://nobody", HELLO, "--wait-online", "1"], { env });
+    await lift();
+    expect(code).toBe(5);
   });
 
   test("says that nobody got it when the target was not online, and prints one line of JSON when asked", async () => {

@@ -4,11 +4,13 @@ import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { CommandLine, nowhere } from "./kit.ts";
+import { BIN } from "./shell.ts";
 
 const KEYS = fileURLToPath(new URL("../../../deploy/keys.ts", import.meta.url));
 const line = shared(new CommandLine("alice", "bob-hmac"));
@@ -84,10 +86,28 @@ describe("relay keygen", () => {
   test("never overwrites a key", async () => {
     await line.run(["keygen", "--agent", "agent://erin"]);
     const before = await readFile(file("erin.json"), "utf8");
-    const again = await line.run(["keygen", "--json", "--agent", "agent://erin"]);
-    expect(again).toMatchObject({ code: 1, stdout: "" });
-    expect(jsonLines(again.stderr)).toMatchObject([{ event: "error", code: "failed" }]);
+    const others = [
+      ["agent://frank"],
+      ["agent://erin", "--key-id", "erin-2"],
+      ["agent://erin", "--alg", "hmac-sha256"],
+    ];
+    for (const other of others) {
+      const again = await line.run(["keygen", "--json", "--out", "erin.json", "--agent", ...other]);
+      expect(again).toMatchObject({ code: 1, stdout: "" });
+      expect(jsonLines(again.stderr)).toMatchObject([{ event: "error", code: "failed" }]);
+    }
     expect(await readFile(file("erin.json"), "utf8")).toBe(before);
+  });
+
+  test("run twice with its output in a file leaves key and record as they were, though the shell emptied the file", async () => {
+    const keygen = `"${process.execPath}" "${BIN}" keygen --agent agent://gail > gail.record.json`;
+    const run = () => promisify(execFile)("sh", ["-ec", keygen], { cwd: line.folder });
+    await run();
+    const [key, record] = await Promise.all([readFile(file("gail.json")), readFile(file("gail.record.json"), "utf8")]);
+    await run();
+    expect(await readFile(file("gail.json"))).toEqual(key);
+    expect(await readFile(file("gail.record.json"), "utf8")).toBe(record);
+    expect(JSON.parse(record)).toMatchObject({ alg: "ed25519", agents: ["agent://gail"] });
   });
 
   test("tells a key file that the shell emptied, since the record was sent to it, from another key", async () => {
@@ -188,7 +208,7 @@ describe("relay", () => {
     expect(code).toBe(0);
     expect(commands).toEqual([
       ...["keygen", "check", "listen", "send", "request", "approve", "reject"],
-      ...["issuer", "issue", "credential", "inspect", "verify", "status", "mcp"],
+      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp"],
     ]);
     for (const name of commands) {
       const help = await line.run([name, "--help"]);
@@ -197,6 +217,8 @@ describe("relay", () => {
         expect.stringMatching(new RegExp(`^relay ${name}`)),
         "",
       ]);
+      // It stands in a package: who has no clone of the repository can run none of its commands.
+      expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
     }
     for (const words of [
       ["fly"],

@@ -9,7 +9,7 @@ import { until } from "../../../test/support/until.ts";
 import { run } from "../../src/cli/run.ts";
 import { jsonLines } from "../kit.ts";
 
-const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
+export const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 
 const FILE = /^[\w.]+\.(?:json|credential)$/;
 

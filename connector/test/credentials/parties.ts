@@ -62,7 +62,6 @@ export class IssuerStage extends Stage {
     for (const port of ports) {
       this.pods.push(await serveWhole(this.relay, { PORT: String(port), RELAY_PUBLIC_HOSTS: hosts }));
     }
-    this.front.lead(this.url);
     this.tellTheTruth();
   }
 
@@ -76,6 +75,7 @@ export class IssuerStage extends Stage {
       const answer = await fetch(`${this.url}${path}`);
       return answer.status === 200 ? await answer.text() : undefined;
     };
+    this.front.lead(this.url);
     this.front.toAgent = (frame) => frame;
     this.front.toRelay = (envelope) => envelope;
     this.front.lookUp = truth;

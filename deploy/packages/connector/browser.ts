@@ -15,7 +15,11 @@ export async function browserModule(): Promise<Draft> {
     media: "text/javascript",
     purpose: "Connects an agent, from a browser: the library of agent-relay-connector as one ES module.",
     needs: "A browser of 2025 or later, or Node 22, Deno or Bun",
-    usage: [{ for: "import in a module", line: `import { Connector } from "${ADDRESS}";` }],
+    usage: [
+      { for: "import in a module of a browser or Deno", line: `import { Connector } from "${ADDRESS}";` },
+      { for: "Node imports no address: download it first", line: `curl -fsS ${ADDRESS} -o connector.mjs` },
+      { for: "then import the file", line: 'import { Connector } from "./connector.mjs";' },
+    ],
     file: (version) => `connector-${version}.js`,
     contents: (version) => Buffer.from(stamped(text, version)),
   };

@@ -1,5 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { CheckOnline } from "protocol/contract/presence.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();
@@ -29,6 +30,13 @@ test("the advice to hold counts down, and ends when the agent was held for 90 s:
   expect(await seconds(85_000)).toEqual([false, 5]);
   expect(await seconds(90_000)).toEqual([true, 0]);
   expect(await seconds(9_000_000)).toEqual([true, 0]);
+});
+
+test("who asks for an agent that is online is told to request, stable or not: no guide waits for it either", async () => {
+  for (const heldMs of [0, 30_000, 90_000]) {
+    await kit.held("agent://bob", { heldMs });
+    expect((await checkOnline("agent://bob")).next_action).toContain(`POST ${SURFACES.requestSession.path}`);
+  }
 });
 
 test.each([

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll } from "@jest/globals";
 import type { Problem } from "protocol/contract/responses.ts";
 import { generateApiKey } from "protocol/signing/api-key.ts";
+import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { HttpServer } from "runtime/http/server.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import type { KeptCredential } from "window/acceptance/acceptance.ts";
@@ -76,8 +77,10 @@ export class GatewayKit {
 
   async gateway(overrides: Record<string, string> = {}): Promise<Running> {
     const { logger } = this;
-    const gateway = createGateway(readGatewaySettings(this.environment(overrides)), { logger });
-    const server = new HttpServer({ handler: gateway.handler, host: "127.0.0.1", port: 0, logger });
+    const settings = readGatewaySettings(this.environment(overrides));
+    const gateway = createGateway(settings, { logger });
+    const bounds = connectionBounds(settings);
+    const server = new HttpServer({ handler: gateway.handler, host: "127.0.0.1", port: 0, bounds, logger });
     await gateway.start();
     await server.start();
     const stop = async () => {

@@ -49,10 +49,14 @@ test("a key whose 200 sessions pend is refused one more, which opens none and sp
   for (let n = 1; n < 200; n += 1) await link.command("ZADD", room, Date.now() + 60_000, `other-${n}`);
 
   const refused = await request(apiKey, once);
-  const body = (await refused.clone().json()) as { retry_after_ms: number };
+  const body = await refused.clone().json();
   expect(await codeOf(refused)).toBe("429 rate_limited");
   expect(refused.headers.get("retry-after")).toBe("60");
-  expect(body.retry_after_ms).toBe(60_000);
+  expect(body).toMatchObject({
+    detail: expect.stringMatching(/max_pending_sessions_per_key.*200/),
+    hint: expect.stringContaining("60000 ms"),
+    retry_after_ms: 60_000,
+  });
   expect((await request(other)).status).toBe(202);
   await link.command("ZREM", room, "other-1");
   expect((await request(apiKey, once)).status).toBe(202);
@@ -66,6 +70,52 @@ test("failed keys are limited by address, and a valid key is never refused for i
   expect((await send(two, kit.freshKey(), from)).status).toBe(202);
   expect(await codeOf(send(two, generateApiKey(), { "x-forwarded-for": "203.0.113.8" }))).toBe("401 invalid_api_key");
 });
+
+test("a request without a key is told so, however many keys failed: it tried none", async () => {
+  const from = { "x-forwarded-for": "203.0.113.11" };
+  for (let n = 0; n < 61; n += 1) await send(one, generateApiKey(), from);
+  expect(await codeOf(send(one, generateApiKey(), from))).toBe("429 rate_limited");
+  expect(await codeOf(send(one, "", from))).toBe("401 missing_api_key");
+});
+
+test.each([
+  [
+    "gateway_requests_per_minute",
+    30,
+    async () => {
+      const key = kit.freshKey();
+      for (let n = 0; n < 30; n += 1) await send(one, key);
+      return await send(one, key);
+    },
+  ],
+  [
+    "failed_keys_per_minute",
+    60,
+    async () => {
+      const from = { "x-forwarded-for": "203.0.113.12" };
+      for (let n = 0; n < 60; n += 1) await send(one, generateApiKey(), from);
+      return await send(one, generateApiKey(), from);
+    },
+  ],
+  [
+    "public_requests_per_minute",
+    5,
+    async () => {
+      const headers = { "x-forwarded-for": "203.0.113.13" };
+      for (let n = 0; n < 5; n += 1) await post(`${one.url}/api/self-test`, {}, headers);
+      return await post(`${one.url}/api/self-test`, {}, headers);
+    },
+  ],
+] as const)(
+  "a 429 names the limit that was reached, %s, its number, and how long to wait",
+  async (name, most, beyond) => {
+    const { detail, hint, retry_after_ms } = (await (await beyond()).json()) as Record<string, unknown>;
+    expect(detail).toMatch(new RegExp(`${name}\\b.*: ${most}\\.`));
+    expect(hint).toContain(`${retry_after_ms} ms`);
+    const manifest = (await (await fetch(`${one.url}/.well-known/relay-manifest.json`)).json()) as { limits: object };
+    expect(manifest.limits).toMatchObject({ [name]: most });
+  },
+);
 
 test("an address that the client made up does not get it around a limit", async () => {
   const ask = (n: number) =>

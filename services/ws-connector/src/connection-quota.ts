@@ -1,6 +1,7 @@
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { rateRefusal } from "protocol/contract/rate-limits.ts";
 import { AddressHash } from "runtime/http/address-hash.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { WsConnectorSettings } from "./settings.ts";
@@ -24,6 +25,9 @@ export type QuotaSettings = Pick<
   WsConnectorSettings,
   "maxConnections" | "connectionsPerAddress" | "unregisteredConnections"
 >;
+
+/** What each limit of an address counts. */
+const COUNTED = { address_connections: "open", address_unregistered: "unregistered", address_opens: "opened" } as const;
 
 /**
  * Limits the connections of the pod, in all and by client address, and those that have not sent a valid envelope yet.
@@ -75,7 +79,8 @@ export class ConnectionQuota {
     if (limit === null) return null;
     this.#limitReached(limit);
     const retryAfterMs = limit === "address_opens" ? this.#minuteEndsAt - now : CONNECTION_LIMITS.capacityRetryAfterMs;
-    return new ServiceError(limit === "pod_connections" ? "over_capacity" : "rate_limited", { retryAfterMs });
+    if (limit === "pod_connections") return new ServiceError("over_capacity", { retryAfterMs });
+    return new ServiceError("rate_limited", rateRefusal(limit, this.#maxOfAddress[COUNTED[limit]], retryAfterMs));
   }
 
   /** The counts of an address, which each of its connections holds, and by which addresses take turns: so without a limit, too. */
@@ -124,7 +129,7 @@ export class ConnectionQuota {
     for (const counts of this.#addresses.values()) counts.opened = 0;
   }
 
-  #limitMetBy(counts: AddressCounts | undefined): LimitName | null {
+  #limitMetBy(counts: AddressCounts | undefined): "pod_connections" | keyof typeof COUNTED | null {
     const max = this.#maxOfAddress;
     if (this.#open >= this.#maxOpen) return "pod_connections";
     if (counts === undefined) return null;

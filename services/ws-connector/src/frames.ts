@@ -56,7 +56,7 @@ export function deliveryAck(envelope: Envelope, acceptance: DeliveryAcceptance, 
 function nextOf({ type, to }: Envelope, outcome: DeliveryAcceptance["outcome"], baseUrl: string): string {
   if (outcome === "duplicate" || type === "session.approve" || type === "session.reject") return "";
   const what = type === "session.request" ? "session_request" : "message";
-  return `,"next":${JSON.stringify(notKept(what, to as string, baseUrl))}`;
+  return `,"next":${JSON.stringify(notKept(what, "envelope", to as string, baseUrl))}`;
 }
 
 /** Concatenated, because every envelope gets one: the patterns of its parts allow no character that JSON escapes. */
@@ -69,6 +69,8 @@ function ack({ id, type }: Envelope, outcome: "accepted" | "duplicate", rest: st
 export interface ErrorDetails {
   readonly envelopeId?: string | undefined;
   readonly detail?: string | undefined;
+  /** In place of the code's. */
+  readonly hint?: string;
   readonly retryAfterMs?: number;
   /** Unix ms, for clock errors. */
   readonly serverTime?: number;
@@ -81,7 +83,7 @@ export function errorFrame(code: ErrorCode, details: ErrorDetails): string {
     frame: "error",
     code,
     message: details.detail ?? title,
-    hint,
+    hint: details.hint ?? hint,
     retry,
     ...(details.envelopeId === undefined ? {} : { envelope_id: details.envelopeId }),
     ...(details.retryAfterMs === undefined ? {} : { retry_after_ms: details.retryAfterMs }),

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { sessionRefusal } from "protocol/contract/rate-limits.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
@@ -104,12 +105,8 @@ class Intake {
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
       const { code, envelopeId, canonicalSha256, from, signer } = result;
-      this.#refuse(
-        code,
-        { envelopeId, detail: detailOf(result), canonicalSha256 },
-        from,
-        signer && principalOf(signer),
-      );
+      const principal = signer && principalOf(signer);
+      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, from, principal);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);
@@ -207,7 +204,8 @@ class Intake {
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
       this.#keyRefusals.add(nameOf(principal));
-      this.#sendError("rate_limited", { envelopeId: envelope.id, retryAfterMs: acceptance.retryAfterMs });
+      const { limit, retryAfterMs } = acceptance;
+      this.#sendError("rate_limited", { envelopeId: envelope.id, ...sessionRefusal(limit, retryAfterMs) });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
       this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, principal);
     }

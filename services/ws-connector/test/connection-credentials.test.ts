@@ -65,6 +65,8 @@ test("an agent is held until its last credential ends, or its issuer goes", asyn
   const held = new ConnectionCredentials();
   for (const each of [await credential(), await another(60)]) held.accepted(each);
   expect([END, END + 60_000].map((now) => held.mayAct(BOB, RING, now))).toEqual([true, false]);
+  const { keyId } = await credential();
+  expect([END - 1, END].map((now) => held.keyOf(keyId, RING, now)?.keyId)).toEqual([keyId, undefined]);
   expect(held.problemOf(BOB, RING, END + 60_000)).toBe("expired");
   expect(held.mayAct(BOB, WITHOUT_ISSUER, NOW)).toBe(false);
   expect(held.problemOf(BOB, WITHOUT_ISSUER, NOW)).toBe("unknown_issuer");

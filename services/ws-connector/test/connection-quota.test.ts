@@ -69,6 +69,7 @@ describe("An address", () => {
     expect(answerTo("203.0.113.1")).toBe("rate_limited 5000");
     expect(answerTo("203.0.113.2")).toBe("accepted");
     expect(limitsReached).toEqual(["address_connections"]);
+    expect(quota.refusalOf("203.0.113.1", now)?.message).toMatch(/connections_per_address.*: 2\./);
     close(first);
     expect(answerTo("203.0.113.1")).toBe("accepted");
   });

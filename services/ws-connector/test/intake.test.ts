@@ -135,10 +135,20 @@ describe("a session request beyond a bound", () => {
   test("is told when to come again, and is no refusal of the kind that closes a connection", () => {
     connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
     let refusals = 0;
-    Object.assign(connection, { noteRefusal: () => (refusals += 1) });
+    let frame: object | undefined;
+    const send = (text: string) => {
+      frame = JSON.parse(text);
+    };
+    Object.assign(connection, { noteRefusal: () => (refusals += 1), send });
     receive(signed({ id: "message", ts: Date.now() }));
     accepting[0]?.done({ outcome: "rate_limited", limit: "pending_sessions", retryAfterMs: 60_000 });
-    expect([errors, refusals]).toEqual([["rate_limited"], 0]);
+    expect(refusals).toBe(0);
+    expect(frame).toMatchObject({
+      code: "rate_limited",
+      message: expect.stringMatching(/max_pending_sessions_per_key.*200/),
+      hint: expect.stringContaining("60000 ms"),
+      retry_after_ms: 60_000,
+    });
   });
 
   test("is answered for by the key that signed it", () => {

@@ -1,9 +1,10 @@
 import { ServiceError } from "protocol/contract/errors.ts";
+import { rateRefusal } from "protocol/contract/rate-limits.ts";
 import { anonymousId } from "runtime/anonymous-id.ts";
 import { networkOf } from "runtime/http/client-address.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ProcessWindow } from "./process-window.ts";
-import { RateLimit, type Usage } from "./rate-limit.ts";
+import { RateLimit } from "./rate-limit.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /** The limits of the public surfaces, each with a count of its own for each address. */
@@ -45,12 +46,8 @@ export class AddressLimits {
     const usage = await this.#limit.use(`${name}:${await hashedAddress(this.#window, address)}`);
     if (usage.allowed) return;
     this.#limitReached(name);
-    throw rateLimited(usage);
+    throw new ServiceError("rate_limited", rateRefusal("public_requests", this.#limit.most, usage.resetMs));
   }
-}
-
-export function rateLimited({ resetMs }: Usage): ServiceError {
-  return new ServiceError("rate_limited", { retryAfterMs: resetMs });
 }
 
 /** An address as Redis may see it. @throws ServiceError `unavailable`. */

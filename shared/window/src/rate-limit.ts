@@ -21,17 +21,18 @@ export interface Usage {
  */
 export class RateLimit {
   readonly #link: RedisLink;
-  readonly #points: number;
+  /** How many it allows. */
+  readonly most: number;
   readonly #limiter: RateLimiterRedis;
   #waiting = new Map<string, Waiting[]>();
 
-  constructor(link: RedisLink, name: string, points: number) {
+  constructor(link: RedisLink, name: string, most: number) {
     this.#link = link;
-    this.#points = points;
+    this.most = most;
     this.#limiter = new RateLimiterRedis({
       storeClient: link.client,
       keyPrefix: `${windowKeys.limits}:${name}`,
-      points,
+      points: most,
       duration: RATE_WINDOW_SECONDS,
     });
   }
@@ -63,8 +64,8 @@ export class RateLimit {
       waiting.forEach(({ resolve }, index) => {
         const used = consumedPoints - waiting.length + index + 1;
         resolve({
-          allowed: used <= this.#points,
-          remaining: Math.max(this.#points - used, 0),
+          allowed: used <= this.most,
+          remaining: Math.max(this.most - used, 0),
           resetMs: msBeforeNext,
         });
       });

@@ -1,9 +1,15 @@
-import { agentNamed } from "protocol/contract/agent-id.ts";
+import type { DeliveryStatus } from "protocol/contract/presence.ts";
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { type Presence, presenceOf, timeOf } from "./presence.ts";
 import { CONGESTED } from "./records/route.ts";
 import type { SessionProof } from "./records/session-proof.ts";
-import { decisionOf, parsePendingSession, parseTargetProof, type SessionState } from "./records/session-records.ts";
+import {
+  decisionOf,
+  parsePendingSession,
+  parseSession,
+  parseTargetProof,
+  type SessionState,
+} from "./records/session-records.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
@@ -24,7 +30,15 @@ export interface Target {
   /** When the newest request that is kept of it was accepted: its last proof, or a session that waits for it. */
   readonly lastRequestAt: number | null;
   /** The session that was asked about; null without its id, and where it is not kept or not this target's. */
-  readonly session: { readonly requester: string; readonly decision: TargetDecision } | null;
+  readonly session: TargetSession | null;
+}
+
+/** One session of a target. */
+export interface TargetSession {
+  readonly requester: string;
+  readonly decision: TargetDecision;
+  /** What the target was when the request was accepted: unless online, it has not received what was asked. */
+  readonly delivery: DeliveryStatus;
 }
 
 interface TargetOptions {
@@ -47,7 +61,7 @@ export async function readTarget(
     // A session lies in its target's partition; no session has the empty id.
     partitionKeys.session(p, sessionId ?? ""),
   ];
-  const [now, lastSeen, heldSince, mark, proof, pending, state, requester] = (await link.run("read_target", keys, [
+  const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await link.run("read_target", keys, [
     agent,
     sessionId ?? "",
   ])) as [...[string, string, string, string, string, string], SessionState | "", string];
@@ -60,8 +74,13 @@ export async function readTarget(
     presence: presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), offlineAfterMs, mark === CONGESTED),
     lastOnlineProof,
     lastRequestAt: latest(accepted.filter((at) => at !== undefined)),
-    session: state === "" ? null : { requester: agentNamed(requester), decision: decisionOf(state) },
+    session: state === "" ? null : sessionOf(state, record),
   };
+}
+
+function sessionOf(state: SessionState, record: string): TargetSession {
+  const { requester, delivery } = parseSession(record);
+  return { requester, decision: decisionOf(state), delivery };
 }
 
 function latest(times: readonly number[]): number | null {

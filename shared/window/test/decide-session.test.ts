@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
+import { resetWindow } from "../src/reset.ts";
 import { readSession } from "../src/sessions.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf, envelopeOf, textOf } from "./envelopes.ts";
@@ -111,6 +112,20 @@ describe("a session", () => {
     expect(await pod.take(decision("approve"))).toEqual({ outcome: "unknown_session" });
     expect(await statusOf()).toBeUndefined();
     expect(await bench.client.hget(partitionKeys.window(0), "id")).toBe(pod.window.current.id);
+  });
+
+  test("of a window that is reset while its decision is under way is looked for in the new window", async () => {
+    const run = link.run.bind(link);
+    link.run = async (script, keys, args) => {
+      const reply = await run(script, keys, args);
+      if (script === "reserve_decision") {
+        link.run = run;
+        await resetWindow(link, { partitions: 1, deployId: "deploy-1", force: true });
+      }
+      return reply;
+    };
+    expect(await pod.take(decision("approve"))).toEqual({ outcome: "unknown_session" });
+    expect(pod.window.current.id).toBe(await bench.client.hget(partitionKeys.window(0), "id"));
   });
 
   test("is not found under an id that is none", async () => {

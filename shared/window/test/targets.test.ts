@@ -90,9 +90,19 @@ describe("what a target decided of a session", () => {
     ["reject", "rejected"],
   ] as const)("is pending until it says %s", async (verb, decided) => {
     const { sessionId } = await pod.request(ALICE, BOB);
-    expect((await read(BOB, sessionId)).session).toEqual({ requester: ALICE, decision: "pending" });
+    expect((await read(BOB, sessionId)).session).toEqual({
+      requester: ALICE,
+      decision: "pending",
+      delivery: "not_seen",
+    });
     await pod.take(decisionOf(verb, BOB, ALICE, sessionId as string));
     expect((await read(BOB, sessionId)).session?.decision).toBe(decided);
+  });
+
+  test("tells whether the target was online for what was asked", async () => {
+    await pod.register(BOB);
+    const { sessionId } = await pod.request(ALICE, BOB);
+    expect((await read(BOB, sessionId)).session?.delivery).toBe("online");
   });
 
   test("is expired when its time has run out", async () => {

@@ -1,5 +1,6 @@
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
+import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
@@ -23,6 +24,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ENVELOPE_MUTATIONS,
   ...KEY_MUTATIONS,
   ...ISSUER_MUTATIONS,
+  ...CREDENTIAL_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
   ...INFLOW_MUTATIONS,
   ...OWNERSHIP_MUTATIONS,

@@ -22,7 +22,7 @@ export const issuer: Command = {
   --json         messages on standard error as JSON lines
 
 Who has the private file (mode 0600) can speak for every agent of the issuer: it belongs on no server. The public record is for
-  the operators of relays, who admit it:         npm run keys -- add-issuer acme.json
+  the operators of relays, who admit it to the keys of the relay
   agents that believe it, whatever a relay says: relay listen --trust acme.json
   whoever checks what it signed:                 relay verify receipt.json --issuer acme.json
 The issuer then signs for agents with relay issue.

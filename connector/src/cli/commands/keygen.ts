@@ -5,8 +5,8 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import type { KeyRecord } from "../key-file.ts";
-import { newOkpKey } from "../okp-keys.ts";
+import { type KeyRecord, readKeyFile } from "../key-file.ts";
+import { newOkpKey, okpKeyOf } from "../okp-keys.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { writePrivateFile } from "../private-file.ts";
 import { Reporter } from "../reporter.ts";
@@ -17,21 +17,22 @@ const KEY_ID = /^(?!gateway-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 export const keygen: Command = {
   help: `relay keygen --agent agent://<name>: make a key for an agent.
 
-  relay keygen --agent agent://carol > carol.public.json          writes carol.json, prints the public record
-  relay keygen --agent agent://carol | npm run keys -- add        lists it at your own relay
+  relay keygen --agent agent://carol > record.json    writes carol.json, and the public record to record.json
+  relay keygen --agent agent://carol                  again: leaves carol.json as it is, prints its record once more
 
   --agent ID   the agent that will sign with it
   --alg NAME   ed25519 (default; the relay never holds the private key) or hmac-sha256
   --key-id ID  the key's id; default: the agent's name and a random suffix
-  --out FILE   the key file; default <name>.json. An existing file is never overwritten
+  --out FILE   the key file; default <name>.json. An existing file is never overwritten: of an ed25519 key of the same
+               agent the record is printed again, since a shell that writes it to a file empties that file first
   --json       messages on standard error as JSON lines
 
 The key file is for the agent alone (mode 0600):
   {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>","sealing_key":"…"}
 or with "alg":"hmac-sha256" and "secret". sealing_key is an X25519 key that payloads are sealed to; a list of several opens what was
 sealed to any. Two ways make the key known, and either takes the public record:
-  listed      the relay's operator adds it: npm run keys -- add
-  credential  an issuer signs for it, and no relay has to list it: relay issue --key carol.public.json; the agent then puts what it
+  listed      the relay's operator adds it to the keys of the relay
+  credential  an issuer signs for it, and no relay has to list it: relay issue --key record.json; the agent then puts what it
               gets into its key file: relay credential carol.credential --key carol.json
 Two more members come with that: credential, and trusted_issuers (records of issuers that the agent believes); key_id may be absent.
 The record of an hmac-sha256 key holds the secret too: it is not printed, but written beside the key file, as <name>.record.json.
@@ -51,7 +52,12 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       throw usageError("--key-id must consist of letters, digits and . _ -, and must not begin with gateway-.");
     const file = values.out ?? `${name}.json`;
     const reporter = new Reporter(io.stderr, values.json === true);
-    if (values.alg === "ed25519") return await makeEd25519(agent, keyId, file, reporter, io);
+    if (values.alg === "ed25519") {
+      const known = await recordIn(file, agent);
+      const isAsked = known !== undefined && [undefined, known.key_id].includes(values["key-id"]);
+      if (isAsked) return await printAgain(known, file, reporter, io);
+      return await makeEd25519(agent, keyId, file, reporter, io);
+    }
     if (values.alg === "hmac-sha256") return await makeHmac(agent, keyId, file, reporter);
     throw usageError("--alg must be ed25519 or hmac-sha256.");
   },
@@ -67,13 +73,42 @@ async function makeEd25519(
   const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
   const [private_key, sealing_key] = [signing.privateKey, sealing.privateKey];
   await writePrivateFile(file, { agent_id, key_id, alg: "ed25519", private_key, sealing_key } satisfies KeyRecord);
-  reporter.report(
-    "key_file",
-    `Wrote ${file}, for the agent only. The line below is public: give it to an issuer, or to the relay's operator.`,
-    { file },
-  );
+  const said = `Wrote ${file}, for the agent only. The line below is public: give it to an issuer, or to the relay's operator.`;
+  reporter.report("key_file", said, { file });
   const publicKeys = { public_key: signing.publicKey, sealing_public_key: sealing.publicKey };
-  await writeLine(io.stdout, jsonLine({ key_id, alg: "ed25519", ...publicKeys, agents: [agent_id] }));
+  await writeLine(io.stdout, jsonLine(publicRecord(agent_id, key_id, publicKeys)));
+  return EXIT.ok;
+}
+
+interface PublicKeys {
+  readonly public_key: string;
+  readonly sealing_public_key: string | undefined;
+}
+
+/** A line that an issuer signs for, or that the relay's operator adds to the keys file. */
+function publicRecord(agent: string, key_id: string | undefined, publicKeys: PublicKeys) {
+  return { key_id, alg: "ed25519", ...publicKeys, agents: [agent] };
+}
+
+/** The record of the key that a file holds already; undefined unless it is an Ed25519 key of this agent. */
+async function recordIn(file: string, agent: string): Promise<ReturnType<typeof publicRecord> | undefined> {
+  const known = await readKeyFile(file).catch(() => undefined);
+  if (known?.agent !== agent || known.key.alg !== "ed25519") return undefined;
+  const { keyId, privateKey } = known.key;
+  const public_key = okpKeyOf("Ed25519", privateKey)?.publicKey as string;
+  return publicRecord(agent, keyId, { public_key, sealing_public_key: known.sealingKeys[0]?.publicKey });
+}
+
+/** Where the record is written to a file, the shell has emptied that file: it gets the same record again, not nothing. */
+async function printAgain(
+  record: ReturnType<typeof publicRecord>,
+  file: string,
+  reporter: Reporter,
+  io: Io,
+): Promise<number> {
+  const said = `${file} has a key of this agent already; it was not changed. The line below is its record.`;
+  reporter.report("key_file", said, { file });
+  await writeLine(io.stdout, jsonLine(record));
   return EXIT.ok;
 }
 

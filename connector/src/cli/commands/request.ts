@@ -65,7 +65,8 @@ async function waitForDecision(
   signal: AbortSignal,
 ): Promise<number> {
   for (;;) {
-    const { status } = await http.session(session_id ?? "");
+    const session = await http.patiently(() => http.session(session_id ?? ""));
+    const status = session?.status;
     if (status === "approved" || status === "rejected" || status === "expired") {
       reporter.report("decision", `The session is ${status}.`, { session_id, session_status: status }, "bold");
       return status === "approved" ? EXIT.ok : EXIT.refused;

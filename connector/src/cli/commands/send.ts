@@ -82,7 +82,8 @@ function payloadOf(given: string): JsonObject {
 
 async function untilOnline(agent: string, seconds: number, http: RelayHttp, signal: AbortSignal): Promise<void> {
   const deadline = Date.now() + seconds * 1000;
-  while ((await http.presence(agent)).status !== "online") {
+  const isOnline = async () => (await http.patiently(() => http.presence(agent), deadline))?.status === "online";
+  while (!(await isOnline())) {
     if (Date.now() >= deadline)
       throw new Failure("timeout", "The target did not come online in time.", "Nothing was sent.");
     await delay(POLL_MS, undefined, { signal }).catch(() => {});

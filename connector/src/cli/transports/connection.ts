@@ -36,8 +36,8 @@ export async function connectionTransport(
 }
 
 async function refuseWhenOnline(agent: string, http: RelayHttp): Promise<void> {
-  const { status } = await http.presence(agent);
-  if (status !== "online") return;
+  const presence = await http.patiently(() => http.presence(agent));
+  if (presence?.status !== "online") return;
   throw new Failure(
     "online_elsewhere",
     `${agent} is online over another connection, which this command would end.`,

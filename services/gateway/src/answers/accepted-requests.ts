@@ -32,7 +32,7 @@ export function acceptedEnvelope(request: SimpleSendRequest, first: FirstAnswer,
     envelope_id: first.envelopeId,
     type: request.type ?? DEFAULT_MESSAGE_TYPE,
     target_delivery: targetDelivery(first.delivery),
-    ...(first.delivery === "online" ? {} : { next: notKept("message", request.to, baseUrl) }),
+    ...(first.delivery === "online" ? {} : { next: notKept("message", "http", request.to, baseUrl) }),
   };
 }
 
@@ -57,7 +57,7 @@ function nextSteps(request: SimpleSessionRequest, first: FirstAnswer, baseUrl: s
   const expiresAt = first.acceptedAt + ttlMinutesOf(request) * MINUTE_MS;
   return {
     session: baseUrl + SURFACES.readSession.path.replace("{session_id}", sessionId),
-    ...(isOnline ? {} : notKept("session_request", request.to, baseUrl)),
+    ...(isOnline ? {} : notKept("session_request", "http", request.to, baseUrl)),
     monitor: {
       metric: "traffic.simple_session_request.accepted",
       url: baseUrl + SURFACES.trafficDaily.path,

@@ -30,18 +30,21 @@ export function presenceOfAgent(agentId: string, presence: Presence): CheckOnlin
 /** For who asks, who can wait, ask again, or choose another target, and cannot bring the agent online. */
 function nextAction({ status, stableInMs, isCongested }: Presence): string {
   if (isCongested) {
-    return "Check again in 5 s, or choose another target: until can_deliver_realtime is true nothing that is sent to this agent is delivered or kept.";
+    return `Check again in 5 s, or choose another target: until can_deliver_realtime is true, ${NOT_DELIVERED}`;
   }
-  if (stableInMs === 0) return `Request a session with POST ${SURFACES.requestSession.path}, or send a message.`;
+  if (stableInMs === 0) return ASK;
   if (stableInMs !== null) {
     const seconds = Math.ceil(stableInMs / 1000);
-    return `Check again in ${seconds} s: if stable is true then, request a session. A message can be sent at once.`;
+    return `${ASK} No need to wait until it is stable, in ${seconds} s: that tells who plans longer work that the connection lasts.`;
   }
   return status === "not_seen"
     ? "Compare agent_id with the one that you were given. If it is right, wait until its owner connects it, or choose another target."
-    : "Check again in 30 s, or choose another target: nothing that is sent to this agent now is delivered or kept.";
+    : `Check again in 30 s, or choose another target: now ${NOT_DELIVERED}`;
 }
 
+const ASK = `Request a session with POST ${SURFACES.requestSession.path}, or send a message.`;
+const NOT_DELIVERED =
+  "what is sent to this agent is not delivered, and no contents are kept; a session request stays pending by its ids.";
 const NOTHING_ARRIVES = "is accepted and stays pending by its ids; its contents are neither delivered nor kept.";
 const CAVEATS: Readonly<Record<PresenceStatus, string>> = {
   online: "Online describes this moment; it does not guarantee that the agent answers.",

@@ -1,12 +1,12 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { rateRefusal } from "protocol/contract/rate-limits.ts";
 import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ApiKeyEntry } from "protocol/signing/key-ring.ts";
 import { readBody } from "runtime/http/body.ts";
 import type { SurfaceContext } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";
-import { rateLimited } from "window/address-limits.ts";
 import { RATE_WINDOW_SECONDS, type Usage } from "window/rate-limit.ts";
 import type { z } from "zod";
 import type { GatewaySettings } from "../settings.ts";
@@ -43,27 +43,33 @@ export async function authenticate<Schema extends z.ZodType>(
   const apiKeyText = ctx.get("x-api-key");
   const apiKey = keys.ring.apiKey(apiKeyText, Date.now());
   if (apiKey === undefined) {
+    if (apiKeyText === "") throw unauthorized("missing_api_key", settings.contact);
     await countFailedKey(limits, ctx.ip);
-    throw unauthorized(apiKeyText === "" ? "missing_api_key" : "invalid_api_key", settings.contact);
+    throw unauthorized("invalid_api_key", settings.contact);
   }
   ctx.state.apiKeyId = apiKey.id;
 
   const usage = await limits.useApiKey(surface, apiKey.id);
   ctx.set(rateLimitFields(usage));
-  if (!usage.allowed) throw rateLimited(usage);
+  if (!usage.allowed) throw rateLimited("api_key_requests", HTTP_LIMITS.gatewayRequestsPerMinute, usage);
 
   const body = await readBody(ctx, schema);
   return { surface, apiKey, apiKeyText, body, idempotencyKey: idempotencyKeyOf(ctx) };
 }
 
 /**
- * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address. While
+ * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address; who sends
+ * none has tried none. While
  * Redis is not reachable there is no limit and the refusal stays 401: 178 random bits cannot be guessed meanwhile.
  * @throws ServiceError `rate_limited`.
  */
 async function countFailedKey(limits: RateLimits, address: string): Promise<void> {
   const usage = await limits.countFailedKey(address).catch(() => null);
-  if (usage !== null && !usage.allowed) throw rateLimited(usage);
+  if (usage !== null && !usage.allowed) throw rateLimited("failed_keys", HTTP_LIMITS.failedKeysPerMinute, usage);
+}
+
+function rateLimited(limit: "api_key_requests" | "failed_keys", most: number, { resetMs }: Usage): ServiceError {
+  return new ServiceError("rate_limited", rateRefusal(limit, most, resetMs));
 }
 
 /** Source: draft-ietf-httpapi-ratelimit-headers-10. */

@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import type { JsonObject, UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { sessionRefusal } from "protocol/contract/rate-limits.ts";
 import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
@@ -108,7 +109,7 @@ function claimOf({ apiKeyText, surface, idempotencyKey, body }: AuthenticatedReq
 function publishedEnvelope(envelopeId: string, acceptance: Acceptance): PublishedEnvelope {
   if (acceptance.outcome === "replayed") return { first: acceptance.first, replayed: true };
   if (acceptance.outcome === "rate_limited") {
-    throw new ServiceError("rate_limited", { retryAfterMs: acceptance.retryAfterMs });
+    throw new ServiceError("rate_limited", sessionRefusal(acceptance.limit, acceptance.retryAfterMs));
   }
   if (acceptance.outcome === "reused") throw new ServiceError("idempotency_key_reused");
   if (acceptance.outcome === "over_capacity") {

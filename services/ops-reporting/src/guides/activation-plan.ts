@@ -8,7 +8,8 @@ import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
 import { guideUrl } from "./links.ts";
-import { sessionRequest } from "./session-request.ts";
+import { isReadyToRun } from "./next.ts";
+import { sessionRequest, withoutSession } from "./session-request.ts";
 
 /** How to get from an empty window to a session proof, with commands to copy. Pure. */
 export function activationPlan(context: GuideContext): ActivationPlan {
@@ -67,10 +68,9 @@ function countsOf({ source, standing }: GuideContext): PresenceCounts {
 
 /** Agent ids and links hold no character that a shell interprets inside quotes; the API key stays in the environment. */
 function copyPasteSteps(context: GuideContext): ActivationPlan["copy_paste_steps"] {
-  const { links, missing, settings, query } = context;
+  const { links, settings, query } = context;
   const { endpoint, auth_header, content_type, body } = sessionRequest(context);
-  const { session_id: _, ...agents } = query;
-  const isRunnable = missing.length === 0;
+  const isRunnable = isReadyToRun(context);
   const read = (url: string) => `curl -sS '${url}'`;
   const request =
     `curl -sS -X POST '${endpoint}' -H 'content-type: ${content_type}' ` +
@@ -88,7 +88,7 @@ function copyPasteSteps(context: GuideContext): ActivationPlan["copy_paste_steps
     {
       step: "Read the handoff gate; session_id of that answer is read from RELAY_SESSION_ID.",
       command: isRunnable
-        ? `curl -sS "${guideUrl(settings, "marketplaceHandoffStatus", agents)}&session_id=$RELAY_SESSION_ID"`
+        ? `curl -sS "${guideUrl(settings, "marketplaceHandoffStatus", withoutSession(query))}&session_id=$RELAY_SESSION_ID"`
         : null,
     },
   ];

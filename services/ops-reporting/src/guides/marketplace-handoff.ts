@@ -9,6 +9,7 @@ import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
 import { guideUrl, readOf } from "./links.ts";
+import { nextOf } from "./next.ts";
 
 /** The guides from a session proof to the marketplace, which is an external system. Pure. */
 
@@ -70,7 +71,8 @@ function marketplaceOf({ settings, query }: GuideContext): EcosystemHandoff["mar
   };
 }
 
-function bridgeSteps({ links, standing, settings, query }: GuideContext): MarketplaceFirstJobHandoff["steps"] {
+function bridgeSteps(context: GuideContext): MarketplaceFirstJobHandoff["steps"] {
+  const { links, standing, settings, query } = context;
   const { target, decision, freshness } = standing;
   const fresh = freshness.state === "fresh";
   return [
@@ -93,14 +95,14 @@ function bridgeSteps({ links, standing, settings, query }: GuideContext): Market
       step: "target_decision",
       where: "relay",
       done: decision === null ? null : decision === "approved",
-      action: "Wait for the target's signed session.approve.",
+      action: "The target approves a session of yours with a signed session.approve: request one if you have none.",
       ...readOf(links.session),
     },
     {
       step: "handoff_gate",
       where: "relay",
-      done: fresh,
-      action: "Read the handoff gate; continue only when it says go.",
+      done: nextOf(context).step === "agree_on_first_job_in_marketplace",
+      action: "Read the handoff gate; continue only when it says go, and target_decision is approved.",
       method: "GET",
       url: guideUrl(settings, "marketplaceHandoffStatus", query),
     },

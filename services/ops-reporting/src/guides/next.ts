@@ -1,16 +1,17 @@
 import type { AllowedNextStep, GuideNext } from "protocol/contract/reports/guides.ts";
+import { canDeliverRealtime } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { type GuideId, guideTemplate, guideUrl } from "./links.ts";
 import { newestSessionOf } from "./own-session.ts";
-import { sessionRequest } from "./session-request.ts";
-import { stepToRequest } from "./standing.ts";
+import { sessionRequest, withoutSession } from "./session-request.ts";
+import { isSpent, stepToRequest } from "./standing.ts";
 import { adviceAt } from "./target-advice.ts";
 
 /**
  * The one thing to do now. Whoever follows it from any guide comes to an end: guides lead to the refresh packet, it to the
- * request, that to the gate, that to the first-job handoff of its session, and none of them back. Without a session the
- * handoff leads to the session, or to the request. Pure. Source: docs/protocol.md#guides.
+ * request, that to the gate, that to the first-job handoff of its session, and none of them back. Without a session that
+ * can still be decided the handoff leads to a newer one, or to the request. Pure. Source: docs/protocol.md#guides.
  */
 export function nextOf(context: GuideContext): GuideNext {
   const { missing, standing } = context;
@@ -22,9 +23,11 @@ export function nextOf(context: GuideContext): GuideNext {
   return towardsRequest(context, allowed, advice, asks);
 }
 
-/** All that the guide prints runs as it stands, and it is the asker's turn. */
+/** All that the guide prints runs as it stands and can reach the target, and it is the asker's turn. */
 export function isReadyToRun(context: GuideContext): boolean {
-  return context.missing.length === 0 && nextOf(context).request !== null;
+  const { missing, standing } = context;
+  if (missing.length > 0 || standing.target === null) return false;
+  return canDeliverRealtime(standing.target.presence) && nextOf(context).request !== null;
 }
 
 /** The address of the same guide would be a loop for who sends it as it stands: so it is a template of what is missing. */
@@ -59,11 +62,9 @@ function readPacket(context: GuideContext): Pick<GuideNext, "request"> {
 function sendRequest(context: GuideContext): Pick<GuideNext, "request" | "after" | "on_401"> {
   const { query, settings } = context;
   const { method, endpoint, auth_header, content_type, body } = sessionRequest(context);
-  // A session of before is not the one that this request opens.
-  const { session_id: _, ...agents } = query;
   return {
     request: { method, url: endpoint, auth_header, content_type, body },
-    after: { url: guideUrl(settings, "marketplaceHandoffStatus", agents), add: ["session_id"] },
+    after: { url: guideUrl(settings, "marketplaceHandoffStatus", withoutSession(query)), add: ["session_id"] },
     on_401: { who: "operator", action: "Ask the relay's operator for an API key that is allowed for your agent id." },
   };
 }
@@ -79,7 +80,7 @@ function withFreshProof(context: GuideContext, target: Target): GuideNext {
     const action = "The target has a fresh proof: read the handoff gate.";
     return { step: "read_handoff_gate", who: "you", action, request: get(context, "marketplaceHandoffStatus") };
   }
-  if (decision === null) return withoutSession(context, target);
+  if (decision === null || isSpent(target, decision)) return withoutOpenSession(context, target);
   if (decision === "pending") {
     const action = "Wait until the target has signed session.approve or session.reject.";
     return { step: "wait_for_target_decision", who: "target", action, request: null, watch: links.session };
@@ -89,17 +90,17 @@ function withFreshProof(context: GuideContext, target: Target): GuideNext {
 }
 
 /** A first job is agreed on in a session of one's own: whoever's proof is fresh, the asker's newest session decides, else a new one. */
-function withoutSession(context: GuideContext, target: Target): GuideNext {
-  const { query, settings } = context;
+function withoutOpenSession(context: GuideContext, target: Target): GuideNext {
+  const { query, settings, standing } = context;
   const session_id = newestSessionOf(context, target);
-  if (session_id !== undefined) {
+  if (session_id !== undefined && session_id !== query.session_id) {
     const url = guideUrl(settings, "marketplaceFirstJobHandoff", { ...query, session_id });
     const action = "Read this document for your newest session with the target.";
     return { step: "name_what_is_missing", who: "you", action, request: { method: "GET", url } };
   }
   const step = stepToRequest(target, "none");
   // The packet would lead whoever has a fresh proof back here.
-  return towardsRequest(context, step, adviceAt(target, step, null), sendRequest);
+  return towardsRequest(context, step, adviceAt(target, step, standing.decision), sendRequest);
 }
 
 function get({ settings, query }: GuideContext, guide: GuideId): GuideNext["request"] {

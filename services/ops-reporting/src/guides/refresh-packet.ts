@@ -1,13 +1,13 @@
 import { ERRORS } from "protocol/contract/errors.ts";
 import { LIVENESS_CONTRACT } from "protocol/contract/presence.ts";
-import { GATE_GO, GATE_NO_GO, TARGET_PLACEHOLDER } from "protocol/contract/reports/guides.ts";
+import { GATE_GO, TARGET_PLACEHOLDER } from "protocol/contract/reports/guides.ts";
 import type { RefreshPacket, SessionRequestRefreshPacket } from "protocol/contract/reports/guides-session-request.ts";
 import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { handoffGate } from "./handoff-gate.ts";
 import { guideUrl } from "./links.ts";
 import { isReadyToRun } from "./next.ts";
-import { sessionRequest } from "./session-request.ts";
+import { sessionRequest, withoutSession } from "./session-request.ts";
 
 const HOLD_SECONDS = LIVENESS_CONTRACT.stability_hold_ms / 1000;
 
@@ -43,10 +43,13 @@ export function refreshPacket(context: GuideContext): RefreshPacket {
     troubleshooting: TROUBLESHOOTING,
     post_refresh_gate: {
       method: "GET",
-      endpoint: guideUrl(settings, "marketplaceHandoffStatus", query),
-      field: "status",
-      go: GATE_GO,
-      no_go: GATE_NO_GO,
+      // With the session that this request opens, not with one of before.
+      endpoint: guideUrl(settings, "marketplaceHandoffStatus", withoutSession(query)),
+      add: ["session_id"],
+      pass_when: [
+        { field: "status", equals: GATE_GO },
+        { field: "target_decision", equals: "approved" },
+      ],
     },
   };
 }
@@ -58,7 +61,7 @@ function preflightChecklist({ links, standing }: GuideContext): RefreshPacket["p
   return [
     { check: "Your API key is allowed for your agent id; it goes in the header only.", required: true },
     { check: "The target is online.", required: true, ...(isNamed ? { request } : {}) },
-    { check: `It still is ${HOLD_SECONDS} s later: its connection is stable.`, required: false },
+    { check: `It is stable, held for ${HOLD_SECONDS} s: less likely to be lost.`, required: false },
   ];
 }
 

@@ -8,18 +8,22 @@ import { commonFields } from "./common-fields.ts";
 import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate } from "./handoff-gate.ts";
 import { guideUrl, readOf } from "./links.ts";
+import { isReadyToRun } from "./next.ts";
 import { refreshPacket } from "./refresh-packet.ts";
 
-const ONLINE_TARGET_METRIC = "traffic.simple_session_request.accepted_to_online_target";
+/** What a request to an online target moves, by the way it is sent. Source: docs/protocol.md#counters. */
+const METRICS = {
+  gateway: "traffic.simple_session_request.accepted_to_online_target",
+  websocket_envelope: "websocket_accepted",
+};
 
 /** How to get from nothing to a fresh session proof. Pure. */
 export function sessionRequestGuide(context: GuideContext): SessionRequestGuide {
-  const { links } = context;
   return {
     ...commonFields(context),
     proof_target: {
-      goal: "One session request, accepted while its target is online.",
-      metric: ONLINE_TARGET_METRIC,
+      goal: "A session request accepted while its target is online.",
+      metric: "latest_online_target_proof_at",
     },
     current_window: guideWindow(context),
     readiness_gate: handoffGate(context),
@@ -28,8 +32,8 @@ export function sessionRequestGuide(context: GuideContext): SessionRequestGuide 
     websocket_envelope: websocketEnvelopeOf(context),
     acceptance_monitoring: {
       method: "GET",
-      endpoint: links.session_proof_retention,
-      metric: ONLINE_TARGET_METRIC,
+      endpoint: context.settings.baseUrl + SURFACES.trafficDaily.path,
+      metrics: METRICS,
       proofs: "recent_session_proofs",
       match: "session_id",
     },
@@ -62,7 +66,7 @@ function gatewayOf({ settings }: GuideContext): SessionRequestGuide["gateway"] {
 function websocketEnvelopeOf({ settings }: GuideContext): SessionRequestGuide["websocket_envelope"] {
   const envelope = ENVELOPE_SCHEMAS.session_request;
   return {
-    description: "A registered connector may sign and send the request itself; it counts in the same way.",
+    description: "A registered connector may sign and send it itself; the proof is the same.",
     url: settings.wsUrl + WEBSOCKET_PATH,
     type: "session.request",
     required_fields: fieldsOf(envelope, "required"),
@@ -89,7 +93,8 @@ function fieldsOf({ shape }: ObjectSchema, kind: "required" | "optional"): strin
 }
 
 /** What remains to be done, in order. */
-function nextSteps({ links, standing, settings, query }: GuideContext): GuideStep[] {
+function nextSteps(context: GuideContext): GuideStep[] {
+  const { links, standing, settings, query } = context;
   const gate: GuideStep = {
     step: "gate",
     action: "Read the handoff gate, which leads on.",
@@ -103,8 +108,7 @@ function nextSteps({ links, standing, settings, query }: GuideContext): GuideSte
     {
       step: "request",
       action: "Send the request of compact_refresh_packet.",
-      method: "POST",
-      url: endpointOf(settings),
+      ...(isReadyToRun(context) ? { method: "POST", url: endpointOf(settings) } : {}),
     },
     gate,
   ];

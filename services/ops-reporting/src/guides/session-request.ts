@@ -14,6 +14,11 @@ export function sessionRequest({ settings, query }: Pick<GuideContext, "settings
   } as const;
 }
 
+/** The agents alone: a session of before is not the one that a request opens. */
+export function withoutSession({ session_id: _, ...agents }: GuideQuery): GuideQuery {
+  return agents;
+}
+
 function bodyOf({ from, target_agent_id }: GuideQuery) {
   return {
     from: from ?? SENDER_PLACEHOLDER,

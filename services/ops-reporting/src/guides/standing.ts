@@ -72,6 +72,11 @@ function decisionFor({ from, session_id }: GuideQuery, { session }: Target): Ses
   return session.decision;
 }
 
+/** No decision on it is to be waited for: it ended without one, or waits for a target that has not received what it asks. */
+export function isSpent({ session }: Target, decision: SessionDecision | null): boolean {
+  return decision === "expired" || (decision === "pending" && session?.delivery !== "online");
+}
+
 /** The target's own proof goes when it is no longer fresh: that there was one, the retained ones may still show. */
 function withRetainedProofs(target: Target, { proofs }: ReportSource): Target {
   const own = proofs.filter((proof) => proof.target === target.agent);
@@ -83,9 +88,12 @@ function withRetainedProofs(target: Target, { proofs }: ReportSource): Target {
   };
 }
 
-/** What the target decided comes first: its no ends the way, however fresh the proof. An unknown session starts it again. */
+/**
+ * What the target decided comes first: its no ends the way, however fresh the proof. An unknown session starts it again; one
+ * that is spent counts as none.
+ */
 function allowedAtTarget(target: Target, { state }: ProofFreshness, decision: SessionDecision | null): AllowedNextStep {
-  if (decision === "rejected" || decision === "expired") return "ask_another_target";
+  if (decision === "rejected") return "ask_another_target";
   if (state === "fresh" && decision !== "unknown") return "open_marketplace_first_job_handoff";
   return stepToRequest(target, state);
 }

@@ -14,9 +14,8 @@ const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
 /** What to do at a step of the way to this target. Pure. @param decision on the session of the query. */
 export function adviceAt({ presence }: Target, step: AllowedNextStep, decision: SessionDecision | null): string {
   if (decision === "unknown") return `No such session of yours. ${ADVICE[step]}`;
-  if (decision === "expired") {
-    return "The session expired: its time ran out, or newer ones took its place. Ask another target.";
-  }
+  if (decision === "expired")
+    return `The session expired: its time ran out, or newer ones took its place. ${ADVICE[step]}`;
   if (step === "bring_target_connector_online" && presence.isCongested) {
     return "The target is online and reads too slowly: ask again once it has read what waits for it.";
   }

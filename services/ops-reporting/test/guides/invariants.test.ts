@@ -1,11 +1,12 @@
 import { describe, expect, test } from "@jest/globals";
 import type { GuideNext, GuideQuery } from "protocol/contract/reports/guides.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { Target } from "window/targets.ts";
 import { expandQuery } from "../../../../test/support/uri-template.ts";
 import { type GuideId, guideUrl } from "../../src/guides/links.ts";
 import { ALL, type TargetSituation } from "./target-situations.ts";
 import * as windows from "./windows.ts";
-import { GUIDE_IDS, SESSION_ID, SETTINGS, written } from "./written.ts";
+import { GUIDE_IDS, NEWER_ID, SESSION_ID, SETTINGS, written } from "./written.ts";
 
 /** What holds in every guide, whatever the situation and whatever the asker names. */
 
@@ -18,9 +19,13 @@ interface Asked extends TargetSituation {
 }
 
 /** The six guides for who asks with a part of the situation's query. */
-function guidesFor({ source, target, query }: TargetSituation, settings = SETTINGS) {
+function guidesFor({ source, target, query, newer }: TargetSituation, settings = SETTINGS) {
   const named = query.target_agent_id !== undefined;
-  const session = query.session_id === SESSION_ID ? target.session : null;
+  const sessions = new Map<string, Target["session"]>([
+    [SESSION_ID, target.session],
+    [NEWER_ID, newer ?? null],
+  ]);
+  const session = sessions.get(query.session_id ?? "") ?? null;
   return written(source, query, named ? { ...target, session } : null, settings);
 }
 
@@ -45,14 +50,35 @@ describe.each(CASES)("$name", (asked) => {
   const gate = guides.marketplaceHandoffStatus;
   const all = GUIDE_IDS.map((id) => [id, guides[id]] as const);
 
-  test("a guide that is ready to run lacks nothing, and has a request that runs as it stands", () => {
+  test("a guide that is ready to run lacks nothing, and has a request that runs as it stands and reaches its target", () => {
+    const reachesTarget = gate.target_presence?.can_deliver_realtime === true;
     for (const [id, { ready_to_run, missing, next, templates }] of all) {
-      const isReady = missing.length === 0 && next.request !== null;
+      const isReady = missing.length === 0 && next.request !== null && reachesTarget;
       expect([id, ready_to_run]).toEqual([id, isReady]);
       if (ready_to_run) expect([id, templates]).not.toContain("next");
     }
     const { ready_to_run, missing } = guides.sessionRequestGuide;
     expect(guides.sessionRequestGuide.compact_refresh_packet).toMatchObject({ ready_to_run, missing });
+  });
+
+  test("a session request is printed to be sent only where the guide is ready to run", () => {
+    const { sessionRequestGuide, activationPlan } = guides;
+    const posts = [
+      sessionRequestGuide.next_steps.some(({ method }) => method === "POST"),
+      activationPlan.copy_paste_steps.some(({ command }) => command?.includes("-X POST")),
+    ];
+    const isReady = sessionRequestGuide.ready_to_run;
+    const isOpen = gate.allowed_next_step === OPEN;
+    expect(posts).toEqual([isReady && !isOpen, activationPlan.ready_to_run]);
+  });
+
+  test("no step says that the gate is passed while next says otherwise", () => {
+    const { steps, next } = guides.marketplaceFirstJobHandoff;
+    const passed = steps.find(({ step }) => step === "handoff_gate")?.done === true;
+    expect(passed).toBe(next.step === "agree_on_first_job_in_marketplace");
+    const { pass_when } = guides.sessionRequestRefreshPacket.post_refresh_gate;
+    const holds = pass_when.every(({ field, equals }) => gate[field as keyof typeof gate] === equals);
+    if (asked.query.from !== undefined) expect(holds).toBe(passed);
   });
 
   test("next is yours where it has a request, and somebody else's where it has none", () => {
@@ -71,7 +97,7 @@ describe.each(CASES)("$name", (asked) => {
     for (const [id, guide] of all) {
       const { next, next_action, missing } = guide;
       expect(next_action).toBe(next.action);
-      expect([id, stepsAt(id, gate.allowed_next_step, missing, asked.query)]).toEqual([
+      expect([id, stepsAt(id, gate.allowed_next_step, missing, asked)]).toEqual([
         id,
         expect.arrayContaining([next.step]),
       ]);
@@ -124,11 +150,18 @@ function guideAt(url: URL): GuideId {
 }
 
 /** The steps that agree with what the gate allows, in this guide. */
-function stepsAt(id: GuideId, allowed: string, missing: readonly string[], query: GuideQuery): readonly string[] {
+function stepsAt(
+  id: GuideId,
+  allowed: string,
+  missing: readonly string[],
+  { query, target: { session } }: TargetSituation,
+): readonly string[] {
+  const isSpent = session?.decision === "expired" || (session?.decision === "pending" && session.delivery !== "online");
   if (missing.some((name) => name !== "session_id")) return ["name_what_is_missing"];
   if (allowed !== OPEN) return [allowed];
   if (id === "marketplaceHandoffStatus") return [OPEN];
   if (id !== "marketplaceFirstJobHandoff") return ["read_handoff_gate"];
-  if (query.session_id !== undefined) return ["wait_for_target_decision", "agree_on_first_job_in_marketplace"];
-  return ["name_what_is_missing", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
+  const withoutOpenSession = ["name_what_is_missing", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
+  if (isSpent || query.session_id === undefined) return withoutOpenSession;
+  return ["wait_for_target_decision", "agree_on_first_job_in_marketplace"];
 }

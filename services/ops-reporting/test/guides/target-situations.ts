@@ -1,13 +1,27 @@
 import type { GuideQuery } from "protocol/contract/reports/guides.ts";
-import type { Target } from "window/targets.ts";
+import type { Presence } from "window/presence.ts";
+import type { Target, TargetSession } from "window/targets.ts";
 import { proofOf, STARTED_AT, type WholeSource } from "../report-sources.ts";
 import * as windows from "./windows.ts";
-import { AWAY, CONGESTED, HELD, NAMED, ONLINE, PROVEN, SESSION_ID, targetOf, withSession } from "./written.ts";
+import {
+  AWAY,
+  CONGESTED,
+  HELD,
+  NAMED,
+  NEWER_ID,
+  ONLINE,
+  PROVEN,
+  SESSION_ID,
+  targetOf,
+  withSession,
+} from "./written.ts";
 
 /** Where alice and bob can stand to each other. */
 export interface TargetSituation {
   readonly source: WholeSource;
   readonly target: Target;
+  /** The session NEWER_ID, where there is one. */
+  readonly newer?: TargetSession;
   /** What alice asks with. */
   readonly query: GuideQuery;
 }
@@ -17,7 +31,11 @@ const NO_PROOF = { ...windows.NO_REQUEST, now };
 const ANOTHERS = proofOf({ requester: "agent://carol" });
 const PROVEN_BY_ANOTHER = { ...PROVEN, lastOnlineProof: ANOTHERS };
 const WITH_SESSION = { ...NAMED, session_id: SESSION_ID };
-const before = (target: Target, source = NO_PROOF): TargetSituation => ({ source, target, query: NAMED });
+const before = (target: Target, source: WholeSource = NO_PROOF, query = NAMED): TargetSituation => ({
+  source,
+  target,
+  query,
+});
 /** The retained proofs name alice's session. */
 const proven = (target: Target, query = NAMED): TargetSituation => ({
   source: { ...windows.FRESH, now },
@@ -29,6 +47,16 @@ const provenByAnother = (target: Target, query = NAMED): TargetSituation => ({
   target,
   query,
 });
+
+const undelivered = (presence: Presence) =>
+  targetOf({ presence, session: { requester: "agent://alice", decision: "pending", delivery: "stale" } });
+const NEWER = proofOf({ sessionId: NEWER_ID, acceptedAt: STARTED_AT + 1 });
+const withNewer: TargetSituation = {
+  source: { ...windows.FRESH, now, proofs: [NEWER, proofOf()], lastOnlineProof: NEWER },
+  target: { ...withSession("expired"), lastOnlineProof: NEWER },
+  query: WITH_SESSION,
+  newer: { requester: "agent://alice", decision: "pending", delivery: "online" },
+};
 
 /** Those of the table in docs/protocol.md, by its first cell. */
 export const TABLE: Readonly<Record<string, TargetSituation>> = {
@@ -44,6 +72,9 @@ export const TABLE: Readonly<Record<string, TargetSituation>> = {
   "rejected your session": proven(withSession("rejected"), WITH_SESSION),
   "rejected your session, which you do not name": proven(withSession("rejected")),
   "your session with it expired": proven(withSession("expired"), WITH_SESSION),
+  "your session with it expired, and you have a newer one": withNewer,
+  "your request did not reach it, and it is away": before(undelivered(AWAY.stale), NO_PROOF, WITH_SESSION),
+  "your request did not reach it, and it is online by now": before(undelivered(ONLINE), NO_PROOF, WITH_SESSION),
   "you name a session that it does not have": provenByAnother(targetOf(PROVEN_BY_ANOTHER), WITH_SESSION),
   "you name another's session with it": provenByAnother(withSession("approved", "agent://carol"), WITH_SESSION),
 };
@@ -62,6 +93,18 @@ export const ALL: Readonly<Record<string, TargetSituation>> = {
     targetOf({ ...PROVEN_BY_ANOTHER, presence: AWAY.offline }),
   ),
   "fresh proof of your own, and away by now": proven({ ...withSession("pending"), presence: AWAY.stale }),
+  "expired both your session and the newer one": {
+    ...withNewer,
+    newer: { requester: "agent://alice", decision: "expired", delivery: "online" },
+  },
+  "your request did not reach it, and another's did": provenByAnother(
+    { ...undelivered(ONLINE), lastOnlineProof: ANOTHERS },
+    WITH_SESSION,
+  ),
+  "your request did not reach it, another's did, and it is away by now": provenByAnother(
+    { ...undelivered(AWAY.offline), lastOnlineProof: ANOTHERS },
+    WITH_SESSION,
+  ),
   "fresh proof of another's, congested, an unknown session": provenByAnother(
     targetOf({ ...PROVEN_BY_ANOTHER, presence: CONGESTED }),
     WITH_SESSION,

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "@jest/globals";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
+import { TABLE, type TargetSituation } from "./target-situations.ts";
 import * as windows from "./windows.ts";
 import {
   AWAY,
   CONGESTED,
   NAMED,
+  NEWER_ID,
   ONLINE,
   PROVEN,
   SESSION_ID,
@@ -134,7 +136,6 @@ describe("with a session", () => {
     ["pending", "open_marketplace_first_job_handoff", false, "target"],
     ["approved", "open_marketplace_first_job_handoff", true, "person"],
     ["rejected", "ask_another_target", false, "person"],
-    ["expired", "ask_another_target", false, "person"],
   ] as const)("%s stands in every guide, and ends the way", (decision, step, done, who) => {
     const guides = written(windows.FRESH, asked, withSession(decision));
     for (const guide of Object.values(guides)) expect(guide.target_decision).toBe(decision);
@@ -143,6 +144,33 @@ describe("with a session", () => {
     expect(guides.marketplaceFirstJobHandoff.steps[2]).toMatchObject({ step: "target_decision", done });
     expect(guides.marketplaceFirstJobHandoff.next).toMatchObject({ who, request: null });
   });
+
+  test("one that expired leads on as if none was named: to a newer one, else to a request", () => {
+    const { source, target, query } = TABLE[
+      "your session with it expired, and you have a newer one"
+    ] as TargetSituation;
+    const { next } = written(source, query, target).marketplaceFirstJobHandoff;
+    expect(new URL(next.request?.url as string).searchParams.get("session_id")).toBe(NEWER_ID);
+    const alone = written(windows.FRESH, asked, withSession("expired"));
+    for (const guide of Object.values(alone)) expect(guide.target_decision).toBe("expired");
+    expect(alone.marketplaceFirstJobHandoff.next.request?.method).toBe("POST");
+  });
+
+  test.each([
+    [AWAY.stale, "target", undefined],
+    [ONLINE, "you", "POST"],
+  ] as const)(
+    "one that did not reach the target waits for it, then is requested anew (%#)",
+    (presence, who, method) => {
+      const undelivered = { requester: "agent://alice", decision: "pending", delivery: "not_seen" } as const;
+      for (const proof of [null, proofOf({ requester: "agent://carol" })]) {
+        const target = targetOf({ presence, session: undelivered, lastOnlineProof: proof });
+        const { marketplaceFirstJobHandoff, sessionRequestRefreshPacket } = written(windows.NO_REQUEST, asked, target);
+        const { next } = proof === null ? sessionRequestRefreshPacket : marketplaceFirstJobHandoff;
+        expect([next.who, next.request?.method]).toEqual([who, method]);
+      }
+    },
+  );
 
   test("rejected ends the way without a fresh proof too", () => {
     const guides = written(windows.EXPIRED, asked, { ...withSession("rejected"), lastOnlineProof: null });

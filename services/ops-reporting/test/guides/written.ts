@@ -23,6 +23,8 @@ export const SETTINGS: GuideSettings = {
   proofIdentities: "shown",
 };
 export const SESSION_ID = "ses_00abcdefghjkmnpqrstvwxyz01";
+/** Of a later request. */
+export const NEWER_ID = "ses_00abcdefghjkmnpqrstvwxyz02";
 /** alice asks for bob. */
 export const NAMED: GuideQuery = { from: "agent://alice", target_agent_id: "agent://bob" };
 
@@ -58,7 +60,7 @@ export function targetOf(changes: Partial<Target> = {}): Target {
 
 /** bob with a fresh proof and a session, of alice unless another is named. */
 export function withSession(decision: TargetDecision, requester = "agent://alice"): Target {
-  return targetOf({ ...PROVEN, session: { requester, decision } });
+  return targetOf({ ...PROVEN, session: { requester, decision, delivery: "online" } });
 }
 
 /** Presence so many ms after the last heartbeat, at the start of the window. @param heldMs for how long it was held before. */

@@ -1,16 +1,20 @@
 /**
- * Every code that the relay closes a websocket with, and what a client does then. 1002, 1007 and 1009 are the websocket
- * library's, without a reason on the wire. Source: docs/protocol.md#close-codes; RFC 6455, section 7.4.
+ * Every code that the relay closes a websocket with, and what a client does then. `reason` is the text on the wire: 1002, 1007
+ * and 1009 are the websocket library's, without one. Where `reconnect` is false, the same program would be closed again.
+ * Source: docs/protocol.md#close-codes; RFC 6455, section 7.4.
  */
 export const CLOSE_CODES = {
   goingAway: { code: 1001, reason: "going away", reconnect: true, advice: "after the time that draining names" },
-  protocolError: { code: 1002, reason: "protocol error", reconnect: true, advice: "a proxy may have caused it" },
+  protocolError: { code: 1002, reason: "", reconnect: true, advice: "protocol error, maybe of a proxy" },
   binaryFrame: { code: 1003, reason: "text frames only", reconnect: false, advice: "send text frames" },
-  badUtf8: { code: 1007, reason: "text that is not UTF-8", reconnect: false, advice: "send UTF-8" },
+  badUtf8: { code: 1007, reason: "", reconnect: false, advice: "send UTF-8: a text was none" },
   policy: { code: 1008, reason: "policy", reconnect: false, advice: "fix what the error frames named" },
-  frameTooLarge: { code: 1009, reason: "frame over max_frame_bytes", reconnect: false, advice: "shorten it" },
+  frameTooLarge: { code: 1009, reason: "", reconnect: false, advice: "shorten the frame to max_frame_bytes" },
   slowConsumer: { code: 1013, reason: "slow consumer", reconnect: true, advice: "read faster" },
   gaveWay: { code: 1013, reason: "too many unregistered connections", reconnect: true, advice: "register at once" },
   keyRevoked: { code: 4403, reason: "key revoked or expired", reconnect: false, advice: "use another key" },
   superseded: { code: 4409, reason: "superseded", reconnect: false, advice: "another connection has the agent" },
 } as const;
+
+/** What `reconnect: false` means. */
+export const NO_RECONNECT = "No: not before your program, or what is advised, is changed.";

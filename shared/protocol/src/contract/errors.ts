@@ -48,7 +48,7 @@ export const ERRORS = {
     true,
     "fix",
     "The envelope is invalid for its type.",
-    "Fix the fields that message names; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
+    "Fix the fields that errors names, in an error frame message; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
   ),
   clock_skew: error(
     400,
@@ -118,7 +118,7 @@ export const ERRORS = {
     true,
     "never",
     "The session has already been decided or has expired.",
-    "Request a new session.",
+    "Its requester may request a new session; its target can no longer decide this one.",
   ),
   rate_limited: error(
     429,

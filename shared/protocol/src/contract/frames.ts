@@ -83,7 +83,10 @@ const ack = {
   frame: z.literal("ack"),
   envelope_id: z.string(),
   accepted: z.literal(true),
-  duplicate: z.literal(true).optional().meta({ description: "A repeat: it was neither delivered nor counted again." }),
+  duplicate: z.literal(true).optional().meta({
+    description:
+      "A repeat: it was neither delivered nor counted again. target_delivery is the target's status now, and says nothing of the first delivery.",
+  }),
 };
 const next = NotKept.optional().meta({
   description: "Only of a new message or session request whose target was not online.",
@@ -180,7 +183,8 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
       sessions: z.array(DecidedSession),
     })
     .meta({
-      description: "When the agent comes online: what was decided of its requests in the last hour while it was not.",
+      description:
+        "When the agent comes online: what was decided of its requests in the last hour while it was not. Nobody confirms a notice, so the same ones come again each time within the hour.",
     }),
   z
     .strictObject({
@@ -213,7 +217,7 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
     })
     .meta({
       description:
-        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late, and heartbeats wait too. Keep to max_unacknowledged of hello. The limits are those of one connection; 0 = no limit.",
+        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late, and heartbeats wait too. Who keeps to max_unacknowledged of hello need do nothing: it is at its rate, no more. The limits are those of one connection; 0 = no limit.",
     }),
 ]);
 

@@ -76,7 +76,9 @@ export const CheckOnline = z
       .datetime()
       .nullable()
       .meta({ description: "Since when one connection has held the agent without a gap. Null unless online." }),
-    stable: z.boolean().meta({ description: "Online, and held for stability_hold_ms." }),
+    stable: z.boolean().meta({
+      description: "Online, and held for stability_hold_ms: a sign that the connection lasts. Nothing waits for it.",
+    }),
     severity: z.enum(SEVERITIES).nullable(),
     source: z.literal("websocket_presence"),
     next_action: z.string().meta({ description: "For who asks; what the agent's owner can do is in recovery." }),

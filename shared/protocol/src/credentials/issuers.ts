@@ -20,6 +20,9 @@ interface Issuer {
   readonly revokedBefore: ReadonlyMap<string, number>;
 }
 
+/** What a credential is judged by. */
+type Terms = Pick<Credential, "issuer" | "issuerKey" | "agent" | "issuedAt" | "expiresAt" | "notBefore">;
+
 /** The issuers of one version of the keys file; immutable. Source: docs/protocol.md#credentials. */
 export class Issuers {
   readonly #issuers: ReadonlyMap<string, Issuer>;
@@ -47,7 +50,7 @@ export class Issuers {
   }
 
   /** Why the credential does not hold at this time, its signature aside; undefined when it does. */
-  problemOf(credential: Credential, now: number): CredentialProblem | undefined {
+  problemOf(credential: Terms, now: number): CredentialProblem | undefined {
     const issuer = this.#issuers.get(credential.issuer);
     const key = issuer?.keys.get(credential.issuerKey);
     if (issuer === undefined || key === undefined) return "unknown_issuer";
@@ -60,7 +63,7 @@ export class Issuers {
   }
 
   /** Unix ms at which the credential ends: with its term or that of its issuer's key. */
-  endOf(credential: Credential): number {
+  endOf(credential: Terms): number {
     const key = this.#issuers.get(credential.issuer)?.keys.get(credential.issuerKey);
     return Math.min(credential.expiresAt, key?.validity.until ?? Number.NEGATIVE_INFINITY);
   }
@@ -82,6 +85,6 @@ function issuerOf({ keys, revoked }: IssuerRecord): Issuer {
   };
 }
 
-function isRevoked({ revokedBefore }: Issuer, { agent, issuedAt }: Credential): boolean {
+function isRevoked({ revokedBefore }: Issuer, { agent, issuedAt }: Terms): boolean {
   return [agent, ANY_AGENT].some((pattern) => issuedAt < (revokedBefore.get(pattern) ?? Number.NEGATIVE_INFINITY));
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { AGENT_ID_PATTERN } from "../contract/agent-id.ts";
 import { CREDENTIAL_HEADER, CREDENTIAL_KEY_PREFIX, ISSUER_PATTERN } from "../contract/credential.ts";
 import { CREDENTIAL_LIMITS } from "../contract/limits.ts";
@@ -33,7 +34,6 @@ export interface Credential {
 type JsonObject = { readonly [name: string]: unknown };
 
 const SIGNATURE_CHARACTERS = Math.ceil((ED25519_BYTES.signature * 4) / 3);
-const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The credential of a token; undefined when it is malformed. Never throws; its time is bounded by the size of a token. */
 export function readCredential(token: unknown): Credential | undefined {
@@ -52,9 +52,9 @@ export function readCredential(token: unknown): Credential | undefined {
 /** One spelling, UTF-8, one JSON object, no member twice: two readers of a token never see two different things. */
 function objectIn(part: string): JsonObject | undefined {
   const bytes = decodeBase64url(part);
-  if (bytes === undefined) return undefined;
+  if (bytes === undefined || !isUtf8(bytes)) return undefined;
   try {
-    const value = parseUniqueJson(UTF_8.decode(bytes));
+    const value = parseUniqueJson(bytes.toString());
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

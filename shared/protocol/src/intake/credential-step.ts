@@ -56,7 +56,12 @@ export function isIssued({ credential: { signed, signature }, issuerKey }: Prese
 }
 
 /** The key of a credential as one that signs envelopes. */
-export function entryOfCredential({ keyId, publicKey, issuer, agent }: Credential): SigningEntry {
+export function entryOfCredential({
+  keyId,
+  publicKey,
+  issuer,
+  agent,
+}: Pick<Credential, "keyId" | "publicKey" | "issuer" | "agent">): SigningEntry {
   return {
     keyId,
     identity: `${keyId} credential`,

@@ -10,9 +10,13 @@ export function parseJson(text: string): unknown {
   return hasEscapedName(text) ? read(new Tokens(text)) : JSON.parse(text);
 }
 
-/** The same, but a member that stands twice in its object is refused, with a SyntaxError. */
+/**
+ * The same, but a member that stands twice in its object is refused, with a SyntaxError. A text that JSON.stringify makes
+ * again of its value, as it makes most tokens, has none.
+ */
 export function parseUniqueJson(text: string): unknown {
-  return read(new Tokens(text), true);
+  const value: unknown = JSON.parse(text);
+  return JSON.stringify(value) === text ? value : read(new Tokens(text), true);
 }
 
 /** Whether a member name of a JSON text contains an escape. Where there is no backslash at all it costs one scan for it. */

@@ -1,4 +1,3 @@
-import { AGENT_ID_PATTERN } from "../contract/agent-id.ts";
 import { ENVELOPE_ID_PATTERN } from "../contract/envelope.ts";
 import type { ErrorCode, FieldError } from "../contract/errors.ts";
 
@@ -12,7 +11,7 @@ export interface Refusal {
   readonly errors?: readonly FieldError[];
   /** Of bad_signature: hex SHA-256 of the text that the signature was checked over. */
   readonly canonicalSha256?: string;
-  /** The sender that the envelope names, when it could be read; whoever sent it. */
+  /** Of unknown_key: the sender that the envelope names, where it is an agent id; anybody may have written it. */
   readonly from?: string;
   /** Of unknown_key: a register may bring the key, with its credential. */
   readonly isOfCredential?: true;
@@ -20,19 +19,10 @@ export interface Refusal {
   readonly signer?: { readonly keyId: string; readonly issuer?: string | undefined };
 }
 
-/** A refusal of `value`; with its id and its sender where they are valid. */
-export function refuse(
-  code: ErrorCode,
-  value: unknown,
-  why: Omit<Refusal, "code" | "envelopeId" | "from"> = {},
-): Refusal {
-  const { id, from } = membersOf(value);
-  return {
-    code,
-    ...(isText(id, ENVELOPE_ID_PATTERN) && { envelopeId: id }),
-    ...(isText(from, AGENT_ID_PATTERN) && { from }),
-    ...why,
-  };
+/** A refusal of `value`; with its id where that is a valid envelope id. */
+export function refuse(code: ErrorCode, value: unknown, why: Omit<Refusal, "code" | "envelopeId"> = {}): Refusal {
+  const envelopeId = readableId(value);
+  return envelopeId === undefined ? { code, ...why } : { code, envelopeId, ...why };
 }
 
 /** Distinguishes a refusal from the result of a step. */
@@ -40,10 +30,7 @@ export function isRefusal(result: object): result is Refusal {
   return "code" in result;
 }
 
-function membersOf(value: unknown): { readonly id?: unknown; readonly from?: unknown } {
-  return typeof value === "object" && value !== null ? value : {};
-}
-
-function isText(value: unknown, pattern: RegExp): value is string {
-  return typeof value === "string" && pattern.test(value);
+function readableId(value: unknown): string | undefined {
+  const id: unknown = typeof value === "object" && value !== null && "id" in value ? value.id : undefined;
+  return typeof id === "string" && ENVELOPE_ID_PATTERN.test(id) ? id : undefined;
 }

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { AGENT_ID_PATTERN } from "../contract/agent-id.ts";
 import {
   ENVELOPE_SCHEMAS,
   type Envelope,
@@ -11,6 +12,7 @@ import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
 import type { Credential } from "../credentials/read-credential.ts";
+import { SIGNATURE_CHARACTERS } from "../signing/algorithms.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
 import type { SigningEntry } from "../signing/key-ring.ts";
 import {
@@ -89,7 +91,7 @@ export function readShape(text: string): Refusal | ShapedEnvelope {
  */
 export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Refusal | VerifiedEnvelope {
   const { envelope, kind, canonical, entry, credential } = candidate;
-  if (!isSigned) return badSignature(envelope, canonical);
+  if (!isSigned) return badSignature(candidate);
   const refused = checkAuthority(envelope, entry);
   if (refused !== undefined) return refused;
   const text = signedText(canonical, envelope.sig);
@@ -97,8 +99,15 @@ export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Re
   return { envelope, kind, text, keyId, key, issuer, credential: credential?.credential };
 }
 
+/** What every envelope has besides them; who has to mend one hears of all that it lacks at once. */
+const OTHER_MEMBERS = ["id", "type", "from", "payload", "sig"] as const satisfies readonly (keyof Envelope)[];
+
 /** What clock and key are judged by, of an envelope whose shape may still be invalid. */
-type Terms = Pick<Envelope, "ts" | "key_id"> & { readonly type?: unknown; readonly payload?: unknown };
+type Terms = Pick<Envelope, "ts" | "key_id"> & {
+  readonly type?: unknown;
+  readonly from?: unknown;
+  readonly payload?: unknown;
+};
 
 /** Refusal: invalid_envelope. */
 function readTerms(value: unknown): Refusal | Terms {
@@ -109,7 +118,11 @@ function readTerms(value: unknown): Refusal | Terms {
   if (typeof key_id !== "string" || !KEY_ID_PATTERN.test(key_id)) {
     errors.push({ field: "key_id", message: "must be the id of a key" });
   }
-  return errors.length === 0 ? (value as Terms) : refuse("invalid_envelope", value, { errors });
+  if (errors.length === 0) return value as Terms;
+  const absent = OTHER_MEMBERS.filter((name) => !Object.hasOwn(value, name));
+  return refuse("invalid_envelope", value, {
+    errors: [...errors, ...absent.map((field) => ({ field, message: "is required" }))],
+  });
 }
 
 function isObject(value: unknown): value is object {
@@ -148,16 +161,29 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
 function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningEntry {
   const { key_id } = terms;
-  if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
-  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? refuse("unknown_key", terms);
-  return keys.credentialKey?.(key_id, now) ?? refuse("unknown_key", terms, { isOfCredential: true });
+  if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
+  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? unknownKey(terms);
+  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), isOfCredential: true };
 }
 
-function badSignature(envelope: Envelope, canonical: string): Refusal {
-  return refuse("bad_signature", envelope, { canonicalSha256: hash("sha256", canonical) });
+function unknownKey(terms: Terms): Refusal {
+  const isAgent = typeof terms.from === "string" && AGENT_ID_PATTERN.test(terms.from);
+  return refuse("unknown_key", terms, isAgent ? { from: terms.from as string } : {});
+}
+
+function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
+  const { alg } = entry.key;
+  const characters = SIGNATURE_CHARACTERS[alg];
+  const detail = `The key's algorithm is ${alg}: sig must have ${characters} characters.`;
+  return refuse("bad_signature", envelope, {
+    ...(envelope.sig.length !== characters && { detail }),
+    canonicalSha256: hash("sha256", canonical),
+  });
 }
 
 /** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
-  return entry.mayAct(envelope.from) ? undefined : refuse("key_not_allowed", envelope, { signer: entry });
+  return entry.mayAct(envelope.from)
+    ? undefined
+    : refuse("key_not_allowed", envelope, { signer: { keyId: entry.keyId, issuer: entry.issuer } });
 }

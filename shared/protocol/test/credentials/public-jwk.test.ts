@@ -18,7 +18,7 @@ test.each(["ed25519", "x25519"] as const)(
   },
 );
 
-/** In little-endian hex. Source: https://cr.yp.to/ecdh.html#validate. */
+/** In little-endian hex: all u whose points have an order that divides 8. Source: RFC 7748, section 6.1. */
 const SMALL_ORDER = [
   "0000000000000000000000000000000000000000000000000000000000000000",
   "0100000000000000000000000000000000000000000000000000000000000000",

@@ -1,12 +1,15 @@
 /** Turns in a row that are left to connections that wait to be accepted. */
 const MOST_LEFT = 8;
+/** Ms of a turn of the event loop in which requests of further addresses begin. */
+const SLICE_MS = 1;
 /** Where more addresses wait, none is left: whoever is let in would wait for a turn of each. */
 const FEW_ADDRESSES = 4;
 
 /**
  * Requests that wait to be answered. Node hands over, at once, the requests of all connections that it finds readable: whoever
- * has hundreds of connections would have hundreds answered before the one of anybody else. Here one begins in each turn of
- * the event loop: addresses take turns, and the requests of each stand in order. Source: docs/protocol.md#sharing-a-relay.
+ * has hundreds of connections would have hundreds answered before the one of anybody else. Here one of each address begins in
+ * a turn of the event loop, of as many addresses as fit into a slice: addresses take turns, and the requests of each stand
+ * in order. Source: docs/protocol.md#sharing-a-relay.
  */
 export class RequestTurns {
   /** By address; who is next stands first. */
@@ -39,9 +42,16 @@ export class RequestTurns {
 
   #run(): void {
     this.#isScheduled = false;
-    const takeTurn = this.#isLeft() ? undefined : this.#next();
+    if (!this.#isLeft()) this.#begin(performance.now() + SLICE_MS);
     this.#schedule();
-    takeTurn?.();
+  }
+
+  /** One request of each address, until then: at least one, or a slow one would keep all others waiting. */
+  #begin(until: number): void {
+    for (let left = this.#waiting.size; left > 0; left -= 1) {
+      this.#next()?.();
+      if (performance.now() >= until) return;
+    }
   }
 
   #isLeft(): boolean {

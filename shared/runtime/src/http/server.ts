@@ -41,6 +41,11 @@ const CONNECTION_OPTIONS = {
 } as const;
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
+/**
+ * Connections that the kernel holds until they are accepted, one in a turn of the event loop. Beyond it, whoever comes is
+ * dropped, and tries again a second later.
+ */
+const BACKLOG = 2048;
 /** A client that does not read its answer is disconnected after two of these periods without a byte of progress. */
 const UNREAD_TIMEOUT_MS = 5000;
 /** Every answer is due within a second; connections that are still open after this are closed. */
@@ -117,7 +122,7 @@ export class HttpServer implements Service {
     const { host, port, logger } = this.#options;
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", (err) => reject(portRefusal(err, { host, port })));
-      this.#server.listen(port, host, () => {
+      this.#server.listen({ port, host, backlog: BACKLOG }, () => {
         this.#server.removeAllListeners("error");
         resolve();
       });

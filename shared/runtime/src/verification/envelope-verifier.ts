@@ -20,24 +20,25 @@ export class EnvelopeVerifier {
     this.#signatures = signatures;
   }
 
-  /** Calls `done` once, before this returns or later. Never throws. */
+  /** Calls `done` once, before this returns or later. Never throws. Both signatures are verified side by side. */
   verify(candidate: Candidate, done: (result: Refusal | VerifiedEnvelope) => void): void {
-    const { credential } = candidate;
-    if (credential === undefined) {
-      this.#verifyEnvelope(candidate, done);
-      return;
+    const { entry, canonical, envelope, credential } = candidate;
+    let isIssued: boolean | undefined = credential === undefined ? true : undefined;
+    let isSigned: boolean | undefined;
+    const settle = () => {
+      if (isIssued === undefined || isSigned === undefined) return;
+      done(isIssued ? checkAfterSignature(candidate, isSigned) : invalidCredential("signature", envelope));
+    };
+    if (credential !== undefined) {
+      this.#verifyToken(credential, (isValid) => {
+        isIssued = isValid;
+        settle();
+      });
     }
-    this.#verifyToken(credential, (isIssued) => {
-      if (isIssued) this.#verifyEnvelope(candidate, done);
-      else done(invalidCredential("signature", candidate.envelope));
+    this.#signatures.verify(entry.key, canonical, envelope.sig, (isValid) => {
+      isSigned = isValid;
+      settle();
     });
-  }
-
-  #verifyEnvelope(candidate: Candidate, done: (result: Refusal | VerifiedEnvelope) => void): void {
-    const { entry, canonical, envelope } = candidate;
-    this.#signatures.verify(entry.key, canonical, envelope.sig, (isSigned) =>
-      done(checkAfterSignature(candidate, isSigned)),
-    );
   }
 
   #verifyToken({ credential, issuerKey }: PresentedCredential, done: (isIssued: boolean) => void): void {

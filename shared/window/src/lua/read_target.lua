@@ -4,7 +4,7 @@
 -- KEYS  1 presence, 2 route, 3 asked of the target, 4 session
 -- ARGV  1 agent, 2 session id
 -- Returns {now, last seen or '', since when the connection that has the agent holds it, its mark (lib/route), its last proof
---   or '', its newest pending session or '', state of the session, its requester}; since and mark are '' when no connection
+--   or '', its newest pending session or '', state of the session, its record}; since and mark are '' when no connection
 --   has it; the state is p, a, r or e, which is expired; both are '' when there is no such session of this target
 local presence_key, route_key, asked_key, session_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local agent, session_id = ARGV[1], ARGV[2]
@@ -15,12 +15,9 @@ local route = redis.call('HGET', route_key, agent)
 local since, mark = '', ''
 if route then since, mark = parse_since(route) end
 local asked = records.read_asked(asked_key)
-local record = redis.call('GET', session_key)
-local state, requester = '', ''
-if record then
-  local status, _, asker, target = records.parse_session(record)
-  if target == records.agent_name(agent) then state, requester = status, asker end
-end
+local record = redis.call('GET', session_key) or ''
+local state, _, _, target = records.parse_session(record)
+if target ~= records.agent_name(agent) then state, record = '', '' end
 if state == 'p' and not records.place_of(asked, records.name_of(session_id)) then state = 'e' end
 return {
   digits(now),
@@ -30,5 +27,5 @@ return {
   asked.proof,
   asked.pending[1] and asked.pending[#asked.pending].line or '',
   state,
-  requester,
+  record,
 }

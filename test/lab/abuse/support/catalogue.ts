@@ -144,12 +144,12 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "400 connections of one address read reports",
-    stoppedBy: "one request begins in each turn of the event loop; addresses take turns",
+    stoppedBy: "one request of an address begins in a turn of the event loop; addresses take turns",
     attacker: readsOfReports,
   },
   {
     name: "400 connections of one address read documents",
-    stoppedBy: "one request begins in each turn of the event loop; addresses take turns",
+    stoppedBy: "one request of an address begins in a turn of the event loop; addresses take turns",
     attacker: readsOfDocuments,
   },
   {

@@ -24,6 +24,20 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/cli/setup.test.ts"],
   },
   {
+    name: "a record is printed again for its agent alone",
+    file: "connector/src/cli/commands/keygen.ts",
+    find: "known?.agent !== agent || ",
+    replace: "known === undefined || ",
+    tests: ["connector/test/cli/setup.test.ts"],
+  },
+  {
+    name: "a command waits for a limit of its address",
+    file: "connector/src/cli/transports/connection.ts",
+    find: "http.patiently(() => http.presence(agent))",
+    replace: "http.presence(agent)",
+    tests: ["connector/test/cli/send-once.test.ts"],
+  },
+  {
     name: "old deliveries are dropped",
     file: "connector/src/delivery-judge.ts",
     find: "if (replayGuard.isStale(envelope))",

@@ -97,8 +97,8 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "signature check",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "const refused = valid ?",
-    replace: "const refused = true ?",
+    find: "if (!isSigned) return badSignature(",
+    replace: "if (false) return badSignature(",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
   {
@@ -111,15 +111,15 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "nobody outside signs as a gateway",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "if (terms.key_id.startsWith(GATEWAY_KEY_PREFIX))",
+    find: "if (key_id.startsWith(GATEWAY_KEY_PREFIX))",
     replace: "if (false)",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
   {
     name: "canonical text is what is forwarded",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "text: signedText(canonical, envelope.sig)",
-    replace: "text: JSON.stringify(envelope)",
+    find: "const text = signedText(canonical, envelope.sig);",
+    replace: "const text = JSON.stringify(envelope);",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
 ];

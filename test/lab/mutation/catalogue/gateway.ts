@@ -28,6 +28,13 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
     tests: [RATE_LIMITS],
   },
   {
+    name: "who sends no key is told so, however many failed",
+    file: "services/gateway/src/api/authentication.ts",
+    find: 'if (apiKeyText === "") throw unauthorized("missing_api_key", settings.contact);',
+    replace: "",
+    tests: [RATE_LIMITS],
+  },
+  {
     name: "as many keys as have a series of their own",
     file: "shared/runtime/src/metrics/key-refusals.ts",
     find: "this.#named.size === MAX_NAMED",

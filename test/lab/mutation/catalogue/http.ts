@@ -42,10 +42,17 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     tests: [SERVER],
   },
   {
-    name: "one request begins in a turn of the event loop",
+    name: "one request of an address begins in a turn of the event loop",
     file: "shared/runtime/src/http/request-turns.ts",
-    find: "    takeTurn?.();\n",
-    replace: "    takeTurn?.();\n    this.#next()?.();\n",
+    find: "let left = this.#waiting.size",
+    replace: "let left = 1000",
+    tests: [TURNS],
+  },
+  {
+    name: "requests that begin in a turn of the event loop have a slice of it",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: "      if (performance.now() >= until) return;\n",
+    replace: "",
     tests: [TURNS],
   },
   {

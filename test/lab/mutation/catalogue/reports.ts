@@ -57,8 +57,8 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a target's no ends the way",
     file: `${REPORTING}/guides/standing.ts`,
-    find: 'decision === "rejected" || decision === "expired"',
-    replace: "false",
+    find: 'if (decision === "rejected") return "ask_another_target";',
+    replace: "",
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
   },
   {
@@ -78,14 +78,14 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "no go without a session",
     file: `${REPORTING}/guides/next.ts`,
-    find: "if (decision === null) return withoutSession(context, target);",
+    find: "if (decision === null || isSpent(target, decision)) return withoutOpenSession(context, target);",
     replace: "",
     tests: [INVARIANTS],
   },
   {
     name: "the asker's newest session decides",
     file: `${REPORTING}/guides/next.ts`,
-    find: "if (session_id !== undefined) {",
+    find: "if (session_id !== undefined && session_id !== query.session_id) {",
     replace: "if (false) {",
     tests: ["services/ops-reporting/test/guides/table.test.ts"],
   },
@@ -95,6 +95,34 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     find: 'if (settings.proofIdentities === "hidden") return undefined;',
     replace: "",
     tests: ["services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "a session that expired is waited for by nobody",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'return decision === "expired" ||',
+    replace: "return",
+    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "nor is one whose request did not reach its target",
+    file: `${REPORTING}/guides/standing.ts`,
+    find: 'session?.delivery !== "online"',
+    replace: "session === null",
+    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+  },
+  {
+    name: "no guide is ready to run for a target that is away",
+    file: `${REPORTING}/guides/next.ts`,
+    find: "return canDeliverRealtime(standing.target.presence) && nextOf",
+    replace: "return nextOf",
+    tests: [INVARIANTS],
+  },
+  {
+    name: "the step of the gate is done only where next says go",
+    file: `${REPORTING}/guides/marketplace-handoff.ts`,
+    find: 'done: nextOf(context).step === "agree_on_first_job_in_marketplace"',
+    replace: "done: fresh",
+    tests: [INVARIANTS],
   },
   {
     name: "another's session is unknown",
@@ -148,8 +176,8 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a target tells of its own sessions only",
     file: "shared/window/src/lua/read_target.lua",
-    find: "if target == records.agent_name(agent) then",
-    replace: "if target then",
+    find: "if target ~= records.agent_name(agent) then",
+    replace: "if not target then",
     tests: ["shared/window/test/targets.test.ts"],
   },
 ];

@@ -102,7 +102,7 @@ function ackExamples(baseUrl: string) {
     },
     "ack.message": {
       target_online: ack("message.send", ONLINE),
-      target_not_online: ack("message.send", { ...NOT_ONLINE, next: notKept("message", BOB, baseUrl) }),
+      target_not_online: ack("message.send", { ...NOT_ONLINE, next: notKept("message", "envelope", BOB, baseUrl) }),
       duplicate: ack("message.send", { duplicate: true, ...ONLINE }),
     },
     "ack.session_request": {
@@ -110,7 +110,7 @@ function ackExamples(baseUrl: string) {
       target_not_online: ack("session.request", {
         ...NOT_ONLINE,
         ...request,
-        next: notKept("session_request", BOB, baseUrl),
+        next: notKept("session_request", "envelope", BOB, baseUrl),
       }),
     },
     "ack.session_decision": {

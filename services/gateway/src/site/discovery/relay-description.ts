@@ -53,8 +53,8 @@ export const AUTHENTICATION: Authentication = {
 /** What acceptance means. */
 export const DELIVERY_RULES = [
   "202 means accepted, not delivered: target_delivery.can_deliver_realtime says whether the target could receive it.",
-  "A session request to a target that is not online is accepted and stays pending; its contents are not stored.",
-  "The sender does not need a connector; the target needs one to receive in realtime.",
+  "A session request to a target that is not online stays pending; its contents are not stored.",
+  "The sender needs no connector; the target needs one to receive.",
   "Delivery is at most once, in the order in which one connection sends to one target.",
 ];
 
@@ -66,10 +66,14 @@ export const PENDING_RULE =
 export const RATE_RULE =
   "What a websocket sends over its rates waits, and heartbeats behind it: keep at most max_unacknowledged envelopes without an answer, or your agents go stale.";
 
+/** When a repeat helps, and when it would only be a duplicate. */
+export const UNKNOWN_RULE =
+  "Outcome unknown (unavailable, no answer)? Send the same envelope again: had it arrived, the ack says duplicate. After an answer: a new envelope, a new id.";
+
 export const RETRY_RULES = [
   "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
-  "After 429, 409 or 503 wait for Retry-After, then send the same request once more; do not retry 429 in a loop.",
-  "A signed envelope may be sent again unchanged while its ts is accepted: the ack then says duplicate.",
+  "After 429, 409 or 503 wait for Retry-After, then send the same once more.",
+  UNKNOWN_RULE,
 ];
 
 export function publishedLimits(settings: DiscoverySettings): PublishedLimits {

@@ -1,10 +1,18 @@
+import { NO_RECONNECT } from "protocol/contract/close-codes.ts";
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { urlOf } from "./links.ts";
 import { signingManifest } from "./manifests.ts";
-import { DELIVERY_RULES, DESCRIPTION, type DiscoverySettings, PENDING_RULE, RATE_RULE } from "./relay-description.ts";
+import {
+  DELIVERY_RULES,
+  DESCRIPTION,
+  type DiscoverySettings,
+  PENDING_RULE,
+  RATE_RULE,
+  UNKNOWN_RULE,
+} from "./relay-description.ts";
 
 const SECOND_MS = 1000;
 const ORDER = CANONICAL_SIGNING_ORDER.map((name) => `\`${name}\``).join(", ");
@@ -18,7 +26,8 @@ export function websocketGuide(settings: DiscoverySettings): string {
     `## Sign\n\n${sign(baseUrl)}`,
     `## Rates\n\n${rates(settings)}`,
     `## Examples\n\n${EXAMPLES}`,
-    `## Delivery\n\n${[...DELIVERY_RULES, PENDING_RULE].map((rule) => `- ${rule}`).join("\n")}`,
+    `## Closes\n\n\`x-close-codes\` has the codes. ${NO_RECONNECT} The frame that 1003, 1007 or 1009 is about was not accepted; of every other envelope without an answer the outcome is unknown.`,
+    `## Delivery\n\n${[...DELIVERY_RULES, PENDING_RULE, UNKNOWN_RULE].map((rule) => `- ${rule}`).join("\n")}`,
   ].join("\n\n");
 }
 
@@ -79,7 +88,7 @@ function rates(settings: DiscoverySettings): string {
   const { envelopes_per_second, envelopes_burst, bytes_per_second, bytes_burst, max_unacknowledged } = limits;
   return [
     `A connection may send ${envelopes_per_second} envelopes a second (burst ${envelopes_burst}), as many pings, and ${bytes_per_second} bytes a second (burst ${bytes_burst}); all connections of one key on a pod together ${keyShare} times the envelopes and ${keyBytesShare} times the bytes, with the burst of one. 0 = no limit. \`hello\` has these as \`limits\`.`,
-    `${RATE_RULE} Here \`max_unacknowledged\` is ${max_unacknowledged}. A connection that waits for most of its time gets the notice \`slow_down\`.`,
+    `${RATE_RULE} Here \`max_unacknowledged\` is ${max_unacknowledged}. A connection that waits for most of its time gets the notice \`slow_down\`; who keeps to \`max_unacknowledged\` need do nothing then.`,
   ].join("\n\n");
 }
 

@@ -23,7 +23,10 @@ export const ActivationPlan = z.strictObject({
   copy_paste_steps: z.array(
     z.strictObject({
       step: z.string(),
-      command: z.string().nullable().meta({ description: "Null while what it needs is missing." }),
+      command: z
+        .string()
+        .nullable()
+        .meta({ description: "Null while what it needs is missing: parameters, or the target." }),
     }),
   ),
   economic_operability: EconomicOperability,

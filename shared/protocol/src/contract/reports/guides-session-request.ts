@@ -4,8 +4,6 @@ import { ERRORS, type ErrorCode } from "../errors.ts";
 import {
   ALLOWED_NEXT_STEPS,
   Expectation,
-  GATE_GO,
-  GATE_NO_GO,
   GUIDE_FRAME,
   GuideRequestBody,
   GuideStep,
@@ -39,9 +37,12 @@ const Troubleshooting = z.strictObject({
 const PostRefreshGate = z.strictObject({
   method: z.literal("GET"),
   endpoint: z.string(),
-  field: z.literal("status"),
-  go: z.literal(GATE_GO),
-  no_go: z.literal(GATE_NO_GO),
+  add: z
+    .array(z.literal("session_id"))
+    .meta({ description: "Members of the request's answer that go into its query." }),
+  pass_when: z.array(Expectation).meta({
+    description: "status is the target's: a go is yours when all of these hold; else do as `next` of the gate says.",
+  }),
 });
 
 /** The next session request; ready to send where neither agent is missing. */
@@ -105,7 +106,9 @@ export const SessionRequestGuide = z.strictObject({
   acceptance_monitoring: z.strictObject({
     method: z.literal("GET"),
     endpoint: z.string(),
-    metric: z.string().meta({ description: "Member of monitors in that report; gateway requests only." }),
+    metrics: z
+      .strictObject({ gateway: z.string(), websocket_envelope: z.string() })
+      .meta({ description: "Member of monitors in that report that a request moves, by the way it is sent." }),
     proofs: z.literal("recent_session_proofs"),
     match: z.literal("session_id"),
   }),

@@ -116,14 +116,15 @@ export const GUIDE_FRAME = {
   }),
   target_agent_id: TargetAgentId,
   ready_to_run: z.boolean().meta({
-    description: "Everything that this document prints runs as it stands, and `next` has a request for you to send.",
+    description:
+      "Everything that this document prints runs as it stands, the target is online, and `next` has a request for you to send.",
   }),
   missing: z.array(z.enum(MISSING_PARAMETERS)).meta({ description: "Query parameters that it needs for that." }),
   next: GuideNext,
   next_action: z.string().meta({ description: "The action of `next`." }),
   target_decision: z.enum(SESSION_DECISIONS).nullable().meta({
     description:
-      "What the target said to the session of the query. expired: its time ran out, or newer ones took its place. unknown: the target has no such session, or it is another requester's than `from`'s. Null without target or session.",
+      "What the target said to the session of the query. expired: its time ran out, or newer ones took its place; no notice tells of it. unknown: the target has no such session, or it is another requester's than `from`'s. Null without target or session.",
   }),
   links: GuideLinks,
   templates: z

@@ -1,0 +1,45 @@
+import { SESSION_LIMITS } from "./limits.ts";
+
+/** What a refusal `rate_limited` says: which limit was reached, and how long to wait. Source: docs/protocol.md#http. */
+
+/** The name of a limit, as the manifests have it where they publish it, and whose it is. */
+const LIMITS = {
+  api_key_requests: ["gateway_requests_per_minute", "of this API key on this endpoint"],
+  failed_keys: ["failed_keys_per_minute", "of this address"],
+  public_requests: ["public_requests_per_minute", "of this address on this surface"],
+  opened_sessions: ["sessions_opened_per_minute", "of this requester"],
+  key_opened_sessions: ["sessions_opened_per_minute_per_key", "of this key"],
+  pending_sessions: ["max_pending_sessions_per_key", "of this key"],
+  address_connections: ["connections_per_address", "of this address"],
+  address_unregistered: ["unregistered_connections_per_address", "of this address"],
+  address_opens: ["connections_opened_per_minute", "of this address"],
+} as const;
+
+const SESSION_BOUNDS = {
+  opened_sessions: SESSION_LIMITS.openedPerMinute,
+  key_opened_sessions: SESSION_LIMITS.openedPerMinuteOfPrincipal,
+  pending_sessions: SESSION_LIMITS.maxPendingPerPrincipal,
+} as const;
+
+/** Parts of a refusal, for a problem document as for an error frame. */
+export interface RateRefusal {
+  readonly detail: string;
+  readonly hint: string;
+  readonly retryAfterMs: number;
+}
+
+/** @param most how many the limit allows. */
+export function rateRefusal(limit: keyof typeof LIMITS, most: number, retryAfterMs: number): RateRefusal {
+  const [name, whose] = LIMITS[limit];
+  const ms = Math.max(1, Math.ceil(retryAfterMs));
+  return {
+    detail: `The limit ${name} ${whose} is reached: ${most}.`,
+    hint: `Wait ${ms} ms, as retry_after_ms says, then send the same again.`,
+    retryAfterMs: ms,
+  };
+}
+
+/** The same, of a session request. */
+export function sessionRefusal(limit: keyof typeof SESSION_BOUNDS, retryAfterMs: number): RateRefusal {
+  return rateRefusal(limit, SESSION_BOUNDS[limit], retryAfterMs);
+}
