@@ -52,21 +52,23 @@ export const SigningKeyRecord = z.discriminatedUnion("alg", [
 ]);
 
 /** Who may sign credentials, for which agents. Source: docs/protocol.md#credentials. */
-export const IssuerRecord = z.strictObject({
-  issuer: z.string().regex(ISSUER_PATTERN),
-  /** Ed25519, 32 bytes in base64url. */
-  keys: z.array(z.strictObject({ public_key: publicKey, ...validity })).min(1),
-  agents: z.array(z.union([z.literal(ANY_AGENT), AgentPattern])).min(1),
-  /** Of the agent, or of any: credentials that were issued before that time no longer hold. */
-  revoked: z
-    .array(
-      z.strictObject({
-        agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN)]),
-        issued_before: z.iso.datetime({ offset: true }),
-      }),
-    )
-    .default([]),
-});
+export const IssuerRecord = z
+  .strictObject({
+    issuer: z.string().regex(ISSUER_PATTERN),
+    /** Ed25519, 32 bytes in base64url. */
+    keys: z.array(z.strictObject({ public_key: publicKey, ...validity })).min(1),
+    agents: z.array(z.union([z.literal(ANY_AGENT), AgentPattern])).min(1),
+    /** Of the agent, or of any: credentials that were issued before that time no longer hold. */
+    revoked: z
+      .array(
+        z.strictObject({
+          agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN)]),
+          issued_before: z.iso.datetime({ offset: true }),
+        }),
+      )
+      .default([]),
+  })
+  .meta({ id: "IssuerRecord" });
 
 export const KeysFile = z.strictObject({
   api_keys: z.array(ApiKeyRecord).default([]),

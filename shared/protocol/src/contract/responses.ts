@@ -126,15 +126,17 @@ export const AgentCredential = z
   .meta({ id: "AgentCredential" });
 
 /** A credential with all that is derived from it, for those who write a check of their own. */
-export const CredentialTestVector = z.strictObject({
-  issuer: IssuerRecord,
-  /** The issuer's private key: published on purpose. */
-  issuer_private_key: z.string(),
-  header: z.looseObject({}),
-  claims: z.looseObject({}),
-  credential: z.string(),
-  key_id: z.string(),
-});
+export const CredentialTestVector = z
+  .strictObject({
+    issuer: IssuerRecord,
+    /** The issuer's private key: published on purpose. */
+    issuer_private_key: z.string(),
+    header: z.looseObject({}),
+    claims: z.looseObject({}),
+    credential: z.string(),
+    key_id: z.string(),
+  })
+  .meta({ id: "CredentialTestVector" });
 export type CredentialTestVector = z.infer<typeof CredentialTestVector>;
 
 /** GET /.well-known/signing-manifest.json. Source: docs/protocol.md#signatures. */

@@ -183,7 +183,7 @@ function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
 
 /** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
-  return entry.mayAct(envelope.from)
-    ? undefined
-    : refuse("key_not_allowed", envelope, { signer: { keyId: entry.keyId, issuer: entry.issuer } });
+  if (entry.mayAct(envelope.from)) return undefined;
+  const { keyId, issuer } = entry;
+  return refuse("key_not_allowed", envelope, { signer: { keyId, issuer } });
 }

@@ -104,8 +104,8 @@ export const ENVELOPE_MUTATIONS: readonly Mutation[] = [
   {
     name: "key binding: a key signs for its own agents",
     file: "shared/protocol/src/intake/steps.ts",
-    find: "return entry.mayAct(envelope.from) ?",
-    replace: "return true ?",
+    find: "if (entry.mayAct(envelope.from)) return undefined;",
+    replace: "return undefined;",
     tests: ["shared/protocol/test/intake/steps.test.ts"],
   },
   {
