@@ -72,7 +72,7 @@ export const RENEWAL = {
   latest: 0.8,
   wait: { firstMs: 250, capMs: 60_000 },
   /** A machine may sleep, and no timer waits for months. */
-  looksAtClockEveryMs: 60_000,
+  looksAtClockEveryMs: 600_000,
 } as const;
 
 /** Sessions whose envelopes are kept for receipts, and envelopes of a kind that are kept of one. */

@@ -192,6 +192,7 @@ describe("npm install of its address", () => {
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), browser)).toBe("");
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), { ...node, skipLibCheck: true })).toBe("");
     expect(await compile("trust", codeBlock(readme, "ts trust"), browser)).toBe("");
+    expect(await compile("credentials", codeBlock(readme, "ts credentials"), browser)).toBe("");
     const wrong = `${codeBlock(readme, "ts quickstart")}\nconnector.send(7);`;
     expect(await compile("wrong", wrong, browser)).toContain("TS2554");
   }, 60_000);

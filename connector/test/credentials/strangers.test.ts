@@ -4,7 +4,7 @@ import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, next, record, testAgent } from "../kit.ts";
-import { ACME, acme, GLOBEX, IssuerStage, party } from "./parties.ts";
+import { ACME, acme, GLOBEX, IssuerStage, type Party, party } from "./parties.ts";
 
 const stage = shared(new IssuerStage());
 
@@ -58,22 +58,21 @@ describe("An agent whose key stands in no file", () => {
 });
 
 describe("A credential is refused as invalid_credential before anything is sent:", () => {
-  const connector = async (credential: string | (() => Promise<string>)) => {
-    const { agent, key } = await party("agent://acme.ann");
-    return new Connector({ url: stage.url, agent, key, credential });
-  };
+  const connector = ({ agent, key }: Party, credential: string | (() => Promise<string>)) =>
+    new Connector({ url: stage.url, agent, key, credential });
   test.each([
     ["of another key", async () => (await party("agent://acme.ann")).token()],
-    ["of another agent", async () => (await party("agent://acme.eve")).token()],
+    ["of another agent", async ({ token }: Party) => token({ sub: "agent://acme.eve" })],
     ["that is none", async () => "a.b.c"],
   ])("%s", async (_, token) => {
-    const ann = await connector(await token());
+    const person = await party("agent://acme.ann");
+    const ann = connector(person, await token(person));
     expect(await errorOf(ann.start())).toMatchObject({ code: "invalid_credential" });
   });
 
   test("that its callback fails to give", async () => {
     const cause = new Error("no file");
-    const ann = await connector(() => Promise.reject(cause));
+    const ann = connector(await party("agent://acme.ann"), () => Promise.reject(cause));
     expect(await errorOf(ann.start())).toMatchObject({ code: "invalid_credential", cause });
   });
 

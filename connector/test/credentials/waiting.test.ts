@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { LOOK_UP } from "../../src/limits.ts";
+import { LOOK_UP, MANIFEST } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { record } from "../kit.ts";
 import { ACME, IssuerStage, party } from "./parties.ts";
@@ -35,4 +35,18 @@ test("A delivery waits for the look-up of its own sender only, a second in all, 
   expect(anns.map(({ payload }) => payload.n)).toEqual(Array.from({ length: 20 }, (_, n) => n));
   expect(new Set(anns.map(({ verified }) => verified))).toEqual(new Set(["unverified"]));
   answered.resolve(undefined);
+});
+
+test("A delivery waits a second for a manifest that does not come, and is delivered without it", async () => {
+  const ann = await stage.join(await party("agent://acme.ann"), stage.url);
+  const bob = await stage.join(await party("agent://globex.bob"), stage.front.url);
+  const answered = Promise.withResolvers<string>();
+  stage.front.manifest = () => answered.promise;
+  const { deliveries } = record(bob);
+  const since = performance.now();
+  await ann.send(bob.agent, {});
+  await until("it is there", () => deliveries.length > 0);
+  expect(deliveries[0]?.verified).toBe("unverified");
+  expect(performance.now() - since).toBeLessThan(2 * MANIFEST.waitMs);
+  answered.resolve("{}");
 });
