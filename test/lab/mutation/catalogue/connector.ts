@@ -18,7 +18,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a key file is never overwritten",
-    file: "connector/src/cli/key-file.ts",
+    file: "connector/src/cli/private-file.ts",
     find: 'open(file, "wx", 0o600)',
     replace: 'open(file, "w", 0o600)',
     tests: ["connector/test/cli/setup.test.ts"],
