@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
-import { runKeysCommand, UsageError } from "./keys/commands.ts";
+import { UsageError } from "./keys/command-line.ts";
+import { runKeysCommand } from "./keys/commands.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "./local/dev-keys.ts";
 
 /** `npm run keys`: edits the keys file. See `--help`. */

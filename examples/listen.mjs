@@ -3,7 +3,7 @@
 //
 //   AGENT_URL=ws://127.0.0.1:8080/ws AGENT_KEYS=.local/dev-agents.json node examples/listen.mjs
 
-import { createHmac, randomUUID } from "node:crypto";
+import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 if (typeof WebSocket === "undefined") {
@@ -13,7 +13,13 @@ if (typeof WebSocket === "undefined") {
 
 const url = process.env.AGENT_URL ?? "ws://127.0.0.1:8080/ws";
 const { bob } = JSON.parse(readFileSync(process.env.AGENT_KEYS ?? ".local/dev-agents.json", "utf8"));
-const secret = Buffer.from(bob.secret, "base64url");
+const der = Buffer.concat([
+  Buffer.from("302e020100300506032b657004220420", "hex"),
+  Buffer.from(bob.private_key, "base64url"),
+]);
+const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
+/** What a key that the relay does not list is registered with: a credential, and the relay that it is presented to. */
+const presented = bob.credential ? { credential: bob.credential, relay: new URL(url).host } : {};
 
 /** RFC 8785: no white space, members sorted by name, at every depth. */
 function jcs(value) {
@@ -30,9 +36,9 @@ function canonical(envelope) {
   return `{${names.map((name) => `"${name}":${jcs(envelope[name])}`).join(",")}}`;
 }
 
-function sign(fields) {
+function signed(fields) {
   const envelope = { id: randomUUID(), payload: {}, ts: Date.now(), from: bob.agent_id, key_id: bob.key_id, ...fields };
-  const sig = createHmac("sha256", secret).update(canonical(envelope)).digest("base64url");
+  const sig = sign(null, Buffer.from(canonical(envelope)), key).toString("base64url");
   return JSON.stringify({ ...envelope, sig });
 }
 
@@ -42,8 +48,8 @@ let heartbeat;
 socket.addEventListener("message", ({ data }) => {
   const frame = JSON.parse(data);
   if (frame.frame === "hello") {
-    socket.send(sign({ type: "agent.register" }));
-    heartbeat = setInterval(() => socket.send(sign({ type: "agent.heartbeat" })), frame.limits.heartbeat_interval_ms);
+    socket.send(signed({ type: "agent.register", payload: presented }));
+    heartbeat = setInterval(() => socket.send(signed({ type: "agent.heartbeat" })), frame.limits.heartbeat_interval_ms);
   } else if (frame.frame === "ack" && frame.type === "agent.register") {
     console.log(`${frame.presence.agent_id} is ${frame.presence.status}`);
   } else if (frame.frame === "deliver") {

@@ -2,6 +2,10 @@
 export interface RelayAddress {
   readonly websocket: string;
   readonly signingManifest: string;
+  /** Of its HTTP side, without a slash at its end. */
+  readonly base: string;
+  /** With a port that is not the default: what a register names, and a credential may. */
+  readonly host: string;
 }
 
 const WEBSOCKET_PROTOCOLS: Readonly<Record<string, string>> = {
@@ -21,9 +25,11 @@ export function relayAddress(given: string | URL): RelayAddress {
   if (url === null || protocol === undefined) throw new TypeError("url must be http(s):// or ws(s)://");
   const isBase = url.protocol.startsWith("http");
   const path = url.pathname.replace(/\/+$/, "");
-  const httpOrigin = `${protocol.replace("ws", "http")}//${url.host}`;
+  const base = `${protocol.replace("ws", "http")}//${url.host}${isBase ? path : ""}`;
   return {
+    base,
+    host: url.host,
     websocket: `${protocol}//${url.host}${isBase ? `${path}/ws` : path || "/ws"}`,
-    signingManifest: `${httpOrigin}${isBase ? path : ""}/.well-known/signing-manifest.json`,
+    signingManifest: `${base}/.well-known/signing-manifest.json`,
   };
 }

@@ -1,12 +1,18 @@
 import { BACKOFF } from "./limits.ts";
 
+/** Bounds of a wait: of the first, and of every one. */
+export interface Backoff {
+  readonly firstMs: number;
+  readonly capMs: number;
+}
+
 /**
  * Full jitter: a random wait up to a bound that doubles with each attempt, so that connections lost together do
  * not reconnect together. Milliseconds.
  * @param attempt 0 for the first.
  */
-export function backoffMs(attempt: number, random = Math.random()): number {
-  return random * Math.min(BACKOFF.capMs, BACKOFF.firstMs * 2 ** attempt);
+export function backoffMs(attempt: number, random = Math.random(), { firstMs, capMs }: Backoff = BACKOFF): number {
+  return random * Math.min(capMs, firstMs * 2 ** attempt);
 }
 
 /** The wait that the relay asked for, plus a random part of at most half as much. Milliseconds. */

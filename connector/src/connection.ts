@@ -21,8 +21,8 @@ export interface ConnectionEvents {
   readonly registered: (connection: Connection) => void;
   /** Every frame but `hello` and the answers to registers and heartbeats. */
   readonly frame: (connection: Connection, frame: Exclude<Frame, HelloFrame>) => void;
-  /** A heartbeat was refused; the connection stays. */
-  readonly heartbeatRefused: (error: RelayError) => void;
+  /** A heartbeat was refused, or the register of a renewed credential; the connection stays. */
+  readonly presenceRefused: (error: RelayError) => void;
   /** Once, and not after `close`. */
   readonly ended: (connection: Connection, end: ConnectionEnd) => void;
 }
@@ -44,9 +44,11 @@ export class Connection {
   #hello: HelloFrame | undefined;
   #keepalive: Keepalive | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Id of the register or heartbeat that has no answer yet. */
-  #presenceId: string | undefined;
+  /** The register or heartbeat that has no answer yet. */
+  #asked: { readonly id: string; readonly type: PresenceType } | undefined;
   #registered = false;
+  /** The next to be sent is a register. */
+  #mustRegister = true;
   /** The clock was corrected since the last accepted register or heartbeat. */
   #clockCorrected = false;
   #ended = false;
@@ -85,6 +87,13 @@ export class Connection {
     this.#keepalive?.heartbeatNow();
   }
 
+  /** Presents the agent's renewed credential; envelopes go on meanwhile. Before `hello` there is no need. */
+  registerAgain(): void {
+    if (this.#hello === undefined) return;
+    this.#mustRegister = true;
+    void this.#sendPresence();
+  }
+
   /** Ends it without the event `ended`. Resolves when the socket is gone. */
   async close(): Promise<void> {
     this.#ended = true;
@@ -95,7 +104,7 @@ export class Connection {
 
   #receive(frame: Frame): void {
     this.#keepalive?.frameReceived();
-    const isAnswer = this.#presenceId !== undefined && "envelopeId" in frame && frame.envelopeId === this.#presenceId;
+    const isAnswer = this.#asked !== undefined && "envelopeId" in frame && frame.envelopeId === this.#asked.id;
     if (frame.frame === "hello") this.#greeted(frame);
     else if (frame.frame === "ack" && isAnswer) this.#presenceAccepted();
     else if (frame.frame === "error" && isAnswer) this.#presenceRefused(frame);
@@ -124,12 +133,13 @@ export class Connection {
     void this.#sendPresence();
   }
 
-  /** Sends a register until one is accepted, heartbeats after it. */
+  /** Sends a register until one is accepted, and for a renewed credential; heartbeats else. */
   async #sendPresence(): Promise<void> {
     try {
-      const { id, text } = await this.#options.signPresence(this.#registered ? "agent.heartbeat" : "agent.register");
+      const type = this.#mustRegister ? "agent.register" : "agent.heartbeat";
+      const { id, text } = await this.#options.signPresence(type);
       if (this.#ended) return;
-      this.#presenceId = id;
+      this.#asked = { id, type };
       this.send(text);
     } catch (error) {
       this.#end({ error: error as RelayError });
@@ -137,7 +147,8 @@ export class Connection {
   }
 
   #presenceAccepted(): void {
-    this.#presenceId = undefined;
+    if (this.#asked?.type === "agent.register") this.#mustRegister = false;
+    this.#asked = undefined;
     this.#clockCorrected = false;
     if (this.#registered) return;
     this.#registered = true;
@@ -148,14 +159,14 @@ export class Connection {
     const { message, hint, retry, serverTime, retryAfterMs } = frame;
     const code = knownCode(frame.code);
     const error = new RelayError(code, { message, hint, retry, retryAfterMs });
-    this.#presenceId = undefined;
+    this.#asked = undefined;
     if (code === "clock_skew" && serverTime !== undefined && !this.#clockCorrected) {
       this.#clockCorrected = true;
       this.#options.clock.measure(serverTime);
       void this.#sendPresence();
     } else if (code === "unavailable" || code === "rate_limited" || code === "over_capacity") {
       // A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
-      if (!this.#registered) this.#timer = setTimeout(() => void this.#sendPresence(), jitteredMs(retryAfterMs));
+      if (this.#mustRegister) this.#timer = setTimeout(() => void this.#sendPresence(), jitteredMs(retryAfterMs));
     } else if (!this.#registered) {
       this.#end({ error });
     } else if (code === "not_registered") {
@@ -163,7 +174,9 @@ export class Connection {
     } else if (KEY_REFUSALS.has(code)) {
       this.#end({ error: finalClose(4403) });
     } else {
-      this.#options.events.heartbeatRefused(error);
+      // What an earlier register made known still holds.
+      this.#mustRegister = false;
+      this.#options.events.presenceRefused(error);
     }
   }
 

@@ -1,19 +1,21 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { relayAddress } from "./address.ts";
-import { AGENT_ID } from "./agent-id.ts";
 import { Clock } from "./clock.ts";
-import { Connection, type PresenceType } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import { OwnCredential } from "./credentials/own-credential.ts";
 import { Emitter } from "./emitter.ts";
-import { CONNECTOR_ERRORS, type ErrorCode, knownCode, RelayError } from "./errors.ts";
+import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
-import { GatewayKeys } from "./gateway-keys.ts";
 import { Inbox } from "./inbox.ts";
-import { MAX_DELIVERY_AGE_MS, MAX_INBOX, MAX_PENDING } from "./limits.ts";
+import { MAX_PENDING } from "./limits.ts";
+import { checkOptions } from "./options-check.ts";
+import { Outbox } from "./outbox.ts";
+import { Peers } from "./peers.ts";
+import type { Receipt } from "./receipts/contract.ts";
+import { SessionRecords } from "./receipts/session-records.ts";
 import { Reconnector } from "./reconnector.ts";
-import { ReplayGuard } from "./replay-guard.ts";
 import { SendQueue } from "./send-queue.ts";
-import { SenderVerifier } from "./sender-verifier.ts";
 import { Signer } from "./signer.ts";
 import type {
   Accepted,
@@ -25,59 +27,58 @@ import type {
   Delivery,
   SendOptions,
   SessionProposal,
-  Warning,
 } from "./types.ts";
-import { outdatedWarning } from "./version.ts";
-import {
-  accepted,
-  acceptedSession,
-  draftOf,
-  type EnvelopeContent,
-  sessionDecision,
-  sessionRequest,
-} from "./wire-mapping.ts";
+import { Warnings } from "./warnings.ts";
+import { accepted, acceptedSession, sessionRequest } from "./wire-mapping.ts";
 
 /**
- * One agent on the relay: registers it, keeps it present, and reconnects whenever the connection is lost. Only `close`, a
- * refused or revoked key, another connection that registers the same agent, or a close for what it sent
- * (1003, 1007, 1008, 1009) end it for good.
+ * One agent on the relay: registers it, keeps it present, renews its credential, and reconnects whenever the connection is
+ * lost. Only `close`, a refused or revoked key, a credential that ended without another, another connection that registers
+ * the same agent, or a close for what it sent (1003, 1007, 1008, 1009) end it for good.
  */
 export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** `agent://name`. */
   readonly agent: string;
+  readonly #options: ConnectorOptions;
   readonly #emitter = new Emitter();
   readonly #signer: Signer;
-  readonly #gatewayKeys: GatewayKeys;
-  readonly #verifier: SenderVerifier;
+  readonly #credential: OwnCredential | undefined;
+  readonly #peers: Peers;
+  readonly #sessions = new SessionRecords();
   readonly #inbox: Inbox;
   readonly #sendQueue: SendQueue;
+  readonly #outbox: Outbox;
   readonly #reconnector: Reconnector;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
-  /** The version that was warned of. */
-  #outdatedBy: string | undefined;
   #stopped: Promise<void> | undefined;
 
-  /** Does no I/O. Throws a TypeError when `url` or `agent` is invalid. */
-  constructor({ url, agent, key, trust = {}, requireVerified = false, ...bounds }: ConnectorOptions) {
-    if (!AGENT_ID.test(agent)) throw new TypeError("agent must be agent:// and a name");
-    const { maxPending = MAX_PENDING, maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = bounds;
-    const { websocket, signingManifest } = relayAddress(url);
+  /** Does no I/O. Throws a TypeError when `url`, `agent`, or what is left out of `key`, is invalid. */
+  constructor(options: ConnectorOptions) {
+    checkOptions(options);
+    const { agent, key, trust, maxPending = MAX_PENDING } = options;
+    const address = relayAddress(options.url);
     const clock = new Clock();
     const emitter = this.#emitter;
-    const signPresence = (type: PresenceType) => this.#signPresence(type);
-    const notRegistered = () => this.#reconnector.checkRegistration();
+    const sessions = this.#sessions;
     this.agent = agent;
+    this.#options = options;
     this.#signer = new Signer(key, clock);
-    this.#gatewayKeys = new GatewayKeys(signingManifest);
-    this.#verifier = new SenderVerifier(trust, this.#gatewayKeys);
-    const replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
-    this.#inbox = new Inbox({ agent, verifier: this.#verifier, replayGuard, requireVerified, maxInbox, emitter });
-    this.#sendQueue = new SendQueue({ signer: this.#signer, clock, maxPending, notRegistered });
-    this.#reconnector = new Reconnector((events) => new Connection({ url: websocket, clock, signPresence, events }), {
+    this.#credential = this.#ownCredential(clock);
+    this.#peers = new Peers({ trust, address, clock });
+    const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
+    this.#inbox = new Inbox({ options, peers, sessions, clock, emitter });
+    const notRegistered = () => this.#reconnector.checkRegistration();
+    this.#sendQueue = new SendQueue({ signer, clock, maxPending, notRegistered });
+    const sendQueue = this.#sendQueue;
+    this.#outbox = new Outbox({ agent, relay: address.host, signer, credential, sendQueue, sessions, peers });
+    const warnings = new Warnings(emitter);
+    const signPresence = this.#outbox.presence.bind(this.#outbox);
+    const connect = { url: address.websocket, clock, signPresence };
+    this.#reconnector = new Reconnector((events) => new Connection({ ...connect, events }), {
       greeted: ({ connectorVersion }) => {
-        this.#compareVersion(connectorVersion);
-        if (!replayGuard.canJudge) emitter.emit("warning", clockWarning());
+        warnings.compareVersion(connectorVersion);
+        if (!this.#inbox.canJudge) warnings.clockUntrusted();
       },
       online: (connection) => this.#online(connection),
       offline: ({ reason, closeCode }, retryInMs) => {
@@ -85,7 +86,12 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
         this.#setState({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
       },
       frame: (frame) => this.#receive(frame),
-      heartbeatRefused: (error) => emitter.emit("error", error),
+      presenceRefused: (error) => {
+        if (error.code === "invalid_credential") credential?.refused();
+        emitter.emit("error", error);
+      },
+      mayReturn: ({ code }) => CREDENTIAL_ENDS.has(code) && credential?.isRenewable === true,
+      hasChanged: async () => (await credential?.hasAnother()) === true,
       ended: (error) => void this.#stop(error),
     });
   }
@@ -126,31 +132,43 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * no connection it waits. Sends to one target arrive in the order of the calls, except one that the relay refused for
    * the moment (`unavailable`, `rate_limited`) while later ones were in flight: where that matters, await each.
    *
-   * Rejects with a RelayError: `queue_full`, `timeout`, `aborted`, `outcome_unknown`, `frame_too_large`, a refusal of the
-   * relay, or what ended the connector. A rejection that nobody handles is dropped.
-   * @param payload a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes.
+   * Rejects with a RelayError: `queue_full`, `timeout`, `aborted`, `outcome_unknown`, `frame_too_large`,
+   * `recipient_unverified` of what is sealed, a refusal of the relay, or what ended the connector. A rejection that nobody
+   * handles is dropped.
+   * @param payload a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most
+   * 23000 bytes of JSON. One member alone may not be called `sealed`.
    */
   send(
     to: string,
     payload: object,
-    { type = "message.send", taskId, ...options }: SendOptions = {},
+    { type = "message.send", taskId, seal, ...options }: SendOptions = {},
   ): Promise<Accepted> {
-    return this.#publish({ type, to, task_id: taskId, payload }, options, accepted);
+    const seals = seal === true || this.#options.seal === "required";
+    const content = { type, to, task_id: taskId, payload };
+    return resultOf(this.#outbox.message(content, seals, options), accepted);
   }
 
   /** Requests a session. The target's decision comes as a delivery of type `session.approve` or `session.reject`. */
   requestSession(to: string, proposal: SessionProposal, options: CallOptions = {}): Promise<AcceptedSession> {
-    return this.#publish(sessionRequest(to, proposal), options, acceptedSession);
+    return resultOf(this.#outbox.session(sessionRequest(to, proposal), options), acceptedSession);
   }
 
   /** Approves a session. @param to who requested it. */
   approve(sessionId: string, to: string, options: CallOptions = {}): Promise<AcceptedSession> {
-    return this.#publish(sessionDecision("approve", sessionId, to), options, acceptedSession);
+    return resultOf(this.#outbox.decision("approve", { sessionId, to }, options), acceptedSession);
   }
 
   /** Rejects a session. @param to who requested it. @param reason at most 500 characters. */
   reject(sessionId: string, to: string, reason?: string, options: CallOptions = {}): Promise<AcceptedSession> {
-    return this.#publish(sessionDecision("reject", sessionId, to, reason), options, acceptedSession);
+    return resultOf(this.#outbox.decision("reject", { sessionId, to, reason }, options), acceptedSession);
+  }
+
+  /**
+   * What shows anybody that a session was requested and decided: `verifyReceipt` checks it without a relay. Of the newest
+   * 1000 sessions, whose two envelopes this connector signed or verified. Throws `receipt_incomplete`, with what is missing.
+   */
+  receipt(sessionId: string): Receipt {
+    return this.#sessions.receipt(sessionId);
   }
 
   /** Adds a listener. What it throws is reported as `error`. @returns a function that removes it. */
@@ -170,7 +188,9 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#setState({ status: "connecting" });
     try {
       await this.#signer.start();
-      await this.#verifier.start();
+      await this.#credential?.start();
+      await this.#peers.start();
+      await this.#inbox.start();
       if (this.#stopped === undefined) this.#reconnector.start();
     } catch (error) {
       await this.#stop(error as RelayError);
@@ -181,7 +201,8 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     if (this.#stopped !== undefined) return this.#stopped;
     const reason = error ?? new RelayError("closed");
     this.#stopped = this.#reconnector.stop();
-    this.#gatewayKeys.stop();
+    this.#credential?.stop();
+    this.#peers.stop();
     this.#sendQueue.end(reason);
     this.#inbox.end(error);
     ignoreRejection(this.#started.promise);
@@ -190,11 +211,17 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     return this.#stopped;
   }
 
-  #compareVersion(offered: string | undefined): void {
-    const warning = outdatedWarning(offered);
-    if (warning === undefined || offered === this.#outdatedBy) return;
-    this.#outdatedBy = offered;
-    this.#emitter.emit("warning", warning);
+  #ownCredential(clock: Clock): OwnCredential | undefined {
+    const { agent, credential: source } = this.#options;
+    if (source === undefined) return undefined;
+    return new OwnCredential({
+      source,
+      agent,
+      clock,
+      accept: (credential) => this.#signer.takeIdOf(credential),
+      renewed: () => this.#reconnector.registerAgain(),
+      failed: (error) => this.#emitter.emit("error", error),
+    });
   }
 
   #online(connection: Connection): void {
@@ -208,21 +235,6 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#emitter.emit("state", state);
   }
 
-  #publish<T>(content: EnvelopeContent, options: CallOptions, read: (ack: AckFrame) => T): Promise<T> {
-    return ignoreRejection(this.#add(content, options).then(read));
-  }
-
-  async #add(content: EnvelopeContent, options: CallOptions): Promise<AckFrame> {
-    const id = crypto.randomUUID();
-    return await this.#sendQueue.add(id, this.#signer.draft(draftOf(content, id, this.agent)), options);
-  }
-
-  async #signPresence(type: PresenceType): Promise<{ id: string; text: string }> {
-    const id = crypto.randomUUID();
-    const draft = this.#signer.draft(draftOf({ type, payload: {} }, id, this.agent));
-    return { id, text: (await this.#signer.sign(draft)).text };
-  }
-
   #receive(frame: Exclude<Frame, HelloFrame>): void {
     if (frame.frame === "ack") this.#sendQueue.acknowledge(frame);
     else if (frame.frame === "deliver") this.#inbox.receive(frame);
@@ -234,9 +246,11 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 }
 
-function clockWarning(): Warning {
-  const { message, hint } = CONNECTOR_ERRORS.clock_untrusted;
-  return { code: "clock_untrusted", message, hint };
+/** What another credential can mend. */
+const CREDENTIAL_ENDS: ReadonlySet<ErrorCode> = new Set(["key_revoked", "invalid_credential"]);
+
+function resultOf<T>(ack: Promise<AckFrame>, read: (ack: AckFrame) => T): Promise<T> {
+  return ignoreRejection(ack.then(read));
 }
 
 /** A rejection that the caller does not handle must not end the process. */

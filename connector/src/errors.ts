@@ -42,6 +42,11 @@ export const RELAY_ERRORS = {
   ),
   bad_signature: entry("fix", "The signature does not match the key.", "Check that the private key belongs to keyId."),
   key_not_allowed: entry("fix", "The key may not sign for this agent.", "Use a key whose agents list holds the agent."),
+  invalid_credential: entry(
+    "fix",
+    "The credential of the register is not accepted.",
+    "The relay's message begins with the reason; have the issuer issue one for this key, this agent and this relay.",
+  ),
   not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
   not_your_session: entry(
@@ -117,12 +122,32 @@ export const CONNECTOR_ERRORS = {
     "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing is verified.",
     "Set this machine's clock (NTP).",
   ),
+  unopenable_delivery: entry(
+    "fix",
+    "A delivery was sealed, and no key given here opens it, or no pinned key or issuer vouches for its sender; it was dropped.",
+    "Give the key of the credential that the sender found in sealingKeys, and pin the sender's issuer.",
+  ),
   misdirected_delivery: entry(
     "never",
     "A delivery was for another agent; it was dropped.",
     "Tell the relay's operator.",
   ),
   malformed_delivery: entry("never", "A delivery was not an envelope; it was dropped.", "Tell the relay's operator."),
+  invalid_issuer: entry(
+    "fix",
+    "A record of an issuer cannot be used.",
+    "It has the form of an issuer in the relay's keys file; no pattern and no key stands under two issuers.",
+  ),
+  recipient_unverified: entry(
+    "fix",
+    "No pinned issuer vouches for a key of the recipient to seal to.",
+    "Pin the recipient's issuer; its credential must hold an X25519 key in enc.",
+  ),
+  receipt_incomplete: entry(
+    "never",
+    "Not all that a receipt consists of is there; see missing.",
+    "Who received both envelopes has it; requests and decisions under a key without credential have none.",
+  ),
   listener_failed: entry("fix", "A listener threw; see cause.", "Fix the listener."),
 } as const satisfies Record<string, ErrorEntry>;
 
@@ -142,6 +167,7 @@ export interface ErrorDetails {
   readonly retryAfterMs?: number | undefined;
   readonly closeCode?: number | undefined;
   readonly envelopeId?: string | undefined;
+  readonly missing?: readonly string[] | undefined;
   readonly cause?: unknown;
 }
 
@@ -160,6 +186,8 @@ export class RelayError extends Error {
   /** Close code of the websocket, when a close is the reason. */
   readonly closeCode: number | undefined;
   readonly envelopeId: string | undefined;
+  /** Parts of a receipt, of `receipt_incomplete`. */
+  readonly missing: readonly string[] | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     super(details.message ?? ERRORS[code].message, details.cause === undefined ? {} : { cause: details.cause });
@@ -170,6 +198,7 @@ export class RelayError extends Error {
     this.retryAfterMs = details.retryAfterMs;
     this.closeCode = details.closeCode;
     this.envelopeId = details.envelopeId;
+    this.missing = details.missing;
   }
 }
 

@@ -108,6 +108,7 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
 function noticeOf(members: Members): Notice | undefined {
   const { notice, sessions, total, reconnect_after_ms, envelopes_per_second, bytes_per_second } = members;
   if (notice === "superseded") return { kind: "superseded" };
+  if (notice === "released") return { kind: "released", reason: textOf(members.reason) ?? "" };
   if (notice === "slow_down") {
     const envelopesPerSecond = numberOf(envelopes_per_second) ?? 0;
     return { kind: "slow_down", envelopesPerSecond, bytesPerSecond: numberOf(bytes_per_second) ?? 0 };

@@ -1,24 +1,32 @@
 import { BoundedQueue } from "./bounded-queue.ts";
+import type { Clock } from "./clock.ts";
+import { DeliveryJudge } from "./delivery-judge.ts";
 import type { Emitter } from "./emitter.ts";
 import type { ErrorCode, RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
+import { MAX_DELIVERY_AGE_MS, MAX_INBOX } from "./limits.ts";
+import type { ConnectorOptions } from "./options.ts";
+import type { Peers } from "./peers.ts";
+import type { SessionRecords } from "./receipts/session-records.ts";
 import { Receiver } from "./receiver.ts";
-import type { ReplayGuard } from "./replay-guard.ts";
-import type { SenderVerifier } from "./sender-verifier.ts";
+import { ReplayGuard } from "./replay-guard.ts";
+import { type SealingKeyPair, SealingKeys } from "./sealing/sealing-keys.ts";
 import type { Delivery } from "./types.ts";
 
 export interface InboxOptions {
-  readonly agent: string;
-  readonly verifier: SenderVerifier;
-  readonly replayGuard: ReplayGuard;
-  readonly requireVerified: boolean;
-  readonly maxInbox: number;
+  readonly options: ConnectorOptions;
+  readonly peers: Peers;
+  readonly sessions: SessionRecords;
+  readonly clock: Clock;
   readonly emitter: Emitter;
 }
 
 /** Deliveries of the agent: checked, then handed to listeners, and kept for readers. */
 export class Inbox {
   readonly #emitter: Emitter;
+  readonly #sealingKeyPairs: readonly SealingKeyPair[];
+  readonly #replayGuard: ReplayGuard;
+  #sealingKeys: SealingKeys = SealingKeys.NONE;
   readonly #queue: BoundedQueue<Delivery>;
   readonly #receiver: Receiver;
   #isRead = false;
@@ -26,11 +34,18 @@ export class Inbox {
   #overflowed = 0;
   readonly #dropped = new Map<ErrorCode, number>();
 
-  constructor({ maxInbox, emitter, ...checks }: InboxOptions) {
+  constructor({ options, peers: { verifier }, sessions, clock, emitter }: InboxOptions) {
+    const { agent, requireVerified = false, sealingKeys = [] } = options;
+    const { maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
     this.#emitter = emitter;
+    this.#sealingKeyPairs = sealingKeys;
+    this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
+    const keys = () => this.#sealingKeys;
+    const replayGuard = this.#replayGuard;
+    const judge = new DeliveryJudge({ agent, verifier, replayGuard, requireVerified, sealingKeys: keys, sessions });
     this.#queue = new BoundedQueue(maxInbox);
     this.#receiver = new Receiver({
-      ...checks,
+      judge,
       maxWaiting: maxInbox,
       delivered: (delivery) => this.#deliver(delivery),
       dropped: (error) => this.#drop(error),
@@ -41,6 +56,16 @@ export class Inbox {
   /** How many deliveries were dropped for what they are, by the code of the error. */
   get dropped(): ReadonlyMap<ErrorCode, number> {
     return this.#dropped;
+  }
+
+  /** False when nobody can tell here what is old. */
+  get canJudge(): boolean {
+    return this.#replayGuard.canJudge;
+  }
+
+  /** Rejects with `invalid_key` when a sealing key cannot be used. */
+  async start(): Promise<void> {
+    this.#sealingKeys = await SealingKeys.from(this.#sealingKeyPairs);
   }
 
   receive(frame: DeliverFrame): void {

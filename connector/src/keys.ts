@@ -1,5 +1,6 @@
 import { decodeBase64url } from "./base64url.ts";
 import { RelayError } from "./errors.ts";
+import { isSmallOrderEd25519 } from "./small-order.ts";
 import type { AgentKey, TrustedKey, WebCryptoKey } from "./types.ts";
 
 /** Imports keys into WebCrypto. All functions reject with `invalid_key`, whose texts hold no key. */
@@ -9,16 +10,6 @@ const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
 
 /** DER of a PKCS#8 Ed25519 private key, up to its seed. Source: RFC 8410, section 7. */
 const PKCS8_PREFIX = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-
-/** y of the points whose order divides 8: under such a key one signature is valid for any message. */
-const FIELD_PRIME = 2n ** 255n - 19n;
-const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
-  0n,
-  1n,
-  FIELD_PRIME - 1n,
-  0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n,
-  0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
-]);
 
 /** WebCrypto's names of the algorithms. */
 export const ALGORITHMS = { ed25519: "Ed25519", "hmac-sha256": "HMAC" } as const;
@@ -43,7 +34,7 @@ export async function importSigningKey(key: AgentKey): Promise<WebCryptoKey> {
 }
 
 /** PKCS#8 of an Ed25519 seed in base64url. */
-export function pkcs8Of(seed: string): Uint8Array<ArrayBuffer> {
+function pkcs8Of(seed: string): Uint8Array<ArrayBuffer> {
   const bytes = bytesOf(seed);
   if (bytes.length !== KEY_BYTES) throw new RelayError("invalid_key");
   return Uint8Array.from([...PKCS8_PREFIX, ...bytes]);
@@ -58,7 +49,7 @@ export async function importVerifyKey(trusted: TrustedKey): Promise<VerifyKey> {
     };
   }
   const point = bytesOf(trusted.publicKey);
-  if (point.length !== KEY_BYTES || isSmallOrder(point)) throw new RelayError("invalid_key");
+  if (point.length !== KEY_BYTES || isSmallOrderEd25519(point)) throw new RelayError("invalid_key");
   return {
     alg: trusted.alg,
     key: await imported((subtle) => subtle.importKey("raw", point, "Ed25519", false, ["verify"])),
@@ -84,13 +75,4 @@ async function imported(importKey: (subtle: typeof crypto.subtle) => Promise<Web
   } catch {
     throw new RelayError("invalid_key");
   }
-}
-
-/**
- * True for a point of small order in any encoding, and for a y at or above the prime: a second encoding of a smaller y.
- */
-function isSmallOrder(point: Uint8Array): boolean {
-  const hex = [...point].reverse().map((byte) => byte.toString(16).padStart(2, "0"));
-  const y = BigInt(`0x${hex.join("")}`) & (2n ** 255n - 1n);
-  return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);
 }

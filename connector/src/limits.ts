@@ -46,5 +46,54 @@ export const MAX_DELIVERY_AGE_MS = 600_000;
 /** How far the relay's time may move the clock by which deliveries are judged. */
 export const MAX_CLOCK_CORRECTION_MS = 300_000;
 
-/** The signing manifest: how long one fetch may take, and how often an unknown gateway key asks for it again. */
-export const MANIFEST = { timeoutMs: 3000, againAfterMs: 5000 } as const;
+/** The signing manifest. */
+export const MANIFEST = {
+  /** How long a delivery waits for it. */
+  waitMs: 1000,
+  /** How long one fetch may take. */
+  timeoutMs: 3000,
+  /** How often an unknown key asks for it again. */
+  againAfterMs: 5000,
+} as const;
+
+/** Source: docs/protocol.md#credentials. */
+export const CREDENTIAL_LIMITS = {
+  /** Of the token. */
+  maxCharacters: 2048,
+  /** From `iat` to `exp`. */
+  maxLifeMs: 90 * 24 * 3_600_000,
+  /** How far `iat` and `nbf` may lie ahead of the time that the credential is judged at. */
+  maxAheadMs: 60_000,
+} as const;
+
+/** This agent asks for its next credential at a random part of the life of its present one, then with a growing wait. */
+export const RENEWAL = {
+  earliest: 0.5,
+  latest: 0.8,
+  wait: { firstMs: 250, capMs: 60_000 },
+  /** A machine may sleep, and no timer waits for months. */
+  looksAtClockEveryMs: 600_000,
+} as const;
+
+/** Sessions whose envelopes are kept for receipts, and envelopes of a kind that are kept of one. */
+export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4 } as const;
+
+/** Look-ups of credentials. */
+export const LOOK_UP = {
+  /** How long a delivery waits for one. */
+  waitMs: 1000,
+  /** How long one may take in all, its wait for its turn included. */
+  timeoutMs: 3000,
+  againAfterMs: 300_000,
+  /** After one that failed, or when the credential that it found has ended. */
+  soonAgainAfterMs: 5000,
+  atOnce: 16,
+  /** Results that are kept, at most 2 KB of token each. */
+  maxKept: 2000,
+} as const;
+
+/** Of a payload that is parsed here before the relay could see it. Source: docs/protocol.md#envelopes. */
+export const PAYLOAD_LIMITS = { maxLevels: 32, maxMembers: 2000 } as const;
+
+/** Of the JSON of a payload that is to be sealed: sealed, and with the envelope around it, it still fits into a frame. */
+export const MAX_SEALED_BYTES = 23_000;

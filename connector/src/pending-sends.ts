@@ -2,11 +2,18 @@ import type { RelayError } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
 import type { SignedEnvelope } from "./signer.ts";
 
+/** Canonical text up to the payload; or what makes it once there is a connection. */
+export type SendDraft = string | (() => Promise<string>);
+
+/** The ack of an envelope, and the envelope as it was signed. */
+export interface Acknowledged extends AckFrame {
+  readonly text: string | undefined;
+}
+
 export interface NewSend {
   readonly id: string;
-  /** Canonical text up to the payload. */
-  readonly draft: string;
-  readonly resolve: (ack: AckFrame) => void;
+  readonly draft: SendDraft;
+  readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   /** Frees its timer and its listener. */
   readonly release: () => void;
@@ -15,8 +22,8 @@ export interface NewSend {
 /** A send without an answer. */
 export class PendingSend {
   readonly id: string;
-  readonly draft: string;
-  readonly resolve: (ack: AckFrame) => void;
+  draft: SendDraft;
+  readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   readonly release: () => void;
   signed: SignedEnvelope | undefined;

@@ -11,7 +11,11 @@ export interface ReconnectorEvents {
   /** There is no connection; another attempt follows. */
   readonly offline: (end: ConnectionEnd, retryInMs: number) => void;
   readonly frame: (frame: Exclude<Frame, HelloFrame>) => void;
-  readonly heartbeatRefused: (error: RelayError) => void;
+  readonly presenceRefused: (error: RelayError) => void;
+  /** True when another attempt after this error may help, though it ends a connection for good. */
+  readonly mayReturn: (error: RelayError) => boolean;
+  /** Before the attempt after such an error: resolves with false when nothing has changed. */
+  readonly hasChanged: () => Promise<boolean>;
   /** There will be no further attempt. */
   readonly ended: (error: RelayError) => void;
 }
@@ -31,6 +35,9 @@ export class Reconnector {
   #dueAt = 0;
   #attempt = 0;
   #onlineAt = 0;
+  /** What ended the last connection, when only a change can help. */
+  #barredBy: RelayError | undefined;
+  #hasStopped = false;
 
   constructor(createConnection: (events: ConnectionEvents) => Connection, events: ReconnectorEvents) {
     this.#createConnection = createConnection;
@@ -43,6 +50,7 @@ export class Reconnector {
 
   /** Resolves when all sockets are gone. */
   async stop(): Promise<void> {
+    this.#hasStopped = true;
     clearTimeout(this.#timer);
     for (const timer of this.#retired.values()) clearTimeout(timer);
     const connections = [this.#current, this.#next, ...this.#retired.keys()];
@@ -55,13 +63,32 @@ export class Reconnector {
     this.#current?.checkRegistration();
   }
 
+  /** Presents a renewed credential: on the next connection where there is one, since the current one would take the agent back. */
+  registerAgain(): void {
+    (this.#next ?? this.#current)?.registerAgain();
+  }
+
+  #attemptNow(): void {
+    if (this.#barredBy === undefined) this.#connect();
+    else void this.#attemptChanged(this.#barredBy);
+  }
+
+  async #attemptChanged(error: RelayError): Promise<void> {
+    const hasChanged = await this.#events.hasChanged();
+    this.#barredBy = undefined;
+    this.#timer = undefined;
+    if (this.#hasStopped) return;
+    if (hasChanged) this.#connect();
+    else this.#events.ended(error);
+  }
+
   #connect(): void {
     this.#timer = undefined;
     this.#next = this.#createConnection({
       greeted: (hello) => this.#events.greeted(hello),
       registered: (connection) => this.#registered(connection),
       frame: (connection, frame) => this.#receive(connection, frame),
-      heartbeatRefused: (error) => this.#events.heartbeatRefused(error),
+      presenceRefused: (error) => this.#events.presenceRefused(error),
       ended: (connection, end) => this.#connectionEnded(connection, end),
     });
     this.#next.open();
@@ -100,8 +127,11 @@ export class Reconnector {
     }
     const isReplaced = connection === this.#current && this.#next !== undefined && end.error?.code === "superseded";
     if (end.error !== undefined && !isReplaced) {
-      this.#events.ended(end.error);
-      return;
+      if (!this.#events.mayReturn(end.error)) {
+        this.#events.ended(end.error);
+        return;
+      }
+      this.#barredBy = end.error;
     }
     if (connection === this.#next) this.#next = undefined;
     else this.#lostCurrent();
@@ -123,7 +153,7 @@ export class Reconnector {
     if (this.#timer === undefined && this.#next === undefined) {
       this.#attempt += 1;
       this.#dueAt = performance.now() + ms;
-      this.#timer = setTimeout(() => this.#connect(), ms);
+      this.#timer = setTimeout(() => this.#attemptNow(), ms);
     }
     return Math.max(0, this.#dueAt - performance.now());
   }

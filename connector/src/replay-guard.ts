@@ -11,7 +11,7 @@ export class ReplayGuard {
   readonly #maxAgeMs: number;
   readonly #verified = new Memory();
   /** Apart, so that what a relay makes up cannot push out what others signed. */
-  readonly #unverified = new Memory();
+  readonly #others = new Memory();
 
   /** @param maxAgeMs 0 or Infinity = any age. */
   constructor(clock: Clock, maxAgeMs: number) {
@@ -32,12 +32,12 @@ export class ReplayGuard {
   /** True for a second delivery of an id of the same sender. */
   isRepeat(envelope: Envelope): boolean {
     const name = nameOf(envelope);
-    return this.#verified.has(name) || this.#unverified.has(name);
+    return this.#verified.has(name) || this.#others.has(name);
   }
 
   /** Only what was delivered: a forged envelope must not block the true one whose id it copied. */
   remember(envelope: Envelope, verified: Delivery["verified"]): void {
-    const memory = verified === "unverified" ? this.#unverified : this.#verified;
+    const memory = verified === "agent" ? this.#verified : this.#others;
     // By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is forgotten.
     memory.add(nameOf(envelope), envelope.ts + this.#maxAgeMs + MAX_CLOCK_CORRECTION_MS);
   }

@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 import { type ErrorCode, type ErrorDetails, knownCode, RelayError } from "./errors.ts";
 import type { AckFrame, ErrorFrame } from "./frames.ts";
 import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, SEND_TIMEOUT_MS } from "./limits.ts";
-import { type PendingSend, PendingSends } from "./pending-sends.ts";
+import { type Acknowledged, type PendingSend, PendingSends, type SendDraft } from "./pending-sends.ts";
 import type { Signer } from "./signer.ts";
 import type { CallOptions } from "./types.ts";
 
@@ -44,8 +44,8 @@ export class SendQueue {
   }
 
   /** Resolves with the ack of the envelope; rejects with a RelayError. */
-  add(id: string, draft: string, { timeoutMs = SEND_TIMEOUT_MS, signal }: CallOptions): Promise<AckFrame> {
-    const { promise, resolve, reject } = Promise.withResolvers<AckFrame>();
+  add(id: string, draft: SendDraft, { timeoutMs = SEND_TIMEOUT_MS, signal }: CallOptions): Promise<Acknowledged> {
+    const { promise, resolve, reject } = Promise.withResolvers<Acknowledged>();
     const refused = this.#end?.code ?? (this.#pending.size >= this.#options.maxPending ? "queue_full" : undefined);
     if (refused !== undefined || signal?.aborted) {
       reject(new RelayError(refused ?? "aborted", { cause: this.#end ?? signal?.reason }));
@@ -80,7 +80,7 @@ export class SendQueue {
     if (send === undefined) return;
     this.#allowed = Math.min(MAX_IN_FLIGHT, this.#allowed + 1);
     this.#pending.remove(send);
-    send.resolve(ack);
+    send.resolve({ ...ack, text: send.signed?.text });
     void this.#flush();
   }
 
@@ -159,9 +159,11 @@ export class SendQueue {
     if (isTooOld && send.isOutcomeUnknown) return this.#fail(send, "outcome_unknown");
     if (isTooOld) send.signed = undefined;
     try {
+      if (typeof send.draft !== "string") send.draft = await send.draft();
       send.signed ??= await signer.sign(send.draft);
-    } catch (cause) {
-      return this.#fail(send, "invalid_key", { cause });
+    } catch (error) {
+      const { code, message, hint } = error instanceof RelayError ? error : new RelayError("invalid_key");
+      return this.#fail(send, code, { message, hint, cause: error });
     }
     if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
     this.#pending.markInFlight(send);

@@ -1,34 +1,67 @@
-import { decodeBase64url } from "./base64url.ts";
-import { signedPart } from "./canonical.ts";
-import { GATEWAY_KEY_PREFIX, type GatewayKeys } from "./gateway-keys.ts";
-import { ALGORITHMS, importVerifyKey, type VerifyKey } from "./keys.ts";
-import type { Delivery, Envelope, TrustedKey } from "./types.ts";
+import { CredentialVerifier, type SenderVerdict } from "./credentials/credential-verifier.ts";
+import { Issuers } from "./credentials/issuers.ts";
+import type { SenderCredentials } from "./credentials/sender-credentials.ts";
+import { isSignedBy } from "./envelope-signature.ts";
+import { GATEWAY_KEY_PREFIX } from "./gateway-keys.ts";
+import { importVerifyKey, type VerifyKey } from "./keys.ts";
+import type { RelayManifest } from "./relay-manifest.ts";
+import type { Trusted } from "./trust.ts";
+import type { Envelope } from "./types.ts";
 
-/** Tells who signed an envelope: by the trusted keys of its sender, or by the keys of the relay's gateways. */
+/** What is known of who signed an envelope; `credential` where one made it known. */
+export type Verdict = SenderVerdict | { readonly verified: "agent" | "gateway" };
+
+export interface SenderVerifierOptions {
+  readonly trusted: Trusted;
+  readonly manifest: RelayManifest;
+  readonly credentials: SenderCredentials;
+  /** The host, with a port that is not the default, that this agent dialled. */
+  readonly relay: string;
+}
+
+/** Tells who signed an envelope: a trusted key of its sender, one of the relay's gateways, or a key with a credential. */
 export class SenderVerifier {
-  readonly #trust: Readonly<Record<string, readonly TrustedKey[]>>;
-  readonly #gatewayKeys: GatewayKeys;
+  readonly #options: SenderVerifierOptions;
   readonly #keys = new Map<string, VerifyKey>();
+  #byCredential: CredentialVerifier | undefined;
 
-  constructor(trust: Readonly<Record<string, readonly TrustedKey[]>>, gatewayKeys: GatewayKeys) {
-    this.#trust = trust;
-    this.#gatewayKeys = gatewayKeys;
+  constructor(options: SenderVerifierOptions) {
+    this.#options = options;
   }
 
-  /** Rejects with `invalid_key` when one of the trusted keys cannot be used. */
+  /** Rejects with `invalid_key` or `invalid_issuer` when what is trusted cannot be used. */
   async start(): Promise<void> {
-    for (const [agent, trusted] of Object.entries(this.#trust)) {
-      for (const key of trusted) this.#keys.set(nameOf(agent, key.keyId), await importVerifyKey(key));
+    const { trusted, manifest, credentials, relay } = this.#options;
+    for (const [agent, keys] of Object.entries(trusted.keys)) {
+      for (const key of keys) this.#keys.set(nameOf(agent, key.keyId), await importVerifyKey(key));
     }
+    this.#byCredential = new CredentialVerifier(credentials, {
+      pinned: await Issuers.from(trusted.issuers),
+      ofRelay: (credential) => manifest.issuersFor(credential),
+      hasPinnedKeys: (agent) => (trusted.keys[agent]?.length ?? 0) > 0,
+      relay,
+    });
+  }
+
+  /** There is one after `start`. */
+  get byCredential(): CredentialVerifier {
+    return this.#byCredential as CredentialVerifier;
   }
 
   /** Never rejects. */
-  async check(envelope: Envelope): Promise<Delivery["verified"] | "forged"> {
+  async check(envelope: Envelope): Promise<Verdict> {
     const { from, key_id } = envelope;
     if (key_id.startsWith(GATEWAY_KEY_PREFIX)) {
-      return await verdict(envelope, await this.#gatewayKeys.find(key_id), "gateway");
+      const key = await this.#options.manifest.gatewayKey(key_id);
+      return key === undefined ? { verified: "unverified" } : await verdict(envelope, key, "gateway");
     }
-    return await verdict(envelope, this.#keys.get(nameOf(from, key_id)), "agent");
+    const key = this.#keys.get(nameOf(from, key_id));
+    return key === undefined ? await this.byCredential.check(envelope) : await verdict(envelope, key, "agent");
+  }
+
+  /** True for one that passes where only what is verified is wanted. */
+  isVerified({ verified }: Exclude<Verdict, "forged">, { key_id }: Envelope): boolean {
+    return verified === "agent" || (verified === "gateway" && this.#options.trusted.gateways.includes(key_id));
   }
 }
 
@@ -37,21 +70,6 @@ function nameOf(agent: string, keyId: string): string {
   return `${agent} ${keyId}`;
 }
 
-async function verdict<V>(
-  envelope: Envelope,
-  key: VerifyKey | undefined,
-  signer: V,
-): Promise<V | "unverified" | "forged"> {
-  if (key === undefined) return "unverified";
-  return (await isSigned(envelope, key)) ? signer : "forged";
-}
-
-async function isSigned(envelope: Envelope, { alg, key }: VerifyKey): Promise<boolean> {
-  const sig = decodeBase64url(envelope.sig);
-  if (sig === undefined) return false;
-  try {
-    return await crypto.subtle.verify(ALGORITHMS[alg], key, sig, new TextEncoder().encode(signedPart(envelope)));
-  } catch {
-    return false;
-  }
+async function verdict(envelope: Envelope, key: VerifyKey, verified: "agent" | "gateway"): Promise<Verdict> {
+  return (await isSignedBy(key, envelope)) ? { verified } : "forged";
 }

@@ -1,6 +1,7 @@
 import { encodeBase64url } from "./base64url.ts";
 import { canonicalText, type Draft, draftText, signedText } from "./canonical.ts";
 import type { Clock } from "./clock.ts";
+import type { Credential } from "./credentials/read-credential.ts";
 import { RelayError } from "./errors.ts";
 import { ALGORITHMS, importSigningKey } from "./keys.ts";
 import { MAX_FRAME_BYTES } from "./limits.ts";
@@ -16,20 +17,40 @@ export interface SignedEnvelope {
 /** Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names. */
 const REST_BYTES = 86 + 16 + `,"ts":,"key_id":"","sig":""}`.length;
 
+/** Of the id that a key has by its credential: `jkt-` and a thumbprint. */
+const CREDENTIAL_KEY_ID_BYTES = 47;
+
+/** No envelope begins like this: whatever it signs, it is none. */
+const PROOF = new TextEncoder().encode("agent-relay: is this the key of a credential?");
+
 /** Signs this agent's envelopes. */
 export class Signer {
   readonly #agentKey: AgentKey;
   readonly #clock: Clock;
+  #keyId: string | undefined;
   #key: WebCryptoKey | undefined;
 
   constructor(agentKey: AgentKey, clock: Clock) {
     this.#agentKey = agentKey;
     this.#clock = clock;
+    this.#keyId = agentKey.keyId;
   }
 
   /** Rejects with `invalid_key`. */
   async start(): Promise<void> {
     this.#key = await importSigningKey(this.#agentKey);
+  }
+
+  get isEd25519(): boolean {
+    return this.#agentKey.alg === "ed25519";
+  }
+
+  /** Takes the key's id from its credential. Rejects with `invalid_credential` for the credential of another key. */
+  async takeIdOf({ keyId, key }: Credential): Promise<void> {
+    const isNamed = this.#keyId === undefined || this.#keyId === keyId;
+    const isOwn = isNamed && this.#agentKey.alg === key.alg && (await this.#isHalfOf(key.key));
+    if (!isOwn) throw new RelayError("invalid_credential", { message: "The credential is of another key." });
+    this.#keyId = keyId;
   }
 
   /**
@@ -39,20 +60,32 @@ export class Signer {
   draft(draft: Draft): string {
     const text = tryDraft(draft);
     if (text === undefined) throw new RelayError("invalid_envelope", { message: "The payload is not a JSON object." });
-    const bytes = new TextEncoder().encode(text + this.#agentKey.keyId).length + REST_BYTES;
+    const keyIdBytes = this.#keyId?.length ?? CREDENTIAL_KEY_ID_BYTES;
+    const bytes = new TextEncoder().encode(text).length + keyIdBytes + REST_BYTES;
     if (bytes > MAX_FRAME_BYTES) throw new RelayError("frame_too_large");
     return text;
   }
 
   /** Signs with the present time. Rejects with `invalid_key` when the key cannot sign. */
   async sign(draft: string): Promise<SignedEnvelope> {
-    const { alg, keyId } = this.#agentKey;
     const ts = this.#clock.now();
-    const canonical = canonicalText(draft, ts, keyId);
+    const canonical = canonicalText(draft, ts, this.#keyId as string);
     try {
-      const bytes = new TextEncoder().encode(canonical);
-      const sig = await crypto.subtle.sign(ALGORITHMS[alg], this.#key as WebCryptoKey, bytes);
+      const sig = await this.#sign(new TextEncoder().encode(canonical));
       return { text: signedText(canonical, encodeBase64url(new Uint8Array(sig))), ts };
+    } catch {
+      throw new RelayError("invalid_key");
+    }
+  }
+
+  async #sign(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
+    return await crypto.subtle.sign(ALGORITHMS[this.#agentKey.alg], this.#key as WebCryptoKey, bytes);
+  }
+
+  /** A private key of WebCrypto may not be read, only used. */
+  async #isHalfOf(publicKey: WebCryptoKey): Promise<boolean> {
+    try {
+      return await crypto.subtle.verify(ALGORITHMS.ed25519, publicKey, await this.#sign(PROOF), PROOF);
     } catch {
       throw new RelayError("invalid_key");
     }

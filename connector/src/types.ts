@@ -1,5 +1,7 @@
 import type { RelayError } from "./errors.ts";
 
+export type * from "./options.ts";
+
 /** The public types. Durations are milliseconds. Source: docs/protocol.md. */
 
 /** A JSON object as it was parsed. */
@@ -17,78 +19,6 @@ export interface Envelope {
   readonly ts: number;
   readonly key_id: string;
   readonly sig: string;
-}
-
-/** A key of WebCrypto, as this platform's types call it. */
-export type WebCryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
-
-/** What this agent signs with. The algorithm is the key's, never the envelope's. */
-export type AgentKey =
-  | {
-      readonly keyId: string;
-      readonly alg: "ed25519";
-      /** The 32-byte seed in base64url, or a key of WebCrypto with the usage `sign`. */
-      readonly privateKey: string | WebCryptoKey;
-    }
-  | {
-      readonly keyId: string;
-      readonly alg: "hmac-sha256";
-      /** At least 32 bytes in base64url, or a key of WebCrypto with the usage `sign`. */
-      readonly secret: string | WebCryptoKey;
-    };
-
-/** What another agent's signatures are checked with. Whoever holds an HMAC secret can also sign with it. */
-export type TrustedKey =
-  | { readonly keyId: string; readonly alg: "ed25519" /** 32 bytes in base64url. */; readonly publicKey: string }
-  | { readonly keyId: string; readonly alg: "hmac-sha256" /** base64url. */; readonly secret: string };
-
-export interface ConnectorOptions {
-  /** Base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). */
-  readonly url: string | URL;
-  /** `agent://name`. */
-  readonly agent: string;
-  readonly key: AgentKey;
-  /** Keys of other agents, by agent id. The relay checks every signature too; with these it need not be trusted. */
-  readonly trust?: Readonly<Record<string, readonly TrustedKey[]>> | undefined;
-  /** Drop deliveries whose key is neither in `trust` nor a gateway's. Default false: they are marked `unverified`. */
-  readonly requireVerified?: boolean | undefined;
-  /**
-   * Drop deliveries whose `ts` is farther than this from this machine's clock, as the relay corrects it by at most 5
-   * minutes. Default 600000; 0 or Infinity takes any.
-   */
-  readonly maxDeliveryAgeMs?: number | undefined;
-  /** Sends that may be unsettled at once; one more is rejected with `queue_full`. Default 1000. */
-  readonly maxPending?: number | undefined;
-  /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
-  readonly maxInbox?: number | undefined;
-}
-
-/** How long one call waits, and a signal that ends it early. */
-export interface CallOptions {
-  /** Default 30000, counted from the call, with the time in which there was no connection. */
-  readonly timeoutMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface SendOptions extends CallOptions {
-  /** `message.send`, or a kind of your own: `message.` and 1–32 characters of a–z 0–9 _, a letter first. */
-  readonly type?: `message.${string}` | undefined;
-  /** 1–128 characters. */
-  readonly taskId?: string | undefined;
-}
-
-/** Lengths are characters. Source: docs/protocol.md#envelopes. */
-export interface SessionProposal {
-  /** 1–500. */
-  readonly purpose: string;
-  /** 5–1440, 60 when left out. */
-  readonly ttlMinutes?: number | undefined;
-  /** At most 1000. */
-  readonly intro?: string | undefined;
-  /** At most 1000. */
-  readonly scope?: string | undefined;
-  /** At most 200. */
-  readonly expectedFrequency?: string | undefined;
 }
 
 /** The target's presence at the moment of acceptance. */
@@ -121,12 +51,18 @@ export interface Delivery {
   readonly sessionId?: string;
   readonly from: string;
   readonly type: string;
+  /** Of a sealed one: what was sealed. */
   readonly payload: JsonObject;
   /**
-   * `agent`: signed with a key that `trust` lists for the sender. `gateway`: signed by one of the relay's gateways, on
-   * behalf of a sender that it authenticated. `unverified`: the relay vouches for it, nobody else.
+   * Who vouches for the sender. `agent`: a key, or an issuer, that `trust` names. `relay_issuer`: an issuer that only the
+   * relay names. `gateway`: one of the relay's gateways signed, on behalf of a sender that it authenticated.
+   * `unverified`: the relay, nobody else.
    */
-  readonly verified: "agent" | "gateway" | "unverified";
+  readonly verified: "agent" | "relay_issuer" | "gateway" | "unverified";
+  /** Of the credential by which it is verified. */
+  readonly issuer?: string;
+  /** Only this agent could read it on its way. */
+  readonly sealed?: true;
   /** Epoch milliseconds, by this machine's clock. */
   readonly receivedAt: number;
 }
@@ -152,6 +88,8 @@ export type Notice =
   | { readonly kind: "pending_sessions"; readonly total: number; readonly sessions: readonly PendingSession[] }
   | { readonly kind: "decided_sessions"; readonly sessions: readonly DecidedSession[] }
   | { readonly kind: "superseded" }
+  /** The relay let the agent go: no credential of it holds there any more. `reason`: why, as in `invalid_credential`. */
+  | { readonly kind: "released"; readonly reason: string }
   | { readonly kind: "draining"; readonly reconnectAfterMs: number }
   /** The relay reads this connection more slowly than it sends. Nothing is lost; the limits of one connection, 0 = none. */
   | { readonly kind: "slow_down"; readonly envelopesPerSecond: number; readonly bytesPerSecond: number };

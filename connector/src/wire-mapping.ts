@@ -20,15 +20,6 @@ export function sessionRequest(to: string, proposal: SessionProposal): EnvelopeC
   return { type: "session.request", to, payload: { purpose, ttl_minutes, intro, scope, expected_frequency } };
 }
 
-export function sessionDecision(
-  type: "approve" | "reject",
-  sessionId: string,
-  to: string,
-  reason?: string,
-): EnvelopeContent {
-  return { type: `session.${type}`, to, payload: { session_id: sessionId, reason } };
-}
-
 export function draftOf(content: EnvelopeContent, id: string, from: string): Draft {
   return { id, from, ...content } as Draft;
 }

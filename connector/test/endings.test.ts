@@ -89,8 +89,7 @@ describe("A connector ends for good", () => {
   });
 
   test("when its key is another's", async () => {
-    const { keyId } = stage.agent("alice").key;
-    const key = { ...testAgent("alice").key, keyId };
+    const key = { ...testAgent("alice").key, keyId: stage.agent("alice").keyId };
     await using forger = new Connector({ url: stage.url, agent: "agent://alice", key });
     await expect(forger.start()).rejects.toMatchObject({ code: "bad_signature" });
   });
@@ -145,10 +144,10 @@ describe("A connector that cannot work says so", () => {
 });
 
 test("Keys of WebCrypto are taken as they are", async () => {
-  const { agent, key } = stage.agent("carol-hmac");
+  const { agent, key, keyId } = stage.agent("carol-hmac");
   const bytes = Buffer.from((key as { secret: string }).secret, "base64url");
   const secret = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  await using carol = new Connector({ url: stage.url, agent, key: { keyId: key.keyId, alg: "hmac-sha256", secret } });
+  await using carol = new Connector({ url: stage.url, agent, key: { keyId, alg: "hmac-sha256", secret } });
   await carol.start();
   expect(carol.state.status).toBe("online");
 });

@@ -8,6 +8,7 @@ import { WireProxy } from "./wire-proxy.ts";
 /** An agent with both halves of its key. */
 export interface TestAgent {
   readonly agent: string;
+  readonly keyId: string;
   readonly key: AgentKey;
   readonly trusted: TrustedKey;
   readonly record: object;
@@ -21,7 +22,7 @@ export function testAgent(name: string): TestAgent {
   const keyId = `${name}-1`;
   const terms = { id: keyId, agents: [agent] };
   const { record: apiKeyRecord, apiKey } = makeApiKey({ ...terms, id: `${name}-api` });
-  const common = { agent, apiKey, apiKeyRecord };
+  const common = { agent, keyId, apiKey, apiKeyRecord };
   if (name.endsWith("-hmac")) {
     const { record, secret } = makeHmacKey(terms);
     const key = { keyId, alg: "hmac-sha256", secret } as const;

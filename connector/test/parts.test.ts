@@ -8,11 +8,11 @@ import { backoffMs, jitteredMs } from "../src/backoff.ts";
 import { decodeBase64url, encodeBase64url } from "../src/base64url.ts";
 import { BoundedQueue } from "../src/bounded-queue.ts";
 import { signedPart } from "../src/canonical.ts";
+import { Clock } from "../src/clock.ts";
 import { CONNECTOR_ERRORS, finalClose, RELAY_ERRORS } from "../src/errors.ts";
 import { readFrame } from "../src/frames.ts";
-import { GatewayKeys } from "../src/gateway-keys.ts";
 import { importSigningKey } from "../src/keys.ts";
-import { SenderVerifier } from "../src/sender-verifier.ts";
+import { Peers } from "../src/peers.ts";
 import type { AgentKey, Envelope, TrustedKey } from "../src/types.ts";
 import { testAgent } from "./kit.ts";
 
@@ -45,9 +45,11 @@ describe("Signing", () => {
       );
       expect(encodeBase64url(new Uint8Array(bytes))).toBe(sig);
 
-      const verifier = new SenderVerifier({ [signed.from]: [trusted] }, new GatewayKeys("http://127.0.0.1:1/"));
-      await verifier.start();
-      expect(await verifier.check(signed)).toBe("agent");
+      const address = relayAddress("http://127.0.0.1:1");
+      const peers = new Peers({ trust: { [signed.from]: [trusted] }, address, clock: new Clock() });
+      await peers.start();
+      const { verifier } = peers;
+      expect(await verifier.check(signed)).toEqual({ verified: "agent" });
       expect(await verifier.check({ ...signed, payload: { n: "\ud800" } })).toBe("forged");
     },
   );
@@ -81,15 +83,15 @@ test("A notice to slow down says what the relay reads of one connection", () => 
 
 describe("The address", () => {
   test.each([
-    ["http://127.0.0.1:8080", "ws://127.0.0.1:8080/ws", "http://127.0.0.1:8080"],
-    ["https://relay.example/", "wss://relay.example/ws", "https://relay.example"],
-    ["https://relay.example/base/", "wss://relay.example/base/ws", "https://relay.example/base"],
-    ["ws://relay.example", "ws://relay.example/ws", "http://relay.example"],
-    ["wss://relay.example/relay", "wss://relay.example/relay", "https://relay.example"],
-  ])("%s leads to %s", (given, websocket, base) => {
-    const signingManifest = `${base}/.well-known/signing-manifest.json`;
-    expect(relayAddress(given)).toEqual({ websocket, signingManifest });
-    expect(relayAddress(new URL(given))).toEqual({ websocket, signingManifest });
+    ["http://127.0.0.1:8080", "ws://127.0.0.1:8080/ws", "http://127.0.0.1:8080", "127.0.0.1:8080"],
+    ["https://Relay.example:443/", "wss://relay.example/ws", "https://relay.example", "relay.example"],
+    ["https://relay.example/base/", "wss://relay.example/base/ws", "https://relay.example/base", "relay.example"],
+    ["ws://relay.example:80", "ws://relay.example/ws", "http://relay.example", "relay.example"],
+    ["wss://relay.example:80/relay", "wss://relay.example:80/relay", "https://relay.example:80", "relay.example:80"],
+  ])("%s leads to %s", (given, websocket, base, host) => {
+    const address = { websocket, base, host, signingManifest: `${base}/.well-known/signing-manifest.json` };
+    expect(relayAddress(given)).toEqual(address);
+    expect(relayAddress(new URL(given))).toEqual(address);
   });
 });
 

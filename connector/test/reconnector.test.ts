@@ -10,6 +10,7 @@ type Passed = Exclude<Frame, HelloFrame>;
 /** A connection that does what the test says, in the order in which a network might. */
 class TestConnection {
   isClosed = false;
+  registeredAgain = 0;
   readonly #events: ConnectionEvents;
 
   constructor(events: ConnectionEvents) {
@@ -19,6 +20,10 @@ class TestConnection {
   open(): void {}
 
   check(): void {}
+
+  registerAgain(): void {
+    this.registeredAgain += 1;
+  }
 
   async close(): Promise<void> {
     this.isClosed = true;
@@ -42,11 +47,13 @@ const SUPERSEDED = { frame: "notice", notice: { kind: "superseded" } };
 let connections: TestConnection[];
 let said: string[];
 let reconnector: Reconnector;
+let changed: PromiseWithResolvers<boolean>;
 
 beforeEach(() => {
   jest.useFakeTimers();
   connections = [];
   said = [];
+  changed = Promise.withResolvers();
   const createConnection = (events: ConnectionEvents) => {
     const connection = new TestConnection(events);
     connections.push(connection);
@@ -57,7 +64,9 @@ beforeEach(() => {
     online: (connection) => said.push(`online ${connections.indexOf(connection as never)}`),
     offline: () => said.push("offline"),
     frame: (frame) => said.push(frame.frame === "notice" ? frame.notice.kind : frame.frame),
-    heartbeatRefused: ({ code }) => said.push(`heartbeatRefused ${code}`),
+    presenceRefused: ({ code }) => said.push(`presenceRefused ${code}`),
+    mayReturn: ({ code }) => code === "invalid_credential",
+    hasChanged: () => changed.promise,
     ended: ({ code }) => said.push(`ended ${code}`),
   });
   reconnector.start();
@@ -150,4 +159,35 @@ test("a key that the relay refuses on a next connection is the end too", () => {
   const [, next] = drain();
   next.ends(new RelayError("unknown_key"));
   expect(said).toEqual(["ended unknown_key"]);
+});
+
+test.each([
+  [true, ["offline"], 2],
+  [false, ["offline", "ended invalid_credential"], 1],
+])("An end that a change can mend leads to another attempt where there is one: %s", async (has, told, attempts) => {
+  connections[0]?.ends(new RelayError("invalid_credential"));
+  await jest.advanceTimersByTimeAsync(1000);
+  expect(connections).toHaveLength(1);
+  changed.resolve(has);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(said).toEqual(told);
+  expect(connections).toHaveLength(attempts);
+});
+
+test("Nothing is attempted after a stop, whatever has changed", async () => {
+  connections[0]?.ends(new RelayError("invalid_credential"));
+  await jest.advanceTimersByTimeAsync(1000);
+  await reconnector.stop();
+  changed.resolve(true);
+  await jest.advanceTimersByTimeAsync(1000);
+  expect(connections).toHaveLength(1);
+});
+
+test("A renewed credential is presented where the agent goes, not where it comes from", () => {
+  connections[0]?.registers();
+  connections[0]?.says(DRAINING);
+  reconnector.registerAgain();
+  jest.advanceTimersByTime(200);
+  reconnector.registerAgain();
+  expect(connections.map(({ registeredAgain }) => registeredAgain)).toEqual([1, 1]);
 });

@@ -104,9 +104,22 @@ describe("A delivery that a gateway made", () => {
   };
 
   test("is verified by the key in the relay's signing manifest", async () => {
-    await bobTrusts({ requireVerified: true }, stage.url);
+    await bobTrusts({}, stage.url);
     await send();
     expect(await next(bob)).toMatchObject({ verified: "gateway", payload: { message: "hi" }, from: "agent://alice" });
+  });
+
+  test("is dropped where only verified ones are wanted, unless its key is named", async () => {
+    await bobTrusts({ requireVerified: true }, stage.url);
+    await send();
+    await until("it is dropped", () => heard.errors.length > 0);
+    expect(heard.errors).toMatchObject([{ code: "unverified_delivery" }]);
+    await bob.close();
+    const { gateway_keys } = (await http.get(`${stage.url}/.well-known/signing-manifest.json`)).body;
+    const gateways = gateway_keys.map(({ key_id }: Frame) => key_id);
+    await bobTrusts({ requireVerified: true, trust: { gateways } }, stage.url);
+    await send();
+    expect(await next(bob)).toMatchObject({ verified: "gateway" });
   });
 
   test("and then changed is dropped", async () => {
@@ -192,8 +205,8 @@ describe("A relay that lies", () => {
 
   /** Alice signed it so long ago; the relay delivers it in place of what she sends now. */
   function deliverSignedBefore(ms: number): void {
-    const { key, agent } = stage.agent("alice");
-    const signer = ed25519Key(key.keyId, (key as { privateKey: string }).privateKey);
+    const { key, keyId, agent } = stage.agent("alice");
+    const signer = ed25519Key(keyId, (key as { privateKey: string }).privateKey);
     const fields = {
       type: "message.send",
       from: agent,

@@ -22,7 +22,16 @@ export class WireProxy {
   manifest: () => Promise<string> = async () => "{}";
   #target: string;
   #server: WebSocketServer | undefined;
-  readonly #http = createServer(async (_, answer) => answer.end(await this.manifest()));
+  /** What a look-up of a credential is answered with; the relay's own answer unless a test says otherwise. */
+  lookUp: (path: string) => Promise<string | undefined> = async (path) => {
+    const answer = await fetch(`${this.#target}${path}`);
+    return answer.status === 200 ? await answer.text() : undefined;
+  };
+  readonly #http = createServer(async ({ url = "" }, answer) => {
+    const text = url.startsWith("/v1/agents/") ? await this.lookUp(url) : await this.manifest();
+    if (text === undefined) answer.writeHead(404);
+    answer.end(text);
+  });
   readonly #heartbeatIntervalMs: number;
 
   /** @param target http address of a pod. @param heartbeatIntervalMs what `hello` says instead of the pod's. */

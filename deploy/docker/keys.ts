@@ -19,7 +19,7 @@ const SERVED = join(FOLDER, "compose");
 const SERVICES_GROUP = 1000;
 
 const { uid, gid } = await stat(FOLDER);
-const agents = (await stat(GIVEN)).isFile() ? undefined : await developmentKeys(FOLDER);
+const agents = (await stat(GIVEN)).isFile() ? undefined : await developmentKeys(FOLDER, "listed");
 await serve(await readKeys(agents === undefined ? GIVEN : developmentKeysFile(FOLDER)));
 for (const name of await readdir(FOLDER)) await chown(join(FOLDER, name), uid, gid);
 

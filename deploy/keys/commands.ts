@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { parseArgs } from "node:util";
 import type { KeysFile, SigningAlgorithm } from "protocol/contract/keys-file.ts";
+import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError } from "./command-line.ts";
+import { issueFor } from "./issue-command.ts";
+import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
+import { describe } from "./listing.ts";
 import { type KeyTerms, makeApiKey, makeEd25519Key, makeHmacKey } from "./make.ts";
 import { readRecord } from "./record.ts";
+import { revokeIssued } from "./revoke-issued.ts";
 import { editKeys, readKeys } from "./store.ts";
 import { USAGE } from "./usage.ts";
 
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
-
-/** The command line is invalid. */
-export class UsageError extends Error {}
 
 /**
  * Runs one command of `npm run keys`.
@@ -24,43 +25,29 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
 
   const keysFile = values.file ?? file;
   if (command === "add") return await addRecord(keysFile, rest);
-  if (command === "revoke") return await revoke(keysFile, rest);
+  if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents);
+  if (command === "remove-issuer") return await removeIssuer(keysFile, rest, values.key);
+  if (command === "revoke" && values.agent === undefined) return await revoke(keysFile, rest);
   if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
   if (command === "list") return describe(await readKeys(keysFile), Date.now());
+  if (command === "revoke") return await revokeIssued(keysFile, values);
+  if (command === "new-issuer") return await newIssuer(keysFile, values);
+  if (command === "new" && !isListed(values)) return await issueFor(keysFile, values);
   if (command === "new") return await addSigningKey(keysFile, termsOf(values), algorithmOf(values.alg));
   if (command === "new-api-key") return await addApiKey(keysFile, termsOf(values));
   throw new UsageError(`There is no command ${command}.`);
 }
 
-function parseCommandLine(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        agent: { type: "string", multiple: true },
-        alg: { type: "string" },
-        "key-id": { type: "string" },
-        "expires-at": { type: "string" },
-        file: { type: "string" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+/** The relay checks HMAC with the secret itself: such a key has to stand in the keys file. */
+function isListed({ listed, alg }: Options): boolean {
+  return listed === true || (alg !== undefined && algorithmOf(alg) === "hmac-sha256");
 }
-
-type Options = ReturnType<typeof parseCommandLine>["values"];
 
 function termsOf(options: Options): KeyTerms {
   const [first] = options.agent ?? [];
   if (first === undefined) throw new UsageError("--agent is required: --agent agent://<name>.");
-  const expiresAt = options["expires-at"];
-  if (expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()) {
-    throw new UsageError("--expires-at is in the past.");
-  }
-  return { id: options["key-id"] ?? nameFor(first), agents: [...new Set(options.agent)], expiresAt };
+  if (options.days !== undefined) throw new UsageError("--days is for credentials; other keys have --expires-at.");
+  return { id: options["key-id"] ?? nameFor(first), agents: [...new Set(options.agent)], expiresAt: expiryOf(options) };
 }
 
 function algorithmOf(name = "ed25519"): SigningAlgorithm {
@@ -125,11 +112,11 @@ async function addApiKey(file: string, terms: KeyTerms): Promise<string> {
 }
 
 async function revoke(file: string, ids: string[]): Promise<string> {
-  const [id] = ids;
-  if (id === undefined || ids.length > 1) throw new UsageError("revoke takes exactly one key id; list shows them.");
+  const id = onlyOne(ids, "revoke takes exactly one key id, or --agent");
   await editKeys(file, (keys) => {
     if (!idsOf(keys).includes(id)) throw new Error(`There is no key ${id}; list shows every key.`);
     return {
+      ...keys,
       api_keys: keys.api_keys.filter((key) => key.id !== id),
       signing_keys: keys.signing_keys.filter((key) => key.key_id !== id),
     };
@@ -150,23 +137,4 @@ function describeNew(title: string, terms: KeyTerms, handover: string, secrets: 
 It is shown only once; ${handover}:
 
 ${secrets}`;
-}
-
-/** One line for each key, without secrets. */
-function describe(keys: KeysFile, now: number): string {
-  const rows = [
-    ...keys.api_keys.map((key) => ({ ...key, alg: "api-key" })),
-    ...keys.signing_keys.map((key) => ({ ...key, id: key.key_id })),
-  ].map((key) => [key.id, key.alg, key.agents.join(" "), validity(key.not_before, key.expires_at, now)]);
-  if (rows.length === 0) return "No keys yet.\n";
-
-  const table = [["ID", "KIND", "AGENTS", "VALID"], ...rows];
-  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
-  return table.map((row) => `${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ")}\n`).join("");
-}
-
-function validity(notBefore: string | undefined, expiresAt: string | undefined, now: number): string {
-  if (expiresAt !== undefined && Date.parse(expiresAt) <= now) return `expired ${expiresAt}`;
-  if (notBefore !== undefined && Date.parse(notBefore) > now) return `from ${notBefore}`;
-  return expiresAt === undefined ? "until revoked" : `until ${expiresAt}`;
 }

@@ -27,7 +27,7 @@ export async function editKeys(file: string, change: (keys: KeysFile) => KeysFil
   const target = await realpath(file).catch(() => file);
   await withLock(`${target}.lock`, LOCK_TIMEOUT_MS, async () => {
     const text = await textOf(target);
-    const keys = text === undefined ? { api_keys: [], signing_keys: [] } : parse(text, target);
+    const keys = text === undefined ? KeysFile.parse({}) : parse(text, target);
     await replaceFile(target, `${JSON.stringify(validate(change(keys), target), null, 2)}\n`);
   });
 }

@@ -1,24 +1,57 @@
 export const USAGE = `Manages the keys of the relay: who may sign for which agent, and who may send through the gateway.
 
-  npm run keys -- add [record.json]                  adds a key that its agent made: the record that relay keygen printed,
-                                                     from a file or standard input; its private key stays with the agent
-  npm run keys -- new --agent agent://alice          makes a signing key in the agent's place, to be handed over
-  npm run keys -- new-api-key --agent agent://alice  makes an API key for the gateway's x-api-key header
-  npm run keys -- list                               lists every key, without secrets
-  npm run keys -- revoke <id>                        removes a key
+Credentials: an issuer of yours signs for agents, and the relay knows the issuer alone
+  npm run keys -- new --agent agent://alice            makes an agent's keys and issues a credential for them, into a file
+                                                       for the agent; the keys file stays as it is
+  npm run keys -- new-issuer --issuer acme --agents '*'
+                                                       makes an issuer, or one more key of a known one
+  npm run keys -- add-issuer [record.json]             admits the issuer of an organisation, or takes in its new keys: its
+                                                       public record, from a file or standard input
+  npm run keys -- remove-issuer <name>                 removes an issuer, or with --key one of its keys
+  npm run keys -- revoke --agent agent://bob --issued-before now
+                                                       revokes the credentials that an agent has by now
 
-Options of new and new-api-key
+Keys that the keys file lists
+  npm run keys -- new --listed --agent agent://alice   makes a signing key in the agent's place, to be handed over
+  npm run keys -- new-api-key --agent agent://alice    makes an API key for the gateway's x-api-key header
+  npm run keys -- add [record.json]                    adds a key that its agent made: the record that relay keygen printed,
+                                                       from a file or standard input; its private key stays with the agent
+  npm run keys -- revoke <id>                          removes a key
+
+  npm run keys -- list                                 lists keys, issuers and revocations, without secrets
+
+Options of new without --listed
+  --agent <id>           agent that the credential is for: one id
+  --days <n>             how long it holds, 1 to 90; by default 30
+  --issuer-file <path>   issuer that signs; by default issuer.json beside the keys file
+  --out <path>           file to write, never overwritten; by default <name of the agent>.json beside the keys file
+
+Options of new --listed and new-api-key
   --agent <id>       agent that the key is for; may be repeated. A namespace: agent://alice.*
   --key-id <id>      id of the key; by default made from the first agent
   --expires-at <t>   when it expires, such as 2027-06-01T00:00:00Z; by default never
-  --alg <name>       new only: ed25519 (the default; the relay has no secret) or hmac-sha256
+  --alg <name>       new only: ed25519 (the default; the relay has no secret) or hmac-sha256, which is always listed
+
+Options of new-issuer, add-issuer and remove-issuer
+  --issuer <name>    new-issuer: name of the issuer, the claim iss of what it signs
+  --agents <id>      agents that it may speak for; may be repeated. A namespace: 'agent://acme.*'. '*': all that no other key
+                     or issuer speaks for. A known issuer keeps its agents. add-issuer: by default those of the record
+  --expires-at <t>   new-issuer: when the key expires, and with it what it signed; by default never
+  --out <path>       new-issuer: file for the private key, never overwritten; by default issuer.json beside the keys file
+  --key <id>         remove-issuer: the key to remove, as list shows it
+
+Options of revoke
+  --agent <id>            agent whose credentials are revoked, or '*' for all of the issuer's
+  --issued-before <t>     now, or a time; newer credentials hold
+  --issuer <name>         issuer of the credentials; by default whoever speaks for the agent
 
 All commands
   --file <path>      keys file; by default RELAY_KEYS_FILE, or else the development keys of npm start
   --help             this text
 
-A secret is shown once, when it is made: give it to the agent and keep no copy. A running relay loads a change within
-5 seconds, without a restart. To rotate a key: make a new one, switch the agent to it, revoke the old one.
+The secret of a listed key is shown once, when it is made: give it to the agent and keep no copy. Those of issuers and of their
+agents are written to files that only you may read, and never shown. A running relay loads a change within 5 seconds, without a
+restart. To rotate a listed key: make a new one, switch the agent to it, revoke the old one. To renew a credential: new, again.
 
 Exit codes: 0 done, 1 refused (the file is unchanged), 2 invalid command line.
 `;

@@ -1,103 +1,131 @@
-import { chmod, mkdir, readFile } from "node:fs/promises";
+import { chmod, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { z } from "zod";
-import { makeApiKey, makeEd25519Key, makeHmacKey } from "../keys/make.ts";
-import { editKeys, replaceFile } from "../keys/store.ts";
+import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import { type AgentKeys, issue } from "../keys/issue.ts";
+import { type IssuerFile, makeIssuerFile, readIssuerFile } from "../keys/issuer-file.ts";
+import { makeApiKey } from "../keys/make.ts";
+import { writePrivateFile } from "../keys/private-file.ts";
+import { editKeys, readKeys, replaceFile } from "../keys/store.ts";
+import {
+  AGENTS,
+  type DevelopmentAgent,
+  type DevelopmentAgents,
+  type DevelopmentSecrets,
+  developmentAgentsFile,
+  developmentKeyFile,
+  NAMES,
+  type Name,
+  newSecrets,
+  storedSecrets,
+} from "./dev-agents.ts";
 import { withLock } from "./lock-file.mjs";
 
 /** Where `npm start` keeps its development keys; not in git. */
 export const DEVELOPMENT_FOLDER = fileURLToPath(new URL("../../.local", import.meta.url));
 const LOCK_TIMEOUT_MS = 10_000;
 
-const ALICE = "agent://alice";
-const BOB = "agent://bob";
-const API_KEY_ID = "dev-alice-gateway";
-const ALICE_KEY_ID = "dev-alice";
-const BOB_KEY_ID = "dev-bob";
+const API_KEY = { id: "dev-alice-gateway", agents: [AGENTS.alice, `${AGENTS.alice}.*`] };
+const KEY_IDS: Readonly<Record<Name, string>> = { alice: "dev-alice", bob: "dev-bob" };
+const ISSUER = { name: "development", agents: [AGENTS.alice, `${AGENTS.alice}.*`, AGENTS.bob] };
+const CREDENTIAL_DAYS = 30;
 
-/** The secrets of the development keys, in the form that their agents use. */
-const DevelopmentAgents = z.strictObject({
-  /** For the gateway, from agent://alice or agent://alice.*. */
-  api_key: z.string(),
-  /** private_key: base64url, the Ed25519 seed. */
-  alice: z.strictObject({
-    agent_id: z.literal(ALICE),
-    key_id: z.string(),
-    alg: z.literal("ed25519"),
-    private_key: z.string(),
-  }),
-  /** secret: base64url, the HMAC key. */
-  bob: z.strictObject({
-    agent_id: z.literal(BOB),
-    key_id: z.string(),
-    alg: z.literal("hmac-sha256"),
-    secret: z.string(),
-  }),
-});
-export type DevelopmentAgents = z.infer<typeof DevelopmentAgents>;
+/** How the relay comes to know the agents' keys: an issuer in the same folder vouches for them, or the keys file lists them. */
+export type Knowledge = "issued" | "listed";
 
 /** The keys file of a development folder. */
 export function developmentKeysFile(folder: string): string {
   return join(folder, "keys.json");
 }
 
-/** The file with the secrets. */
-export function developmentAgentsFile(folder: string): string {
-  return join(folder, "dev-agents.json");
-}
-
-/** The key file of one agent, for `relay --key`; made from the file above. */
-export function developmentKeyFile(folder: string, name: "alice" | "bob"): string {
-  return join(folder, `${name}.json`);
+/** The private file of the development issuer. */
+export function developmentIssuerFile(folder: string): string {
+  return join(folder, "dev-issuer.json");
 }
 
 /**
- * The development keys of `npm start`, made at the first start. Folder 0700, files 0600. Keys that `npm run keys` added to
- * the same file stay.
+ * The development keys of `npm start`: made at the first start, and with new credentials from each. Folder 0700, files 0600.
+ * Keys and issuers that `npm run keys` added to the same file stay.
  */
-export async function developmentKeys(folder: string): Promise<DevelopmentAgents> {
+export async function developmentKeys(folder: string, knowledge: Knowledge): Promise<DevelopmentAgents> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o700);
   return await withLock(join(folder, "dev-keys.lock"), LOCK_TIMEOUT_MS, async () => {
-    const agents = (await existing(folder)) ?? (await make(folder));
-    await replaceFile(developmentKeyFile(folder, "alice"), textOf(agents.alice));
-    await replaceFile(developmentKeyFile(folder, "bob"), textOf(agents.bob));
+    const issuer = knowledge === "issued" ? await issuerIn(folder) : undefined;
+    const secrets = await secretsIn(folder, issuer);
+    const keys = await readKeys(developmentKeysFile(folder));
+    const [alice, bob] = NAMES.map((name) => agentOf(name, secrets[name], keys, issuer)) as [
+      DevelopmentAgent,
+      DevelopmentAgent,
+    ];
+    const agents = { api_key: secrets.api_key, alice, bob };
+    await replaceFile(developmentAgentsFile(folder), textOf(agents));
+    for (const name of NAMES) await replaceFile(developmentKeyFile(folder, name), textOf(agents[name]));
     return agents;
   });
 }
 
-async function existing(folder: string): Promise<DevelopmentAgents | undefined> {
-  try {
-    const agents = DevelopmentAgents.parse(JSON.parse(await readFile(developmentAgentsFile(folder), "utf8")));
-    await readFile(developmentKeysFile(folder));
-    return agents;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
+async function issuerIn(folder: string): Promise<IssuerFile> {
+  const file = developmentIssuerFile(folder);
+  if (!(await exists(file))) await writePrivateFile(file, makeIssuerFile(ISSUER.name));
+  return await readIssuerFile(file);
 }
 
-async function make(folder: string): Promise<DevelopmentAgents> {
-  const apiKey = makeApiKey({ id: API_KEY_ID, agents: [ALICE, `${ALICE}.*`] });
-  const alice = makeEd25519Key({ id: ALICE_KEY_ID, agents: [ALICE] });
-  const bob = makeHmacKey({ id: BOB_KEY_ID, agents: [BOB] });
-  await editKeys(developmentKeysFile(folder), (keys) => ({
-    api_keys: [...keys.api_keys.filter(({ id }) => id !== API_KEY_ID), apiKey.record],
-    signing_keys: [
-      ...keys.signing_keys.filter(({ key_id }) => key_id !== ALICE_KEY_ID && key_id !== BOB_KEY_ID),
-      alice.record,
-      bob.record,
-    ],
-  }));
+/** The secrets, once the keys file says what belongs to them. */
+async function secretsIn(folder: string, issuer: IssuerFile | undefined): Promise<DevelopmentSecrets> {
+  const keysFile = developmentKeysFile(folder);
+  const stored = (await exists(keysFile)) ? await storedSecrets(folder) : undefined;
+  const made = stored === undefined ? makeApiKey(API_KEY) : undefined;
+  const secrets = stored ?? newSecrets(made?.apiKey as string);
+  await editKeys(keysFile, (keys) => withDevelopment(keys, secrets, made?.record, issuer));
+  return secrets;
+}
 
-  const agents: DevelopmentAgents = {
-    api_key: apiKey.apiKey,
-    alice: { agent_id: ALICE, key_id: ALICE_KEY_ID, alg: "ed25519", private_key: alice.privateKey },
-    bob: { agent_id: BOB, key_id: BOB_KEY_ID, alg: "hmac-sha256", secret: bob.secret },
+/** What others have in the keys file stays theirs: whoever lists a key for an agent of ours speaks for it too, or alone. */
+function withDevelopment(
+  keys: KeysFile,
+  secrets: DevelopmentSecrets,
+  apiKey: ApiKeyRecord | undefined,
+  issuer: IssuerFile | undefined,
+): KeysFile {
+  const signingKeys = keys.signing_keys.filter(({ key_id }) => !Object.values(KEY_IDS).includes(key_id));
+  const issuers = keys.issuers.filter((record) => record.issuer !== ISSUER.name);
+  const taken = new Set([...signingKeys, ...issuers].flatMap(({ agents }) => agents));
+  const agents = issuer === undefined ? [] : ISSUER.agents.filter((pattern) => !taken.has(pattern));
+  const listed = NAMES.filter((name) => !agents.includes(AGENTS[name]));
+  return {
+    api_keys: apiKey === undefined ? keys.api_keys : [...keys.api_keys.filter(({ id }) => id !== API_KEY.id), apiKey],
+    signing_keys: [...signingKeys, ...listed.map((name) => listedKey(name, secrets[name]))],
+    issuers: issuer === undefined || agents.length === 0 ? issuers : [...issuers, issuerRecord(issuer, agents, keys)],
   };
-  await replaceFile(developmentAgentsFile(folder), textOf(agents));
-  return agents;
+}
+
+function listedKey(name: Name, { signing }: AgentKeys): SigningKeyRecord {
+  return { key_id: KEY_IDS[name], alg: "ed25519", public_key: signing.publicJwk.x, agents: [AGENTS[name]] };
+}
+
+/** Its revocations stay. */
+function issuerRecord({ issuer, public_key }: IssuerFile, agents: string[], { issuers }: KeysFile): IssuerRecord {
+  const { revoked = [] } = issuers.find((record) => record.issuer === issuer) ?? {};
+  return { issuer, keys: [{ public_key }], agents, revoked };
+}
+
+/** The key file of an agent whose key the keys file lists, or else the issuer vouches for. */
+function agentOf(name: Name, own: AgentKeys, keys: KeysFile, issuer: IssuerFile | undefined): DevelopmentAgent {
+  const agent = AGENTS[name];
+  const isListed = keys.signing_keys.some(({ key_id }) => key_id === KEY_IDS[name]);
+  if (issuer !== undefined && !isListed) {
+    return issue(issuer, keys, { agent, days: CREDENTIAL_DAYS }, own, Date.now()).keyFile;
+  }
+  const [private_key, sealing_key] = [own.signing.privateKey, own.sealing.privateKey];
+  return { agent_id: agent, key_id: KEY_IDS[name], alg: "ed25519", private_key, sealing_key };
+}
+
+async function exists(file: string): Promise<boolean> {
+  return await stat(file).then(
+    () => true,
+    () => false,
+  );
 }
 
 function textOf(value: object): string {

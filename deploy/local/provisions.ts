@@ -2,7 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "runtime/settings.ts";
-import { type DevelopmentAgents, developmentKeys, developmentKeysFile } from "./dev-keys.ts";
+import type { DevelopmentAgents } from "./dev-agents.ts";
+import { developmentKeys, developmentKeysFile } from "./dev-keys.ts";
 import { EmbeddedRedis } from "./embedded-redis.ts";
 
 /** What services need from outside. */
@@ -21,6 +22,10 @@ interface Provision {
   stop(): Promise<void>;
 }
 
+/** Whoever has the development issuer's key can speak for its agents: it lies beside a relay only where no other machine reaches it. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
+const DEFAULT_HOST = "127.0.0.1";
+
 const GIVEN: Provision = { environment: {}, stop: async () => {} };
 
 /**
@@ -29,7 +34,7 @@ const GIVEN: Provision = { environment: {}, stop: async () => {} };
  * @throws {Error} when there is no suitable Redis on the PATH, or when it does not start.
  */
 export async function provide(environment: Environment, keysFolder?: string): Promise<Provisions> {
-  const keys = environment.RELAY_KEYS_FILE ? GIVEN : await makeKeys(keysFolder);
+  const keys = environment.RELAY_KEYS_FILE ? GIVEN : await makeKeys(environment, keysFolder);
   const redis = environment.REDIS_URL ? GIVEN : await startRedis().catch(afterStopping(keys));
   return {
     environment: { ...environment, ...keys.environment, ...redis.environment },
@@ -47,11 +52,11 @@ async function startRedis(): Promise<Provision> {
   return { environment: { REDIS_URL: redis.url }, stop: () => redis.stop() };
 }
 
-async function makeKeys(keysFolder: string | undefined): Promise<Provision> {
+async function makeKeys({ HOST }: Environment, keysFolder: string | undefined): Promise<Provision> {
   const folder = keysFolder ?? (await mkdtemp(join(tmpdir(), "agent-relay-keys-")));
   return {
     environment: { RELAY_KEYS_FILE: developmentKeysFile(folder) },
-    agents: await developmentKeys(folder),
+    agents: await developmentKeys(folder, LOOPBACK.test(HOST || DEFAULT_HOST) ? "issued" : "listed"),
     stop: async () => {
       if (keysFolder === undefined) await rm(folder, { recursive: true, force: true });
     },

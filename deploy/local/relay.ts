@@ -14,7 +14,7 @@ import { withinOpenFiles } from "runtime/open-files.ts";
 import { type Environment, settingsReader } from "runtime/settings.ts";
 import { createWsConnector } from "ws-connector/service.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
-import type { DevelopmentAgents } from "./dev-keys.ts";
+import type { DevelopmentAgents } from "./dev-agents.ts";
 import { type Provisions, provide } from "./provisions.ts";
 
 /** How a relay differs from the three services over a private Redis, with development keys, on a free port. */

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BuildOptions, Metafile, Plugin } from "esbuild";
@@ -69,8 +69,15 @@ function packagesOf({ inputs }: Metafile): string[] {
 export async function notices(folders: readonly string[]): Promise<string> {
   const texts = folders.map(async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(ROOT, folder, "package.json"), "utf8"));
-    const text = await readFile(join(ROOT, folder, "LICENSE"), "utf8");
+    const text = await readFile(join(ROOT, folder, await licenceFileIn(folder)), "utf8");
     return `${name} ${version} (${license})\n\n${text.trim()}\n`;
   });
   return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** LICENSE, or LICENSE.md. */
+async function licenceFileIn(folder: string): Promise<string> {
+  const file = (await readdir(join(ROOT, folder))).find((name) => /^LICENSE(?:\.md)?$/.test(name));
+  if (file === undefined) throw new Error(`no licence in ${folder}`);
+  return file;
 }

@@ -5,7 +5,8 @@
     python3 agent.py --key bob.json --url http://127.0.0.1:8080
 
 Python 3.11 or later; nothing here is the relay's own code. The key file is a JSON object: agent_id, key_id, alg
-(ed25519 or hmac-sha256), and in base64url private_key (the 32-byte seed) or secret. Make it yours: `answer`.
+(ed25519 or hmac-sha256), in base64url private_key (the 32-byte seed) or secret, and credential where an issuer
+vouches for the key. Make it yours: `answer`.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 try:
     import websockets
@@ -110,12 +112,18 @@ class Agent:
         self.limits, self.skew_ms = hello["limits"], hello["server_time"] - time.time() * 1000
         heartbeat = asyncio.create_task(self.beat())
         try:
-            await self.socket.send(self.envelope("agent.register"))
+            await self.socket.send(self.envelope("agent.register", payload=self.presented()))
             while True:
                 self.take(json.loads(await self.socket.recv(), parse_int=integer))
         finally:
             heartbeat.cancel()
             self.online.clear()
+
+    def presented(self) -> Json:
+        """What a key that the relay does not list is registered with: a credential, and the relay it is shown to."""
+        if "credential" not in self.key:
+            return {}
+        return {"credential": self.key["credential"], "relay": urlsplit(self.url).netloc}
 
     def take(self, frame: Json) -> None:
         match frame:

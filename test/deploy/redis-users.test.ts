@@ -13,7 +13,14 @@ const WORK: Readonly<
   gateway: {
     scripts: [
       ...(["accept", "add_feedback", "announce_gateway_key", "count_presence", "flush_counters"] as const),
-      ...(["count_sessions", "open_window", "read_gateway_keys", "read_presence", "read_session"] as const),
+      ...([
+        "count_sessions",
+        "open_window",
+        "read_credentials",
+        "read_gateway_keys",
+        "read_presence",
+        "read_session",
+      ] as const),
     ],
     // The rate limiter brings a script of its own.
     sends: ["hget", "set", "incrby", "pttl", "expire"],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { type AgentSocket, type Frame, signed } from "../support/agent.ts";
+import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { joining } from "./asyncapi-agent.ts";
@@ -9,7 +10,13 @@ import { AsyncApiReader } from "./asyncapi-reader.ts";
 
 const relay = useRelay("ann", "bea-hmac", "cy", "dee");
 const [ANN, BEA, DEE] = ["agent://ann", "agent://bea-hmac", "agent://dee"] as const;
-const pod = given(() => relay.startWhole());
+const acme = new TestIssuer("acme");
+const pod = given(async () => {
+  await relay.writeKeys({ ...relay.keys.file, issuers: [acme.record(["agent://acme.*"])] });
+  return await relay.startWhole();
+});
+/** As the pod's clients dial it. */
+const relayName = () => new URL(pod.url).host;
 const asyncapi = given(() => AsyncApiReader.read(pod.url));
 const { join, pending } = joining(relay, pod, asyncapi);
 
@@ -17,6 +24,8 @@ const { join, pending } = joining(relay, pod, asyncapi);
 const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
   "hello/hello": async () => (await relay.connect(pod)).frames[0],
   "ack.presence/registered": async () => await (await join("ann")).ask("agent.register"),
+  "ack.presence/registered_with_credential": async () =>
+    await (await relay.connect(pod)).ask(registerWith(await acme.agent("agent://acme.bob"), relayName())),
   "ack.presence/heartbeat": async () => await (await join("ann")).ask("agent.heartbeat"),
   "ack.message/target_online": async () => await (await join("ann")).ask("message.send", ANN),
   "ack.message/target_not_online": async () => await (await join("ann")).ask("message.send"),
@@ -52,6 +61,10 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
   "error/key_not_allowed": async () => {
     const { socket, key } = await join("ann");
     return await socket.ask(signed(key, { type: "agent.register", from: BEA }));
+  },
+  "error/invalid_credential": async () => {
+    const bob = await acme.agent("agent://acme.bob");
+    return await (await relay.connect(pod)).ask(registerWith({ ...bob, credential: "none" }, relayName()));
   },
   "error/not_registered": async () => {
     const socket = await relay.connect(pod);
@@ -91,6 +104,12 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
     const { socket } = await join("ann");
     await join("ann");
     return await notice(socket, "superseded");
+  },
+  "notice.released/released": async () => {
+    const socket = await relay.connect(pod);
+    const exp = Math.floor(Date.now() / 1000) + 1;
+    await socket.ask(registerWith(await acme.agent("agent://acme.brief", { exp }), relayName()));
+    return await notice(socket, "released");
   },
   "notice.draining/draining": async () => {
     const leaving = await relay.startWsConnector();

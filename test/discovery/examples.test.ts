@@ -4,6 +4,7 @@ import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { type AgentKey, signed } from "../support/agent.ts";
 import { rowsBetween } from "../support/documents.ts";
+import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { type Answer, answerOf, membersOf, OpenApi } from "./openapi.ts";
@@ -12,7 +13,11 @@ import { type Answer, answerOf, membersOf, OpenApi } from "./openapi.ts";
 
 const protocol = await readFile(new URL("../../docs/protocol.md", import.meta.url), "utf8");
 const relay = useRelay("alice", "bob");
-const pod = given(() => relay.startWhole());
+const acme = new TestIssuer("acme");
+const pod = given(async () => {
+  await relay.writeKeys({ ...relay.keys.file, issuers: [acme.record(["agent://acme.*"])] });
+  return await relay.startWhole();
+});
 let folder: string;
 beforeAll(async () => {
   folder = await madePackages();
@@ -43,6 +48,11 @@ const SUPPLY: Readonly<Record<string, (printed: Printed) => Promise<Printed>>> =
   fresh_signature: async (printed) => {
     const { ts: _ts, key_id: _id, sig: _sig, ...rest } = printed.body as Record<string, unknown>;
     return { ...printed, body: signed(relay.keys.agents.get("alice") as AgentKey, rest) };
+  },
+  known_credential: async (printed) => {
+    const socket = await relay.connect(pod);
+    await socket.ask(registerWith(await acme.agent("agent://acme.bob"), new URL(pod.url).host));
+    return { ...printed, inPath: { name: "acme.bob" } };
   },
   known_session: async (printed) => {
     const request = await supplied(printedAt("post", SURFACES.requestSession.path)[0] as Printed);

@@ -70,6 +70,9 @@ const PROVOKE: Readonly<Record<string, () => Promise<Answer>>> = {
   unknown_key: () => selfTest({ key_id: "nobody-1" }),
   bad_signature: () => selfTest({ sig: "A".repeat(86) }),
   key_not_allowed: () => selfTest({ from: MESSAGE.from }, "bob"),
+  invalid_credential: () =>
+    selfTest({ type: "agent.register", key_id: "jkt-x", payload: { credential: "x", relay: "x" } }),
+  unknown_agent: () => http.get(`${gateway.url}/v1/agents/nobody/credential`),
   unknown_session: () => http.get(`${gateway.url}/sessions/ses_00000000000000000000000000`),
   not_found: () => http.get(`${gateway.url}/nowhere`),
   method_not_allowed: () => http.get(`${gateway.url}/v1/messages/send`),

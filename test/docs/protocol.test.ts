@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { CREDENTIAL_REASONS } from "protocol/contract/credential.ts";
 import { ERRORS } from "protocol/contract/errors.ts";
 import { rowsBetween } from "../support/documents.ts";
 
@@ -17,6 +18,11 @@ describe("docs/protocol.md", () => {
       error.hint,
     ]);
     expect(rowsBetween(protocol, "errors")).toEqual(expected);
+  });
+
+  test("lists every reason for which a credential is refused", () => {
+    const expected = Object.entries(CREDENTIAL_REASONS).map(([reason, text]) => [`\`${reason}\``, text]);
+    expect(rowsBetween(protocol, "credential reasons")).toEqual(expected);
   });
 
   test("lists every close code", () => {

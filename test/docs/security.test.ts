@@ -45,6 +45,14 @@ describe("docs/security.md", () => {
     for (const [, , reason = ""] of rows) expect(reason.length).toBeGreaterThan(3);
   });
 
+  test("justifies every package that is built into the connector, and no other", async () => {
+    const { devDependencies } = JSON.parse(await textOf("connector/package.json"));
+    const builtIn = Object.keys(devDependencies).filter((name) => !["esbuild", "typescript"].includes(name));
+    const rows = rowsBetween(security, "connector packages");
+    expect(rows.map(([name]) => plain(name))).toEqual(builtIn);
+    for (const [, reason = ""] of rows) expect(reason.length).toBeGreaterThan(3);
+  });
+
   test("counts what each service installs", async () => {
     const lock: Lock = JSON.parse(await textOf("package-lock.json"));
     const ofAll = await askedByAll();

@@ -1,93 +1,164 @@
-import { createPrivateKey, createPublicKey } from "node:crypto";
-import { readFile, rm, stat } from "node:fs/promises";
+import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "@jest/globals";
+import { afterAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
+import { readCredential } from "protocol/credentials/read-credential.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import { runKeysCommand } from "../../deploy/keys/commands.ts";
+import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import {
+  AGENTS,
+  type DevelopmentAgent,
   developmentAgentsFile,
   developmentKeyFile,
-  developmentKeys,
-  developmentKeysFile,
-} from "../../deploy/local/dev-keys.ts";
+  NAMES,
+} from "../../deploy/local/dev-agents.ts";
+import { developmentIssuerFile, developmentKeys, developmentKeysFile } from "../../deploy/local/dev-keys.ts";
+import { provide } from "../../deploy/local/provisions.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/until.ts";
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeEach(async () => {
+  await folder?.[Symbol.asyncDispose]();
+  folder = await temporaryFolder();
+});
+afterAll(async () => await folder[Symbol.asyncDispose]());
+
+const stored = async () => KeysFile.parse(await json(developmentKeysFile(folder.path)));
+const json = async (file: string) => JSON.parse(await readFile(file, "utf8"));
+
+/** Why the relay would refuse the agent's credential now; undefined when it accepts it. */
+async function problemOf({ credential = "" }: DevelopmentAgent): Promise<string | undefined> {
+  const read = readCredential(credential);
+  return read === undefined ? "malformed" : KeyRing.from(await stored()).issuers.problemOf(read, Date.now());
+}
 
 describe("development keys", () => {
-  test("let alice send and sign, and bob sign, each only for themselves", async () => {
-    await using folder = await temporaryFolder();
-    const agents = await developmentKeys(folder.path);
-    const keys = await storedIn(folder.path);
-    const ring = KeyRing.from(keys);
-    const now = Date.now();
-
-    const apiKey = ring.apiKey(agents.api_key, now);
-    expect(["agent://alice", "agent://alice.research", "agent://bob"].map((id) => apiKey?.mayAct(id))).toEqual([
-      true,
-      true,
-      false,
-    ]);
-    expect(ring.signingKey(agents.alice.key_id, now)?.mayAct("agent://alice")).toBe(true);
-    expect(ring.signingKey(agents.alice.key_id, now)?.mayAct("agent://bob")).toBe(false);
-    expect(ring.signingKey(agents.bob.key_id, now)?.mayAct("agent://bob")).toBe(true);
-  });
-
-  test("are kept with the secrets that belong to them", async () => {
-    await using folder = await temporaryFolder();
-    const { alice, bob } = await developmentKeys(folder.path);
-    const keys = await storedIn(folder.path);
-    const pkcs8 = Buffer.concat([
-      Buffer.from("302e020100300506032b657004220420", "hex"),
-      Buffer.from(alice.private_key, "base64url"),
-    ]);
-    const publicKey = createPublicKey(createPrivateKey({ key: pkcs8, format: "der", type: "pkcs8" }));
-    expect(keys.signing_keys).toMatchObject([
-      { key_id: alice.key_id, public_key: publicKey.export({ format: "jwk" }).x },
-      { key_id: bob.key_id, secret: bob.secret },
-    ]);
-  });
-
-  test("are made once, even by two starts at the same time", async () => {
-    await using folder = await temporaryFolder();
-    const [first, second] = await Promise.all([developmentKeys(folder.path), developmentKeys(folder.path)]);
-    expect(second).toEqual(first);
-    expect(await developmentKeys(folder.path)).toEqual(first);
-  });
-
-  test("lie in a private folder, in private files", async () => {
-    await using folder = await temporaryFolder();
-    const own = join(folder.path, ".local");
-    await developmentKeys(own);
-    const files = [developmentKeysFile(own), developmentAgentsFile(own), developmentKeyFile(own, "alice")];
-    const modes = [own, ...files].map(async (path) => (await stat(path)).mode);
-    expect((await Promise.all(modes)).map((mode) => mode & 0o777)).toEqual([0o700, 0o600, 0o600, 0o600]);
-  });
-
-  test("stand in a key file for each agent too, also where they were made before there were such files", async () => {
-    await using folder = await temporaryFolder();
-    const agents = await developmentKeys(folder.path);
-    await rm(developmentKeyFile(folder.path, "alice"));
-    await developmentKeys(folder.path);
-    for (const name of ["alice", "bob"] as const) {
-      expect(JSON.parse(await readFile(developmentKeyFile(folder.path, name), "utf8"))).toEqual(agents[name]);
+  test("of alice and bob are vouched for by an issuer that both of them trust, and listed nowhere", async () => {
+    const agents = await developmentKeys(folder.path, "issued");
+    const { signing_keys, issuers } = await stored();
+    expect(signing_keys).toEqual([]);
+    for (const name of NAMES) {
+      const agent = agents[name];
+      expect(await problemOf(agent)).toBeUndefined();
+      expect(readCredential(agent.credential as string)).toMatchObject({ agent: AGENTS[name], keyId: agent.key_id });
+      expect(agent).toMatchObject({ trusted_issuers: issuers, sealing_key: expect.any(String) });
     }
   });
 
-  test("leave other keys of the same file alone when they are made anew", async () => {
-    await using folder = await temporaryFolder();
-    const file = developmentKeysFile(folder.path);
-    await developmentKeys(folder.path);
-    await runKeysCommand(["new", "--agent", "agent://carol", "--key-id", "carol-1"], file);
-    await rm(developmentAgentsFile(folder.path));
-    const { alice, bob } = await developmentKeys(folder.path);
-    expect((await storedIn(folder.path)).signing_keys.map((key) => key.key_id)).toEqual([
-      "carol-1",
-      alice.key_id,
-      bob.key_id,
+  test("let alice send through the gateway, for herself alone", async () => {
+    const { api_key } = await developmentKeys(folder.path, "issued");
+    const apiKey = KeyRing.from(await stored()).apiKey(api_key, Date.now());
+    const ids = ["agent://alice", "agent://alice.research", "agent://bob"];
+    expect(ids.map((id) => apiKey?.mayAct(id))).toEqual([true, true, false]);
+  });
+
+  test("stay the same from start to start, with a new credential from each", async () => {
+    const secrets = ({ private_key, sealing_key, key_id }: DevelopmentAgent) => [private_key, sealing_key, key_id];
+    const first = await developmentKeys(folder.path, "issued");
+    const issuer = await json(developmentIssuerFile(folder.path));
+    let second = first;
+    await until("a start gives new credentials", async () => {
+      second = await developmentKeys(folder.path, "issued");
+      return second.bob.credential !== first.bob.credential;
+    });
+    expect(second.api_key).toBe(first.api_key);
+    expect(await json(developmentIssuerFile(folder.path))).toEqual(issuer);
+    for (const name of NAMES) {
+      expect(secrets(second[name])).toEqual(secrets(first[name]));
+      expect([await problemOf(first[name]), await problemOf(second[name])]).toEqual([undefined, undefined]);
+    }
+  });
+
+  test("are made once, even by two starts at the same time", async () => {
+    const starts = [developmentKeys(folder.path, "issued"), developmentKeys(folder.path, "issued")];
+    const [first, second] = await Promise.all(starts);
+    expect(second?.alice.private_key).toBe(first?.alice.private_key);
+    expect(second?.api_key).toBe(first?.api_key);
+  });
+
+  test("lie in a private folder, in private files", async () => {
+    const own = join(folder.path, ".local");
+    await developmentKeys(own, "issued");
+    const files = [developmentKeysFile(own), developmentAgentsFile(own), developmentIssuerFile(own)];
+    const keyFiles = NAMES.map((name) => developmentKeyFile(own, name));
+    const modes = await Promise.all([own, ...files, ...keyFiles].map(async (path) => (await stat(path)).mode & 0o777));
+    expect(modes).toEqual([0o700, 0o600, 0o600, 0o600, 0o600, 0o600]);
+  });
+
+  test("stand in a key file for each agent too", async () => {
+    const agents = await developmentKeys(folder.path, "issued");
+    for (const name of NAMES) expect(await json(developmentKeyFile(folder.path, name))).toEqual(agents[name]);
+  });
+
+  test("are listed where other machines may reach the relay, which then knows no issuer whose key lies beside it", async () => {
+    const { alice } = await developmentKeys(folder.path, "issued");
+    const listed = await developmentKeys(folder.path, "listed");
+    expect(listed.alice).toEqual({ ...alice, key_id: "dev-alice", credential: undefined, trusted_issuers: undefined });
+    const { issuers, signing_keys } = await stored();
+    expect(issuers).toEqual([]);
+    expect(signing_keys.map(({ key_id, agents }) => [key_id, agents])).toEqual([
+      ["dev-alice", ["agent://alice"]],
+      ["dev-bob", ["agent://bob"]],
     ]);
+    expect((await developmentKeys(folder.path, "issued")).alice).toMatchObject({ key_id: alice.key_id });
+  });
+
+  test.each([
+    ["127.0.0.1", true],
+    ["::1", true],
+    ["localhost", true],
+    [undefined, true],
+    ["0.0.0.0", false],
+    ["::", false],
+    ["192.0.2.1", false],
+    ["127.0.0.1.example", false],
+  ])("have an issuer on HOST %s: %s", async (HOST, isIssued) => {
+    const provisions = await provide({ ...(HOST && { HOST }), REDIS_URL: "redis://127.0.0.1:1" }, folder.path);
+    expect(provisions.agents?.alice.credential !== undefined).toBe(isIssued);
+    await provisions.stop();
   });
 });
 
-async function storedIn(folder: string): Promise<KeysFile> {
-  return KeysFile.parse(JSON.parse(await readFile(developmentKeysFile(folder), "utf8")));
-}
+describe("A folder that was used before", () => {
+  test("keeps keys and revocations of others when keys are made anew", async () => {
+    const file = developmentKeysFile(folder.path);
+    await developmentKeys(folder.path, "issued");
+    await runKeysCommand(["new", "--listed", "--agent", "agent://carol", "--key-id", "carol-1"], file);
+    await runKeysCommand(["revoke", "--agent", "agent://bob", "--issued-before", "2026-01-01T00:00:00Z"], file);
+    const { revoked } = (await stored()).issuers[0] ?? {};
+    await rm(developmentAgentsFile(folder.path));
+    const { alice, bob } = await developmentKeys(folder.path, "issued");
+    const { signing_keys, issuers } = await stored();
+    expect(signing_keys.map((key) => key.key_id)).toEqual(["carol-1"]);
+    expect(issuers).toMatchObject([{ issuer: "development", revoked }]);
+    expect([await problemOf(alice), await problemOf(bob)]).toEqual([undefined, undefined]);
+  });
+
+  test("by an older version, which listed the keys, gets new ones in their place", async () => {
+    const alice = makeEd25519Key({ id: "dev-alice", agents: ["agent://alice"] });
+    const bob = makeHmacKey({ id: "dev-bob", agents: ["agent://bob"] });
+    const old = {
+      api_key: "rk_old",
+      alice: { agent_id: "agent://alice", key_id: "dev-alice", alg: "ed25519", private_key: alice.privateKey },
+      bob: { agent_id: "agent://bob", key_id: "dev-bob", alg: "hmac-sha256", secret: bob.secret },
+    };
+    await writeFile(developmentKeysFile(folder.path), JSON.stringify({ signing_keys: [alice.record, bob.record] }));
+    await writeFile(developmentAgentsFile(folder.path), JSON.stringify(old));
+    const agents = await developmentKeys(folder.path, "issued");
+    expect((await stored()).signing_keys).toEqual([]);
+    expect(await problemOf(agents.bob)).toBeUndefined();
+    expect(KeyRing.from(await stored()).apiKey(agents.api_key, Date.now())).toBeDefined();
+  });
+
+  test("in which somebody listed a key for alice lists hers too, and vouches for bob", async () => {
+    const file = developmentKeysFile(folder.path);
+    await runKeysCommand(["new", "--listed", "--agent", "agent://alice", "--key-id", "mine"], file);
+    const { alice, bob } = await developmentKeys(folder.path, "issued");
+    expect(alice).toMatchObject({ key_id: "dev-alice" });
+    expect(alice.credential).toBeUndefined();
+    expect((await stored()).signing_keys.map(({ key_id }) => key_id)).toEqual(["mine", "dev-alice"]);
+    expect(await problemOf(bob)).toBeUndefined();
+  });
+});

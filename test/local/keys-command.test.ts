@@ -1,15 +1,12 @@
-import { execFile } from "node:child_process";
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { hashApiKey } from "protocol/signing/api-key.ts";
 import { readKeyFile } from "../../connector/src/cli/key-file.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const PROGRAM = fileURLToPath(new URL("../../deploy/keys.ts", import.meta.url));
+import { keysCommand } from "./keys-command.ts";
 
 /** The JSON object in what the command printed. */
 const keyFileIn = (stdout: string) => JSON.parse(/^\{[^}]*^\}/m.exec(stdout)?.[0] ?? "null");
@@ -27,12 +24,13 @@ describe("npm run keys", () => {
     await folder[Symbol.asyncDispose]();
   });
 
-  const keys = (...args: string[]) => run(args, { RELAY_KEYS_FILE: file });
+  const keys = (...args: string[]) => keysCommand(file, args);
   const stored = async () => KeysFile.parse(JSON.parse(await readFile(file, "utf8")));
 
   test("makes an Ed25519 key whose private half only the agent gets", async () => {
     const { code, stdout } = await keys(
       "new",
+      "--listed",
       "--agent",
       "agent://alice",
       "--agent",
@@ -61,7 +59,7 @@ describe("npm run keys", () => {
     ["hmac-sha256", "agent://alice", "agent://alice"],
     ["ed25519", "agent://team.*", "agent://team.1"],
   ])("prints the key file that relay --key takes: %s for %s", async (alg, agents, agent) => {
-    const { stdout } = await keys("new", "--agent", agents, "--alg", alg, "--key-id", "k-1");
+    const { stdout } = await keys("new", "--listed", "--agent", agents, "--alg", alg, "--key-id", "k-1");
     const keyFile = join(folder.path, "agent.json");
     await writeFile(keyFile, JSON.stringify(keyFileIn(stdout)));
     expect(await readKeyFile(keyFile)).toMatchObject({ agent, key: { keyId: "k-1", alg } });
@@ -120,7 +118,9 @@ describe("npm run keys", () => {
 
   test("loses no key when several are made at once", async () => {
     const ids = Array.from({ length: 6 }, (_, index) => `key-${index}`);
-    const runs = await Promise.all(ids.map((id) => keys("new", "--agent", "agent://alice", "--key-id", id)));
+    const runs = await Promise.all(
+      ids.map((id) => keys("new", "--listed", "--agent", "agent://alice", "--key-id", id)),
+    );
     expect(runs.map(({ code }) => code)).toEqual(ids.map(() => 0));
     expect((await stored()).signing_keys.map((key) => key.key_id).sort()).toEqual(ids);
   });
@@ -154,7 +154,7 @@ describe("npm run keys", () => {
     ["not a keys file", '{"signing_keys":[{"key_id":"alice-1","alg":"none"}]}'],
   ])("leaves a file that is %s untouched, and shows nothing of it", async (_, text) => {
     await writeFile(file, text);
-    const { code, stdout, stderr } = await keys("new", "--agent", "agent://alice");
+    const { code, stdout, stderr } = await keys("new", "--listed", "--agent", "agent://alice");
     expect(code).toBe(1);
     expect(stderr).toContain(file);
     expect(stderr).not.toContain("rk_secret");
@@ -164,17 +164,18 @@ describe("npm run keys", () => {
   });
 
   test.each([
-    ["an id that is taken", ["new", "--agent", "agent://alice", "--key-id", "taken"], 1, "taken"],
-    ["a gateway's id", ["new", "--agent", "agent://alice", "--key-id", "gateway-1"], 1, "gateway-"],
-    ["an agent that is none", ["new", "--agent", "agent://Alice"], 1, "agents"],
-    ["no agent", ["new"], 2, "--agent"],
+    ["an id that is taken", ["new", "--listed", "--agent", "agent://alice", "--key-id", "taken"], 1, "taken"],
+    ["a gateway's id", ["new", "--listed", "--agent", "agent://alice", "--key-id", "gateway-1"], 1, "gateway-"],
+    ["an agent that is none", ["new", "--listed", "--agent", "agent://Alice"], 1, "agents"],
+    ["no agent", ["new", "--listed"], 2, "--agent"],
     ["an unknown algorithm", ["new", "--agent", "agent://alice", "--alg", "rsa"], 2, "ed25519, hmac-sha256"],
     [
       "an end that is past",
-      ["new", "--agent", "agent://alice", "--expires-at", "2020-01-01T00:00:00Z"],
+      ["new", "--listed", "--agent", "agent://alice", "--expires-at", "2020-01-01T00:00:00Z"],
       2,
       "--expires-at",
     ],
+    ["days for a listed key", ["new", "--listed", "--agent", "agent://alice", "--days", "3"], 2, "--expires-at"],
     ["an unknown option", ["list", "--secrets"], 2, "--help"],
     ["an unknown command", ["delete"], 2, "--help"],
     ["a second id to revoke", ["revoke", "taken", "other"], 2, "revoke"],
@@ -195,11 +196,3 @@ describe("npm run keys", () => {
     for (const word of ["new-api-key", "revoke", "--expires-at", "RELAY_KEYS_FILE"]) expect(stdout).toContain(word);
   });
 });
-
-function run(args: string[], env: NodeJS.ProcessEnv): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [PROGRAM, ...args], { env: { ...process.env, ...env } }, (error, stdout, stderr) => {
-      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, stdout, stderr });
-    });
-  });
-}

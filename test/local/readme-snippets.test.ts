@@ -30,7 +30,7 @@ beforeAll(async () => {
   }
   const keys = join(clone.path, ".local");
   await mkdir(keys);
-  await developmentKeys(keys);
+  await developmentKeys(keys, "issued");
   const port = String(await freePort());
   environment = { ...process.env, PORT: port, RELAY_URL: `http://127.0.0.1:${port}`, REDIS_URL: "" };
   environment.RELAY_KEYS_FILE = developmentKeysFile(keys);
@@ -77,6 +77,7 @@ test("The first message goes from relay send to relay listen", async () => {
   await until("bob is online", () => /online/.test(listener.printed()), 15_000);
   expect(await printedBy(codeBlock(readme, "sh send"))).toContain("handed to agent://bob");
   await until("bob has it", () => listener.printed().includes("Hello, Bob."));
+  expect(listener.printed()).toContain('"verified":"agent"');
   await listener.interrupt();
 }, 30_000);
 
@@ -89,6 +90,12 @@ test("A new agent gets a key, passes the check and answers from a shell", async 
   await until("bob is greeted", () => bob.printed().includes("Hello, agent://bob."), 10_000);
   await bob.interrupt();
   await agent.interrupt();
+}, 60_000);
+
+test("An agent of another issuer, whose key is listed nowhere, passes the check", async () => {
+  const printed = await printedBy(codeBlock(readme, "sh credentials"));
+  expect(printed).toContain("agent://acme.dan");
+  expect(printed).toContain("No problem found.");
 }, 60_000);
 
 test("The agent in Python replies, and the one in TypeScript hears that it has the message", async () => {
@@ -110,7 +117,7 @@ test("The key commands make, list and revoke keys", async () => {
     /"key_id": "(carol-[^"]*)"/.exec(await readFile(environment.RELAY_KEYS_FILE as string, "utf8"))?.slice(1) ?? [];
   const commands = codeBlock(readme, "sh key-commands").replace("<id>", id as string);
   const printed = await printedBy(commands);
-  expect(printed).toContain("agent://alice");
+  expect(printed).toContain("agent://erin");
   expect(printed).toContain(`Revoked ${id}.`);
 }, 30_000);
 

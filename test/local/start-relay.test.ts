@@ -4,8 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { SettingsError } from "runtime/settings.ts";
 import { type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
-import { AgentSocket, ed25519Key, hmacKey, signed } from "../support/agent.ts";
+import { AgentSocket, ed25519Key, signed } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
+import { registerWith } from "../support/issuer.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { TestRedis } from "../support/test-redis.ts";
 import { tryUpgrade } from "../support/try-upgrade.ts";
@@ -38,9 +39,10 @@ describe("A relay that is told nothing", () => {
 
     const [one, two] = [await AgentSocket.open(relay.websocketUrl), await AgentSocket.open(relay.websocketUrl)];
     const aliceKey = ed25519Key(alice.key_id, alice.private_key);
-    const bobKey = hmacKey(bob.key_id, bob.secret);
-    await one.ask(signed(aliceKey, { type: "agent.register", from: "agent://alice" }));
-    await two.ask(signed(bobKey, { type: "agent.register", from: "agent://bob" }));
+    const host = new URL(relay.url).host;
+    await one.ask(registerWith({ id: "agent://alice", key: aliceKey, credential: alice.credential as string }, host));
+    const bobKey = ed25519Key(bob.key_id, bob.private_key);
+    await two.ask(registerWith({ id: "agent://bob", key: bobKey, credential: bob.credential as string }, host));
     const envelope = signed(aliceKey, { type: "message.send", from: "agent://alice", to: "agent://bob" });
     expect(await one.ask(envelope)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
     await two.delivered(envelope.id);

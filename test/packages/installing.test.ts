@@ -192,6 +192,7 @@ describe("npm install of its address", () => {
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), browser)).toBe("");
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), { ...node, skipLibCheck: true })).toBe("");
     expect(await compile("trust", codeBlock(readme, "ts trust"), browser)).toBe("");
+    expect(await compile("credentials", codeBlock(readme, "ts credentials"), browser)).toBe("");
     const wrong = `${codeBlock(readme, "ts quickstart")}\nconnector.send(7);`;
     expect(await compile("wrong", wrong, browser)).toContain("TS2554");
   }, 60_000);
@@ -269,7 +270,7 @@ test("The module for browsers is one file that needs nothing else, and exchanges
   const { agent, key } = stage.agent("alice");
   const given = JSON.stringify({ url: pod.url, agent, key });
   const { stdout } = await machine.run(process.execPath, ["user.mjs", given], cwd);
-  expect(stdout).toBe("Connector,RelayError online\n");
+  expect(stdout).toBe("Connector,RelayError,verifyReceipt online\n");
 });
 
 test("The library needs nothing of Node: it compiles with a browser's types alone", async () => {

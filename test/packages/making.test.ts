@@ -116,8 +116,11 @@ describe("The npm package", () => {
   });
 
   test("has types of its own alone: nothing of MCP or zod, and nothing private", async () => {
-    const files = await readdir(join(unpacked, "package/types"));
-    expect(files.sort()).toEqual(["connector.d.ts", "errors.d.ts", "index.d.ts", "types.d.ts"]);
+    const found = await readdir(join(unpacked, "package/types"), { recursive: true });
+    const files = found.filter((file) => file.endsWith(".d.ts")).sort();
+    const flat = ["connector", "errors", "index", "options", "types", "verify"];
+    const expected = [...flat, "credentials/contract", "receipts/contract"].map((name) => `${name}.d.ts`);
+    expect(files).toEqual(expected.sort());
     for (const file of files) expect(await textOf(`types/${file}`)).not.toMatch(/modelcontextprotocol|zod|\.ts"/);
   });
 

@@ -8,7 +8,7 @@ import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
 import type { Envelope } from "../types.ts";
 import { Failure } from "./failure.ts";
-import type { Credentials } from "./key-file.ts";
+import type { SigningAgent } from "./key-file.ts";
 import type { Answer, RelayHttp } from "./relay-http.ts";
 
 /** The steps of `relay check`. Each resolves with a text about what it found, or rejects with a Failure. */
@@ -90,20 +90,23 @@ export function checkClock({ aheadMs, maxClockSkewMs }: HelloInfo): string {
   throw new Failure("clock_skew", `${text}: more than ${maxClockSkewMs / 1000} s.`, hint);
 }
 
-/** Has the relay check a signed heartbeat; it has no effect there. Source: docs/protocol.md#self-test. */
+/** Has the relay check a signed heartbeat, or a register with the credential; it has no effect there. Source: docs/protocol.md#self-test. */
 export async function checkSignature(
-  { agent, key }: Credentials,
+  { agent, key, credential }: SigningAgent,
   http: RelayHttp,
   { clock }: HelloInfo,
 ): Promise<string> {
   const signer = new Signer(key, clock);
   await signer.start();
-  const draft: Draft = { id: crypto.randomUUID(), type: "agent.heartbeat", from: agent, payload: {} };
+  const presented = credential && { credential: await credential(), relay: http.host };
+  const type = presented ? "agent.register" : "agent.heartbeat";
+  const draft: Draft = { id: crypto.randomUUID(), type, from: agent, payload: presented ?? {} };
   const { text } = await signer.sign(signer.draft(draft));
   const answer = await selfTest(text, http);
   if (answer.body.code === "bad_signature") throw await badSignature(text, answer);
   http.requireSuccess(answer);
-  return `the relay knows the key ${key.keyId}, its signature is valid, and it may act for ${agent}`;
+  const known = presented ? `the relay accepts the credential of ${key.keyId}` : `the relay knows the key ${key.keyId}`;
+  return `${known}, its signature is valid, and it may act for ${agent}`;
 }
 
 /** What is wrong: the key, when the relay checked the text that was signed here, else that text. */
@@ -118,10 +121,16 @@ async function badSignature(text: string, { body }: Answer): Promise<Failure> {
   return new Failure("bad_signature", "The signature does not match the envelope.", hint, knownRetry(body.retry));
 }
 
+function isNotYetKnown({ body: { code, detail } }: Answer): boolean {
+  return (
+    code === "unknown_key" || (code === "invalid_credential" && textOf(detail)?.startsWith("unknown_issuer") === true)
+  );
+}
+
 async function selfTest(text: string, http: RelayHttp): Promise<Answer> {
   const deadline = performance.now() + NEW_KEY.withinMs;
   let answer = await http.post("/api/self-test", text);
-  while (answer.body.code === "unknown_key" && performance.now() < deadline) {
+  while (isNotYetKnown(answer) && performance.now() < deadline) {
     await delay(NEW_KEY.retryMs);
     answer = await http.post("/api/self-test", text);
   }

@@ -1,5 +1,6 @@
 import type { Connector } from "../connector.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
+import { Failure } from "./failure.ts";
 import type { Reporter } from "./reporter.ts";
 
 /** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only. */
@@ -11,9 +12,10 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     isReconnecting = state.status === "reconnecting";
   });
   connector.on("notice", (notice) => reportNotice(notice, reporter));
-  connector.on("error", ({ code, message, hint, retry }) =>
-    reporter.report("problem", `${message} ${hint}`, { code, retry }, "yellow"),
-  );
+  connector.on("error", ({ code, message, hint, retry, cause }) => {
+    const text = cause instanceof Failure ? `${cause.message} ${cause.hint}` : `${message} ${hint}`;
+    reporter.report("problem", text, { code, retry }, "yellow");
+  });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
   connector.on("overflow", ({ dropped }) =>
     reporter.report(
@@ -42,6 +44,7 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
 
 function reportNotice(notice: Notice, reporter: Reporter): void {
   if (notice.kind === "draining") reporter.report("draining", "The relay restarts; changing to another connection.");
+  if (notice.kind === "released") reportReleased(notice, reporter);
   if (notice.kind === "decided_sessions") reportDecided(notice.sessions, reporter);
   if (notice.kind === "slow_down") reportSlowDown(notice, reporter);
   if (notice.kind !== "pending_sessions" || notice.total === 0) return;
@@ -54,6 +57,11 @@ function reportNotice(notice: Notice, reporter: Reporter): void {
   const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
   const text = `${notice.total} pending sessions: ${ids}. Approve or reject them.`;
   reporter.report("pending_sessions", text, { total: notice.total, sessions }, "bold");
+}
+
+function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reporter): void {
+  const text = `The relay let the agent go, since no credential of it holds any more: ${reason}.`;
+  reporter.report("released", text, { reason }, "yellow");
 }
 
 function reportDecided(decided: readonly DecidedSession[], reporter: Reporter): void {

@@ -36,6 +36,7 @@ export async function runForDelivery(delivery: Delivery, options: ExecOptions, i
     const sent = await connector.send(delivery.from, reply, {
       type: REPLY_TYPE,
       ...(task !== undefined && { taskId: task }),
+      seal: delivery.sealed === true,
     });
     if (sent.delivery.canDeliverRealtime) return;
     const lost = `The reply to ${delivery.from} reached nobody: it is ${sent.delivery.status}, and the relay keeps nothing.`;

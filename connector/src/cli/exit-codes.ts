@@ -8,6 +8,7 @@ export const EXIT = {
   timeout: 5,
   superseded: 6,
   key: 7,
+  receipt: 8,
   interrupted: 130,
 } as const;
 
@@ -20,7 +21,8 @@ export const EXIT_CODES = `Exit codes
   4    the relay is not reachable, or not available at the moment
   5    timeout: no answer, or the target did not come online; what was sent may have been accepted
   6    the agent is online elsewhere, or another connection took it over
-  7    the key is invalid, unknown, not allowed for the agent, or revoked
+  7    the key or the credential is invalid, unknown, not allowed for the agent, or revoked
+  8    the receipt is not valid, or there is none
   130  interrupted
 `;
 
@@ -30,6 +32,10 @@ const CODES: Readonly<Record<string, number>> = {
   bad_signature: EXIT.key,
   key_not_allowed: EXIT.key,
   key_revoked: EXIT.key,
+  invalid_credential: EXIT.key,
+  invalid_issuer: EXIT.usage,
+  invalid_receipt: EXIT.receipt,
+  receipt_incomplete: EXIT.receipt,
   missing_api_key: EXIT.key,
   invalid_api_key: EXIT.key,
   api_key_not_allowed_for_sender: EXIT.key,

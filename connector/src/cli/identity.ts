@@ -1,14 +1,14 @@
-import type { AgentKey } from "../types.ts";
 import { Failure } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { type Credentials, credentialsOf, permissionWarning, readKeyFile } from "./key-file.ts";
+import { readKeyFile, type SigningAgent, signingAgentOf } from "./key-file.ts";
+import { permissionWarning } from "./private-file.ts";
 import type { Reporter } from "./reporter.ts";
 
 /** Who a command acts as. */
 export interface Identity {
   readonly agent: string;
   /** Undefined when the environment names only the agent: enough to send with an API key. */
-  readonly key: AgentKey | undefined;
+  readonly signing: SigningAgent | undefined;
 }
 
 /** Environment variables that hold secrets: the programs of `--exec` do not get them. */
@@ -16,7 +16,7 @@ export const SECRET_VARIABLES: readonly string[] = ["RELAY_PRIVATE_KEY", "RELAY_
 
 /**
  * The agent and its key: from the file of `--key` or RELAY_KEY_FILE, else from the environment alone.
- * @throws {Failure} `invalid_key`.
+ * @throws {Failure} `invalid_key`, `invalid_credential`.
  */
 export async function readIdentity(
   keyOption: string | undefined,
@@ -25,27 +25,25 @@ export async function readIdentity(
 ): Promise<Identity> {
   const file = keyOption ?? (env.RELAY_KEY_FILE || undefined);
   if (file === undefined) return await fromEnvironment(env);
-  const credentials = await readKeyFile(file);
+  const signing = await readKeyFile(file);
   const warning = await permissionWarning(file);
   if (warning !== undefined) reporter.warn(warning);
-  return credentials;
+  return { agent: signing.agent, signing };
 }
 
 /** @throws {Failure} `invalid_key` when there is no key. */
-export function requireCredentials({ agent, key }: Identity): Credentials {
-  if (key === undefined) throw noKey();
-  return { agent, key };
+export function requireKey({ signing }: Identity): SigningAgent {
+  if (signing === undefined) throw noKey();
+  return signing;
 }
 
 async function fromEnvironment(env: Io["env"]): Promise<Identity> {
   const { RELAY_AGENT: agent, RELAY_KEY_ID: key_id, RELAY_PRIVATE_KEY: private_key, RELAY_SECRET: secret } = env;
   if (!agent) throw noKey();
-  if (!private_key && !secret) return { agent, key: undefined };
+  if (!private_key && !secret) return { agent, signing: undefined };
   const alg = env.RELAY_KEY_ALG || (private_key ? "ed25519" : "hmac-sha256");
-  return await credentialsOf(
-    { agent_id: agent, key_id: key_id || undefined, alg, private_key, secret },
-    "The environment",
-  );
+  const record = { agent_id: agent, key_id: key_id || undefined, alg, private_key, secret };
+  return { agent, signing: await signingAgentOf(record, "The environment") };
 }
 
 function noKey(): Failure {

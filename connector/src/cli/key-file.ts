@@ -1,52 +1,91 @@
-import { createPrivateKey, createPublicKey } from "node:crypto";
-import { open, readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { AGENT_ID } from "../agent-id.ts";
+import { type IssuerRecord, isIssuerRecord } from "../credentials/issuer-record.ts";
+import { type Credential, readCredential } from "../credentials/read-credential.ts";
 import { membersOf, textOf } from "../frames.ts";
-import { importSigningKey, pkcs8Of } from "../keys.ts";
-import { parseJson } from "../parse-json.ts";
-import type { AgentKey } from "../types.ts";
+import { importSigningKey } from "../keys.ts";
+import type { SealingKeyPair } from "../sealing/sealing-keys.ts";
+import type { AgentKey, JsonObject } from "../types.ts";
 import { Failure } from "./failure.ts";
+import { jsonOf } from "./files.ts";
+import { okpKeyOf } from "./okp-keys.ts";
 
-/** The content of a key file, as `relay keygen` writes it: one JSON object, mode 0600. */
-export type KeyRecord = { readonly agent_id: string; readonly key_id: string } & (
-  | { readonly alg: "ed25519" /** base64url, the 32-byte seed. */; readonly private_key: string }
-  | { readonly alg: "hmac-sha256" /** base64url, at least 32 bytes. */; readonly secret: string }
+/** The content of a key file, as `relay keygen` and `npm run keys` write it: one JSON object, mode 0600. */
+export type KeyRecord = { readonly agent_id: string } & (
+  | {
+      readonly key_id: string;
+      readonly alg: "ed25519";
+      /** base64url, the 32-byte seed. */
+      readonly private_key: string;
+      /** X25519 keys that payloads are sealed to: one, or several. base64url, the private 32 bytes. */
+      readonly sealing_key?: string | readonly string[];
+      /** A token. */
+      readonly credential?: string;
+      /** The issuers that the agent trusts, whatever the relay says. */
+      readonly trusted_issuers?: readonly IssuerRecord[];
+    }
+  | {
+      readonly key_id: string;
+      readonly alg: "hmac-sha256" /** base64url, at least 32 bytes. */;
+      readonly secret: string;
+    }
 );
 
-/** An agent and the key that it signs with. */
-export interface Credentials {
+/** An agent and what it acts with, as a connector takes it. */
+export interface SigningAgent {
   readonly agent: string;
   readonly key: AgentKey;
+  /** The present credential: a file is read again, so that one that replaced it counts. Undefined for a key that the relay lists. */
+  readonly credential: (() => Promise<string>) | undefined;
+  readonly sealingKeys: readonly SealingKeyPair[];
+  /** The issuers that the file pins. */
+  readonly trust: { readonly issuers: readonly IssuerRecord[] };
 }
 
-/** @throws {Failure} `invalid_key`, with what is wrong with the file. */
-export async function readKeyFile(file: string): Promise<Credentials> {
+/** @throws {Failure} `invalid_key`, or `invalid_credential`, with what is wrong with the file. */
+export async function readKeyFile(file: string): Promise<SigningAgent> {
+  const read = async () => await signingAgentOf(await readKeyRecord(file), "The key file");
+  const { credential, ...agent } = await read();
+  return { ...agent, credential: credential && (async () => await renewed(agent.key, await read())) };
+}
+
+/** A connector keeps the key that it began with. @throws {Failure} `invalid_credential`. */
+async function renewed({ keyId }: AgentKey, { key, credential }: SigningAgent): Promise<string> {
+  if (credential !== undefined && key.keyId === keyId) return await credential();
+  throw mismatch(
+    "The key file has another key by now.",
+    "Start the command again: it goes on with the key that it began with.",
+  );
+}
+
+/** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
+export async function readKeyRecord(file: string): Promise<JsonObject> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw invalid(`The key file cannot be read (${error.code}).`);
   });
-  let record: unknown;
-  try {
-    record = parseJson(text);
-  } catch {
-    // The parser's own message would quote the text.
-    throw invalid("The key file is not JSON.");
-  }
-  return await credentialsOf(record, "The key file");
+  return membersOf(jsonOf(text, () => invalid("The key file is not JSON.")));
 }
 
-/** @param origin what the record was read from, at the beginning of a sentence. @throws {Failure} `invalid_key`. */
-export async function credentialsOf(record: unknown, origin: string): Promise<Credentials> {
-  const { agent_id, key_id, alg, private_key, secret } = membersOf(record);
-  const [agent, keyId] = [textOf(agent_id), textOf(key_id)];
+/**
+ * @param origin what the record was read from, at the beginning of a sentence.
+ * @throws {Failure} `invalid_key`, or `invalid_credential`.
+ */
+export async function signingAgentOf(record: JsonObject, origin: string): Promise<SigningAgent> {
+  const { agent_id, alg, private_key, secret } = record;
+  const agent = textOf(agent_id);
   if (agent === undefined || !AGENT_ID.test(agent))
     throw invalid(`${origin} has no valid agent_id, such as agent://alice.`);
-  if (keyId === undefined) throw invalid(`${origin} has no key_id.`);
+  const credential = await credentialIn(record, agent, origin);
+  const keyId = credential?.keyId ?? textOf(record.key_id);
+  if (keyId === undefined) throw invalid(`${origin} has neither a credential nor a key_id.`);
   const key = keyOf(keyId, alg, textOf(private_key), textOf(secret));
   if (key === undefined) {
     throw invalid(`${origin} has neither alg "ed25519" with a private_key nor alg "hmac-sha256" with a secret.`);
   }
   await importSigningKey(key);
-  return { agent, key };
+  const sealingKeys = sealingKeysIn(record, origin);
+  const trust = { issuers: trustedIssuersIn(record, origin) };
+  return { agent, key, credential: credential && (async () => credential.token), sealingKeys, trust };
 }
 
 function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string): AgentKey | undefined {
@@ -55,41 +94,35 @@ function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string
   return undefined;
 }
 
-/** The public half, base64url, of an Ed25519 seed that `readKeyFile` has accepted. */
-export function publicKeyOf(seed: string): string {
-  const key = createPrivateKey({ key: Buffer.from(pkcs8Of(seed)), format: "der", type: "pkcs8" });
-  return String(createPublicKey(key).export({ format: "jwk" }).x);
+/** The relay judges its term and its issuer. That it is of this agent and this key shows here. */
+async function credentialIn(record: JsonObject, agent: string, origin: string): Promise<Credential | undefined> {
+  if (record.credential === undefined) return undefined;
+  const credential = await readCredential(record.credential);
+  if (credential === undefined) throw mismatch(`${origin} has a credential that is none.`);
+  if (credential.agent !== agent) throw mismatch(`${origin} has a credential for ${credential.agent}.`);
+  if (credential.publicKey !== okpKeyOf("Ed25519", record.private_key)?.publicKey)
+    throw mismatch(`${origin} has a credential for another key.`);
+  return credential;
 }
 
-/** A warning about a file that users other than its owner may read; undefined for a private one. */
-export async function permissionWarning(file: string): Promise<string | undefined> {
-  const isShared = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
-  return isShared ? `Other users can read the key file. Run: chmod 600 ${file}` : undefined;
-}
-
-/** Writes a file that only its owner may read. @throws {Failure} when the file exists: a key is never overwritten. */
-export async function writePrivateFile(file: string, value: object): Promise<void> {
-  const handle = await open(file, "wx", 0o600).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST")
-      throw new Failure("failed", `${file} cannot be written (${error.code}).`, "Choose another --out.");
-    throw new Failure("failed", `${file} exists already; it was not changed.`, await hintOfTaken(file));
+function sealingKeysIn({ sealing_key: given = [] }: JsonObject, origin: string): SealingKeyPair[] {
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return list.map((privateKey) => {
+    const pair = okpKeyOf("X25519", privateKey);
+    if (pair === undefined) throw invalid(`${origin} has a sealing_key that is none.`);
+    return pair;
   });
-  try {
-    await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
-  } finally {
-    await handle.close();
-  }
 }
 
-/** A shell that writes standard output to the key file itself has emptied it before the command began. */
-async function hintOfTaken(file: string): Promise<string> {
-  const { size } = await stat(file);
-  if (size > 0) {
-    return "Choose another name with --out, or move the old file away. A file that standard output was sent to is empty now: relay keygen with the agent and the file of a key prints its record again.";
-  }
-  return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";
+function trustedIssuersIn({ trusted_issuers: given = [] }: JsonObject, origin: string): IssuerRecord[] {
+  if (Array.isArray(given) && given.every(isIssuerRecord)) return given;
+  throw invalid(`${origin} has trusted_issuers that are not records of issuers.`);
 }
 
 function invalid(message: string): Failure {
   return new Failure("invalid_key", message, "relay keygen --help shows what a key file looks like.");
+}
+
+function mismatch(message: string, hint = "Put the right one into the file: relay credential --help."): Failure {
+  return new Failure("invalid_credential", message, hint);
 }

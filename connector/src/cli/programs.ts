@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Delivery } from "../types.ts";
+import { readableEnvelope } from "./delivery-line.ts";
 import { SECRET_VARIABLES } from "./identity.ts";
 import type { Io } from "./io.ts";
 import { jsonLine } from "./output.ts";
@@ -39,7 +40,7 @@ export async function runProgram(delivery: Delivery, options: ProgramOptions, io
   const printed = collect(child, options.keepsOutput, io);
   try {
     // A program may end without having read its input.
-    child.stdin.on("error", () => {}).end(`${jsonLine(delivery.envelope)}\n`);
+    child.stdin.on("error", () => {}).end(`${jsonLine(readableEnvelope(delivery))}\n`);
     const [exitCode] = (await once(child, "close")) as [number | null];
     return { exitCode, printed: printed() };
   } finally {
@@ -48,13 +49,15 @@ export async function runProgram(delivery: Delivery, options: ProgramOptions, io
 }
 
 /** The main members of a delivery, for programs that do not parse the envelope. */
-function variablesOf({ envelope, from, type, sessionId, verified }: Delivery): Record<string, string> {
+function variablesOf({ envelope, from, type, sessionId, verified, issuer, sealed }: Delivery): Record<string, string> {
   const variables = {
     RELAY_FROM: from,
     RELAY_TYPE: type,
     RELAY_ENVELOPE_ID: envelope.id,
     RELAY_SESSION_ID: sessionId ?? "",
     RELAY_VERIFIED: verified,
+    RELAY_ISSUER: issuer ?? "",
+    RELAY_SEALED: sealed ? "1" : "",
   };
   // An environment cannot contain NUL; the relay checks deliveries, but this process must not depend on it.
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.replaceAll("\0", "")]));

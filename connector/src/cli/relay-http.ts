@@ -8,7 +8,6 @@ import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const ANSWER_WITHIN_MS = 10_000;
-const MANIFEST_PATH = "/.well-known/signing-manifest.json";
 
 /** Causes of failed requests, by error code: of POSIX, of getaddrinfo, and Node's names for OpenSSL's. */
 const NETWORK_ERRORS: Readonly<Record<string, string>> = {
@@ -39,6 +38,8 @@ export class RelayHttp {
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly websocketUrl: string;
+  /** With a port that is not the default: what a register with a credential names. */
+  readonly host: string;
   readonly #signal: AbortSignal;
   readonly #waiting: (ms: number) => void;
 
@@ -55,9 +56,10 @@ export class RelayHttp {
     this.#waiting = waiting;
     this.url = url ?? (env.RELAY_URL || DEFAULT_URL);
     try {
-      const { websocket, signingManifest } = relayAddress(this.url);
+      const { websocket, base, host } = relayAddress(this.url);
       this.websocketUrl = websocket;
-      this.baseUrl = signingManifest.slice(0, -MANIFEST_PATH.length);
+      this.baseUrl = base;
+      this.host = host;
     } catch {
       throw usageError("--url (or RELAY_URL) must begin with http://, https://, ws:// or wss://.");
     }

@@ -1,49 +1,50 @@
-import { readFile } from "node:fs/promises";
-import { membersOf, textOf } from "../frames.ts";
-import { parseJson } from "../parse-json.ts";
+import type { IssuerRecord } from "../credentials/issuer-record.ts";
+import { isIssuerRecord } from "../credentials/issuer-record.ts";
+import { membersOf } from "../frames.ts";
 import type { TrustedKey } from "../types.ts";
 import { Failure } from "./failure.ts";
+import type { Io } from "./io.ts";
+import { readRecords, trustedKeyOf } from "./records.ts";
 
-/** Public keys of other agents, by agent id. */
-type Trust = Record<string, TrustedKey[]>;
+/** Whom an agent believes without the relay's word. */
+export interface Trust {
+  /** By agent id. */
+  readonly keys: Readonly<Record<string, readonly TrustedKey[]>>;
+  readonly issuers: readonly IssuerRecord[];
+}
 
 /**
- * Reads public records, one or a list of them, as `relay keygen` prints them.
+ * Reads public records of keys and of issuers.
+ * @param pinned the issuers of the agent's key file; a record of `--trust` counts in place of one of the same name.
  * @throws {Failure} `invalid_key`.
  */
-export async function readTrust(files: readonly string[]): Promise<Trust> {
-  const trust = new Map<string, TrustedKey[]>();
+export async function readTrust(
+  files: readonly string[],
+  pinned: readonly IssuerRecord[],
+  io: Pick<Io, "stdin">,
+): Promise<Trust> {
+  const keys = new Map<string, TrustedKey[]>();
+  const issuers = new Map(pinned.map((record) => [record.issuer, record]));
   for (const file of files) {
-    for (const record of await recordsIn(file)) {
-      const { key_id, alg, public_key, secret, agents } = membersOf(record);
-      const keyId = textOf(key_id);
-      const key = keyId === undefined ? undefined : trustedKey(keyId, alg, textOf(public_key), textOf(secret));
-      if (key === undefined || !Array.isArray(agents)) throw invalid("A file of --trust contains an invalid record.");
-      for (const agent of agents.map(String)) trust.set(agent, [...(trust.get(agent) ?? []), key]);
+    for (const record of await readRecords(file, io)) {
+      if (isIssuerRecord(record)) issuers.set(record.issuer, record);
+      else addKey(record, keys);
     }
   }
-  return Object.fromEntries(trust);
+  return { keys: Object.fromEntries(keys), issuers: [...issuers.values()] };
 }
 
-function trustedKey(keyId: string, alg: unknown, publicKey?: string, secret?: string): TrustedKey | undefined {
-  if (alg === "ed25519" && publicKey !== undefined) return { keyId, alg, publicKey };
-  if (alg === "hmac-sha256" && secret !== undefined) return { keyId, alg, secret };
-  return undefined;
+function addKey(record: unknown, keys: Map<string, TrustedKey[]>): void {
+  const { agents } = membersOf(record);
+  const key = trustedKeyOf(record);
+  if (key === undefined || !Array.isArray(agents)) throw invalid();
+  for (const agent of agents.map(String)) keys.set(agent, [...(keys.get(agent) ?? []), key]);
 }
 
-async function recordsIn(file: string): Promise<unknown[]> {
-  try {
-    const value: unknown = parseJson(await readFile(file, "utf8"));
-    return Array.isArray(value) ? value : [value];
-  } catch {
-    throw invalid("A file of --trust cannot be read, or is not JSON.");
-  }
-}
-
-function invalid(message: string): Failure {
+function invalid(): Failure {
   return new Failure(
     "invalid_key",
-    message,
-    "Each file contains one public record, as relay keygen prints it, or a list of them.",
+    "A file of --trust contains an invalid record.",
+    "Each file contains one public record, as relay keygen and relay issuer new print them, or a list of them.",
   );
 }

@@ -31,6 +31,11 @@ export const Payload = z
 
 export const Message = text(TEXT_LIMITS.message).describe('A plain text; it is sent as the payload {"message": …}.');
 export const TaskId = text(TEXT_LIMITS.taskId).describe("Your own id of the task that this belongs to.");
+export const Seal = z
+  .boolean()
+  .describe(
+    "Encrypt it to the target. Refused when nobody whom this agent's owner trusts vouches for the target's key.",
+  );
 export const Purpose = text(TEXT_LIMITS.purpose).describe("What the session is for, in a sentence or two.");
 export const Intro = z.string().max(TEXT_LIMITS.intro).describe("Who you are.");
 export const Scope = z.string().max(TEXT_LIMITS.scope).describe("What the session covers, and what it does not.");

@@ -1,73 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { freePort } from "../../../test/support/free-port.ts";
 import type { Pod } from "../../../test/support/relay.ts";
-import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
-import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
-import { jsonLines, Stage } from "../kit.ts";
-
-export const BIN = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
-
-type Environment = Readonly<Record<string, string>>;
-
-/** A `relay` that runs. */
-export class Running {
-  readonly child: ChildProcess;
-  readonly #ended: Promise<unknown>;
-  stdout = "";
-  stderr = "";
-
-  constructor(child: ChildProcess) {
-    this.child = child;
-    this.#ended = once(child, "close");
-    child.stdout?.on("data", (chunk) => (this.stdout += String(chunk)));
-    child.stderr?.on("data", (chunk) => (this.stderr += String(chunk)));
-  }
-
-  /** The JSON lines on stdout so far. */
-  // biome-ignore lint/suspicious/noExplicitAny: what a program prints has no type yet.
-  get lines(): any[] {
-    return jsonLines(this.stdout);
-  }
-
-  /** The JSON lines on stderr so far, of commands with `--json`. */
-  // biome-ignore lint/suspicious/noExplicitAny: what a program prints has no type yet.
-  get reports(): any[] {
-    return jsonLines(this.stderr);
-  }
-
-  /** Resolves when an event was reported on stderr so many times. */
-  async reported(event: string, times = 1): Promise<void> {
-    const count = () => this.reports.filter((report) => report.event === event).length;
-    await this.#until(`it reported ${event}, ${times} times`, () => count() >= times);
-  }
-
-  /** Resolves when a text stands on stderr so many times. */
-  async wrote(text: string, times = 1): Promise<void> {
-    await this.#until(`it wrote ${text}, ${times} times`, () => this.stderr.split(text).length > times);
-  }
-
-  async prints(count: number): Promise<void> {
-    await this.#until(`it printed ${count} lines`, () => this.lines.length >= count);
-  }
-
-  /** @returns the exit code. */
-  async end(signal?: NodeJS.Signals): Promise<number | null> {
-    if (signal !== undefined) this.child.kill(signal);
-    await this.#ended;
-    return this.child.exitCode;
-  }
-
-  async #until(name: string, condition: () => boolean): Promise<void> {
-    await until(name, condition, 10_000).catch((error) => {
-      throw new Error(`${error.message}\n${this.stdout}\n${this.stderr}`);
-    });
-  }
-}
+import { Stage } from "../kit.ts";
+import { type Environment, type Running, Shell } from "./shell.ts";
 
 /** An address where nothing listens. */
 export async function nowhere(): Promise<string> {
@@ -75,15 +10,14 @@ export async function nowhere(): Promise<string> {
 }
 
 /** A whole relay on one address, key files of its agents, and command lines that are run against it. */
-export class CommandLine {
+export class CommandLine extends Shell {
   readonly stage: Stage;
   readonly #names: readonly string[];
-  readonly #running: Running[] = [];
-  readonly #files: { folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined } = { folder: undefined };
   #address: Pod | undefined;
   #pod: Pod | undefined;
 
   constructor(...names: readonly string[]) {
+    super();
     this.stage = new Stage(...names);
     this.#names = names;
   }
@@ -92,13 +26,9 @@ export class CommandLine {
     return this.#address?.url as string;
   }
 
-  get folder(): string {
-    return this.#files.folder?.path as string;
-  }
-
-  async start(): Promise<void> {
+  override async start(): Promise<void> {
     await this.stage.start();
-    this.#files.folder = await temporaryFolder();
+    await super.start();
     for (const name of this.#names) await this.writeKey(name);
     await this.serve();
   }
@@ -117,30 +47,15 @@ export class CommandLine {
     const { agent, key } = this.stage.agent(name);
     const secret = key.alg === "ed25519" ? { private_key: key.privateKey } : { secret: key.secret };
     const record = { agent_id: agent, key_id: key.keyId, alg: key.alg, ...secret };
-    await writeFile(this.keyFile(name), JSON.stringify(record), { mode });
+    await this.write(`${name}.json`, record, mode);
   }
 
   keyFile(name: string): string {
-    return join(this.folder, `${name}.json`);
+    return this.file(`${name}.json`);
   }
 
-  /** Its environment is what is given here and nothing else, but for where the relay is. */
-  begin(args: readonly string[], env: Environment = {}): Running {
-    const child = spawn(process.execPath, [BIN, ...args], {
-      cwd: this.folder,
-      env: { PATH: process.env.PATH, XDG_RUNTIME_DIR: this.folder, RELAY_URL: this.url, ...env },
-    });
-    const running = new Running(child);
-    this.#running.push(running);
-    return running;
-  }
-
-  async run(args: readonly string[], { env = {}, stdin = "" }: { env?: Environment; stdin?: string } = {}) {
-    const running = this.begin(args, env);
-    running.child.stdin?.end(stdin);
-    const code = await running.end();
-    const { stdout, stderr } = running;
-    return { code, stdout, stderr };
+  override begin(args: readonly string[], env: Environment = {}): Running {
+    return super.begin(args, { RELAY_URL: this.url, ...env });
   }
 
   /** A `relay listen` whose agent is online. */
@@ -150,16 +65,58 @@ export class CommandLine {
     return running;
   }
 
-  /** Ends what one test began. */
-  async clear(): Promise<void> {
-    await Promise.all(this.#running.splice(0).map((running) => running.end("SIGKILL")));
+  override async clear(): Promise<void> {
+    await super.clear();
     await this.stage.clear();
   }
 
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     await this.clear();
     await this.shut();
     await this.stage.stop();
-    await this.#files.folder?.[Symbol.asyncDispose]();
+    await super.stop();
   }
+}
+
+/** Agents of one issuer, which the relay knows and all of them pin; their keys stand in no list. */
+export class IssuedCommandLine extends CommandLine {
+  readonly #agents: readonly string[];
+
+  /** @param names of agents below agent://acme.: their key files are called so. */
+  constructor(...names: readonly string[]) {
+    super("lister");
+    this.#agents = names;
+  }
+
+  override async start(): Promise<void> {
+    await super.start();
+    await this.print("acme.record.json", ["issuer", "new", "--issuer", "acme", "--out", "acme.issuer.json"]);
+    const issuers = [await this.json("acme.record.json")];
+    const { record, apiKeyRecord } = this.stage.agent("lister");
+    await this.stage.relay.writeKeys({ signing_keys: [record], api_keys: [apiKeyRecord], issuers });
+    for (const name of this.#agents) {
+      await this.print(`${name}.public.json`, ["keygen", "--agent", idOf(name), "--out", `${name}.json`]);
+      await this.issue(name, "--trust", "acme.record.json");
+    }
+    await this.shut();
+    await this.serve();
+  }
+
+  /** Puts a new credential into the agent's key file. */
+  async issue(name: string, ...options: string[]): Promise<void> {
+    const key = ["--key", `${name}.public.json`];
+    await this.print("given.credential", ["issue", "--issuer", "acme.issuer.json", "--agent", idOf(name), ...key]);
+    await this.print("result", ["credential", "given.credential", "--key", `${name}.json`, ...options]);
+  }
+
+  /** Writes what a command prints to a file. */
+  async print(name: string, args: readonly string[]): Promise<void> {
+    const { code, stdout, stderr } = await this.runHere(args);
+    if (code !== 0) throw new Error(stderr);
+    await this.write(name, stdout);
+  }
+}
+
+function idOf(name: string): string {
+  return `agent://acme.${name}`;
 }

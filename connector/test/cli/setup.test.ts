@@ -9,7 +9,8 @@ import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
-import { BIN, CommandLine, nowhere } from "./kit.ts";
+import { CommandLine, nowhere } from "./kit.ts";
+import { BIN } from "./shell.ts";
 
 const KEYS = fileURLToPath(new URL("../../../deploy/keys.ts", import.meta.url));
 const line = shared(new CommandLine("alice", "bob-hmac"));
@@ -205,7 +206,10 @@ describe("relay", () => {
     const { code, stdout } = await line.run(["--help"]);
     const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
     expect(code).toBe(0);
-    expect(commands).toEqual(["keygen", "check", "listen", "send", "request", "approve", "reject", "status", "mcp"]);
+    expect(commands).toEqual([
+      ...["keygen", "check", "listen", "send", "request", "approve", "reject"],
+      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp"],
+    ]);
     for (const name of commands) {
       const help = await line.run([name, "--help"]);
       expect([help.code, help.stdout, help.stderr]).toEqual([

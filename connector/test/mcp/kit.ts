@@ -139,7 +139,11 @@ export class McpStage extends WholeStage {
 
   /** Initialized; the connection to the relay may not be there yet. @param agent by name, or one that the relay does not know. */
   async host(agent: string | TestAgent, url: string, options: readonly string[] = []): Promise<Host> {
-    const file = await this.keyFile(typeof agent === "string" ? this.agent(agent) : agent);
+    return await this.hostOf(await this.keyFile(typeof agent === "string" ? this.agent(agent) : agent), url, options);
+  }
+
+  /** The same, of a key file. */
+  async hostOf(file: string, url: string, options: readonly string[] = []): Promise<Host> {
     const host = new Host(["--json", "--key", file, ...options], { RELAY_URL: url });
     this.#hosts.push(host);
     return await host.start();
@@ -162,15 +166,16 @@ export class McpStage extends WholeStage {
 
   /** The key as its agent keeps it. @returns its path. */
   async keyFile({ agent, key }: TestAgent): Promise<string> {
-    return await this.#write(`${key.keyId}.json`, { agent_id: agent, ...keyRecord(key) });
+    return await this.write(`${key.keyId}.json`, { agent_id: agent, ...keyRecord(key) });
   }
 
   /** The key as others know it. @returns its path. */
   async publicFile({ key, record }: TestAgent): Promise<string> {
-    return await this.#write(`${key.keyId}.public.json`, record);
+    return await this.write(`${key.keyId}.public.json`, record);
   }
 
-  async #write(name: string, record: object): Promise<string> {
+  /** A private file. @returns its path. */
+  async write(name: string, record: object): Promise<string> {
     const path = join((this.#folder as { path: string }).path, name);
     await writeFile(path, JSON.stringify(record), { mode: 0o600 });
     return path;

@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
 import { mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
-const REFERENCE = /(from |import\()"\.\/([\w-]+)\.ts"/g;
+const REFERENCE = /(from |import\()"(\.\.?\/[\w/-]+)\.ts"/g;
 
 /**
  * The declarations of the library's public types, by file name: those that its index leads to and no others, so that
@@ -20,8 +20,11 @@ export async function declarations(): Promise<ReadonlyMap<string, string>> {
   const wanted = ["index"];
   for (const name of wanted) {
     const text = await readFile(join(folder.path, "src", `${name}.d.ts`), "utf8");
-    found.set(`${name}.d.ts`, text.replaceAll(REFERENCE, '$1"./$2.js"'));
-    for (const [, , next] of text.matchAll(REFERENCE)) if (next && !wanted.includes(next)) wanted.push(next);
+    found.set(`${name}.d.ts`, text.replaceAll(REFERENCE, '$1"$2.js"'));
+    for (const [, , path = ""] of text.matchAll(REFERENCE)) {
+      const next = posix.join(posix.dirname(name), path);
+      if (!wanted.includes(next)) wanted.push(next);
+    }
   }
   return found;
 }

@@ -4,12 +4,14 @@ import { healthHandler } from "runtime/http/health.ts";
 import { mountSurfaces } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
+import { relayHosts } from "runtime/relay-hosts.ts";
 import type { Counters } from "window/counters.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import { readyHandler } from "window/ready-handler.ts";
 import type { RedisLink } from "window/redis/redis-link.ts";
 import { countTraffic } from "window/traffic.ts";
+import { credentialEndpoints } from "./api/endpoints/credentials.ts";
 import { feedbackEndpoints } from "./api/endpoints/feedback.ts";
 import { presenceEndpoints } from "./api/endpoints/presence.ts";
 import { selfTestEndpoints } from "./api/endpoints/self-test.ts";
@@ -50,10 +52,11 @@ export function createGatewayApp(parts: GatewayParts): Koa {
     ...presenceEndpoints({ presenceStore, limits }),
     ...sessionEndpoints({ link, limits, settings }),
     ...feedbackEndpoints({ link, window, limits, settings }),
-    ...selfTestEndpoints({ keys, counters, limits }),
+    ...credentialEndpoints({ link, keys, limits, settings }),
+    ...selfTestEndpoints({ keys, counters, limits, hosts: relayHosts(settings) }),
   };
   const site = {
-    ...discoveryEndpoints({ gatewayKey, settings, packages, ...readiness }),
+    ...discoveryEndpoints({ gatewayKey, keys, settings, packages, ...readiness }),
     ...packageEndpoints({ packages, settings }),
     ...pageEndpoints({ settings }),
   };

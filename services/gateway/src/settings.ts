@@ -7,6 +7,7 @@ export const readGatewaySettings = settingsReader(
   "REDIS_URL",
   "RELAY_BASE_URL",
   "RELAY_WS_URL",
+  "RELAY_PUBLIC_HOSTS",
   "RELAY_ALTERNATE_WS_PATH",
   "RELAY_KEYS_FILE",
   "RELAY_GATEWAY_KEY_FILE",

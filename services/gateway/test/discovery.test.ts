@@ -74,6 +74,7 @@ describe("the manifests", () => {
     expect(links.openapi).toBe(`${BASE}/openapi.json`);
     expect(link_templates).toEqual({
       checkOnline: `${BASE}/api/onboarding/check-online{?agent_id}`,
+      readCredential: `${BASE}/v1/agents/{name}/credential{?key_id}`,
       readSession: `${BASE}/sessions/{session_id}`,
     });
   });

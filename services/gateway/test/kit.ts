@@ -7,6 +7,7 @@ import { generateApiKey } from "protocol/signing/api-key.ts";
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { HttpServer } from "runtime/http/server.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
+import type { KeptCredential } from "window/acceptance/acceptance.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { CONGESTED } from "window/records/route.ts";
@@ -14,6 +15,7 @@ import { partitionKeys } from "window/redis/keys.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
+import { RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { createGateway } from "../src/service.ts";
@@ -46,7 +48,10 @@ export class GatewayKit {
       sha256: createHash("sha256").update(text).digest("hex"),
       agents: ["agent://alice"],
     }));
-    await writeFile(this.#keysFile, JSON.stringify({ api_keys, signing_keys: [this.agentKey.record] }));
+    await writeFile(
+      this.#keysFile,
+      JSON.stringify({ api_keys, signing_keys: [this.agentKey.record], issuers: [RECORD] }),
+    );
     await this.redis.start();
     this.#closers.push(() => this.redis.stop());
     return this;
@@ -97,7 +102,7 @@ export class GatewayKit {
   }
 
   /** Brings an agent online on a pod of its own; resolves with what is delivered to it, as it comes. */
-  async online(agent: string): Promise<string[]> {
+  async online(agent: string, credential?: KeptCredential): Promise<string[]> {
     const { link, window } = await this.link();
     const pod = `pod-${agent.slice("agent://".length)}`;
     const delivered: string[] = [];
@@ -124,6 +129,7 @@ export class GatewayKit {
         text: "",
         origin: "websocket",
         principal: "key:k",
+        credential,
         connection: "con",
         done,
       });

@@ -1,5 +1,5 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { type Principal, principalOfKey } from "window/principal.ts";
+import { boundsFactorOf, type Principal } from "window/principal.ts";
 import type { PrincipalRates } from "./principal-rates.ts";
 import type { TokenBuckets } from "./token-bucket.ts";
 
@@ -23,15 +23,18 @@ export interface RateWait {
 export class ConnectionRates {
   readonly #rates: PodRates;
   readonly #principal: Principal;
+  /** Of a token, in tokens of the principal's bucket: it has the rate of a key. */
+  readonly #cost: number;
   /** When each bucket of the connection is full again. */
   #envelopesFullAt = 0;
   #pingsFullAt = 0;
   #bytesFullAt = 0;
 
-  /** @param keyId of the connection's first valid envelope. */
-  constructor(rates: PodRates, keyId: string) {
+  /** @param principal of the connection's first valid envelope. */
+  constructor(rates: PodRates, principal: Principal) {
     this.#rates = rates;
-    this.#principal = principalOfKey(keyId);
+    this.#principal = principal;
+    this.#cost = 1 / boundsFactorOf(principal);
   }
 
   /** Takes the tokens of one envelope. Returns null, or how long until they may be used when they were taken in advance. */
@@ -40,7 +43,7 @@ export class ConnectionRates {
     const now = performance.now();
     const ms = envelopes.wait(this.#envelopesFullAt, now);
     this.#envelopesFullAt = envelopes.take(this.#envelopesFullAt, now);
-    const sharedMs = principals.take(this.#principal, now);
+    const sharedMs = principals.take(this.#principal, now, this.#cost);
     return longer({ ms, limit: "envelopes" }, { ms: sharedMs, limit: "key_envelopes" });
   }
 
@@ -50,7 +53,7 @@ export class ConnectionRates {
     const now = performance.now();
     this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
     const ms = bytes.wait(this.#bytesFullAt, now);
-    const sharedMs = principalBytes.take(this.#principal, now, count);
+    const sharedMs = principalBytes.take(this.#principal, now, count * this.#cost);
     return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes" });
   }
 

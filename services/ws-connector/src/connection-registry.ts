@@ -4,6 +4,7 @@ import { ServiceError } from "protocol/contract/errors.ts";
 import { type AnnouncedLimits, announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
+import { nameOf } from "window/principal.ts";
 import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
@@ -57,9 +58,9 @@ export class ConnectionRegistry {
         text: receive,
         registered: (connection) => quota.registered(connection),
         refused: (code) => counters.refusals.add(code),
-        limitReached: (limit, { keyId }) => {
+        limitReached: (limit, { principal }) => {
           counters.limitReached(limit);
-          if (keyId !== undefined && !CAUSED_BY_SENDERS.has(limit)) counters.keyRefusals.add(keyId);
+          if (principal !== undefined && !CAUSED_BY_SENDERS.has(limit)) counters.keyRefusals.add(nameOf(principal));
         },
         congestionChanged: (connection) => congestion.changed(connection),
         closing: (connection) => {

@@ -3,8 +3,10 @@ import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
+import type { Principal } from "window/principal.ts";
 import type WebSocket from "ws";
 import { ClosingReads } from "./closing-reads.ts";
+import type { ConnectionCredentials } from "./connection-credentials.ts";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
 import { Inflow, type InflowContext, type InflowOwner } from "./inflow.ts";
@@ -72,6 +74,8 @@ export class Connection implements OutboxOwner, InflowOwner {
   readonly agents: Ownership;
   /** Of its client address, for the quota. */
   readonly addressCounts: AddressCounts;
+  /** Undefined until a register presents one. */
+  credentials: ConnectionCredentials | undefined;
   /** Undefined while nothing is in flight. */
   intake: ConnectionIntake | undefined;
   readonly #context: ConnectionContext;
@@ -83,7 +87,7 @@ export class Connection implements OutboxOwner, InflowOwner {
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
   /** Of the first envelope that was valid. */
-  #keyId: string | undefined;
+  #principal: Principal | undefined;
   #refusalsInARow = 0;
   #unansweredPings = 0;
   #closing = false;
@@ -109,8 +113,8 @@ export class Connection implements OutboxOwner, InflowOwner {
   }
 
   /** The id of the key that its limits count for: who holds the connection holds it. Undefined before a valid envelope. */
-  get keyId(): string | undefined {
-    return this.#keyId;
+  get principal(): Principal | undefined {
+    return this.#principal;
   }
 
   /** True while it reads too slowly for anything new to be promised to it. Source: docs/protocol.md#slow-readers. */
@@ -159,13 +163,13 @@ export class Connection implements OutboxOwner, InflowOwner {
   }
 
   /** An envelope under this key was accepted, or refused only because there is no room for it now. */
-  noteValid(keyId: string): void {
+  noteValid(principal: Principal): void {
     this.#refusalsInARow = 0;
-    this.#keyId ??= keyId;
+    this.#principal ??= principal;
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
-    this.#inflow.registered(keyId);
+    this.#inflow.registered(principal);
     this.#context.events.registered(this);
   }
 

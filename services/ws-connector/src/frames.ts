@@ -1,3 +1,4 @@
+import type { ReleaseReason } from "protocol/contract/credential.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
@@ -25,14 +26,17 @@ export function helloFrame(connectionId: string, now: number, { limits, connecto
   });
 }
 
-export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance): string {
+/** @param credentialEnd Unix ms at which the agent's last credential ends; undefined where its key is listed. */
+export function presenceAck(envelope: Envelope, acceptance: PresenceAcceptance, credentialEnd?: number): string {
   const { outcome, status, lastSeen } = acceptance;
   const presence: PresenceAck["presence"] = {
     agent_id: envelope.from,
     status,
     last_seen_iso: lastSeen === null ? null : new Date(lastSeen).toISOString(),
   };
-  return ack(envelope, outcome, `"presence":${JSON.stringify(presence)}`);
+  const end =
+    credentialEnd === undefined ? "" : `,"credential_expires_at_iso":"${new Date(credentialEnd).toISOString()}"`;
+  return ack(envelope, outcome, `"presence":${JSON.stringify(presence)}${end}`);
 }
 
 /** @param baseUrl where an envelope's sender can look up a target that was not online. */
@@ -123,6 +127,10 @@ export function decidedSessionsNotice(agent: string, decided: PresenceAcceptance
 
 export function supersededNotice(agent: string, epoch: number): string {
   return notice({ notice: "superseded", agent_id: agent, epoch });
+}
+
+export function releasedNotice(agent: string, reason: ReleaseReason): string {
+  return notice({ notice: "released", agent_id: agent, reason });
 }
 
 export function drainingNotice(reconnectAfterMs: number): string {

@@ -2,14 +2,14 @@ import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { sessionRefusal } from "protocol/contract/rate-limits.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { KeyStore } from "runtime/key-store.ts";
+import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { Tally } from "runtime/metrics/service-metrics.ts";
-import type { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { principalOfKey } from "window/principal.ts";
+import { nameOf, type Principal, principalOf } from "window/principal.ts";
+import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 import type { Registrar } from "./registrar.ts";
@@ -28,8 +28,8 @@ const NO_ROOM = {
 
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
-  readonly keys: KeyStore;
-  readonly verifier: SignatureVerifier;
+  readonly verifier: EnvelopeVerifier;
+  readonly authority: Authority;
   readonly acceptor: Acceptor;
   readonly registrar: Registrar;
   /** Error frames sent, by code. */
@@ -53,7 +53,7 @@ export function receiveText(connection: Connection, text: string, dependencies: 
  */
 class Intake {
   readonly #connection: Connection;
-  readonly #keys: KeyStore;
+  readonly #authority: Authority;
   readonly #acceptor: Acceptor;
   readonly #registrar: Registrar;
   readonly #refusals: Tally;
@@ -65,24 +65,38 @@ class Intake {
   #preparation: PreparationState = IDLE;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { keys, verifier, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
+    const { verifier, authority, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
     this.#connection = connection;
-    this.#keys = keys;
+    this.#authority = authority;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
     this.#refusals = refusals;
     this.#baseUrl = baseUrl;
     this.#keyRefusals = keyRefusals;
-    this.#queue = new VerificationQueue(
+    this.#queue = new VerificationQueue({
       verifier,
-      (result) => this.#handle(result),
-      () => this.#adjustReading(),
-    );
+      handle: (result) => this.#handle(result),
+      recheck: (text) => this.#recheck(text),
+      advanced: () => this.#adjustReading(),
+    });
   }
 
   receive(text: string): void {
-    this.#queue.push(checkBeforeSignature(text, this.#keys.ring, Date.now()));
+    const candidate = this.#check(text);
+    const isBehind = this.#queue.length > 0 || this.#connection.agents.hasPending;
+    if (isBehind && isOfCredential(candidate)) this.#queue.pushWaiting(text);
+    else this.#queue.push(candidate);
     this.#adjustReading();
+  }
+
+  #check(text: string): Refusal | Candidate {
+    return checkBeforeSignature(text, this.#authority.keysOf(this.#connection), Date.now());
+  }
+
+  /** An envelope whose key the registers before it may bring: it is the head, so only their answers may be outstanding. */
+  #recheck(text: string): Refusal | Candidate | undefined {
+    const candidate = this.#check(text);
+    return isOfCredential(candidate) && this.#connection.agents.hasPending ? undefined : candidate;
   }
 
   /** Handles the head of the queue; false while it must wait there. */
@@ -90,8 +104,9 @@ class Intake {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      const { code, envelopeId, canonicalSha256, keyId } = result;
-      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, keyId);
+      const { code, envelopeId, canonicalSha256, from, signer } = result;
+      const principal = signer && principalOf(signer);
+      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, from, principal);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);
@@ -102,14 +117,14 @@ class Intake {
     const { envelope } = verified;
     if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, verified.keyId);
+      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, envelope.from, principalOf(verified));
       return true;
     }
     if (!this.#registrar.canTakeAgents(this.#connection)) {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
-    this.#registrar.requested(this.#connection, envelope.from);
+    this.#registrar.requested(this.#connection, verified);
     this.#accept(verified, (acceptance) => {
       this.#registrar.answered(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
       this.#queue.advance();
@@ -122,7 +137,7 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, verified.keyId);
+      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
     if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
@@ -148,7 +163,7 @@ class Intake {
   }
 
   async #prepare(verified: VerifiedEnvelope): Promise<void> {
-    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOfKey(verified.keyId) });
+    const answer = await this.#acceptor.prepare({ ...verified, principal: principalOf(verified) });
     const event = "outcome" in answer ? { kind: "refused", answer } : { kind: "prepared", prepared: answer };
     this.#applyPreparation(verified, event as PreparationEvent);
   }
@@ -160,11 +175,12 @@ class Intake {
       kind: verified.kind,
       text: verified.text,
       origin: "websocket",
-      principal: principalOfKey(verified.keyId),
+      principal: principalOf(verified),
       connection: this.#connection.id,
       isCongested: () => this.#connection.isCongested,
       prepared,
-      hasNamespace: isPresence(verified) && this.#keys.ring.hasNamespace(verified.keyId, Date.now()),
+      credential: isPresence(verified) ? this.#authority.keptCredential(this.#connection, verified) : undefined,
+      hasNamespace: isPresence(verified) && this.#authority.hasNamespace(verified),
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
@@ -176,29 +192,34 @@ class Intake {
     this.#acceptor.accept(item);
   }
 
-  #answer({ envelope, keyId }: VerifiedEnvelope, acceptance: Acceptance): void {
+  #answer(verified: VerifiedEnvelope, acceptance: Acceptance): void {
+    const { envelope } = verified;
+    const principal = principalOf(verified);
     if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
-      this.#connection.noteValid(keyId);
+      this.#connection.noteValid(principal);
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
-      this.#connection.noteValid(keyId);
-      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(keyId);
+      this.#connection.noteValid(principal);
+      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(nameOf(principal));
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
-      this.#keyRefusals.add(keyId);
+      this.#keyRefusals.add(nameOf(principal));
       const { limit, retryAfterMs } = acceptance;
       this.#sendError("rate_limited", { envelopeId: envelope.id, ...sessionRefusal(limit, retryAfterMs) });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
-      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, keyId);
+      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, principal);
     }
   }
 
-  /** @param keyId the key, once the signature was verified; anybody can write another's key id. */
-  #refuse(code: ErrorCode, details: ErrorDetails, keyId: string | undefined): void {
+  /**
+   * @param from the sender that the envelope names, verified or not.
+   * @param principal once the signature was verified; anybody can write another's key id.
+   */
+  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, principal: Principal | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (keyId !== undefined) this.#keyRefusals.add(keyId);
+    if (principal !== undefined) this.#keyRefusals.add(nameOf(principal));
     this.#sendError(code, { ...details, ...serverTime });
-    this.#connection.noteRefusal();
+    if (!this.#authority.wasReleasedLately(this.#connection, from)) this.#connection.noteRefusal();
   }
 
   #sendError(code: ErrorCode, details: ErrorDetails): void {
@@ -213,6 +234,11 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
+}
+
+/** True of an envelope that was refused because its key is not known yet. */
+function isOfCredential(candidate: Refusal | Candidate): boolean {
+  return isRefusal(candidate) && candidate.isOfCredential === true;
 }
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {

@@ -3,8 +3,8 @@ import type { Connection } from "./connection.ts";
 import type { Registrar } from "./registrar.ts";
 
 /**
- * Releases the agents whose keys no longer allow them: when the keys file changes, another key under the same id
- * included, and when a key expires, which needs no change of the file. Source: docs/protocol.md#keys.
+ * Releases the agents whose keys and credentials no longer allow them: when the keys file changes, another key under the
+ * same id included, and when a key or a credential ends, which needs no change of the file. Source: docs/protocol.md#keys.
  */
 export class KeyAudit {
   readonly #keys: KeyStore;
@@ -25,14 +25,24 @@ export class KeyAudit {
     this.#checkedAt = Date.now();
   }
 
-  /** Looks for keys that have expired since the last look. */
+  /** Looks for keys and credentials that have ended since the last look. */
   checkExpiry(): void {
     const now = Date.now();
-    if (this.#keys.ring.nextTransition(this.#checkedAt) <= now) this.#releaseRevoked();
+    const { ring } = this.#keys;
+    if (ring.nextTransition(this.#checkedAt) <= now) this.#releaseRevoked();
+    this.#releaseEnded(now);
     this.#checkedAt = now;
   }
 
   #releaseRevoked(): void {
     for (const connection of this.#connections) this.#registrar.releaseRevoked(connection);
+  }
+
+  #releaseEnded(now: number): void {
+    for (const connection of this.#connections) {
+      if ((connection.credentials?.nextEnd ?? Number.POSITIVE_INFINITY) > now) continue;
+      this.#registrar.releaseRevoked(connection);
+      connection.credentials?.forgetEnded(now);
+    }
   }
 }

@@ -1,12 +1,19 @@
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { KeyStore } from "runtime/key-store.ts";
 import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
+import { principalOf } from "window/principal.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { AgentEvent } from "./agent-transitions.ts";
+import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
-import { decidedSessionsNotice, pendingSessionsNotice, presenceAck, supersededNotice } from "./frames.ts";
+import {
+  decidedSessionsNotice,
+  pendingSessionsNotice,
+  presenceAck,
+  releasedNotice,
+  supersededNotice,
+} from "./frames.ts";
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
 const SETTLED_WITHIN_MS = 1500;
@@ -17,14 +24,14 @@ const SETTLED_WITHIN_MS = 1500;
  * Source: docs/protocol.md#keys, docs/protocol.md#frames.
  */
 export class Registrar {
-  readonly #keys: KeyStore;
+  readonly #authority: Authority;
   readonly #channel: PodChannel;
   readonly #releaser: RouteReleaser;
   /** Callers of `settled`. */
   readonly #settling = new Map<Connection, () => void>();
 
-  constructor(options: { keys: KeyStore; channel: PodChannel; releaser: RouteReleaser }) {
-    this.#keys = options.keys;
+  constructor(options: { authority: Authority; channel: PodChannel; releaser: RouteReleaser }) {
+    this.#authority = options.authority;
     this.#channel = options.channel;
     this.#releaser = options.releaser;
   }
@@ -38,8 +45,9 @@ export class Registrar {
   }
 
   /** A register or heartbeat of the agent goes to acceptance. */
-  requested(connection: Connection, agent: string): void {
-    connection.agents.apply(agent, { kind: "requested" });
+  requested(connection: Connection, verified: VerifiedEnvelope): void {
+    connection.agents.apply(verified.envelope.from, { kind: "requested" });
+    this.#authority.presented(connection, verified);
   }
 
   /**
@@ -59,6 +67,7 @@ export class Registrar {
     const acceptance: Acceptance = this.#channel.ready || !isPresence(answer) ? answer : { outcome: "unavailable" };
     // A repeat brings the notices of sessions again only if its first answer may not have arrived.
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
+    this.#authority.answered(connection, verified, acceptance);
     const supersededBy = agents.apply(agent, eventOf(acceptance, key));
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
@@ -70,7 +79,7 @@ export class Registrar {
     if (!isPresence(acceptance)) refuse(acceptance);
     else this.#acknowledge(connection, verified, isNew ? acceptance : { ...acceptance, pending: [], decided: [] });
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
-    if (!this.#keys.ring.mayAct(key, agent, Date.now())) this.releaseRevoked(connection);
+    if (!this.#authority.mayAct(connection, key, agent)) this.releaseRevoked(connection);
   }
 
   /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
@@ -89,13 +98,14 @@ export class Registrar {
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
   }
 
-  /** Releases the agents whose key no longer allows them; a connection left without any is closed. */
+  /** Releases the agents whose keys and credentials no longer allow them; a connection left without any is closed. */
   releaseRevoked(connection: Connection): void {
-    const { ring } = this.#keys;
-    const now = Date.now();
-    const routes = connection.agents.releaseUnless((key, agent) => ring.mayAct(key, agent, now));
+    const routes = connection.agents.releaseUnless((key, agent) => this.#authority.mayAct(connection, key, agent));
     if (routes.length === 0) return;
     this.#releaser.release(routes);
+    for (const { agent } of routes) {
+      connection.send(releasedNotice(agent, this.#authority.released(connection, agent)));
+    }
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.keyRevoked);
   }
 
@@ -116,9 +126,10 @@ export class Registrar {
   }
 
   /** The repeat of a register that another connection sent is acknowledged, and proves nothing of this one. */
-  #acknowledge(connection: Connection, { envelope, keyId }: VerifiedEnvelope, presence: PresenceAcceptance): void {
-    if (presence.epoch !== null) connection.noteValid(keyId);
-    connection.send(presenceAck(envelope, presence));
+  #acknowledge(connection: Connection, verified: VerifiedEnvelope, presence: PresenceAcceptance): void {
+    const { envelope, keyId } = verified;
+    if (presence.epoch !== null) connection.noteValid(principalOf(verified));
+    connection.send(presenceAck(envelope, presence, this.#authority.credentialEnd(connection, keyId, envelope.from)));
     const { pending, decided } = presence;
     if (pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, pending));
     if (decided.length > 0) connection.send(decidedSessionsNotice(envelope.from, decided));

@@ -6,6 +6,8 @@ import { KEYS_FILE_POLL_MS, KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { readPackageIndex } from "runtime/package-index.ts";
+import { relayHosts } from "runtime/relay-hosts.ts";
+import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { CongestionMarks } from "window/congestion.ts";
@@ -15,6 +17,7 @@ import { ProcessWindow } from "window/process-window.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
+import { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
 import { ConnectionQuota } from "./connection-quota.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
@@ -47,17 +50,26 @@ export function createWsConnector(
   const link = new RedisLink({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ url, publisher: link, pod, partitions, logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
-  const { agentsPerKey } = settings;
-  const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey };
+  const { agentsPerKey, agentsPerIssuer } = settings;
+  const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
   const acceptor = new Acceptor({ ...acceptance, logger });
   const releaser = new RouteReleaser({ link, partitions, pod });
   const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
 
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const verifier = new SignatureVerifier();
-  const registrar = new Registrar({ keys, channel, releaser });
+  const authority = new Authority({ keys, hosts: relayHosts(settings) });
+  const registrar = new Registrar({ authority, channel, releaser });
   const { refusals, keyRefusals } = counters;
-  const intake = { keys, verifier, acceptor, registrar, refusals, keyRefusals, baseUrl };
+  const intake = {
+    authority,
+    verifier: new EnvelopeVerifier(verifier),
+    acceptor,
+    registrar,
+    refusals,
+    keyRefusals,
+    baseUrl,
+  };
   const quota = new ConnectionQuota(settings, counters.limitReached);
   const outboxes = new Outboxes(settings);
   const congestion = new CongestionNotices(new CongestionMarks({ link, partitions, pod }));

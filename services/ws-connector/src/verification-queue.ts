@@ -1,10 +1,22 @@
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
-import { type Candidate, checkAfterSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import type { Candidate, VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 
 interface Entry {
-  /** Undefined while the signature is being checked. */
+  /** Undefined while the signatures are being checked, and of an envelope that waits for its key. */
   result: Refusal | VerifiedEnvelope | undefined;
+  /** The text of an envelope that waits for its key. */
+  waiting: string | undefined;
+}
+
+export interface VerificationQueueOptions {
+  readonly verifier: EnvelopeVerifier;
+  /** Is handed the head of the queue; false keeps it there until the next `advance`. */
+  readonly handle: (result: Refusal | VerifiedEnvelope) => boolean;
+  /** Checks a text again that was pushed to wait, once it is the head; undefined while it is still to wait. */
+  readonly recheck: (text: string) => Refusal | Candidate | undefined;
+  /** Called after each `advance`. */
+  readonly advanced: () => void;
 }
 
 /**
@@ -13,23 +25,11 @@ interface Entry {
  */
 export class VerificationQueue {
   readonly #entries: Entry[] = [];
-  readonly #verifier: SignatureVerifier;
-  readonly #handle: (result: Refusal | VerifiedEnvelope) => boolean;
-  readonly #advanced: () => void;
+  readonly #options: VerificationQueueOptions;
   #advancing = false;
 
-  /**
-   * @param handle is handed the head of the queue; false keeps it there until the next `advance`.
-   * @param advanced is called after each `advance`.
-   */
-  constructor(
-    verifier: SignatureVerifier,
-    handle: (result: Refusal | VerifiedEnvelope) => boolean,
-    advanced: () => void,
-  ) {
-    this.#verifier = verifier;
-    this.#handle = handle;
-    this.#advanced = advanced;
+  constructor(options: VerificationQueueOptions) {
+    this.#options = options;
   }
 
   get length(): number {
@@ -37,20 +37,15 @@ export class VerificationQueue {
   }
 
   push(candidate: Refusal | Candidate): void {
-    const entry: Entry = { result: undefined };
+    const entry: Entry = { result: undefined, waiting: undefined };
     this.#entries.push(entry);
-    const settle = (result: Refusal | VerifiedEnvelope) => {
-      entry.result = result;
-      this.advance();
-    };
-    if (isRefusal(candidate)) {
-      settle(candidate);
-      return;
-    }
-    const { canonical, envelope } = candidate;
-    this.#verifier.verify(candidate.entry.key, canonical, envelope.sig, (valid) =>
-      settle(checkAfterSignature(candidate, valid)),
-    );
+    this.#verify(entry, candidate);
+  }
+
+  /** Adds an envelope whose key the register before it may bring. */
+  pushWaiting(text: string): void {
+    this.#entries.push({ result: undefined, waiting: text });
+    this.advance();
   }
 
   /** Hands over, from the head on, whatever is verified, until `handle` keeps one. */
@@ -61,20 +56,37 @@ export class VerificationQueue {
       while (this.#handOverHead());
     } finally {
       this.#advancing = false;
-      this.#advanced();
+      this.#options.advanced();
     }
+  }
+
+  #verify(entry: Entry, candidate: Refusal | Candidate): void {
+    const settle = (result: Refusal | VerifiedEnvelope) => {
+      entry.result = result;
+      this.advance();
+    };
+    if (isRefusal(candidate)) settle(candidate);
+    else this.#options.verifier.verify(candidate, settle);
   }
 
   /** False when the head is not verified yet or is kept. One that cannot be handled is dropped: it would fail again. */
   #handOverHead(): boolean {
-    const head = this.#entries[0]?.result;
-    if (head === undefined) return false;
+    const head = this.#entries[0];
+    if (head?.waiting !== undefined) this.#recheck(head, head.waiting);
+    if (head?.result === undefined) return false;
     let isDone = true;
     try {
-      isDone = this.#handle(head);
+      isDone = this.#options.handle(head.result);
     } finally {
       if (isDone) this.#entries.shift();
     }
     return isDone;
+  }
+
+  #recheck(entry: Entry, text: string): void {
+    const candidate = this.#options.recheck(text);
+    if (candidate === undefined) return;
+    entry.waiting = undefined;
+    this.#verify(entry, candidate);
   }
 }

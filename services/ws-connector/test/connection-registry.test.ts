@@ -31,8 +31,8 @@ beforeEach(() => {
 
 describe("a limit that a registered connection reached", () => {
   test("is counted for the key of its first valid envelope, whatever keys follow", () => {
-    connection.noteValid("alice-1");
-    connection.noteValid("bob-1");
+    connection.noteValid("key:alice-1");
+    connection.noteValid("key:bob-1");
     connection.closeFor("pings");
     expect([...counters.keyRefusals]).toEqual([["alice-1", 1]]);
   });
@@ -40,7 +40,7 @@ describe("a limit that a registered connection reached", () => {
   test.each<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"])(
     "is not held against the key of a recipient, to whom others sent too much: %s",
     (limit) => {
-      connection.noteValid("alice-1");
+      connection.noteValid("key:alice-1");
       connection.readsTooSlowly(limit);
       expect(connection.isClosing).toBe(true);
       expect([...counters.keyRefusals]).toEqual([]);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import type { Principal } from "window/principal.ts";
 import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
 import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
@@ -16,9 +17,9 @@ class Owner implements InflowOwner {
   readonly sent: string[] = [];
   readonly inflow: Inflow;
 
-  constructor(context: InflowContext, keyId?: string) {
+  constructor(context: InflowContext, principal?: Principal) {
     this.inflow = new Inflow(this, context);
-    if (keyId !== undefined) this.inflow.registered(keyId);
+    if (principal !== undefined) this.inflow.registered(principal);
   }
 
   takeIn(text: string): void {
@@ -68,7 +69,7 @@ afterEach(() => {
 
 describe("a registered connection over its rate of envelopes", () => {
   test("is not read until its next token, and what ws had read comes in order, nothing left out", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     send(owner, numbers(50));
     expect(owner.taken).toEqual(numbers(20));
     expect([...owner.pausedFor]).toEqual(["rate"]);
@@ -82,7 +83,7 @@ describe("a registered connection over its rate of envelopes", () => {
 
   test("is not read sooner because what it sent before is answered", async () => {
     jest.useRealTimers();
-    const owner = new Owner(contextOf({ envelopes: new TokenBuckets(1, 1) }), "k");
+    const owner = new Owner(contextOf({ envelopes: new TokenBuckets(1, 1) }), "key:k");
     send(owner, numbers(2));
     owner.inflow.answered();
     await new Promise(setImmediate);
@@ -91,7 +92,7 @@ describe("a registered connection over its rate of envelopes", () => {
   });
 
   test("is counted once a pause", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     send(owner, numbers(50));
     jest.advanceTimersByTime(5000);
     expect(owner.limits).toEqual(["envelopes"]);
@@ -100,7 +101,7 @@ describe("a registered connection over its rate of envelopes", () => {
   });
 
   test("takes nothing in any more once it closes", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     send(owner, numbers(50));
     owner.closeFor("pings");
     jest.advanceTimersByTime(10_000);
@@ -108,7 +109,7 @@ describe("a registered connection over its rate of envelopes", () => {
   });
 
   test("may ping all the same, at the same rate: a flood of pings closes it", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     send(owner, numbers(50));
     for (let n = 0; n < 20; n += 1) owner.inflow.ping();
     expect(owner.isClosing).toBe(false);
@@ -119,7 +120,7 @@ describe("a registered connection over its rate of envelopes", () => {
 
 describe("a connection over its budget of bytes", () => {
   test("is not read until it has bytes again", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     owner.inflow.bytes(1990);
     expect([...owner.pausedFor]).toEqual([]);
     owner.inflow.bytes(510);
@@ -131,7 +132,7 @@ describe("a connection over its budget of bytes", () => {
   });
 
   test("is read again after a second, however much it sent", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     owner.inflow.bytes(1_000_000);
     jest.advanceTimersByTime(1001);
     expect([...owner.pausedFor]).toEqual([]);
@@ -141,7 +142,7 @@ describe("a connection over its budget of bytes", () => {
 describe("the connections of one key", () => {
   test("share four times the rate of one: none is refused, and each gets its part", () => {
     const context = contextOf();
-    const owners = Array.from({ length: 10 }, () => new Owner(context, "k"));
+    const owners = Array.from({ length: 10 }, () => new Owner(context, "key:k"));
     for (const owner of owners) send(owner, numbers(20));
     const taken = () => owners.reduce((sum, owner) => sum + owner.taken.length, 0);
     expect(taken()).toBe(40);
@@ -155,14 +156,14 @@ describe("the connections of one key", () => {
 
   test("share twice the bytes of one, with the burst of one", () => {
     const context = contextOf();
-    const owners = Array.from({ length: 4 }, () => new Owner(context, "k"));
+    const owners = Array.from({ length: 4 }, () => new Owner(context, "key:k"));
     for (const owner of owners) owner.inflow.bytes(1000);
     expect(owners.map(({ limits }) => limits)).toEqual([[], [], ["key_bytes"], ["key_bytes"]]);
   });
 
   test("have the key's rate in all, however many they are, and go on in the order in which they sent", () => {
     const context = contextOf();
-    const owners = Array.from({ length: 200 }, () => new Owner(context, "k"));
+    const owners = Array.from({ length: 200 }, () => new Owner(context, "key:k"));
     const goneOn = () => owners.filter(({ taken }) => taken.length > 0);
     for (const owner of owners) send(owner, ["0"]);
     jest.advanceTimersByTime(4010);
@@ -173,7 +174,7 @@ describe("the connections of one key", () => {
 
   test("have the key's bytes in all: a text that comes when they are used up waits, and is taken in when they are there", () => {
     const context = contextOf();
-    const owners = Array.from({ length: 20 }, () => new Owner(context, "k"));
+    const owners = Array.from({ length: 20 }, () => new Owner(context, "key:k"));
     const chunk = (owner: Owner) => {
       send(owner, ["0"]);
       owner.inflow.bytes(1000);
@@ -191,16 +192,27 @@ describe("the connections of one key", () => {
 
   test("are told to slow down while they wait for it, and counted once", () => {
     const context = contextOf();
-    const owners = Array.from({ length: 20 }, () => new Owner(context, "k"));
+    const owners = Array.from({ length: 20 }, () => new Owner(context, "key:k"));
     for (const owner of owners) owner.inflow.bytes(2000);
     jest.advanceTimersByTime(9000);
     expect(owners.at(-1)).toMatchObject({ sent: [SLOW_DOWN], limits: ["key_bytes"] });
   });
 
+  test("of an issuer share 25 times the rate of a key's", () => {
+    const passed = (principal: Principal) => {
+      const context = contextOf();
+      const owners = Array.from({ length: 3000 }, () => new Owner(context, principal));
+      for (const owner of owners) send(owner, ["0"]);
+      return owners.filter(({ taken }) => taken.length > 0).length;
+    };
+    const times = passed("issuer:acme") / passed("key:k");
+    expect([times > 24, times <= 25]).toEqual([true, true]);
+  });
+
   test("take nothing from those of another key", () => {
     const context = contextOf();
-    for (let n = 0; n < 10; n += 1) send(new Owner(context, "k"), numbers(20));
-    const other = new Owner(context, "other");
+    for (let n = 0; n < 10; n += 1) send(new Owner(context, "key:k"), numbers(20));
+    const other = new Owner(context, "key:other");
     send(other, numbers(20));
     expect(other.taken).toHaveLength(20);
   });
@@ -208,7 +220,7 @@ describe("the connections of one key", () => {
 
 describe("slow_down", () => {
   test("is sent to a client that was paused for more than half of ten seconds, and at most once in them", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     send(owner, numbers(300));
     jest.advanceTimersByTime(4900);
     expect(owner.sent).toEqual([]);
@@ -221,7 +233,7 @@ describe("slow_down", () => {
   });
 
   test("is not sent to one that is paused for less", () => {
-    const owner = new Owner(contextOf(), "k");
+    const owner = new Owner(contextOf(), "key:k");
     for (let n = 0; n < 20; n += 1) {
       send(owner, numbers(30));
       jest.advanceTimersByTime(3050);
@@ -259,7 +271,7 @@ describe("an unregistered connection", () => {
     const owner = new Owner(contextOf());
     send(owner, numbers(30));
     jest.advanceTimersByTime(100);
-    owner.inflow.registered("k");
+    owner.inflow.registered("key:k");
     owner.inflow.answered();
     jest.advanceTimersByTime(1);
     expect(owner.taken).toEqual(numbers(21));

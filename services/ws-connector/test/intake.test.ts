@@ -2,11 +2,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import type { KeyStore } from "runtime/key-store.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { Tally } from "runtime/metrics/service-metrics.ts";
+import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { ED25519, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
+import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake.ts";
 import { Ownership } from "../src/ownership.ts";
@@ -41,9 +43,10 @@ beforeEach(() => {
     resume: () => {},
     send: (text: string) => errors.push(JSON.parse(text).code),
   } as unknown as Connection;
+  const keys = KEYS as unknown as KeyStore;
   dependencies = {
-    keys: { ring: RING } as unknown as KeyStore,
-    verifier,
+    authority: new Authority({ keys, hosts: new Set() }),
+    verifier: new EnvelopeVerifier(verifier),
     acceptor: {
       accept: (item: AcceptanceItem) => accepting.push(item),
       needsPreparation: (kind: AcceptanceItem["kind"]) => kind !== "message",

@@ -3,6 +3,7 @@ import type { KeyStore } from "runtime/key-store.ts";
 import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
+import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { PauseReason } from "../src/reading.ts";
@@ -10,6 +11,11 @@ import { Registrar } from "../src/registrar.ts";
 
 export const AGENT = "agent://alice";
 export const KEY_ID = "alice-1";
+const VERIFIED = {
+  envelope: { id: "e", type: "agent.register", from: AGENT },
+  keyId: KEY_ID,
+  key: `${KEY_ID} identity`,
+} as unknown as VerifiedEnvelope;
 
 /** The registrar and one connection with one agent; of what is around the registrar, only the ownership is real. */
 export class RegistrarHarness {
@@ -33,8 +39,9 @@ export class RegistrarHarness {
 
   constructor() {
     const keys = { ring: { mayAct: () => true } } as unknown as KeyStore;
+    const authority = new Authority({ keys, hosts: new Set() });
     const channel = this.channel as unknown as PodChannel;
-    this.registrar = new Registrar({ keys, channel, releaser: this.releaser });
+    this.registrar = new Registrar({ authority, channel, releaser: this.releaser });
     this.connection = {
       id: "con_1",
       agents: this.agents,
@@ -51,14 +58,13 @@ export class RegistrarHarness {
 
   /** A register or heartbeat is sent to acceptance. */
   request(): void {
-    this.registrar.requested(this.connection, AGENT);
+    this.registrar.requested(this.connection, VERIFIED);
   }
 
   /** Acceptance answers it. */
   answer(acceptance: Acceptance): void {
-    const verified = { envelope: { id: "e", type: "agent.register", from: AGENT }, key: "k", keyId: KEY_ID };
     const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
-    this.registrar.answered(this.connection, verified as unknown as VerifiedEnvelope, acceptance, refuse);
+    this.registrar.answered(this.connection, VERIFIED, acceptance, refuse);
   }
 
   /** What was published to the pod before comes in. */

@@ -55,7 +55,7 @@ describe("the notice of pending sessions", () => {
 describe("a connection is registered", () => {
   test("under the key of the register that takes the agent", () => {
     register(online(1));
-    expect([harness.agents.owns(AGENT), harness.validKeys]).toEqual([true, [KEY_ID]]);
+    expect([harness.agents.owns(AGENT), harness.validKeys]).toEqual([true, [`key:${KEY_ID}`]]);
   });
 
   test("not by the repeat of somebody else's register, which neither makes it the owner nor has its limits count for that key", () => {

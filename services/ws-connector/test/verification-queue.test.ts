@@ -1,26 +1,29 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import { ED25519, HMAC, NOW, RING, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { VerificationQueue } from "../src/verification-queue.ts";
 
-const verifier = new SignatureVerifier();
-beforeAll(() => verifier.start());
-afterAll(() => verifier.stop());
+const signatures = new SignatureVerifier();
+const verifier = new EnvelopeVerifier(signatures);
+const recheck = () => undefined;
+beforeAll(() => signatures.start());
+afterAll(() => signatures.stop());
 
 type Result = Refusal | VerifiedEnvelope;
 
 const idOf = (result: Result) => (isRefusal(result) ? `refused ${result.envelopeId}` : result.envelope.id);
 
 /** Candidates as intake makes them. HMAC is checked at once, Ed25519 on another thread: its answers come later. */
-const hmac = (id: string) => checkBeforeSignature(JSON.stringify(signed({ id })), RING, NOW);
+const hmac = (id: string) => checkBeforeSignature(JSON.stringify(signed({ id })), KEYS, NOW);
 const ed25519 = (id: string) =>
-  checkBeforeSignature(JSON.stringify(signed({ id, key_id: "alice-ed" }, ED25519)), RING, NOW);
-const refused = (id: string) => checkBeforeSignature(JSON.stringify({ ...signed({ id }), extra: 1 }), RING, NOW);
+  checkBeforeSignature(JSON.stringify(signed({ id, key_id: "alice-ed" }, ED25519)), KEYS, NOW);
+const refused = (id: string) => checkBeforeSignature(JSON.stringify({ ...signed({ id }), extra: 1 }), KEYS, NOW);
 const forged = (id: string) =>
-  checkBeforeSignature(JSON.stringify({ ...signed({ id }, HMAC), task_id: "t" }), RING, NOW);
+  checkBeforeSignature(JSON.stringify({ ...signed({ id }, HMAC), task_id: "t" }), KEYS, NOW);
 
 /** A queue whose head is kept while its id is in `kept`. */
 function makeQueue() {
@@ -31,7 +34,7 @@ function makeQueue() {
     handled.push(idOf(result));
     return true;
   };
-  return { queue: new VerificationQueue(verifier, handle, () => {}), handled, kept };
+  return { queue: new VerificationQueue({ verifier, handle, recheck, advanced: () => {} }), handled, kept };
 }
 
 describe("a verification queue", () => {
@@ -73,7 +76,7 @@ describe("a verification queue", () => {
       handled.push(idOf(result));
       return true;
     };
-    const queue = new VerificationQueue(verifier, handle, () => {});
+    const queue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
     expect(() => queue.push(hmac("a"))).toThrow("a fault of ours");
     queue.push(hmac("b"));
     expect([handled, queue.length]).toEqual([["b"], 0]);
@@ -87,7 +90,7 @@ describe("a verification queue", () => {
       queue.advance();
       return true;
     };
-    const queue: VerificationQueue = new VerificationQueue(verifier, handle, () => {});
+    const queue: VerificationQueue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
     for (const candidate of [hmac("a"), hmac("b")]) queue.push(candidate);
     expect(handled).toEqual(["a", "b"]);
   });

@@ -14,7 +14,7 @@ export class KeyStore {
   readonly #logger: Pick<Logger, "info" | "error">;
   readonly #pollMs: number;
   readonly #listeners: ((ring: KeyRing) => void)[] = [];
-  #ring = KeyRing.from({ api_keys: [], signing_keys: [] });
+  #ring = KeyRing.from(KeysFile.parse({}));
   #version = "";
   #reported = "";
   #running = false;

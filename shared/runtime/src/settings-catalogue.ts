@@ -161,6 +161,11 @@ export const SETTINGS = {
     default: String(WINDOW_LIMITS.agentsPerKey),
     description: "Agents that one signing key of a namespace may have in the window; 0 = no limit.",
   },
+  RELAY_AGENTS_PER_ISSUER: {
+    schema: integer(0, 1_000_000),
+    default: String(WINDOW_LIMITS.agentsPerIssuer),
+    description: "Agents with credentials of one issuer that the window holds; 0 = no limit.",
+  },
   RELAY_ALLOWED_ORIGINS: {
     schema: list("must be origins such as https://app.example, separated by commas, or any", isOriginOrAny),
     default: "any",

@@ -31,6 +31,7 @@ describe("settings", () => {
       httpConnections: 2000,
       connectionsPerAddress: 1000,
       unregisteredConnections: 5000,
+      agentsPerIssuer: 10_000,
       agentsPerKey: 1000,
       envelopesPerSecond: 200,
       bytesPerSecond: 524_288,

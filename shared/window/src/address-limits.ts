@@ -10,7 +10,7 @@ import type { RedisLink } from "./redis/redis-link.ts";
 /** The limits of the public surfaces, each with a count of its own for each address. */
 export type PublicLimit = Extract<
   LimitName,
-  "feedback" | "self_test" | "check_online" | "session_lookups" | "target_reads"
+  "feedback" | "self_test" | "check_online" | "session_lookups" | "credential_lookups" | "target_reads"
 >;
 
 export interface AddressLimitsOptions {

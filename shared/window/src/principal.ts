@@ -1,13 +1,36 @@
-/**
- * Who answers for what came in: the key that signed it, or the API key that a gateway was given. Tagged by its kind, so that
- * ids of several kinds cannot meet. Source: docs/protocol.md#sessions.
- */
-export type Principal = `${"key" | "api"}:${string}`;
+import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 
-export function principalOfKey(keyId: string): Principal {
-  return `key:${keyId}`;
+/**
+ * Who answers for what came in: the key that signed it, the issuer of its credential, or the API key that a gateway was given.
+ * Tagged by its kind, so that ids of several kinds cannot meet. Source: docs/protocol.md#sessions.
+ */
+export type Principal = `${"key" | "issuer" | "api"}:${string}`;
+
+/** Of a key, or of the issuer that made it known. */
+export function principalOf({
+  keyId,
+  issuer,
+}: {
+  readonly keyId: string;
+  readonly issuer?: string | undefined;
+}): Principal {
+  return issuer === undefined ? `key:${keyId}` : `issuer:${issuer}`;
 }
 
 export function principalOfApiKey(id: string): Principal {
   return `api:${id}`;
+}
+
+export function isIssuer(principal: Principal): boolean {
+  return principal.startsWith("issuer:");
+}
+
+/** How many times the bounds of one key hold for the principal: an issuer answers for very many agents. */
+export function boundsFactorOf(principal: Principal): number {
+  return isIssuer(principal) ? CREDENTIAL_LIMITS.issuerFactor : 1;
+}
+
+/** Its id in the keys file. */
+export function nameOf(principal: Principal): string {
+  return principal.slice(principal.indexOf(":") + 1);
 }

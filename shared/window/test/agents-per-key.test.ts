@@ -109,3 +109,11 @@ test("over several partitions a key has at least its limit, and not much more", 
   expect(accepted).toBe(partitions * shareOf(limit, partitions));
   expect(accepted).toBeLessThanOrEqual(1.6 * limit);
 });
+
+test("An issuer has a number of its own", async () => {
+  const acme = { principal: "issuer:acme", hasNamespace: true } as const;
+  const bounded = await bench.pod({ agentsPerKey: 1, agentsPerIssuer: 2 });
+  const bring = (n: number) => bounded.accept(envelopeOf("agent.register", `agent://acme.a${n}`), acme);
+  expect([await bring(1), await bring(2)]).toMatchObject([{ outcome: "accepted" }, { outcome: "accepted" }]);
+  expect(await bring(3)).toEqual(REFUSED);
+});

@@ -12,7 +12,7 @@ import type {
   PresenceAcceptance,
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
-import { principalOfKey } from "../src/principal.ts";
+import { principalOf } from "../src/principal.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
@@ -64,12 +64,28 @@ export class Bench {
 
   /** What a pod needs to accept envelopes, on a link of its own unless one is given. */
   async pod(options: PodOptions = {}): Promise<Pod> {
-    const { pod = "pod-a", partitions = 1, deployId = "deploy-1", agentsPerKey = 0, logger = LOGGER } = options;
+    const {
+      pod = "pod-a",
+      partitions = 1,
+      deployId = "deploy-1",
+      agentsPerKey = 0,
+      agentsPerIssuer = 0,
+      logger = LOGGER,
+    } = options;
     const link = options.link ?? new RedisLink({ url: this.redis.url, name: pod, logger });
     const window = new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
     const { offlineAfterMs } = PRESENCE_LIMITS;
     const { proofFreshnessMs } = SESSION_LIMITS;
-    const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey };
+    const acceptance = {
+      link,
+      window,
+      partitions,
+      pod,
+      offlineAfterMs,
+      proofFreshnessMs,
+      agentsPerKey,
+      agentsPerIssuer,
+    };
     const acceptor = new Acceptor({ ...acceptance, logger: LOGGER });
     this.later(() => link.stop());
     if (options.link === undefined) await link.start();
@@ -108,6 +124,7 @@ interface PodOptions {
   readonly partitions?: number;
   readonly deployId?: string;
   readonly agentsPerKey?: number;
+  readonly agentsPerIssuer?: number;
   readonly link?: RedisLink;
   /** Of the link. */
   readonly logger?: Logger;
@@ -117,7 +134,15 @@ interface PodOptions {
 export type Incoming = Partial<
   Pick<
     AcceptanceItem,
-    "origin" | "principal" | "hasNamespace" | "connection" | "isCongested" | "prepared" | "claim" | "abandoned"
+    | "origin"
+    | "principal"
+    | "hasNamespace"
+    | "credential"
+    | "connection"
+    | "isCongested"
+    | "prepared"
+    | "claim"
+    | "abandoned"
   >
 >;
 
@@ -136,14 +161,22 @@ export class Pod {
   accept(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {
     const kind = kindOf(envelope.type);
     if (kind === undefined) throw new Error("no envelope type");
-    const { origin = "websocket", principal = principalOfKey(envelope.key_id), connection = "c1", ...rest } = incoming;
+    const {
+      origin = "websocket",
+      principal = principalOf({ keyId: envelope.key_id }),
+      connection = "c1",
+      ...rest
+    } = incoming;
     return new Promise((done) => {
       this.acceptor.accept({ envelope, kind, text: textOf(envelope), origin, principal, connection, ...rest, done });
     });
   }
 
   /** What comes before the acceptance of a `session.*` envelope. */
-  async prepare(envelope: Envelope, principal = principalOfKey(envelope.key_id)): Promise<Prepared | Acceptance> {
+  async prepare(
+    envelope: Envelope,
+    principal = principalOf({ keyId: envelope.key_id }),
+  ): Promise<Prepared | Acceptance> {
     const kind = kindOf(envelope.type) as AcceptanceItem["kind"];
     return await this.acceptor.prepare({ envelope, kind, text: textOf(envelope), principal });
   }

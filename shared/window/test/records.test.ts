@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { parseChannelLine } from "../src/records/channel-line.ts";
+import { parseCredential } from "../src/records/credential.ts";
 import { parseJourney } from "../src/records/journey.ts";
 import { CONGESTED, formatRouteOwner } from "../src/records/route.ts";
 import { parseSessionProof } from "../src/records/session-proof.ts";
@@ -31,6 +32,12 @@ async function lua(library: string, expression: string, ...args: (string | numbe
 }
 
 describe("What Lua writes", () => {
+  test("of a credential is read in TypeScript and in Lua", async () => {
+    const record = (await lua("credential", "format_credential(ARGV[1], ARGV[2])", NOW, "a.b.c")) as string;
+    expect(parseCredential("jkt-a", record)).toEqual({ keyId: "jkt-a", registeredAt: NOW, token: "a.b.c" });
+    expect(await lua("credential", "registration_of(ARGV[1])", record)).toBe(NOW);
+  });
+
   test("of a session is read in TypeScript and in Lua, while it pends and once it is decided", async () => {
     const records = "make_session_records(0)";
     const format = "format_session('not_seen', ARGV[1], 60, 'agent://alice', 'agent://bob')";

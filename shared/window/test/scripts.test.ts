@@ -2,6 +2,7 @@ import { afterAll, describe, expect, jest, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { CongestionMarks } from "../src/congestion.ts";
 import { Counters } from "../src/counters.ts";
+import { readCredentials } from "../src/credentials.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { readJourneys } from "../src/journeys.ts";
@@ -95,6 +96,7 @@ describe("the callers", () => {
     await addFeedback(link, window, { message: "text" });
     await announceGatewayKey(link, { keyId: "gateway-1", publicKey: "A" });
     await readGatewayKeys(link);
+    await readCredentials(link, "agent://bob", 2);
     await readJourneys(link);
     await resetWindow(link, { partitions: 2, deployId: "deploy-1", force: true });
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
-import { principalOfKey } from "../src/principal.ts";
+import { principalOf } from "../src/principal.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
@@ -26,9 +26,9 @@ afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
 
 const open = async (from: string, to: string, principal: string, minutes = 60) =>
-  (await pod.request(from, to, minutes, { principal: principalOfKey(principal) })).sessionId as string;
+  (await pod.request(from, to, minutes, { principal: principalOf({ keyId: principal }) })).sessionId as string;
 const tryToOpen = async (from: string, to: string, principal: string, minutes = 60) =>
-  await pod.take(requestOf(from, to, minutes), { principal: principalOfKey(principal) });
+  await pod.take(requestOf(from, to, minutes), { principal: principalOf({ keyId: principal }) });
 const numbered = (count: number, name: string) => Array.from({ length: count }, (_, n) => `agent://${name}-${n}`);
 const statusIn = async (partitions: number, sessionId: string) =>
   (await readSession(link, sessionId, partitions))?.status;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Connectors } from "protocol/contract/packages.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId, serviceOf } from "protocol/contract/surfaces.ts";
-import { AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "../../support/agent.ts";
+import { AgentSocket, ed25519Key, type Frame, signed } from "../../support/agent.ts";
 import { seriesIn } from "../../support/scrape.ts";
 import { until } from "../../support/until.ts";
 import { ComposeStack, LASTING, logOf, readInside } from "./stack.ts";
@@ -153,8 +153,8 @@ function bodies(): Partial<Record<SurfaceId, object>> {
 }
 
 function envelopeOfBob(type: string, fields: { readonly [name: string]: unknown } = {}): Frame {
-  const { agent_id, key_id, secret } = agents.bob;
-  return noted(signed(hmacKey(key_id, secret), { type, from: agent_id, ...fields }));
+  const { agent_id, key_id, private_key } = agents.bob;
+  return noted(signed(ed25519Key(key_id, private_key), { type, from: agent_id, ...fields }));
 }
 
 function noted(envelope: Frame): Frame {

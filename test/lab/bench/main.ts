@@ -7,6 +7,7 @@ import { growthSections, heartbeatSections } from "./suites/agents.ts";
 import { ed25519Sections } from "./suites/ed25519.ts";
 import { gatewaySections } from "./suites/gateway.ts";
 import { memorySections } from "./suites/memory.ts";
+import { registrationSections } from "./suites/registrations.ts";
 import { relaySections } from "./suites/relay-sections.ts";
 import { installed } from "./systems/all.ts";
 import type { SystemName } from "./systems/system.ts";
@@ -19,6 +20,7 @@ const SUITES: Readonly<Record<string, (plan: Plan) => Promise<Section[]>>> = {
   memory: memorySections,
   heartbeats: heartbeatSections,
   growth: growthSections,
+  registrations: registrationSections,
   ed25519: ed25519Sections,
 };
 const USAGE = `npm run bench -- [options]

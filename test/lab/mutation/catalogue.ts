@@ -1,8 +1,11 @@
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
+import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
+import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
 import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
+import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
 import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
@@ -20,6 +23,8 @@ import type { Mutation } from "./mutation.ts";
 export const MUTATIONS: readonly Mutation[] = [
   ...ENVELOPE_MUTATIONS,
   ...KEY_MUTATIONS,
+  ...ISSUER_MUTATIONS,
+  ...CREDENTIAL_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
   ...INFLOW_MUTATIONS,
   ...OWNERSHIP_MUTATIONS,
@@ -34,4 +39,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,
+  ...CONNECTOR_CREDENTIAL_MUTATIONS,
 ];

@@ -6,7 +6,7 @@ import type { Command } from "../command.ts";
 import { reportWarning } from "../connection-reports.ts";
 import { EXIT } from "../exit-codes.ts";
 import { type Failure, failureOf } from "../failure.ts";
-import { readIdentity, requireCredentials } from "../identity.ts";
+import { readIdentity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
@@ -34,7 +34,7 @@ Without --register nothing changes at the relay. The exit code is that of the fi
     const credentials = await report.step(
       "key",
       async () => {
-        return requireCredentials(await readIdentity(key, io.env, reporter));
+        return requireKey(await readIdentity(key, io.env, reporter));
       },
       ({ agent, key: { alg, keyId } }) => `${alg} key ${keyId} of ${agent}`,
     );

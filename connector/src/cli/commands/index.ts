@@ -36,6 +36,36 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "Reject a session that another agent requested.",
     load: async () => (await import("./decisions.ts")).reject,
   },
+  {
+    name: "issuer",
+    summary: "Make an issuer of credentials.",
+    load: async () => (await import("./issuer.ts")).issuer,
+  },
+  {
+    name: "issue",
+    summary: "Sign a credential for the key of an agent.",
+    load: async () => (await import("./issue.ts")).issue,
+  },
+  {
+    name: "credential",
+    summary: "Put a credential into a key file.",
+    load: async () => (await import("./credential.ts")).credential,
+  },
+  {
+    name: "inspect",
+    summary: "Show what a credential says, and whether it holds.",
+    load: async () => (await import("./inspect.ts")).inspect,
+  },
+  {
+    name: "receipt",
+    summary: "Print the receipt of a decided session.",
+    load: async () => (await import("./receipt.ts")).receipt,
+  },
+  {
+    name: "verify",
+    summary: "Check the receipt of a session.",
+    load: async () => (await import("./verify.ts")).verify,
+  },
   { name: "status", summary: "Show who is online.", load: async () => (await import("./status.ts")).status },
   {
     name: "mcp",

@@ -1,12 +1,14 @@
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
 import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { type KeyRecord, publicKeyOf, readKeyFile, writePrivateFile } from "../key-file.ts";
+import { type KeyRecord, readKeyFile } from "../key-file.ts";
+import { newOkpKey, okpKeyOf } from "../okp-keys.ts";
 import { jsonLine, writeLine } from "../output.ts";
+import { writePrivateFile } from "../private-file.ts";
 import { Reporter } from "../reporter.ts";
 
 /** Source: docs/protocol.md#envelopes, docs/protocol.md#signatures. */
@@ -26,8 +28,13 @@ export const keygen: Command = {
   --json       messages on standard error as JSON lines
 
 The key file is for the agent alone (mode 0600):
-  {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>"}
-or with "alg":"hmac-sha256" and "secret". The record is for the relay's operator, who adds it to the keys of the relay.
+  {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>","sealing_key":"…"}
+or with "alg":"hmac-sha256" and "secret". sealing_key is an X25519 key that payloads are sealed to; a list of several opens what was
+sealed to any. Two ways make the key known, and either takes the public record:
+  listed      the relay's operator adds it to the keys of the relay
+  credential  an issuer signs for it, and no relay has to list it: relay issue --key record.json; the agent then puts what it
+              gets into its key file: relay credential carol.credential --key carol.json
+Two more members come with that: credential, and trusted_issuers (records of issuers that the agent believes); key_id may be absent.
 The record of an hmac-sha256 key holds the secret too: it is not printed, but written beside the key file, as <name>.record.json.
 `,
   run: async (args, io) => {
@@ -63,22 +70,24 @@ async function makeEd25519(
   reporter: Reporter,
   io: Io,
 ): Promise<number> {
-  const { x, d } = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
-  await writePrivateFile(file, { agent_id, key_id, alg: "ed25519", private_key: String(d) } satisfies KeyRecord);
-  reporter.report(
-    "key_file",
-    `Wrote ${file}, for the agent only. The line below is public: give it to the relay's operator.`,
-    {
-      file,
-    },
-  );
-  await writeLine(io.stdout, jsonLine(publicRecord(agent_id, key_id, String(x))));
+  const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
+  const [private_key, sealing_key] = [signing.privateKey, sealing.privateKey];
+  await writePrivateFile(file, { agent_id, key_id, alg: "ed25519", private_key, sealing_key } satisfies KeyRecord);
+  const said = `Wrote ${file}, for the agent only. The line below is public: give it to an issuer, or to the relay's operator.`;
+  reporter.report("key_file", said, { file });
+  const publicKeys = { public_key: signing.publicKey, sealing_public_key: sealing.publicKey };
+  await writeLine(io.stdout, jsonLine(publicRecord(agent_id, key_id, publicKeys)));
   return EXIT.ok;
 }
 
-/** A line that the relay's operator adds to the keys file. */
-function publicRecord(agent: string, key_id: string, public_key: string) {
-  return { key_id, alg: "ed25519", public_key, agents: [agent] };
+interface PublicKeys {
+  readonly public_key: string;
+  readonly sealing_public_key: string | undefined;
+}
+
+/** A line that an issuer signs for, or that the relay's operator adds to the keys file. */
+function publicRecord(agent: string, key_id: string | undefined, publicKeys: PublicKeys) {
+  return { key_id, alg: "ed25519", ...publicKeys, agents: [agent] };
 }
 
 /** The record of the key that a file holds already; undefined unless it is an Ed25519 key of this agent. */
@@ -86,7 +95,8 @@ async function recordIn(file: string, agent: string): Promise<ReturnType<typeof 
   const known = await readKeyFile(file).catch(() => undefined);
   if (known?.agent !== agent || known.key.alg !== "ed25519") return undefined;
   const { keyId, privateKey } = known.key;
-  return publicRecord(agent, keyId, publicKeyOf(String(privateKey)));
+  const public_key = okpKeyOf("Ed25519", privateKey)?.publicKey as string;
+  return publicRecord(agent, keyId, { public_key, sealing_public_key: known.sealingKeys[0]?.publicKey });
 }
 
 /** Where the record is written to a file, the shell has emptied that file: it gets the same record again, not nothing. */
@@ -96,13 +106,8 @@ async function printAgain(
   reporter: Reporter,
   io: Io,
 ): Promise<number> {
-  reporter.report(
-    "key_file",
-    `${file} has a key of this agent already; it was not changed. The line below is its record.`,
-    {
-      file,
-    },
-  );
+  const said = `${file} has a key of this agent already; it was not changed. The line below is its record.`;
+  reporter.report("key_file", said, { file });
   await writeLine(io.stdout, jsonLine(record));
   return EXIT.ok;
 }

@@ -8,7 +8,7 @@ import { deliveryLine } from "../delivery-line.ts";
 import { runForDelivery } from "../exec.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
-import { readIdentity, requireCredentials } from "../identity.ts";
+import { readIdentity, requireKey } from "../identity.ts";
 import { writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
@@ -29,25 +29,33 @@ Other commands of the same user (relay send, approve, …) send through its cont
   --exec COMMAND      run it by the shell for each delivery, one after the other
   --reply             send what the command prints to the sender: a JSON object as it is, else as {"message":…}
   --stdin             read control requests from standard input, one JSON object a line; ends at its end
-  --trust FILE        public records of other agents (as relay keygen prints them), to verify their signatures here too
-  --require-verified  drop what is signed neither by a gateway nor with a key of --trust
+  --trust FILE        public records of issuers (as relay issuer new prints them), or of other agents' keys (as relay keygen does):
+                      whom to believe, whatever the relay says; beside the trusted_issuers of the key file
+  --require-verified  drop whatever is not verified as agent
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
   --json              JSON lines at a terminal too, and on stderr
 
 Standard output has one JSON line for each delivery, or text when it is a terminal:
-  {"event":"delivery","envelope":{…},"session_id":"ses_…","verified":"agent|gateway|unverified","received_at_iso":"…"}
-Everything else is reported on standard error. verified tells who signed: agent (a key of --trust), gateway (a gateway of
-the relay), or unverified (any other key; only the relay has verified it).
+  {"event":"delivery","envelope":{…},"session_id":"ses_…","verified":"agent|relay_issuer|gateway|unverified","issuer":"acme",
+   "sealed":true,"received_at_iso":"…"}
+Everything else is reported on standard error. verified tells who vouches for the sender: agent (an issuer, or a key, that you
+trust), relay_issuer (an issuer that only the relay names), gateway (a gateway of the relay), or unverified (nobody but the relay).
+issuer names the issuer. What was sealed, to be read by this agent only, stands opened in the envelope's payload, with "sealed":true;
+its sig is over what was sealed.
 
 The command of --exec gets the envelope as one line of JSON on standard input, and RELAY_FROM, RELAY_TYPE,
-RELAY_ENVELOPE_ID, RELAY_SESSION_ID, RELAY_VERIFIED, RELAY_AGENT, RELAY_URL. Quote them; nothing of a delivery is part of the
-command. Its output goes to standard error, unless --reply is given. Replies have type message.reply, and are not replied to.
+RELAY_ENVELOPE_ID, RELAY_SESSION_ID, RELAY_VERIFIED, RELAY_ISSUER, RELAY_SEALED (1 or empty), RELAY_AGENT, RELAY_URL. Quote them;
+nothing of a delivery is part of the command. Its output goes to standard error, unless --reply is given. Replies have type
+message.reply, are not replied to, and are sealed where the message was.
+
+A credential in the key file is renewed by itself once the file has another: relay credential replaces it.
 
 Control requests of --stdin, each answered with a line {"event":"accepted"|"refused","ref":…}; ref is that of the request, or the number of its line:
-  {"to":"agent://bob","payload":{"message":"hi"},"type":"message.send","task_id":"…","ref":"…"}
+  {"to":"agent://bob","payload":{"message":"hi"},"type":"message.send","task_id":"…","seal":true,"ref":"…"}
   {"to":"agent://bob","request":{"purpose":"…","ttl_minutes":60}}
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
+  {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
@@ -64,13 +72,13 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
     if (values.reply && exec === undefined) throw usageError("--reply needs --exec.");
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
-    const credentials = requireCredentials(await readIdentity(values.key, io.env, reporter));
-    const trust = await readTrust(values.trust ?? []);
+    const signing = requireKey(await readIdentity(values.key, io.env, reporter));
+    const trust = await readTrust(values.trust ?? [], signing.trust.issuers, io);
     const requireVerified = values["require-verified"];
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
-    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
 
-    const variables = { RELAY_AGENT: credentials.agent, RELAY_URL: http.url };
+    const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, connector, variables, reporter };
     const close = () => void connector.close();
     const controlServer = new ControlServer(connector, http.websocketUrl, io);

@@ -8,7 +8,7 @@ import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
-import { readIdentity, requireCredentials } from "../identity.ts";
+import { readIdentity, requireKey } from "../identity.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
 import { readTrust } from "../trust.ts";
@@ -24,8 +24,9 @@ input. An agent has one connection: do not run relay listen for the same agent.
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --trust FILE        public records of other agents (as relay keygen prints them), to verify their signatures here too
-  --require-verified  drop what is signed neither by a gateway nor with a key of --trust
+  --trust FILE        public records of issuers (as relay issuer new prints them), or of other agents' keys (as relay keygen does):
+                      whom to believe, whatever the relay says; beside the trusted_issuers of the key file
+  --require-verified  drop whatever is not verified as agent
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
   --json              JSON lines on standard error
 `,
@@ -41,11 +42,11 @@ input. An agent has one connection: do not run relay listen for the same agent.
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
-    const credentials = requireCredentials(await readIdentity(values.key, io.env, reporter));
-    const trust = await readTrust(values.trust ?? []);
+    const signing = requireKey(await readIdentity(values.key, io.env, reporter));
+    const trust = await readTrust(values.trust ?? [], signing.trust.issuers, io);
 
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
-    const connector = new Connector({ url: http.url, ...credentials, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
     reportConnection(connector, http.websocketUrl, reporter, json);
     connector.on("state", (state) => {
       if (state.status !== "closed" || state.error === undefined) return;

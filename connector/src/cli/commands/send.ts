@@ -26,6 +26,8 @@ The target is an agent id, or its name alone: bob. The payload is a JSON object:
   --type TYPE            message.<word> instead of message.send
   --task-id ID           the task that it belongs to
   --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
+  --seal                 encrypt it to the target, so that nobody else can read it; needs the target's issuer among the
+                         trusted_issuers of the key file (or of the listener's --trust), and goes not over HTTP
   --take-over            send although the agent is online elsewhere, which ends that connection
   --json                 the result as one line of JSON
 
@@ -40,6 +42,7 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
       ...AGENT_OPTIONS,
       type: { type: "string" },
       "task-id": { type: "string" },
+      seal: { type: "boolean" },
       "wait-online": { type: "string" },
       "take-over": { type: "boolean" },
     });
@@ -49,13 +52,14 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
     const to = targetOf(target);
     const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, HOUR_S);
     const payload = payloadOf(await payloadText(given, io));
-    const { type, "task-id": task_id } = values;
-    const sent = { to, payload, ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
+    const { type, "task-id": task_id, seal = false } = values;
+    const members = { ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
+    const sent = { to, payload, ...members, ...(seal && { seal }) };
     const request = async (http: RelayHttp) => {
       if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, io.signal);
       return sent;
     };
-    return await sendOnce(values, { isForGateway: true, request }, io);
+    return await sendOnce(values, { isForGateway: !seal, request }, io);
   },
 };
 

@@ -6,14 +6,14 @@ import { parseJson } from "../../parse-json.ts";
 import { failureOf, usageError } from "../failure.ts";
 import type { Output } from "../io.ts";
 import { jsonLine, writeLine } from "../output.ts";
-import { execute, parseRequest } from "./request.ts";
+import { execute, parseRequest, receiptAskedBy } from "./request.ts";
 
 /** With this many requests unanswered, no further line is read. */
 const MAX_UNANSWERED = 100;
 
 /**
- * Reads control requests, one JSON object a line, and answers each with one line, `accepted` or `refused`, that repeats
- * the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
+ * Reads control requests, one JSON object a line, and answers each with one line, `accepted`, `receipt` or `refused`, that
+ * repeats the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
  * they arrive. Resolves when the input has ended and all requests are answered, or when the signal aborts.
  */
 export async function serveRequestLines(
@@ -42,6 +42,8 @@ async function answerTo(line: string, number: number, connector: Connector): Pro
   try {
     const value = jsonOf(line);
     ref = membersOf(value).ref ?? number;
+    const session = receiptAskedBy(value);
+    if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
     return jsonLine({ event: "accepted", ref, ...(await execute(connector, parseRequest(value))) });
   } catch (error) {
     const { code, message, hint, retry } = failureOf(error);

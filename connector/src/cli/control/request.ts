@@ -1,5 +1,5 @@
 import type { Connector } from "../../connector.ts";
-import { membersOf } from "../../frames.ts";
+import { membersOf, textOf } from "../../frames.ts";
 import type { Accepted, AcceptedSession, JsonObject, SendOptions } from "../../types.ts";
 import { usageError } from "../failure.ts";
 
@@ -8,7 +8,13 @@ import { usageError } from "../failure.ts";
  * --stdin`.
  */
 export type ControlRequest =
-  | { readonly to: string; readonly payload: JsonObject; readonly type?: string; readonly task_id?: string }
+  | {
+      readonly to: string;
+      readonly payload: JsonObject;
+      readonly type?: string;
+      readonly task_id?: string;
+      readonly seal?: boolean;
+    }
   | { readonly to: string; readonly request: Proposal }
   | { readonly to: string; readonly approve: string }
   | { readonly to: string; readonly reject: string; readonly reason?: string };
@@ -33,12 +39,18 @@ export interface ControlResult {
 
 /** Members of each kind of request; the first one tells the kind. */
 const KINDS: readonly (readonly string[])[] = [
-  ["payload", "type", "task_id"],
+  ["payload", "type", "task_id", "seal"],
   ["request"],
   ["approve"],
   ["reject", "reason"],
 ];
 const OBJECTS: ReadonlySet<string> = new Set(["payload", "request"]);
+
+/** The session that a line asks for the receipt of; undefined for any other line. */
+export function receiptAskedBy(value: unknown): string | undefined {
+  const { receipt, ref: _, ...others } = membersOf(value);
+  return Object.keys(others).length === 0 ? textOf(receipt) : undefined;
+}
 
 /** Checks members and types of a JSON value; the relay checks their contents. @throws {Failure} `usage`. */
 export function parseRequest(value: unknown): ControlRequest {
@@ -56,6 +68,7 @@ export function parseRequest(value: unknown): ControlRequest {
 
 function hasValidType(name: string, value: unknown): boolean {
   if (OBJECTS.has(name)) return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (name === "seal") return value === undefined || typeof value === "boolean";
   return value === undefined || typeof value === "string";
 }
 
@@ -67,7 +80,7 @@ export async function execute(
 ): Promise<ControlResult> {
   const { to } = request;
   if ("payload" in request) {
-    const options = { type: request.type, taskId: request.task_id, signal } as SendOptions;
+    const options = { type: request.type, taskId: request.task_id, seal: request.seal, signal } as SendOptions;
     return resultOf(await connector.send(to, request.payload, options));
   }
   if ("request" in request) {

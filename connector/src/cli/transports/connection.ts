@@ -2,7 +2,7 @@ import { Connector } from "../../connector.ts";
 import { execute } from "../control/request.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
-import type { Credentials } from "../key-file.ts";
+import type { SigningAgent } from "../key-file.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import type { Transport } from "./transport.ts";
 
@@ -14,7 +14,7 @@ const REGISTERED_WITHIN_MS = 10_000;
  * @throws {Failure} `online_elsewhere`, `unreachable`.
  */
 export async function connectionTransport(
-  credentials: Credentials,
+  credentials: SigningAgent,
   http: RelayHttp,
   takeOver: boolean,
   io: Io,

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { knownRetry } from "../../errors.ts";
 import { membersOf, textOf } from "../../frames.ts";
 import { parseJson } from "../../parse-json.ts";
+import type { JsonObject } from "../../types.ts";
 import type { ControlResult } from "../control/request.ts";
 import { socketFolder, socketPaths } from "../control/socket-path.ts";
 import { Failure } from "../failure.ts";
@@ -12,8 +13,18 @@ import type { Io } from "../io.ts";
 import { jsonLine } from "../output.ts";
 import type { Transport } from "./transport.ts";
 
+/** What only the process that has an agent's connection can do. */
+export interface ListenerTransport extends Transport {
+  /** The receipt of a session. Rejects with a Failure. */
+  receipt(sessionId: string): Promise<unknown>;
+}
+
 /** Over the control socket of a `relay listen` of the same user and agent; undefined when none runs. */
-export async function listenerTransport(agent: string, websocketUrl: string, io: Io): Promise<Transport | undefined> {
+export async function listenerTransport(
+  agent: string,
+  websocketUrl: string,
+  io: Io,
+): Promise<ListenerTransport | undefined> {
   const folder = await socketFolder(io.env);
   if (folder === undefined) return undefined;
   for (const path of await socketPaths(folder, agent, websocketUrl)) {
@@ -35,23 +46,25 @@ async function tryConnect(path: string): Promise<Socket | undefined> {
   }
 }
 
-function transportOver(socket: Socket, signal: AbortSignal): Transport {
+function transportOver(socket: Socket, signal: AbortSignal): ListenerTransport {
   const lines = createInterface({ input: socket, signal })[Symbol.asyncIterator]();
+  const ask = async (request: object) => {
+    socket.write(`${jsonLine(request)}\n`);
+    const { value, done } = await lines.next();
+    if (done) throw disconnected(signal);
+    return resultOf(parseJson(value));
+  };
   return {
     name: "listener",
-    send: async (request) => {
-      socket.write(`${jsonLine(request)}\n`);
-      const { value, done } = await lines.next();
-      if (done) throw disconnected(signal);
-      return resultOf(parseJson(value));
-    },
+    send: async (request) => (await ask(request)) as unknown as ControlResult,
+    receipt: async (sessionId) => (await ask({ receipt: sessionId })).receipt,
     close: async () => void socket.destroy(),
   };
 }
 
-function resultOf(answer: unknown): ControlResult {
+function resultOf(answer: unknown): JsonObject {
   const { event, ref: _, ...members } = membersOf(answer);
-  if (event === "accepted") return members as unknown as ControlResult;
+  if (event !== "refused") return members;
   const { code, message, hint, retry } = members;
   throw new Failure(textOf(code) ?? "failed", textOf(message) ?? "", textOf(hint) ?? "", knownRetry(retry));
 }

@@ -1,4 +1,4 @@
-import { type Identity, requireCredentials } from "../identity.ts";
+import { type Identity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { connectionTransport } from "./connection.ts";
@@ -26,5 +26,5 @@ export async function openTransport(
   const apiKey = io.env.RELAY_API_KEY;
   if (isForGateway && apiKey) return gatewayTransport(agent, apiKey, http);
   const listener = await listenerTransport(agent, http.websocketUrl, io);
-  return listener ?? (await connectionTransport(requireCredentials(identity), http, takeOver, io));
+  return listener ?? (await connectionTransport(requireKey(identity), http, takeOver, io));
 }

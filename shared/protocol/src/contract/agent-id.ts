@@ -8,6 +8,12 @@ export const AGENT_ID_PATTERN = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9]
 
 const SCHEME = "agent://";
 
+/** An agent id less its scheme, as it stands in a path. */
+export const AgentName = z
+  .string()
+  .regex(new RegExp(AGENT_ID_PATTERN.source.replace("agent:\\/\\/", "")))
+  .meta({ id: "AgentName", description: "An agent id without agent://.", examples: ["bob"] });
+
 /** The agent id of a name. */
 export function agentNamed(name: string): string {
   return SCHEME + name;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentId } from "./agent-id.ts";
-import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "./limits.ts";
+import { CREDENTIAL_LIMITS, ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "./limits.ts";
 
 /** Field order of the canonical text. Source: docs/protocol.md#signatures. */
 export const CANONICAL_SIGNING_ORDER = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id"] as const;
@@ -54,6 +54,8 @@ export const SessionId = z
 export const TtlMinutes = z.int().min(SESSION_LIMITS.ttlMinutesMin).max(SESSION_LIMITS.ttlMinutesMax);
 
 const RegisterPayload = z.looseObject({
+  credential: z.string().max(CREDENTIAL_LIMITS.maxCharacters).optional(),
+  relay: z.string().max(TEXT_LIMITS.relay).optional(),
   capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional(),
   label: z.string().max(TEXT_LIMITS.label).optional(),
 });

@@ -78,12 +78,26 @@ export const ERRORS = {
     "The key is not allowed to sign for this sender.",
     "Use a key whose agents list contains the from id.",
   ),
+  invalid_credential: error(
+    400,
+    true,
+    "fix",
+    "The credential of the register is not accepted.",
+    "The first word of message or detail says why; have the issuer issue a credential for this key, this agent and this relay.",
+  ),
   not_registered: error(
     null,
     true,
     "fix",
     "The sending agent is not registered on this connection.",
     "Send agent.register for it on this connection first.",
+  ),
+  unknown_agent: error(
+    404,
+    false,
+    "later",
+    "No credential of this agent is known.",
+    "Check the name; a credential is known from the agent's register on, while it holds and the agent is not forgotten.",
   ),
   unknown_session: error(
     404,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AgentId } from "./agent-id.ts";
+import { RELEASE_REASONS } from "./credential.ts";
 import { MESSAGE_TYPE_PATTERN, SessionId, SignedEnvelope } from "./envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS, PRESENCE_LIMITS } from "./limits.ts";
@@ -108,6 +109,10 @@ export const ACK_FRAMES = {
         status: z.enum(PRESENCE_STATUSES),
         last_seen_iso: z.iso.datetime().nullable(),
       }),
+      credential_expires_at_iso: z.iso.datetime().optional().meta({
+        description:
+          "When the last credential ends under which this connection may sign for the agent: register anew before.",
+      }),
     })
     .meta({ description: "An agent.register or agent.heartbeat was accepted." }),
   message: z
@@ -189,6 +194,17 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
       epoch: z.int(),
     })
     .meta({ description: "Another connection has taken this agent over." }),
+  z
+    .strictObject({
+      frame: z.literal("notice"),
+      notice: z.literal("released"),
+      agent_id: AgentId,
+      reason: z.enum(RELEASE_REASONS),
+    })
+    .meta({
+      description:
+        "The keys or credentials of this agent no longer hold: it is not online on this connection any more.",
+    }),
   z
     .strictObject({ frame: z.literal("notice"), notice: z.literal("draining"), reconnect_after_ms: z.int() })
     .meta({ description: "The relay closes this connection soon, with 1001: connect again after this time." }),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AGENT_ID_PATTERN } from "./agent-id.ts";
+import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, ISSUER_PATTERN } from "./credential.ts";
 import { KEY_ID_PATTERN } from "./envelope.ts";
 
 /** The keys file, `RELAY_KEYS_FILE`. Source: docs/protocol.md#keys. */
@@ -22,7 +23,9 @@ const agents = z.array(AgentPattern).min(1);
 const keyId = z
   .string()
   .regex(KEY_ID_PATTERN)
-  .refine((id) => !id.startsWith(GATEWAY_KEY_PREFIX), { error: `must not begin with ${GATEWAY_KEY_PREFIX}` });
+  .refine((id) => !id.startsWith(GATEWAY_KEY_PREFIX), { error: `must not begin with ${GATEWAY_KEY_PREFIX}` })
+  .refine((id) => !id.startsWith(CREDENTIAL_KEY_PREFIX), { error: `must not begin with ${CREDENTIAL_KEY_PREFIX}` });
+const publicKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
 const base64url = (bytes: number) =>
   z
     .string()
@@ -41,19 +44,40 @@ export const SigningKeyRecord = z.discriminatedUnion("alg", [
   z.strictObject({
     key_id: keyId,
     alg: z.literal("ed25519"),
-    public_key: base64url(32).length(43),
+    public_key: publicKey,
     agents,
     ...validity,
   }),
   z.strictObject({ key_id: keyId, alg: z.literal("hmac-sha256"), secret: base64url(32), agents, ...validity }),
 ]);
 
+/** Who may sign credentials, for which agents. Source: docs/protocol.md#credentials. */
+export const IssuerRecord = z
+  .strictObject({
+    issuer: z.string().regex(ISSUER_PATTERN),
+    /** Ed25519, 32 bytes in base64url. */
+    keys: z.array(z.strictObject({ public_key: publicKey, ...validity })).min(1),
+    agents: z.array(z.union([z.literal(ANY_AGENT), AgentPattern])).min(1),
+    /** Of the agent, or of any: credentials that were issued before that time no longer hold. */
+    revoked: z
+      .array(
+        z.strictObject({
+          agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN)]),
+          issued_before: z.iso.datetime({ offset: true }),
+        }),
+      )
+      .default([]),
+  })
+  .meta({ id: "IssuerRecord" });
+
 export const KeysFile = z.strictObject({
   api_keys: z.array(ApiKeyRecord).default([]),
   signing_keys: z.array(SigningKeyRecord).default([]),
+  issuers: z.array(IssuerRecord).default([]),
 });
 
 export type ApiKeyRecord = z.infer<typeof ApiKeyRecord>;
 export type SigningKeyRecord = z.infer<typeof SigningKeyRecord>;
+export type IssuerRecord = z.infer<typeof IssuerRecord>;
 export type KeysFile = z.infer<typeof KeysFile>;
 export type SigningAlgorithm = SigningKeyRecord["alg"];

@@ -26,6 +26,8 @@ export const TEXT_LIMITS = {
   expectedFrequency: 200,
   reason: 500,
   label: 120,
+  /** A host name with a port. RFC 1035, section 2.3.4. */
+  relay: 261,
   taskId: 128,
   capabilities: 32,
 } as const;
@@ -45,6 +47,8 @@ export const CONNECTION_LIMITS = {
   capacityRetryAfterMs: 5000,
   /** Consecutive refusals after which the connection is closed. */
   maxRefusalsInARow: 20,
+  /** For how long refusals of an agent that was released do not count towards them. */
+  releaseGraceMs: MINUTE_MS,
   /** What is read of a connection once its close is decided, and how long after that its client may read the close frame. */
   closingBytes: 65_536,
   closingGraceMs: 1000,
@@ -78,6 +82,18 @@ export const CONNECTION_LIMITS = {
   unregisteredFrames: 8,
   /** Share of a pod's event loop that all unregistered connections together may take. */
   unregisteredLoopShare: 0.1,
+} as const;
+
+/** Credentials, by which agents register whose keys are not listed. */
+export const CREDENTIAL_LIMITS = {
+  /** Of the token. */
+  maxCharacters: 2048,
+  /** From `iat` to `exp`. */
+  maxLifeMs: 90 * 24 * HOUR_MS,
+  /** How many times the bounds of a key hold for an issuer: rates, sessions that pend, sessions that are opened. */
+  issuerFactor: 25,
+  /** How far `iat` and `nbf` may lie ahead of the judge's clock. */
+  maxAheadMs: MINUTE_MS,
 } as const;
 
 /** Presence of connectors. */
@@ -134,6 +150,8 @@ export const WINDOW_LIMITS = {
   actionsPerJourney: 50,
   /** Agents of one namespace key that the window holds. */
   agentsPerKey: 1000,
+  /** Agents of one issuer that the window holds. */
+  agentsPerIssuer: 10_000,
   /** How long a client waits that was refused because Redis is short of memory. */
   memoryRetryAfterMs: 10_000,
 } as const;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentId, EXAMPLE_TARGET } from "./agent-id.ts";
-import { isBetweenTwo, MESSAGE_TYPE_PATTERN, NOT_BETWEEN_TWO, TtlMinutes } from "./envelope.ts";
+import { isBetweenTwo, KEY_ID_PATTERN, MESSAGE_TYPE_PATTERN, NOT_BETWEEN_TWO, TtlMinutes } from "./envelope.ts";
 import { CATEGORIES, SENTIMENTS } from "./feedback-labels.ts";
 import { HTTP_LIMITS, TEXT_LIMITS } from "./limits.ts";
 
@@ -19,6 +19,15 @@ export const SimpleSendRequest = z
   })
   .meta({ id: "SimpleSendRequest" });
 export type SimpleSendRequest = z.infer<typeof SimpleSendRequest>;
+
+/** Query of GET /v1/agents/{name}/credential. */
+export const CredentialQuery = z.strictObject({
+  key_id: z
+    .string()
+    .regex(KEY_ID_PATTERN)
+    .optional()
+    .meta({ description: "The key of the envelope that is to be checked; without it, the newest credential." }),
+});
 
 /** Body of POST /v1/sessions/request. */
 export const SimpleSessionRequest = z

@@ -1,7 +1,9 @@
 import { z } from "zod";
+import { AgentId } from "./agent-id.ts";
 import { CANONICAL_SIGNING_ORDER, EnvelopeId, SessionId, SignedEnvelope } from "./envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
 import { AnnouncedLimits, CanonicalSha256 } from "./frames.ts";
+import { IssuerRecord } from "./keys-file.ts";
 import { NotKept, TargetDelivery } from "./presence.ts";
 import { Privacy, ReputationPolicy } from "./reports/common.ts";
 import { PENDING } from "./session.ts";
@@ -111,6 +113,32 @@ export const TestVector = z.strictObject({
 });
 export type TestVector = z.infer<typeof TestVector>;
 
+/** GET /v1/agents/{name}/credential. Source: docs/protocol.md#credentials. */
+export const AgentCredential = z
+  .strictObject({
+    ok: z.literal(true),
+    agent_id: AgentId,
+    key_id: z.string(),
+    credential: z.string(),
+    issuer: z.string(),
+    expires_at_iso: z.iso.datetime(),
+  })
+  .meta({ id: "AgentCredential" });
+
+/** A credential with all that is derived from it, for those who write a check of their own. */
+export const CredentialTestVector = z
+  .strictObject({
+    issuer: IssuerRecord,
+    /** The issuer's private key: published on purpose. */
+    issuer_private_key: z.string(),
+    header: z.looseObject({}),
+    claims: z.looseObject({}),
+    credential: z.string(),
+    key_id: z.string(),
+  })
+  .meta({ id: "CredentialTestVector" });
+export type CredentialTestVector = z.infer<typeof CredentialTestVector>;
+
 /** GET /.well-known/signing-manifest.json. Source: docs/protocol.md#signatures. */
 export const SigningManifest = z
   .strictObject({
@@ -122,8 +150,10 @@ export const SigningManifest = z
     encoding: z.string(),
     max_clock_skew_ms: z.int(),
     gateway_keys: z.array(GatewayKey),
+    issuers: z.array(IssuerRecord).meta({ description: "Whose credentials this relay accepts, for which agents." }),
     websocket: z.strictObject({ urls: z.array(z.string()), limits: AnnouncedLimits }),
     test_vectors: z.array(TestVector),
+    credential_test_vector: CredentialTestVector,
     self_test: z.strictObject({ method: z.literal("POST"), url: z.string() }),
     contact: Contact,
   })

@@ -10,6 +10,15 @@ export function parseJson(text: string): unknown {
   return hasEscapedName(text) ? read(new Tokens(text)) : JSON.parse(text);
 }
 
+/**
+ * The same, but a member that stands twice in its object is refused, with a SyntaxError. A text that JSON.stringify makes
+ * again of its value, as it makes most tokens, has none.
+ */
+export function parseUniqueJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  return JSON.stringify(value) === text ? value : read(new Tokens(text), true);
+}
+
 /** Whether a member name of a JSON text contains an escape. Where there is no backslash at all it costs one scan for it. */
 function hasEscapedName(text: string): boolean {
   let backslash = text.indexOf("\\");
@@ -47,10 +56,10 @@ function isColonAfter(text: string, close: number): boolean {
 }
 
 /** Reads one value and the end of the text. What is open is kept in a list, so that no depth overflows the stack. */
-function read(tokens: Tokens): unknown {
+function read(tokens: Tokens, isUnique = false): unknown {
   const around: (Members | Items)[] = [];
   for (;;) {
-    const opened = tokens.take("{") ? new Members() : tokens.take("[") ? new Items() : undefined;
+    const opened = tokens.take("{") ? new Members(isUnique) : tokens.take("[") ? new Items() : undefined;
     if (opened !== undefined && !tokens.take(opened.end)) {
       opened.next(tokens);
       around.push(opened);
@@ -80,7 +89,12 @@ function hasMore(parent: Members | Items, value: unknown, tokens: Tokens): boole
 class Members {
   readonly end = "}";
   readonly value: Record<string, unknown> = {};
+  readonly #isUnique: boolean;
   #name = "";
+
+  constructor(isUnique: boolean) {
+    this.#isUnique = isUnique;
+  }
 
   next(tokens: Tokens): void {
     this.#name = tokens.string();
@@ -89,6 +103,7 @@ class Members {
 
   /** `__proto__` becomes a member like any other, as JSON.parse has it. */
   add(value: unknown): void {
+    if (this.#isUnique && Object.hasOwn(this.value, this.#name)) throw new SyntaxError("a member stands twice");
     if (this.#name !== "__proto__") this.value[this.#name] = value;
     else
       Object.defineProperty(this.value, "__proto__", { value, writable: true, enumerable: true, configurable: true });

@@ -11,8 +11,12 @@ export interface Refusal {
   readonly errors?: readonly FieldError[];
   /** Of bad_signature: hex SHA-256 of the text that the signature was checked over. */
   readonly canonicalSha256?: string;
+  /** Of unknown_key: the sender that the envelope names, where it is an agent id; anybody may have written it. */
+  readonly from?: string;
+  /** Of unknown_key: a register may bring the key, with its credential. */
+  readonly isOfCredential?: true;
   /** The key, once the signature was verified: then its holder sent the envelope. */
-  readonly keyId?: string;
+  readonly signer?: { readonly keyId: string; readonly issuer?: string | undefined };
 }
 
 /** A refusal of `value`; with its id where that is a valid envelope id. */

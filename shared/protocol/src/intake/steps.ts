@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { AGENT_ID_PATTERN } from "../contract/agent-id.ts";
 import {
   ENVELOPE_SCHEMAS,
   type Envelope,
@@ -10,9 +11,17 @@ import {
 import type { FieldError } from "../contract/errors.ts";
 import { GATEWAY_KEY_PREFIX } from "../contract/keys-file.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
+import type { Credential } from "../credentials/read-credential.ts";
 import { SIGNATURE_CHARACTERS } from "../signing/algorithms.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
-import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
+import type { SigningEntry } from "../signing/key-ring.ts";
+import {
+  entryOfCredential,
+  isCredentialKey,
+  type KnownKeys,
+  type PresentedCredential,
+  presentedCredential,
+} from "./credential-step.ts";
 import { decode } from "./decode.ts";
 import { IN_PLAIN_WORDS, namedFieldErrors } from "./field-errors.ts";
 import { isRefusal, type Refusal, refuse } from "./refusal.ts";
@@ -33,6 +42,8 @@ export interface ShapedEnvelope {
 export interface Candidate extends ShapedEnvelope {
   readonly canonical: string;
   readonly entry: SigningEntry;
+  /** What the register presents; its signature is to be verified as well. */
+  readonly credential: PresentedCredential | undefined;
 }
 
 /** An envelope that passed all checks. */
@@ -42,22 +53,30 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
   readonly keyId: string;
   /** The key itself, by its identity in the key ring. */
   readonly key: string;
+  /** The issuer of the credential that the key is known by; undefined for a listed key. */
+  readonly issuer: string | undefined;
+  /** The credential that a register presented. */
+  readonly credential: Credential | undefined;
 }
 
 /** All checks before the signature, which may be verified on another thread. `now` is Unix ms. Never throws. */
-export function checkBeforeSignature(text: string, ring: KeyRing, now: number): Refusal | Candidate {
+export function checkBeforeSignature(text: string, keys: KnownKeys, now: number): Refusal | Candidate {
   const decoded = decode(text);
   if (isRefusal(decoded)) return decoded;
   const terms = readTerms(decoded.value);
   if (isRefusal(terms)) return terms;
-  const entry = checkClock(terms, now) ?? findKey(terms, ring, now);
+  const late = checkClock(terms, now);
+  if (late !== undefined) return late;
+  const credential = presentedCredential(terms, keys, now);
+  if (credential !== undefined && isRefusal(credential)) return credential;
+  const entry = credential === undefined ? findKey(terms, keys, now) : entryOfCredential(credential.credential);
   if (isRefusal(entry)) return entry;
   const shaped = checkShape(decoded.value);
   if (isRefusal(shaped)) return shaped;
 
   const { envelope, kind } = shaped;
   const canonical = canonicalText(envelope);
-  return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry };
+  return checkSize(envelope, canonical) ?? { envelope, kind, canonical, entry, credential };
 }
 
 /** The envelope of a text. Refusals: malformed_json, invalid_envelope. */
@@ -66,20 +85,29 @@ export function readShape(text: string): Refusal | ShapedEnvelope {
   return isRefusal(decoded) ? decoded : checkShape(decoded.value);
 }
 
-/** The checks that remain once the signature was verified. @param valid whether `sig` is the key's for the canonical text. */
-export function checkAfterSignature(candidate: Candidate, valid: boolean): Refusal | VerifiedEnvelope {
-  const { envelope, kind, canonical, entry } = candidate;
-  const refused = valid ? checkAuthority(envelope, entry) : badSignature(candidate);
-  return (
-    refused ?? { envelope, kind, text: signedText(canonical, envelope.sig), keyId: entry.keyId, key: entry.identity }
-  );
+/**
+ * The checks that remain once the signatures were verified; that of the credential, where one was presented, holds.
+ * @param isSigned whether `sig` is the key's for the canonical text.
+ */
+export function checkAfterSignature(candidate: Candidate, isSigned: boolean): Refusal | VerifiedEnvelope {
+  const { envelope, kind, canonical, entry, credential } = candidate;
+  if (!isSigned) return badSignature(candidate);
+  const refused = checkAuthority(envelope, entry);
+  if (refused !== undefined) return refused;
+  const text = signedText(canonical, envelope.sig);
+  const { keyId, identity: key, issuer } = entry;
+  return { envelope, kind, text, keyId, key, issuer, credential: credential?.credential };
 }
 
 /** What every envelope has besides them; who has to mend one hears of all that it lacks at once. */
 const OTHER_MEMBERS = ["id", "type", "from", "payload", "sig"] as const satisfies readonly (keyof Envelope)[];
 
 /** What clock and key are judged by, of an envelope whose shape may still be invalid. */
-type Terms = Pick<Envelope, "ts" | "key_id">;
+type Terms = Pick<Envelope, "ts" | "key_id"> & {
+  readonly type?: unknown;
+  readonly from?: unknown;
+  readonly payload?: unknown;
+};
 
 /** Refusal: invalid_envelope. */
 function readTerms(value: unknown): Refusal | Terms {
@@ -131,9 +159,16 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
 }
 
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
-function findKey(terms: Terms, ring: KeyRing, now: number): Refusal | SigningEntry {
-  if (terms.key_id.startsWith(GATEWAY_KEY_PREFIX)) return refuse("unknown_key", terms);
-  return ring.signingKey(terms.key_id, now) ?? refuse("unknown_key", terms);
+function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningEntry {
+  const { key_id } = terms;
+  if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
+  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? unknownKey(terms);
+  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), isOfCredential: true };
+}
+
+function unknownKey(terms: Terms): Refusal {
+  const isAgent = typeof terms.from === "string" && AGENT_ID_PATTERN.test(terms.from);
+  return refuse("unknown_key", terms, isAgent ? { from: terms.from as string } : {});
 }
 
 function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
@@ -148,5 +183,7 @@ function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
 
 /** Refusal: key_not_allowed. Checked after the signature, so that only the holder of a key learns whom it may sign for. */
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
-  return entry.mayAct(envelope.from) ? undefined : refuse("key_not_allowed", envelope, { keyId: entry.keyId });
+  if (entry.mayAct(envelope.from)) return undefined;
+  const { keyId, issuer } = entry;
+  return refuse("key_not_allowed", envelope, { signer: { keyId, issuer } });
 }

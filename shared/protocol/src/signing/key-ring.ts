@@ -1,7 +1,11 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import type { KeysFile, SigningKeyRecord } from "../contract/keys-file.ts";
+import type { IssuerRecord, KeysFile, SigningKeyRecord } from "../contract/keys-file.ts";
+import { AgentHolders } from "../credentials/agent-holders.ts";
+import { Issuers } from "../credentials/issuers.ts";
+import { isPublicKey } from "../credentials/public-jwk.ts";
 import { importVerifyKey, type VerifyKey } from "./algorithms.ts";
 import { hashApiKey } from "./api-key.ts";
+import { isValidAt, type Validity, validityOf } from "./validity.ts";
 
 /** A signing key that was valid when it was looked up. */
 export interface SigningEntry {
@@ -11,6 +15,8 @@ export interface SigningEntry {
   readonly key: VerifyKey;
   /** True when the key may sign for agents that its record does not list one by one. */
   readonly hasNamespace: boolean;
+  /** The issuer of the credential that the key is known by; undefined for a listed key. */
+  readonly issuer?: string;
   /** True when the key may sign for this agent id. */
   mayAct(agent: string): boolean;
 }
@@ -32,11 +38,6 @@ export class KeysFileError extends Error {
   }
 }
 
-/** Valid from `from` (inclusive) until `until` (exclusive), Unix ms. */
-interface Validity {
-  readonly from: number;
-  readonly until: number;
-}
 type WithValidity<T> = T & { readonly validity: Validity };
 
 /** The keys of one version of the keys file; immutable. Source: docs/protocol.md#keys. */
@@ -44,41 +45,40 @@ export class KeyRing {
   readonly #signing: ReadonlyMap<string, WithValidity<SigningEntry>>;
   readonly #api: ReadonlyMap<string, WithValidity<ApiKeyEntry> & { readonly digest: Buffer }>;
   readonly #transitions: readonly number[];
+  /** Who may sign credentials. */
+  readonly issuers: Issuers;
 
   private constructor(
     signing: Map<string, WithValidity<SigningEntry>>,
     api: Map<string, WithValidity<ApiKeyEntry> & { digest: Buffer }>,
+    issuers: Issuers,
   ) {
     this.#signing = signing;
     this.#api = api;
+    this.issuers = issuers;
     this.#transitions = [...signing.values(), ...api.values()]
       .flatMap(({ validity }) => [validity.from, validity.until])
+      .concat(issuers.transitions)
       .filter(Number.isFinite)
       .sort((a, b) => a - b);
   }
 
-  /** @throws KeysFileError that lists every problem: ids or hashes that occur twice, keys that cannot be used. */
+  /** @throws KeysFileError that lists every problem: what stands twice, keys that cannot be used, agents of two holders. */
   static from(file: KeysFile): KeyRing {
+    const holders = new AgentHolders(file.signing_keys, file.issuers);
     const problems = [
       ...duplicates("signing_keys", "key_id", file.signing_keys),
       ...duplicates("api_keys", "id", file.api_keys),
       ...duplicates("api_keys", "sha256", file.api_keys),
+      ...duplicates("issuers", "issuer", file.issuers),
+      ...issuerKeyProblems(file.issuers),
+      ...holders.problems,
     ];
     const signing = new Map<string, WithValidity<SigningEntry>>();
     for (const [index, record] of file.signing_keys.entries()) {
-      try {
-        const key = importVerifyKey(record);
-        signing.set(record.key_id, {
-          keyId: record.key_id,
-          identity: identityOf(record),
-          key,
-          hasNamespace: record.agents.some(isNamespace),
-          mayAct: agentMatcher(record.agents),
-          validity: validityOf(record),
-        });
-      } catch (error) {
-        problems.push(`signing_keys.${index}: ${(error as Error).message}`);
-      }
+      const entry = entryOf(record);
+      if (typeof entry === "string") problems.push(`signing_keys.${index}: ${entry}`);
+      else signing.set(record.key_id, file.issuers.length === 0 ? entry : boundedBy(holders, entry));
     }
     if (problems.length > 0) throw new KeysFileError(problems);
 
@@ -93,7 +93,7 @@ export class KeyRing {
         },
       ]),
     );
-    return new KeyRing(signing, api);
+    return new KeyRing(signing, api, new Issuers(file.issuers, holders));
   }
 
   /** The key; undefined when it is unknown, not valid yet, or expired. */
@@ -127,6 +127,41 @@ export class KeyRing {
   }
 }
 
+/** The entry of a record, or why its key cannot be used. */
+function entryOf(record: SigningKeyRecord): WithValidity<SigningEntry> | string {
+  try {
+    return {
+      keyId: record.key_id,
+      identity: identityOf(record),
+      key: importVerifyKey(record),
+      hasNamespace: record.agents.some(isNamespace),
+      mayAct: agentMatcher(record.agents),
+      validity: validityOf(record),
+    };
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** A listed key speaks for no agent that a more specific pattern gives to an issuer. */
+function boundedBy(holders: AgentHolders, entry: WithValidity<SigningEntry>): WithValidity<SigningEntry> {
+  return { ...entry, mayAct: (agent) => entry.mayAct(agent) && holders.isOfListedKeys(agent) };
+}
+
+/** A public key stands under one issuer only, once: a signature under it says whose it is. */
+function issuerKeyProblems(issuers: readonly IssuerRecord[]): string[] {
+  const seen = new Set<string>();
+  return issuers.flatMap(({ keys }, index) =>
+    keys.flatMap(({ public_key }, place) => {
+      const name = `issuers.${index}.keys.${place}.public_key`;
+      const isDuplicate = seen.has(public_key);
+      seen.add(public_key);
+      if (isDuplicate) return [`${name}: occurs twice`];
+      return isPublicKey(public_key) ? [] : [`${name}: cannot be used`];
+    }),
+  );
+}
+
 /** No id contains a space. */
 function identityOf(record: SigningKeyRecord): string {
   const material = record.alg === "ed25519" ? record.public_key : record.secret;
@@ -156,18 +191,4 @@ function agentMatcher(agents: readonly string[]): (agent: string) => boolean {
   const exact = new Set(agents.filter((agent) => !isNamespace(agent)));
   const prefixes = agents.filter(isNamespace).map((agent) => agent.slice(0, -1));
   return (agent) => exact.has(agent) || prefixes.some((prefix) => agent.startsWith(prefix));
-}
-
-function validityOf(record: {
-  readonly not_before?: string | undefined;
-  readonly expires_at?: string | undefined;
-}): Validity {
-  return {
-    from: record.not_before === undefined ? Number.NEGATIVE_INFINITY : Date.parse(record.not_before),
-    until: record.expires_at === undefined ? Number.POSITIVE_INFINITY : Date.parse(record.expires_at),
-  };
-}
-
-function isValidAt(validity: Validity, now: number): boolean {
-  return validity.from <= now && now < validity.until;
 }

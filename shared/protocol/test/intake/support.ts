@@ -1,5 +1,6 @@
 import type { Envelope, UnsignedEnvelope } from "../../src/contract/envelope.ts";
 import type { SigningKeyRecord } from "../../src/contract/keys-file.ts";
+import type { KnownKeys } from "../../src/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "../../src/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, type VerifiedEnvelope } from "../../src/intake/steps.ts";
 import { importSecret, type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
@@ -23,7 +24,10 @@ const SIGNING_KEYS: SigningKeyRecord[] = [
   { key_id: "alice-old", alg: "hmac-sha256", secret: SECRET, agents, expires_at: new Date(NOW).toISOString() },
   { key_id: "gateway-forged", alg: "hmac-sha256", secret: SECRET, agents },
 ];
-export const RING = KeyRing.from({ api_keys: [], signing_keys: SIGNING_KEYS });
+export const KEYS: KnownKeys = {
+  ring: KeyRing.from({ api_keys: [], signing_keys: SIGNING_KEYS, issuers: [] }),
+  hosts: new Set(),
+};
 
 export const MESSAGE: UnsignedEnvelope = {
   id: "env-1",
@@ -43,7 +47,7 @@ export function signed(changes: Partial<UnsignedEnvelope> = {}, key: SigningKey 
 
 /** What intake makes of a text, all steps. */
 export function intake(text: string): Refusal | VerifiedEnvelope {
-  const result = checkBeforeSignature(text, RING, NOW);
+  const result = checkBeforeSignature(text, KEYS, NOW);
   if (isRefusal(result)) return result;
   return checkAfterSignature(result, verify(result.entry.key, result.canonical, result.envelope.sig));
 }

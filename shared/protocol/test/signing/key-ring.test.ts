@@ -18,7 +18,7 @@ const apiKey = (record: Partial<ApiKeyRecord>): ApiKeyRecord => ({
   ...record,
 });
 const ring = (signing: SigningKeyRecord[], api: ApiKeyRecord[] = []) =>
-  KeyRing.from({ signing_keys: signing, api_keys: api });
+  KeyRing.from({ signing_keys: signing, api_keys: api, issuers: [] });
 
 const START = "2027-01-01T00:00:00Z";
 const END = "2027-06-01T02:00:00+02:00";

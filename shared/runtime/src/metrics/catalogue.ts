@@ -45,6 +45,7 @@ export const LIMITS = [
   "self_test",
   "check_online",
   "session_lookups",
+  "credential_lookups",
   "target_reads",
   "pending_sessions",
   "opened_sessions",

@@ -5,6 +5,7 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
+import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
@@ -38,8 +39,9 @@ export interface AcceptContext {
   readonly offlineAfterMs: number;
   /** How long the proof of a target is kept. */
   readonly proofFreshnessMs: number;
-  /** Agents of one principal that the partition takes; 0 = no limit. */
-  readonly agentsPerPrincipal: number;
+  /** Agents of one namespace key, and of one issuer, that the partition takes; 0 = no limit. */
+  readonly agentsPerKey: number;
+  readonly agentsPerIssuer: number;
   /** True while Redis is short of memory: nothing is taken that needs new room. */
   readonly isShortOfMemory: boolean;
 }
@@ -69,7 +71,6 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
     WINDOW_LIMITS.minutes,
-    context.agentsPerPrincipal,
     context.isShortOfMemory ? 1 : 0,
   ];
   const numbers = new Map<string, number>();
@@ -102,9 +103,7 @@ function sessionBounds(proofFreshnessMs: number): string {
   return [
     SESSION_LIMITS.maxPendingPerTarget,
     SESSION_LIMITS.maxPendingPerRequesterAtTarget,
-    SESSION_LIMITS.maxPendingPerPrincipal,
     SESSION_LIMITS.openedPerMinute,
-    SESSION_LIMITS.openedPerMinuteOfPrincipal,
     SESSION_LIMITS.openedWindowMs,
     SESSION_LIMITS.maxDecidedKept,
     SESSION_LIMITS.decidedKeptMs,
@@ -157,7 +156,14 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
     const mark = item.isCongested?.() ? CONGESTED : "";
     const waiting = [numberOf(partitionKeys.asked(p, agent)), numberOf(partitionKeys.decided(p, agent))];
-    return [context.pod, item.connection, mark, ...waiting, ...agentsOf(item, context, numberOf)];
+    return [
+      context.pod,
+      item.connection,
+      mark,
+      ...waiting,
+      ...agentsOf(item, context, numberOf),
+      ...credentialOf(item, numberOf),
+    ];
   }
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;
@@ -180,15 +186,28 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
     partitionKeys.opened(p, principal),
   ];
   const ttl = ttlMinutesOf(envelope.payload);
+  const factor = boundsFactorOf(item.principal);
+  const most = [SESSION_LIMITS.maxPendingPerPrincipal * factor, SESSION_LIMITS.openedPerMinuteOfPrincipal * factor];
   const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
-  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere];
+  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most];
 }
 
-/** The key that counts the agents of a principal; none where they are not limited. */
-function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): number[] {
+/** The key that counts the agents of a principal, and how many it may have; nothing where they are not limited. */
+function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (number | "")[] {
   const { principal, hasNamespace = false, partition } = item;
-  if (!hasNamespace || context.agentsPerPrincipal === 0) return [];
-  return [numberOf(partitionKeys.agents(partition, principalDigestOf(principal)))];
+  const most = isIssuer(principal) ? context.agentsPerIssuer : context.agentsPerKey;
+  if (!hasNamespace || most === 0) return ["", ""];
+  return [numberOf(partitionKeys.agents(partition, principalDigestOf(principal))), most];
+}
+
+function credentialOf(
+  { credential, partition, envelope }: PlacedItem,
+  numberOf: (key: string) => number,
+): (string | number)[] {
+  if (credential === undefined) return [];
+  const { expiresAt, presented } = credential;
+  const key = numberOf(partitionKeys.credential(partition, envelope.from));
+  return [key, expiresAt, ...(presented === undefined ? [] : [presented.keyId, presented.token])];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

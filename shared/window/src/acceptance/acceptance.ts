@@ -33,11 +33,21 @@ export interface AcceptanceItem {
   readonly prepared?: Prepared | undefined;
   /** True when the principal may bring agents that nobody listed one by one: those are counted. */
   readonly hasNamespace?: boolean;
+  /** There for a register or heartbeat under the key of a credential. */
+  readonly credential?: KeptCredential | undefined;
   readonly claim?: Claim;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
   /** True when nobody waits any more: the item is dropped before it is sent. Source: docs/protocol.md#frames. */
   readonly abandoned?: () => boolean;
+}
+
+/** What is kept of a credential, for those who look its agent up. */
+export interface KeptCredential {
+  /** Unix ms: when the last of the agent's credentials ends. */
+  readonly expiresAt: number;
+  /** There for a register, which brings it. */
+  readonly presented?: { readonly keyId: string; readonly token: string } | undefined;
 }
 
 /** An item with what acceptance derives from it. */

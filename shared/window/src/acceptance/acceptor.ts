@@ -33,7 +33,8 @@ export class Acceptor {
   readonly #pod: string | undefined;
   readonly #offlineAfterMs: number;
   readonly #proofFreshnessMs: number;
-  readonly #agentsPerPrincipal: number;
+  readonly #agentsPerKey: number;
+  readonly #agentsPerIssuer: number;
   readonly #logger: Logger;
   readonly #lanes: Lane[];
   #observer: AcceptanceObserver | undefined;
@@ -46,8 +47,9 @@ export class Acceptor {
     readonly pod?: string;
     readonly offlineAfterMs: number;
     readonly proofFreshnessMs: number;
-    /** Agents of one principal with a namespace; 0 or none = no limit. */
+    /** Agents of one key with a namespace, and of one issuer; 0 or none = no limit. */
     readonly agentsPerKey?: number;
+    readonly agentsPerIssuer?: number;
     readonly logger: Logger;
   }) {
     this.#link = options.link;
@@ -56,7 +58,8 @@ export class Acceptor {
     this.#pod = options.pod;
     this.#offlineAfterMs = options.offlineAfterMs;
     this.#proofFreshnessMs = options.proofFreshnessMs;
-    this.#agentsPerPrincipal = shareOf(options.agentsPerKey ?? 0, options.partitions);
+    this.#agentsPerKey = shareOf(options.agentsPerKey ?? 0, options.partitions);
+    this.#agentsPerIssuer = shareOf(options.agentsPerIssuer ?? 0, options.partitions);
     this.#logger = options.logger;
     this.#lanes = Array.from({ length: options.partitions }, (_, partition) => ({
       partition,
@@ -154,7 +157,8 @@ export class Acceptor {
       pod: this.#pod,
       offlineAfterMs: this.#offlineAfterMs,
       proofFreshnessMs: this.#proofFreshnessMs,
-      agentsPerPrincipal: this.#agentsPerPrincipal,
+      agentsPerKey: this.#agentsPerKey,
+      agentsPerIssuer: this.#agentsPerIssuer,
       isShortOfMemory: this.#link.memory.isShort,
     };
     const { keys, args } = encodeBatch(batch, context);

@@ -11,19 +11,21 @@
 --       session gives way, which differs from the newcomer's in the digest at its end.
 -- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
 --       (skew and the tolerance between pods), 7 session bounds (joined with spaces: most that pend at a target, of one
---       requester there, of a principal, most that a requester opens and most that a principal opens within the ms that follow, most decisions that wait for
---       a requester, for how many ms, and for how many ms a proof is fresh), 8 proofs kept, 9 ms a session is kept after its
---       end, 10 ms an idempotency claim is kept, 11 minutes kept, 12 most agents a principal, 13 1 while
---       Redis is short of memory, else 0; then the items, each
+--       requester there, that a requester opens within the ms that follow, most decisions that wait for a requester, for how
+--       many ms, and for how many ms a proof is fresh), 8 proofs kept, 9 ms a session is kept after its end, 10 ms an
+--       idempotency claim is kept, 11 minutes kept, 12 1 while Redis is short of memory, else 0; then the items, each
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
---                               of what was decided for it, key of the principal's agents or nothing
+--                               of what was decided for it, key of the principal's agents and how many it may have,
+--                               each '' where they are not limited, and of an agent with a credential: key of its
+--                               credentials, when the last of them ends, and of a register key id and token
 --         message:              digest, agent, origin, text, claim
 --         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
 --                               key of how many the requester opened, key of the principal, key of how many it opened, its
 --                               digest, requester, ttl in minutes, how many the principal has pending in the other
---                               partitions and the requester and the principal opened there, claim
+--                               partitions and the requester and the principal opened there, how many the principal may
+--                               have pending and may open, claim
 --         session_decision:     digest, agent, origin, text, session id, digest of the text, key of what was decided for the agent,
 --                               decision (a or r), decided at, who decided
 --       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.
@@ -50,7 +52,7 @@ local window_id, channel_prefix = ARGV[1], ARGV[2]
 local stale_after, offline_after, forget_after = ARGV[3], ARGV[4], ARGV[5]
 local guard_margin, session_bounds, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
 local session_kept, claim_kept, minutes_kept = ARGV[9], ARGV[10], ARGV[11]
-local most_agents, is_short = ARGV[12], ARGV[13]
+local is_short = ARGV[12]
 
 if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
 
@@ -70,14 +72,14 @@ local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
   channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
-  most_agents = tonumber(most_agents), is_short = is_short == '1',
+  is_short = is_short == '1',
   now = now, now_text = now_text, microseconds = microseconds,
   targets = {}, pod_messages = {}, counts = {}, forget_at = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 
 local take_publication
-local cursor = 14
+local cursor = 13
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]

@@ -20,6 +20,8 @@ export const partitionKeys = {
   route: (p: number) => inPartition(p, "route"),
   /** Agents that one principal brought, where they are limited. */
   agents: (p: number, digest: string) => inPartition(p, `agents:${digest}`),
+  /** The credentials that an agent registered with, by the ids of their keys. */
+  credential: (p: number, agent: string) => inPartition(p, `credential:${agent}`),
   clock: (p: number) => inPartition(p, "clock"),
   session: (p: number, sessionId: string) => inPartition(p, `session:${sessionId}`),
   /** What is asked of one agent: its last proof and its pending sessions. */

@@ -14,6 +14,7 @@ export const SCRIPT_NAMES = [
   "mark_congestion",
   "open_window",
   "prune_presence",
+  "read_credentials",
   "read_gateway_keys",
   "read_journeys",
   "read_presence",

@@ -18,7 +18,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a key file is never overwritten",
-    file: "connector/src/cli/key-file.ts",
+    file: "connector/src/cli/private-file.ts",
     find: 'open(file, "wx", 0o600)',
     replace: 'open(file, "w", 0o600)',
     tests: ["connector/test/cli/setup.test.ts"],
@@ -39,7 +39,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "old deliveries are dropped",
-    file: "connector/src/receiver.ts",
+    file: "connector/src/delivery-judge.ts",
     find: "if (replayGuard.isStale(envelope))",
     replace: "if (false)",
     tests: ["connector/test/verification.test.ts"],
@@ -53,14 +53,14 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "nothing is verified by a clock that may be wrong",
-    file: "connector/src/receiver.ts",
-    find: 'canJudge ? signer : "unverified"',
+    file: "connector/src/delivery-judge.ts",
+    find: "canJudge ? signer : UNVERIFIED",
     replace: "signer",
     tests: ["connector/test/clock.test.ts"],
   },
   {
     name: "an id of a sender is delivered once",
-    file: "connector/src/receiver.ts",
+    file: "connector/src/delivery-judge.ts",
     find: "if (replayGuard.isRepeat(envelope))",
     replace: "if (false)",
     tests: ["connector/test/verification.test.ts"],
@@ -68,7 +68,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "made-up deliveries do not push out what is remembered of verified ones",
     file: "connector/src/replay-guard.ts",
-    find: 'verified === "unverified" ? this.#unverified : this.#verified',
+    find: 'verified === "agent" ? this.#verified : this.#others',
     replace: "this.#verified",
     tests: ["connector/test/replay-guard.test.ts"],
   },

@@ -12,14 +12,14 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "envelope rate limit of a key",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "const sharedMs = principals.take(this.#principal, now);",
+    find: "const sharedMs = principals.take(this.#principal, now, this.#cost);",
     replace: "const sharedMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "bytes of all connections of a key",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "const sharedMs = principalBytes.take(this.#principal, now, count);",
+    find: "const sharedMs = principalBytes.take(this.#principal, now, count * this.#cost);",
     replace: "const sharedMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },

@@ -47,7 +47,7 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "validity of a key",
-    file: "shared/protocol/src/signing/key-ring.ts",
+    file: "shared/protocol/src/signing/validity.ts",
     find: "return validity.from <= now && now < validity.until;",
     replace: "return true;",
     tests: ["shared/protocol/test/signing/key-ring.test.ts"],

@@ -42,7 +42,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     name: "pending sessions of a principal",
     file: `${LUA}/accept/session_bounds.lua`,
-    find: "if held >= most_of_principal then",
+    find: "if held >= newcomer.principal_holds_most then",
     replace: "if false then",
     tests: ["shared/window/test/session-bounds.test.ts", "services/gateway/test/rate-limits.test.ts"],
   },
@@ -63,7 +63,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     name: "sessions that a principal opens in a minute",
     file: `${LUA}/accept/session_bounds.lua`,
-    find: "newcomer.principal_opened_elsewhere, most_opened_by_principal, ",
+    find: "newcomer.principal_opened_elsewhere, newcomer.principal_opens_most, ",
     replace: "newcomer.principal_opened_elsewhere, math.huge, ",
     tests: ["shared/window/test/session-bounds.test.ts"],
   },

@@ -19,8 +19,8 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "refusals count for a key only when it was proven",
     file: "services/ws-connector/src/intake.ts",
-    find: "this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, keyId);",
-    replace: 'this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, keyId ?? "alice-1");',
+    find: "const principal = signer && principalOf(signer);",
+    replace: 'const principal = principalOf(signer ?? { keyId: "alice-1" });',
     tests: ["test/integration/metrics.test.ts"],
   },
   {
@@ -124,15 +124,15 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "limits count for the key of a connection's first valid envelope",
     file: "services/ws-connector/src/connection.ts",
-    find: "this.#keyId ??= keyId;",
-    replace: "this.#keyId = keyId;",
+    find: "this.#principal ??= principal;",
+    replace: "this.#principal = principal;",
     tests: ["services/ws-connector/test/connection-registry.test.ts"],
   },
   {
     name: "the repeat of another's register registers nobody",
     file: "services/ws-connector/src/registrar.ts",
-    find: "if (presence.epoch !== null) connection.noteValid(keyId);",
-    replace: "connection.noteValid(keyId);",
+    find: "if (presence.epoch !== null) connection.noteValid(principalOf(verified));",
+    replace: "connection.noteValid(principalOf(verified));",
     tests: ["services/ws-connector/test/registrar.test.ts"],
   },
 ];

@@ -71,7 +71,7 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "agents of a namespace key",
     file: `${LUA}/accept/agents.lua`,
-    find: "< batch.most_agents then return nil end",
+    find: "< most_agents then return nil end",
     replace: "< 1e9 then return nil end",
     tests: ["shared/window/test/agents-per-key.test.ts", "test/integration/agents-per-key.test.ts"],
   },

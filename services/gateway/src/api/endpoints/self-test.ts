@@ -1,11 +1,11 @@
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { invalidCredential, isIssued, type KnownKeys } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { verify } from "protocol/signing/algorithms.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
-import type { KeyRing } from "protocol/signing/key-ring.ts";
 import { readBodyText } from "runtime/http/body.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";
@@ -16,6 +16,8 @@ interface Parts {
   readonly keys: KeyStore;
   readonly counters: Counters;
   readonly limits: RateLimits;
+  /** The names of this relay, which a register with a credential may be meant for. */
+  readonly hosts: ReadonlySet<string>;
 }
 
 const STEPS = [
@@ -41,6 +43,7 @@ export function selfTestEndpoints({
   keys,
   counters,
   limits,
+  hosts,
 }: Parts): Pick<Handlers<"gateway">, "selfTestGuide" | "selfTest"> {
   return {
     selfTestGuide: () => ({
@@ -57,7 +60,7 @@ export function selfTestEndpoints({
       await useLimit(limits, ctx.ip);
       const text = await readBodyText(ctx);
       const explained = ctx.state.query.explain === "1" ? explanation(text) : {};
-      const result = examine(text, keys.ring);
+      const result = examine(text, { ring: keys.ring, hosts });
       if (isRefusal(result)) throw refused(result, explained);
       counters.count("self_test_passed");
       return {
@@ -81,9 +84,11 @@ async function useLimit(limits: RateLimits, address: string): Promise<void> {
   }
 }
 
-function examine(text: string, ring: KeyRing): Refusal | VerifiedEnvelope {
-  const result = checkBeforeSignature(text, ring, Date.now());
+function examine(text: string, keys: KnownKeys): Refusal | VerifiedEnvelope {
+  const result = checkBeforeSignature(text, keys, Date.now());
   if (isRefusal(result)) return result;
+  const { credential } = result;
+  if (credential !== undefined && !isIssued(credential)) return invalidCredential("signature", result.envelope);
   return checkAfterSignature(result, verify(result.entry.key, result.canonical, result.envelope.sig));
 }
 

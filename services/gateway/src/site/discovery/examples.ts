@@ -2,6 +2,7 @@ import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { SimpleSendRequest, SimpleSessionRequest } from "protocol/contract/requests.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import { credentialTestVector } from "protocol/credentials/test-vector.ts";
 import type { FirstAnswer } from "window/acceptance/acceptance.ts";
 import { presenceOf } from "window/presence.ts";
 import type { Session } from "window/sessions.ts";
@@ -42,6 +43,7 @@ export const NEEDS = {
   fresh_signature:
     "ts is old and the key is the published one: replace ts by the current time, key_id and sig by those of a key that the relay knows.",
   known_session: "In place of session_id one that the relay knows, of a 202 of requestSession.",
+  known_credential: "In place of name that of an agent that registered with a credential.",
   package: "A relay that hands out packages; in place of file one that /connectors lists.",
 } as const;
 export type Need = keyof typeof NEEDS;
@@ -82,6 +84,16 @@ const PENDING_SESSION: Session = {
   delivery: "online",
 };
 
+const { claims, credential, key_id } = credentialTestVector();
+const CREDENTIAL = {
+  ok: true,
+  agent_id: claims.sub,
+  key_id,
+  credential,
+  issuer: claims.iss,
+  expires_at_iso: new Date(Number(claims.exp) * 1000).toISOString(),
+};
+
 /** Answers by operation id, where the live one cannot be read without a key, a body or a parameter. */
 export function responseExamples(baseUrl: string): Partial<Record<SurfaceId, Examples>> {
   const online = presenceOf(EXAMPLE_TIME + 1200, EXAMPLE_TIME, EXAMPLE_TIME, OFFLINE_AFTER_MS);
@@ -92,6 +104,7 @@ export function responseExamples(baseUrl: string): Partial<Record<SurfaceId, Exa
     },
     checkOnline: { online: { ...needs("target_online"), value: presenceOfAgent(BOB, online) } },
     readSession: { pending: { value: sessionRecord(PENDING_SESSION) } },
+    readCredential: { registered: { value: CREDENTIAL } },
     selfTest: {
       pass: {
         value: {

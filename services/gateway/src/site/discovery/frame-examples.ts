@@ -74,6 +74,7 @@ export function frameExamples(settings: DiscoverySettings): Readonly<Record<Fram
     "notice.superseded": {
       superseded: { frame: "notice", notice: "superseded", agent_id: ALICE, epoch: EXAMPLE_TIME * 1000 },
     },
+    "notice.released": { released: { frame: "notice", notice: "released", agent_id: ALICE, reason: "expired" } },
     "notice.draining": { draining: { frame: "notice", notice: "draining", reconnect_after_ms: 500 } },
     "notice.slow_down": {
       slow_down: {
@@ -93,6 +94,10 @@ function ackExamples(baseUrl: string) {
   return {
     "ack.presence": {
       registered: ack("agent.register", presence),
+      registered_with_credential: ack("agent.register", {
+        ...presence,
+        credential_expires_at_iso: new Date(EXAMPLE_TIME + HOUR_MS).toISOString(),
+      }),
       heartbeat: ack("agent.heartbeat", presence),
     },
     "ack.message": {

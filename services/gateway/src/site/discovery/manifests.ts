@@ -4,6 +4,7 @@ import { announcedLimits } from "protocol/contract/frames.ts";
 import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { credentialTestVector } from "protocol/credentials/test-vector.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
 import { contactOf } from "../../answers/contact.ts";
@@ -40,6 +41,7 @@ export function signingManifest(settings: DiscoverySettings) {
     max_clock_skew_ms: ENVELOPE_LIMITS.maxClockSkewMs,
     websocket: { urls: websocketUrls(settings), limits: announcedLimits(settings) },
     test_vectors: testVectors(),
+    credential_test_vector: credentialTestVector(),
     self_test: { method: "POST", url: urlOf(settings.baseUrl, "selfTest") },
     contact: contactOf(settings.contact),
   } as const;
@@ -63,7 +65,7 @@ export function agentManifestExtras(settings: DiscoverySettings) {
     relay_manifest: urlOf(baseUrl, "relayManifest"),
     readiness: linksIn(["probes", "presence", "diagnostics"], baseUrl),
     handoff: linksIn(["guides"], baseUrl),
-  } as const satisfies Omit<AgentManifest, keyof ReturnType<typeof signingManifest> | "gateway_keys">;
+  } as const satisfies Omit<AgentManifest, keyof ReturnType<typeof signingManifest> | "gateway_keys" | "issuers">;
 }
 
 const TEMPLATES = "A path or url with {braces} is a template (RFC 6570): put the value in their place.";

@@ -1,3 +1,4 @@
+import { AgentName } from "protocol/contract/agent-id.ts";
 import { SessionId } from "protocol/contract/envelope.ts";
 import { PackageFile } from "protocol/contract/packages.ts";
 import { IDEMPOTENCY_KEY_PATTERN } from "protocol/contract/requests.ts";
@@ -24,6 +25,7 @@ export function parametersOf(surface: Surface, schemas: SchemaWriter): Parameter
 
 const PATH_PARAMETERS: Record<string, { readonly schema: z.ZodType }> = {
   session_id: { schema: SessionId, ...needs("known_session") },
+  name: { schema: AgentName, ...needs("known_credential") },
   file: { schema: PackageFile, ...needs("package") },
 };
 

@@ -1,4 +1,5 @@
 import type { Handlers, SurfaceContext } from "runtime/http/router.ts";
+import type { KeyStore } from "runtime/key-store.ts";
 import { type ReadinessSources, readReadiness } from "window/readiness.ts";
 import type { GatewayKey } from "../../gateway-key.ts";
 import type { GatewaySettings } from "../../settings.ts";
@@ -20,6 +21,7 @@ import type { Packages } from "../packages.ts";
 
 interface Parts extends ReadinessSources {
   readonly gatewayKey: GatewayKey;
+  readonly keys: KeyStore;
   readonly settings: GatewaySettings;
   readonly packages: Packages;
 }
@@ -43,7 +45,7 @@ type DiscoveryHandlers = Pick<
 
 /** The documents of discovery. What does not change while the gateway runs is made once. */
 export function discoveryEndpoints(parts: Parts): DiscoveryHandlers {
-  const { gatewayKey, settings, packages } = parts;
+  const { settings, packages } = parts;
   const signing = signingManifest(settings);
   const agentExtras = agentManifestExtras(settings);
   const index = discoveryIndex(settings);
@@ -51,8 +53,8 @@ export function discoveryEndpoints(parts: Parts): DiscoveryHandlers {
   const robots = robotsText(settings);
   const sitemap = sitemapXml(settings);
   return {
-    signingManifest: async () => ({ ...signing, gateway_keys: await gatewayKeys(gatewayKey) }),
-    agentManifest: async () => ({ ...signing, gateway_keys: await gatewayKeys(gatewayKey), ...agentExtras }),
+    signingManifest: async () => ({ ...signing, ...(await presentKeys(parts)) }),
+    agentManifest: async () => ({ ...signing, ...(await presentKeys(parts)), ...agentExtras }),
     relayManifest: keptDocument(relayManifest(settings)),
     openapi: keptDocument(openApiDocument(settings)),
     asyncapi: keptDocument(asyncApiDocument(settings)),
@@ -67,9 +69,17 @@ export function discoveryEndpoints(parts: Parts): DiscoveryHandlers {
   };
 }
 
-async function gatewayKeys(gatewayKey: GatewayKey) {
+/** The keys of live gateways, and the issuers of the keys file, which change while the gateway runs. */
+async function presentKeys({ gatewayKey, keys }: Pick<Parts, "gatewayKey" | "keys">) {
   const listed = await gatewayKey.listed();
-  return listed.map(({ keyId, publicKey }) => ({ key_id: keyId, alg: "ed25519" as const, public_key: publicKey }));
+  return {
+    gateway_keys: listed.map(({ keyId, publicKey }) => ({
+      key_id: keyId,
+      alg: "ed25519" as const,
+      public_key: publicKey,
+    })),
+    issuers: [...keys.ring.issuers.records],
+  };
 }
 
 /** For crawlers. Source: docs/protocol.md#http. */

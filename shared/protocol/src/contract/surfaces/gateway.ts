@@ -1,6 +1,7 @@
 import { CheckOnline } from "../presence.ts";
 import {
   CheckOnlineQuery,
+  CredentialQuery,
   FeedbackRequest,
   SelfTestQuery,
   SimpleSendRequest,
@@ -9,6 +10,7 @@ import {
 import {
   AcceptedEnvelope,
   AcceptedSession,
+  AgentCredential,
   FeedbackAck,
   OnlineAgents,
   SelfTestGuide,
@@ -37,6 +39,7 @@ const INTAKE_ERRORS = [
   "unknown_key",
   "bad_signature",
   "key_not_allowed",
+  "invalid_credential",
 ] as const;
 
 /** The API: sends, sessions, presence, feedback, self-test. Answered by the gateway. */
@@ -87,6 +90,15 @@ export const GATEWAY_SURFACES = {
     summary: "State of one session: ids, times and status, without contents.",
     response: SessionRecord,
     errors: ["unknown_session", "rate_limited", "unavailable"],
+  }),
+  readCredential: get({
+    path: "/v1/agents/{name}/credential",
+    service: "gateway",
+    group: "presence",
+    summary: "The credential that an agent registered with last: check it with its issuer's public key.",
+    query: CredentialQuery,
+    response: AgentCredential,
+    errors: ["unknown_agent", "invalid_request", "rate_limited", "unavailable"],
   }),
   submitFeedback: post({
     path: "/api/public/feedback",

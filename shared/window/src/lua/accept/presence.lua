@@ -1,6 +1,6 @@
 -- Part of accept: registers and heartbeats.
--- Uses  lib/channel_line, lib/route, accept/agents, accept/asked, accept/clock, accept/counters, accept/pod_messages,
---       accept/results, accept/targets
+-- Uses  lib/channel_line, lib/route, accept/agents, accept/asked, accept/clock, accept/counters, accept/credentials,
+--       accept/pod_messages, accept/results, accept/targets
 
 -- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard: a pod without subscriber
 -- has no connections.
@@ -17,8 +17,9 @@ end
 
 -- Returns nothing: the result stands in the batch.
 local function take_presence(
-  batch, kind, bucket, digest, agent, pod, connection, mark, asked_number, decided_number, agents_number)
-  local agents_key = agents_number and KEYS[tonumber(agents_number)]
+  batch, kind, bucket, digest, agent, pod, connection, mark, asked_number, decided_number, agents_number,
+  most_agents, credential_number, ...)
+  local agents_key = KEYS[tonumber(agents_number)]
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if redis.call('SISMEMBER', bucket, digest) == 1 then
@@ -33,7 +34,7 @@ local function take_presence(
     owner = nil
   end
   if not record and not redis.call('ZSCORE', batch.presence_key, agent) then
-    local refusal = refusal_of_newcomer(batch, agents_key)
+    local refusal = refusal_of_newcomer(batch, agents_key, tonumber(most_agents))
     -- The guard does not know the envelope: it may come again.
     if refusal then return answer(batch, { refusal }) end
   end
@@ -54,6 +55,7 @@ local function take_presence(
     redis.call('ZADD', agents_key, batch.now_text, agent)
     batch.forget_at[agents_key] = batch.now + batch.forget_after
   end
+  if credential_number then keep_credential(batch, KEYS[tonumber(credential_number)], ...) end
   batch.targets[agent] = nil
   if goes_on then return answer(batch, { 'accepted', 'online', batch.now_text, epoch }) end
   answer(batch, { 'accepted', 'online', batch.now_text, epoch, what_waits(batch, asked_number, decided_number) })

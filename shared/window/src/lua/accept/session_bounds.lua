@@ -4,9 +4,8 @@
 local function make_session_bounds(batch, joined)
   local numbers = {}
   for number in string.gmatch(joined, '%d+') do numbers[#numbers + 1] = tonumber(number) end
-  local most_pending, most_of_requester, most_of_principal, most_opened, most_opened_by_principal = unpack(numbers, 1, 5)
-  local opened_window = numbers[6]
-  local bounds = { most_decided = numbers[7], decided_kept = numbers[8], proof_fresh = numbers[9] }
+  local most_pending, most_of_requester, most_opened, opened_window = unpack(numbers, 1, 4)
+  local bounds = { most_decided = numbers[5], decided_kept = numbers[6], proof_fresh = numbers[7] }
 
   -- Returns the place of the pending session that gives way to a newcomer, or nil: the requester's own oldest beyond its
   -- share; at a full target the oldest of the principal with the most there, the newcomer's own unless another has more.
@@ -46,11 +45,11 @@ local function make_session_bounds(batch, joined)
   function bounds.wait_of(newcomer, gives_way)
     local opened, by_principal = newcomer.opened_key, newcomer.principal_opened_key
     local wait = wait_to_open(opened, newcomer.opened_elsewhere, most_opened, 'opened_sessions')
-      or wait_to_open(by_principal, newcomer.principal_opened_elsewhere, most_opened_by_principal, 'key_opened_sessions')
+      or wait_to_open(by_principal, newcomer.principal_opened_elsewhere, newcomer.principal_opens_most, 'key_opened_sessions')
     if wait then return wait end
     local held = redis.call('ZCOUNT', newcomer.principal_key, '(' .. batch.now_text, '+inf') + newcomer.held_elsewhere
     if gives_way and gives_way.principal == newcomer.principal then held = held - 1 end
-    if held >= most_of_principal then return { 'rate_limited', 'pending_sessions', opened_window } end
+    if held >= newcomer.principal_holds_most then return { 'rate_limited', 'pending_sessions', opened_window } end
   end
 
   return bounds

@@ -58,7 +58,8 @@ local function make_sessions(batch, settings, claims)
   end
 
   function sessions.take_request(bucket, digest, to, origin, text, id, number, asked_number, opened_number, principal_number,
-    principal_opened_number, principal, from, ttl, held_elsewhere, opened_elsewhere, principal_opened_elsewhere, ...)
+    principal_opened_number, principal, from, ttl, held_elsewhere, opened_elsewhere, principal_opened_elsewhere,
+    principal_holds_most, principal_opens_most, ...)
     local claim = claims.of(...)
     if claims.answer(claim) then return end
     local session = {
@@ -68,6 +69,7 @@ local function make_sessions(batch, settings, claims)
       principal_opened_key = KEYS[tonumber(principal_opened_number)],
       held_elsewhere = tonumber(held_elsewhere), opened_elsewhere = tonumber(opened_elsewhere),
       principal_opened_elsewhere = tonumber(principal_opened_elsewhere),
+      principal_holds_most = tonumber(principal_holds_most), principal_opens_most = tonumber(principal_opens_most),
     }
     if redis.call('SISMEMBER', bucket, digest) == 1 then
       local result = { 'duplicate' }

@@ -1,0 +1,95 @@
+import type { CredentialReason } from "../../credentials/contract.ts";
+import { Issuers } from "../../credentials/issuers.ts";
+import type { Credential } from "../../credentials/read-credential.ts";
+import { readArguments } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
+import { EXIT } from "../exit-codes.ts";
+import { usageError } from "../failure.ts";
+import type { Output } from "../io.ts";
+import { jsonLine, styled, writeLine } from "../output.ts";
+import { readIssuerRecords } from "../records.ts";
+import { readToken } from "../token.ts";
+
+/** `unchecked`: no issuer was named to check it with. */
+type Verdict = "holds" | "unchecked" | CredentialReason;
+
+export const inspect: Command = {
+  help: `relay inspect TOKEN|FILE: show what a credential says, and whether it holds now. Offline.
+
+  relay inspect bob.credential --issuer acme.json
+  relay inspect bob.json
+
+FILE holds the credential alone, or is a key file; - for standard input.
+
+  --issuer FILE  the public record of its issuer, to check it with; may be repeated. A relay's signing manifest has records too:
+                 curl -sS https://relay.example/.well-known/signing-manifest.json | relay inspect bob.json --issuer -
+  --json         one line of JSON: holds is true, false with a reason, or null where it was not checked
+
+Exit code: 7 when it does not hold.
+`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, { issuer: { type: "string", multiple: true } });
+    const [word, ...more] = positionals;
+    if (word === undefined || more.length > 0) throw usageError("inspect takes one word: a credential, or its file.");
+    const credential = await readToken(word, io);
+    const verdict = await verdictOn(credential, values.issuer && (await readIssuerRecords(values.issuer, io)));
+    const line = values.json ? jsonLine(membersOf(credential, verdict)) : textOf(credential, verdict, io.stdout);
+    await writeLine(io.stdout, line);
+    return verdict === "holds" || verdict === "unchecked" ? EXIT.ok : EXIT.key;
+  },
+};
+
+async function verdictOn(credential: Credential, records: readonly unknown[] | undefined): Promise<Verdict> {
+  const now = Date.now();
+  if (records === undefined) return credential.expiresAt <= now ? "expired" : "unchecked";
+  const issuers = await Issuers.from(records);
+  const problem = await issuers.problemAt(credential, now);
+  return problem ?? (issuers.isRevoked(credential) ? "revoked" : "holds");
+}
+
+function membersOf(credential: Credential, verdict: Verdict): object {
+  const { issuer, issuerKey, agent, keyId, publicKey, sealingKey, audience } = credential;
+  const reason = verdict !== "holds" && verdict !== "unchecked" && { reason: verdict };
+  return {
+    ok: !reason,
+    holds: verdict === "unchecked" ? null : verdict === "holds",
+    ...reason,
+    issuer,
+    issuer_key: issuerKey,
+    agent_id: agent,
+    key_id: keyId,
+    public_key: publicKey,
+    sealing_public_key: sealingKey,
+    issued_at_iso: isoOf(credential.issuedAt),
+    not_before_iso: isoOf(credential.notBefore),
+    expires_at_iso: isoOf(credential.expiresAt),
+    relays: audience,
+  };
+}
+
+function textOf(credential: Credential, verdict: Verdict, output: Output): string {
+  const { issuer, issuerKey, agent, keyId, sealingKey, audience, issuedAt, notBefore, expiresAt } = credential;
+  const rows = [
+    ["agent", agent],
+    ["key", keyId],
+    ["issuer", `${issuer}, by its key ${issuerKey}`],
+    ["issued", isoOf(issuedAt)],
+    ...(notBefore === issuedAt ? [] : [["not before", isoOf(notBefore)]]),
+    ["expires", isoOf(expiresAt)],
+    ["relays", audience?.join(", ") ?? "any"],
+    ["sealed", sealingKey === undefined ? "has no key for sealed payloads" : "payloads can be sealed to it"],
+  ];
+  const table = rows.map(([name = "", value]) => `${name.padEnd(10)}  ${value}`);
+  return [...table, `${"".padEnd(12)}${verdictText(verdict, output)}`].join("\n");
+}
+
+function verdictText(verdict: Verdict, output: Output): string {
+  if (verdict === "holds") return styled(output, "green", "It holds now.");
+  if (verdict === "unchecked") return "Its signature was not checked: name the issuer with --issuer.";
+  return styled(output, "red", `It does not hold: ${verdict}, ${CREDENTIAL_REASONS[verdict]}.`);
+}
+
+function isoOf(time: number): string {
+  return new Date(time).toISOString();
+}

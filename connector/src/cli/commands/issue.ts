@@ -1,0 +1,62 @@
+import { AGENT_ID } from "../../agent-id.ts";
+import { issueCredential } from "../../credentials/issuing.ts";
+import { readArguments, wholeNumber } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { usageError } from "../failure.ts";
+import { readIssuerFile } from "../issuer-file.ts";
+import { jsonLine, writeLine } from "../output.ts";
+import { readPublicKeys } from "../records.ts";
+import { Reporter } from "../reporter.ts";
+
+const DAYS = { default: 30, max: 90 } as const;
+
+export const issue: Command = {
+  help: `relay issue: sign a credential for the key of an agent. Offline.
+
+  relay issue --issuer acme.issuer.json --agent agent://acme.bob --key bob.public.json > bob.credential
+
+  --issuer FILE  the issuer's private file (made by: relay issuer new)
+  --agent ID     the agent that the key is to speak for
+  --key FILE     the public record of its key, as relay keygen prints it; - for standard input
+  --days N       how long the credential holds, 1 to 90; default 30
+  --aud HOST     a relay that it is for, such as relay.example; may be repeated; default any
+  --json         one line of JSON
+
+Prints the credential, which is public. Its agent puts it into its key file: relay credential bob.credential --key bob.json
+`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, {
+      issuer: { type: "string" },
+      agent: { type: "string" },
+      key: { type: "string" },
+      days: { type: "string" },
+      aud: { type: "string", multiple: true },
+    });
+    const { issuer: issuerFile, agent, key, aud: audience, json = false } = values;
+    if (positionals.length > 0) throw usageError("issue takes options only.");
+    if (issuerFile === undefined) throw usageError("Name the issuer's private file: --issuer FILE.");
+    if (agent === undefined || !AGENT_ID.test(agent)) throw usageError("Name the agent: --agent agent://<name>.");
+    if (key === undefined) throw usageError("Name the public record of the agent's key: --key FILE.");
+    const days = wholeNumber("days", values.days, 1, DAYS.max) ?? DAYS.default;
+    const issuer = await readIssuerFile(issuerFile, io);
+    const { publicKey, sealingKey, agents } = await readPublicKeys(key, io);
+    if (!agents.includes(agent)) throw usageError("The key was made for another agent than --agent.");
+
+    const claims = { agent, publicKey, sealingKey, audience, days };
+    const { token, keyId, expiresAt } = await issueCredential(issuer, claims).catch((error) => {
+      if (error instanceof TypeError) throw usageError("No valid credential can say this.", "Check --key and --aud.");
+      throw error;
+    });
+    const until = new Date(expiresAt).toISOString();
+    if (json) {
+      const members = { issuer: issuer.issuer, agent_id: agent, key_id: keyId, expires_at_iso: until };
+      await writeLine(io.stdout, jsonLine({ ok: true, credential: token, ...members }));
+      return EXIT.ok;
+    }
+    const said = `${issuer.issuer} vouches for ${agent} until ${until}. The line below is public: give it to the agent.`;
+    new Reporter(io.stderr, false).report("issued", said);
+    await writeLine(io.stdout, token);
+    return EXIT.ok;
+  },
+};

@@ -1,0 +1,47 @@
+import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { Failure, usageError } from "../failure.ts";
+import { readIdentity } from "../identity.ts";
+import { jsonLine, writeLine } from "../output.ts";
+import { RelayHttp } from "../relay-http.ts";
+import { Reporter } from "../reporter.ts";
+import { listenerTransport } from "../transports/listener.ts";
+
+export const receipt: Command = {
+  help: `relay receipt SESSION: print the receipt of a session that was decided.
+
+  relay receipt ses_01h2x3y4z5a6b7c8d9e0f1g2h3 --key bob.json > receipt.json
+
+  --key FILE  the agent's key file; or RELAY_KEY_FILE
+  --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
+  --json      messages on standard error as JSON lines
+
+It comes from the relay listen of the same agent on this machine, which holds the request and the decision: one line of JSON, both
+envelopes and the credentials of both keys. Either of the two agents has it, where it listened all the while; keys without a
+credential have none. Whoever has the issuers' records checks it: relay verify receipt.json --issuer acme.json
+`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, AGENT_OPTIONS);
+    const [sessionId, ...others] = positionals;
+    if (sessionId === undefined || others.length > 0) throw usageError("Name one session: ses_….");
+    const { agent } = await readIdentity(values.key, io.env, new Reporter(io.stderr, values.json === true));
+    const { websocketUrl } = new RelayHttp(values.url, io);
+    const listener = await listenerTransport(agent, websocketUrl, io);
+    if (listener === undefined) throw notListening(agent);
+    try {
+      await writeLine(io.stdout, jsonLine(await listener.receipt(sessionId)));
+    } finally {
+      await listener.close();
+    }
+    return EXIT.ok;
+  },
+};
+
+function notListening(agent: string): Failure {
+  return new Failure(
+    "receipt_incomplete",
+    `No relay listen of ${agent} runs here: nothing holds the envelopes.`,
+    "The relay keeps none. Listen with the agent from before the request until after the decision.",
+  );
+}

@@ -1,0 +1,61 @@
+import { randomBytes } from "node:crypto";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
+import { Failure } from "./failure.ts";
+
+/** Files with secrets: mode 0600, one JSON object each. */
+
+/** Writes a new file. @throws {Failure} when it exists: a key is never overwritten. */
+export async function writePrivateFile(file: string, value: object): Promise<void> {
+  await write(file, value, async (error) => {
+    if (error.code !== "EEXIST") throw notWritable(file, error);
+    throw new Failure("failed", `${file} exists already; it was not changed.`, await hintOfTaken(file));
+  });
+}
+
+/** Puts another content in place of a file's; whoever reads it sees the old one or the new one, never a part. @throws {Failure} */
+export async function replacePrivateFile(file: string, value: object): Promise<void> {
+  const target = await realpath(file);
+  const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
+  try {
+    await write(temporary, value, async (error) => {
+      throw notWritable(file, error);
+    });
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** A warning about a file that users other than its owner may read; undefined for a private one. */
+export async function permissionWarning(file: string): Promise<string | undefined> {
+  const isShared = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
+  return isShared ? `Other users can read the key file. Run: chmod 600 ${file}` : undefined;
+}
+
+async function write(
+  file: string,
+  value: object,
+  failed: (error: NodeJS.ErrnoException) => Promise<never>,
+): Promise<void> {
+  const handle = await open(file, "wx", 0o600).catch(failed);
+  try {
+    await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A shell that writes standard output to the key file itself has emptied it before the command began. */
+async function hintOfTaken(file: string): Promise<string> {
+  const { size } = await stat(file);
+  if (size > 0) {
+    return "Choose another name with --out, or move the old file away. A file that standard output was sent to is empty now: relay keygen with the agent and the file of a key prints its record again.";
+  }
+  return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";
+}
+
+function notWritable(file: string, { code }: NodeJS.ErrnoException): Failure {
+  return new Failure("failed", `${file} cannot be written (${code}).`, "Choose another file.");
+}

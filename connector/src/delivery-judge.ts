@@ -1,0 +1,87 @@
+import { type ErrorCode, RelayError } from "./errors.ts";
+import type { SessionRecords } from "./receipts/session-records.ts";
+import type { ReplayGuard } from "./replay-guard.ts";
+import { isSealed, openPayload } from "./sealing/sealed-payload.ts";
+import type { SealingKeys } from "./sealing/sealing-keys.ts";
+import type { SenderVerifier, Verdict } from "./sender-verifier.ts";
+import type { Delivery, Envelope } from "./types.ts";
+
+export interface DeliveryJudgeOptions {
+  readonly agent: string;
+  readonly verifier: SenderVerifier;
+  readonly replayGuard: ReplayGuard;
+  readonly requireVerified: boolean;
+  readonly sealingKeys: () => SealingKeys;
+  readonly sessions: SessionRecords;
+}
+
+/** An envelope that a relay says is for this agent. */
+export interface Claim {
+  readonly envelope: Envelope;
+  /** What the relay says. */
+  readonly sessionId: string | undefined;
+  /** Epoch milliseconds, by this machine's clock. */
+  readonly receivedAt: number;
+}
+
+/** Tells whether an envelope is for this agent, of now, new, and whose; and opens what is sealed. */
+export class DeliveryJudge {
+  readonly #options: DeliveryJudgeOptions;
+
+  constructor(options: DeliveryJudgeOptions) {
+    this.#options = options;
+  }
+
+  /** The delivery, or why it is dropped; undefined for a repeat. Never rejects. Those of one sender one after the other. */
+  async judge({ envelope, sessionId: told, receivedAt }: Claim): Promise<Delivery | RelayError | undefined> {
+    const { agent, verifier, replayGuard, requireVerified } = this.#options;
+    if (envelope.to !== agent) return drop("misdirected_delivery", envelope);
+    if (replayGuard.isRepeat(envelope)) return undefined;
+    const { canJudge } = replayGuard;
+    if (replayGuard.isStale(envelope)) return drop(canJudge ? "stale_delivery" : "clock_untrusted", envelope);
+
+    const signer = await verifier.check(envelope);
+    if (signer === "forged") return drop("forged_delivery", envelope);
+    if (requireVerified && !verifier.isVerified(signer, envelope)) return drop("unverified_delivery", envelope);
+    if (requireVerified && !canJudge) return drop("clock_untrusted", envelope);
+    const verdict = canJudge ? signer : UNVERIFIED;
+    const opened = await this.#open(envelope, verdict);
+    if (opened === undefined) return drop("unopenable_delivery", envelope);
+
+    replayGuard.remember(envelope, verdict.verified);
+    const sessionId = sessionOf(envelope, told);
+    if (sessionId !== undefined) await this.#keep(sessionId, envelope, verdict);
+    const { from, type } = envelope;
+    const { verified } = verdict;
+    const issuer = "issuer" in verdict && { issuer: verdict.issuer };
+    return { envelope, ...(sessionId && { sessionId }), from, type, ...opened, verified, ...issuer, receivedAt };
+  }
+
+  /** Undefined for what does not open, or comes from nobody whom this agent believes. */
+  async #open(envelope: Envelope, { verified }: Judged): Promise<Pick<Delivery, "payload" | "sealed"> | undefined> {
+    const { payload } = envelope;
+    if (!isSealed(payload)) return { payload };
+    const opened = verified === "agent" ? await openPayload(envelope, this.#options.sealingKeys()) : undefined;
+    return opened && { payload: opened, sealed: true };
+  }
+
+  async #keep(sessionId: string, envelope: Envelope, verdict: Judged): Promise<void> {
+    if (verdict.verified !== "agent" && verdict.verified !== "relay_issuer") return;
+    const credential = "credential" in verdict ? verdict.credential : undefined;
+    await this.#options.sessions.keep(sessionId, envelope, credential);
+  }
+}
+
+type Judged = Exclude<Verdict, "forged">;
+
+const UNVERIFIED: Judged = { verified: "unverified" };
+
+/** A decision names its session in the signed payload; the session of a request is named by the relay. */
+function sessionOf({ type, payload }: Envelope, told: string | undefined): string | undefined {
+  const isDecision = type === "session.approve" || type === "session.reject";
+  return isDecision && typeof payload.session_id === "string" ? payload.session_id : told;
+}
+
+function drop(code: ErrorCode, { id }: Envelope): RelayError {
+  return new RelayError(code, { envelopeId: id });
+}

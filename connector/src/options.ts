@@ -1,0 +1,103 @@
+import type { IssuerRecord } from "./credentials/contract.ts";
+
+/** What a caller gives. Durations are milliseconds. */
+
+/** A key of WebCrypto, as this platform's types call it. */
+export type WebCryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+/** What this agent signs with. The algorithm is the key's, never the envelope's. */
+export type AgentKey =
+  | {
+      /** May be left out where there is a credential, which then says it. */
+      readonly keyId?: string | undefined;
+      readonly alg: "ed25519";
+      /** The 32-byte seed in base64url, or a key of WebCrypto with the usage `sign`. */
+      readonly privateKey: string | WebCryptoKey;
+    }
+  | {
+      readonly keyId: string;
+      readonly alg: "hmac-sha256";
+      /** At least 32 bytes in base64url, or a key of WebCrypto with the usage `sign`. */
+      readonly secret: string | WebCryptoKey;
+    };
+
+/** An X25519 key that payloads are sealed to, both halves in base64url. */
+export interface SealingKeyPair {
+  readonly publicKey: string;
+  readonly privateKey: string;
+}
+
+/** What another agent's signatures are checked with. Whoever holds an HMAC secret can also sign with it. */
+export type TrustedKey =
+  | { readonly keyId: string; readonly alg: "ed25519" /** 32 bytes in base64url. */; readonly publicKey: string }
+  | { readonly keyId: string; readonly alg: "hmac-sha256" /** base64url. */; readonly secret: string };
+
+/** Whom this agent believes. The relay checks signatures too; with these it need not be trusted. */
+export interface Trust {
+  /** Keys of other agents, by agent id. Such an agent is believed under them alone. */
+  readonly keys?: Readonly<Record<string, readonly TrustedKey[]>> | undefined;
+  /** Issuers of credentials, each believed for its `agents` only. */
+  readonly issuers?: readonly IssuerRecord[] | undefined;
+  /** Ids of gateway keys: what they sign passes `requireVerified`. */
+  readonly gateways?: readonly string[] | undefined;
+}
+
+/** A token, or what gives the present one: it is called at the start, and again long before the token ends. */
+export type CredentialSource = string | (() => Promise<string>);
+
+export interface ConnectorOptions {
+  /** Base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). */
+  readonly url: string | URL;
+  /** `agent://name`. */
+  readonly agent: string;
+  readonly key: AgentKey;
+  /** What an issuer signed for the key. Without one, the relay's keys file lists the key. */
+  readonly credential?: CredentialSource | undefined;
+  /** X25519 keys that others seal payloads to: the one of the credential first, then those before it. */
+  readonly sealingKeys?: readonly SealingKeyPair[] | undefined;
+  /** Whom to believe; or only keys of other agents, by agent id. */
+  readonly trust?: Trust | NonNullable<Trust["keys"]> | undefined;
+  /** Drop deliveries that are not `agent`, nor `gateway` by a key of `trust.gateways`. Default false. */
+  readonly requireVerified?: boolean | undefined;
+  /**
+   * Drop deliveries whose `ts` is farther than this from this machine's clock, as the relay corrects it by at most 5
+   * minutes. Default 600000; 0 or Infinity takes any.
+   */
+  readonly maxDeliveryAgeMs?: number | undefined;
+  /** Seal every message, asked or not. Texts of sessions stay readable. */
+  readonly seal?: "required" | undefined;
+  /** Sends that may be unsettled at once; one more is rejected with `queue_full`. Default 1000. */
+  readonly maxPending?: number | undefined;
+  /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
+  readonly maxInbox?: number | undefined;
+}
+
+/** How long one call waits, and a signal that ends it early. */
+export interface CallOptions {
+  /** Default 30000, counted from the call, with the time in which there was no connection. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface SendOptions extends CallOptions {
+  /** `message.send`, or a kind of your own: `message.` and 1–32 characters of a–z 0–9 _, a letter first. */
+  readonly type?: `message.${string}` | undefined;
+  /** 1–128 characters. */
+  readonly taskId?: string | undefined;
+  /** Let nobody but the recipient read the payload. Needs `trust.issuers`, and a credential of the recipient. */
+  readonly seal?: boolean | undefined;
+}
+
+/** Lengths are characters. Source: docs/protocol.md#envelopes. */
+export interface SessionProposal {
+  /** 1–500. */
+  readonly purpose: string;
+  /** 5–1440, 60 when left out. */
+  readonly ttlMinutes?: number | undefined;
+  /** At most 1000. */
+  readonly intro?: string | undefined;
+  /** At most 1000. */
+  readonly scope?: string | undefined;
+  /** At most 200. */
+  readonly expectedFrequency?: string | undefined;
+}

@@ -1,0 +1,100 @@
+import type { PresenceType } from "./connection.ts";
+import type { OwnCredential } from "./credentials/own-credential.ts";
+import { RelayError } from "./errors.ts";
+import type { AckFrame } from "./frames.ts";
+import { parseJson } from "./parse-json.ts";
+import type { Peers } from "./peers.ts";
+import type { Acknowledged, SendDraft } from "./pending-sends.ts";
+import { readEnvelope } from "./read-envelope.ts";
+import type { SessionRecords } from "./receipts/session-records.ts";
+import { isSealed, plaintextOf, sealPayload } from "./sealing/sealed-payload.ts";
+import type { SendQueue } from "./send-queue.ts";
+import type { Signer } from "./signer.ts";
+import type { CallOptions } from "./types.ts";
+import { draftOf, type EnvelopeContent } from "./wire-mapping.ts";
+
+export interface OutboxOptions {
+  readonly agent: string;
+  /** The host, with a port that is not the default, that this agent dialled. */
+  readonly relay: string;
+  readonly signer: Signer;
+  readonly credential: OwnCredential | undefined;
+  readonly sendQueue: SendQueue;
+  readonly sessions: SessionRecords;
+  readonly peers: Peers;
+}
+
+/** Makes this agent's envelopes: drafts them, seals them, and keeps those of sessions for receipts. */
+export class Outbox {
+  readonly #options: OutboxOptions;
+
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with a RelayError. */
+  async message(content: EnvelopeContent & { to: string }, seals: boolean, options: CallOptions): Promise<AckFrame> {
+    const id = crypto.randomUUID();
+    if (isSealed(content.payload)) {
+      throw new RelayError("invalid_envelope", {
+        message: "A payload of one member named sealed means another thing.",
+      });
+    }
+    if (seals && !this.#options.signer.isEd25519) {
+      throw new RelayError("invalid_key", { message: "A key of HMAC cannot seal." });
+    }
+    const draft = seals ? this.#sealed(content, id) : this.#draft(content, id);
+    return await this.#options.sendQueue.add(id, draft, options);
+  }
+
+  /** An envelope of a session, which is kept once it is accepted. Rejects with a RelayError. */
+  async session(content: EnvelopeContent, options: CallOptions): Promise<AckFrame> {
+    const id = crypto.randomUUID();
+    const ack = await this.#options.sendQueue.add(id, this.#draft(content, id), options);
+    await this.#keep(ack);
+    return ack;
+  }
+
+  /** A decision, on the request that this agent got where it is clear which. Rejects with a RelayError. */
+  async decision(
+    type: "approve" | "reject",
+    { sessionId, to, reason }: { sessionId: string; to: string; reason?: string | undefined },
+    options: CallOptions,
+  ): Promise<AckFrame> {
+    const request_sha256 = this.#options.sessions.digestOf(sessionId, to);
+    const payload = { session_id: sessionId, request_sha256, reason };
+    return await this.session({ type: `session.${type}`, to, payload }, options);
+  }
+
+  /** A register or heartbeat, signed. */
+  async presence(type: PresenceType): Promise<{ id: string; text: string }> {
+    const { signer, credential, relay } = this.#options;
+    const id = crypto.randomUUID();
+    const presents = type === "agent.register" && credential !== undefined;
+    const payload = presents ? { credential: credential.present(), relay } : {};
+    return { id, text: (await signer.sign(this.#draft({ type, payload }, id))).text };
+  }
+
+  #draft(content: EnvelopeContent, id: string): string {
+    const { signer, agent } = this.#options;
+    return signer.draft(draftOf(content, id, agent));
+  }
+
+  /** Sealed when it goes out: there may be no connection yet, and the recipient may get another key meanwhile. */
+  #sealed(content: EnvelopeContent & { to: string }, id: string): SendDraft {
+    const { agent, peers } = this.#options;
+    const plaintext = plaintextOf(content.payload);
+    return async () => {
+      const surroundings = draftOf({ ...content, payload: {} }, id, agent);
+      const payload = await sealPayload(plaintext, surroundings, await peers.sealingKeyOf(content.to));
+      return this.#draft({ ...content, payload }, id);
+    };
+  }
+
+  async #keep({ sessionId, text }: Acknowledged): Promise<void> {
+    const envelope = text === undefined ? undefined : readEnvelope(parseJson(text));
+    if (envelope === undefined) return;
+    const credential = this.#options.credential?.heldAt(envelope.ts);
+    await this.#options.sessions.keep(sessionId, envelope, credential);
+  }
+}

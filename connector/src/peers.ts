@@ -1,0 +1,49 @@
+import type { RelayAddress } from "./address.ts";
+import type { Clock } from "./clock.ts";
+import { SenderCredentials } from "./credentials/sender-credentials.ts";
+import { RelayError } from "./errors.ts";
+import type { ConnectorOptions } from "./options.ts";
+import { RelayManifest } from "./relay-manifest.ts";
+import { SenderVerifier } from "./sender-verifier.ts";
+import { trustedBy } from "./trust.ts";
+
+export interface PeersOptions {
+  readonly trust: ConnectorOptions["trust"];
+  readonly address: RelayAddress;
+  readonly clock: Clock;
+}
+
+/** What this agent knows of others: whom it trusts, and what it looks up at the relay. */
+export class Peers {
+  readonly verifier: SenderVerifier;
+  readonly #clock: Clock;
+  readonly #manifest: RelayManifest;
+  readonly #credentials: SenderCredentials;
+
+  constructor({ trust, address: { base, host, signingManifest }, clock }: PeersOptions) {
+    this.#clock = clock;
+    this.#manifest = new RelayManifest(signingManifest);
+    this.#credentials = new SenderCredentials(base, (url, init) => fetch(url, init));
+    const [manifest, credentials] = [this.#manifest, this.#credentials];
+    this.verifier = new SenderVerifier({ trusted: trustedBy(trust), manifest, credentials, relay: host });
+  }
+
+  /** Rejects with `invalid_key` or `invalid_issuer`. */
+  async start(): Promise<void> {
+    await this.verifier.start();
+  }
+
+  stop(): void {
+    this.#manifest.stop();
+    this.#credentials.stop();
+  }
+
+  /**
+   * The X25519 key of an agent. Rejects with `recipient_unverified` unless a pinned issuer vouches for it, and with
+   * `clock_untrusted` when nobody can tell here what has ended.
+   */
+  async sealingKeyOf(agent: string): Promise<string> {
+    if (!this.#clock.isTrusted) throw new RelayError("clock_untrusted");
+    return await this.verifier.byCredential.sealingKeyOf(agent, this.#clock.boundedNow());
+  }
+}

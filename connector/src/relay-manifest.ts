@@ -1,0 +1,64 @@
+import { Issuers } from "./credentials/issuers.ts";
+import type { Credential } from "./credentials/read-credential.ts";
+import { membersOf } from "./frames.ts";
+import { readGatewayKeys } from "./gateway-keys.ts";
+import type { VerifyKey } from "./keys.ts";
+import { MANIFEST } from "./limits.ts";
+import { parseJson } from "./parse-json.ts";
+import { within } from "./within.ts";
+
+/** The keys that the relay's signing manifest names: of its gateways, and of the issuers that it accepts. */
+export class RelayManifest {
+  readonly #url: string;
+  readonly #stopped = new AbortController();
+  #gatewayKeys: ReadonlyMap<string, VerifyKey> = new Map();
+  #issuers: Issuers = Issuers.NONE;
+  #reading: Promise<void> | undefined;
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  /** @param url of the signing manifest. */
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /** Undefined when the manifest does not have the key, or does not say so in time. Never rejects. */
+  async gatewayKey(keyId: string): Promise<VerifyKey | undefined> {
+    if (!this.#gatewayKeys.has(keyId)) await this.#refresh();
+    return this.#gatewayKeys.get(keyId);
+  }
+
+  /** Its issuers, read again when none of them has the key that the credential is signed with. Never rejects. */
+  async issuersFor(credential: Credential): Promise<Issuers> {
+    if (!this.#issuers.knowsKeyOf(credential)) await this.#refresh();
+    return this.#issuers;
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  /** Unknown keys come from others: at most one request each interval, however many there are. */
+  async #refresh(): Promise<void> {
+    if (this.#reading === undefined && performance.now() - this.#readAt >= MANIFEST.againAfterMs) {
+      this.#readAt = performance.now();
+      this.#reading = this.#read().finally(() => {
+        this.#reading = undefined;
+      });
+    }
+    if (this.#reading !== undefined) {
+      await within(MANIFEST.waitMs - (performance.now() - this.#readAt), this.#reading);
+    }
+  }
+
+  /** What cannot be read changes nothing; a key that is not known asks again after the interval. */
+  async #read(): Promise<void> {
+    try {
+      const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(MANIFEST.timeoutMs)]);
+      const { gateway_keys, issuers } = membersOf(parseJson(await (await fetch(this.#url, { signal })).text()));
+      this.#gatewayKeys = await readGatewayKeys(gateway_keys);
+      this.#issuers = await Issuers.from(Array.isArray(issuers) ? issuers : []);
+    } catch {
+      // Known keys stay.
+    }
+  }
+}

@@ -1,0 +1,12 @@
+import type { IssuerRecord } from "./credentials/contract.ts";
+import { Issuers } from "./credentials/issuers.ts";
+import type { ReceiptVerdict } from "./receipts/contract.ts";
+import { verifyReceipt as verifyBy } from "./receipts/verify-receipt.ts";
+
+/**
+ * Checks a receipt, a JSON text, by the records of issuers alone: no relay is asked. It shows that both keys signed; not
+ * when, not that a relay accepted it, and not that there is no other decision. Rejects with `invalid_issuer`.
+ */
+export async function verifyReceipt(receipt: string, issuers: readonly IssuerRecord[]): Promise<ReceiptVerdict> {
+  return await verifyBy(receipt, await Issuers.from(issuers));
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { shared } from "../fixture.ts";
+import { jsonLines } from "../kit.ts";
+import { IssuedCommandLine } from "./kit.ts";
+
+const line = shared(new IssuedCommandLine("ann", "bob"));
+const BOB = "agent://acme.bob";
+
+const as = (name: string) => ["--json", "--key", `${name}.json`];
+
+describe("An agent whose key is listed nowhere", () => {
+  test("passes check, is heard by another as verified, and says who vouches for it", async () => {
+    const checked = await line.run(["check", ...as("ann"), "--register"]);
+    expect([checked.code, jsonLines(checked.stdout)[0].ok]).toEqual([0, true]);
+    const bob = await line.listen("bob");
+    expect((await line.run(["send", ...as("ann"), BOB, '{"n":1}'])).code).toBe(0);
+    await bob.prints(1);
+    expect(bob.lines[0]).toMatchObject({ verified: "agent", issuer: "acme", envelope: { payload: { n: 1 } } });
+    expect(bob.lines[0]).not.toHaveProperty("sealed");
+  });
+
+  test("is vouched for by the relay alone where nobody pinned its issuer, unless --trust does", async () => {
+    const unpinned = await line.json("bob.json");
+    await line.write("unpinned.json", { ...unpinned, trusted_issuers: [] });
+    for (const [options, verified] of [
+      [[], "relay_issuer"],
+      [["--trust", "acme.record.json"], "agent"],
+    ] as const) {
+      const bob = await line.listen("unpinned", ...options);
+      await line.run(["send", ...as("ann"), BOB, "{}"]);
+      await bob.prints(1);
+      expect(bob.lines[0]).toMatchObject({ verified, issuer: "acme" });
+      await bob.end("SIGTERM");
+    }
+  });
+
+  test("is refused with another's credential before anything is sent", async () => {
+    const [ann, bob] = [await line.json("ann.json"), await line.json("bob.json")];
+    await line.write("odd.json", { ...ann, credential: bob.credential });
+    const { code, stderr } = await line.run(["listen", ...as("odd")]);
+    expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([7, "invalid_credential"]);
+  });
+
+  test("is told by check why the relay does not take its credential", async () => {
+    await line.print("evil.record.json", ["issuer", "new", "--issuer", "acme", "--out", "evil.issuer.json"]);
+    await line.print("evil.public.json", ["keygen", "--agent", "agent://acme.eve", "--out", "eve.json"]);
+    const issue = ["issue", "--issuer", "evil.issuer.json", "--agent", "agent://acme.eve", "--key", "evil.public.json"];
+    await line.print("eve.credential", issue);
+    await line.print("result", ["credential", "eve.credential", "--key", "eve.json"]);
+    const { code, stdout } = await line.run(["check", ...as("eve")]);
+    expect([code, jsonLines(stdout)[0].steps.at(-1)]).toEqual([
+      7,
+      expect.objectContaining({ step: "signature", code: "invalid_credential" }),
+    ]);
+  });
+});
+
+describe("relay send --seal", () => {
+  test("lets nobody but the target read the payload, and seals what answers it", async () => {
+    const bob = await line.listen("bob", "--exec", "tee got; env > environment", "--reply");
+    const ann = await line.listen("ann");
+    const wire = await line.run(["send", ...as("ann"), BOB, '{"secret":"opens"}', "--seal"]);
+    expect([wire.code, jsonLines(wire.stdout)[0].via]).toEqual([0, "listener"]);
+    await bob.prints(1);
+    expect(bob.lines[0]).toMatchObject({ sealed: true, verified: "agent", envelope: { payload: { secret: "opens" } } });
+    await ann.prints(1);
+    expect(ann.lines[0]).toMatchObject({ sealed: true, envelope: { type: "message.reply" } });
+    expect((await line.json("got")).payload).toEqual({ secret: "opens" });
+  });
+
+  test("is refused for a target that nobody vouches for, and goes not over HTTP", async () => {
+    const env = { RELAY_API_KEY: line.stage.agent("lister").apiKey };
+    const { code, stderr } = await line.run(["send", ...as("ann"), "agent://lister", "{}", "--seal"], { env });
+    expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([3, "recipient_unverified"]);
+  });
+});
+
+describe("relay receipt", () => {
+  test("prints what relay verify holds valid, by either agent", async () => {
+    const [ann, bob] = [await line.listen("ann"), await line.listen("bob")];
+    const requested = await line.run(["request", ...as("ann"), BOB, "--purpose", "talk"]);
+    const { session_id: session } = jsonLines(requested.stdout)[0];
+    await bob.prints(1);
+    const early = await line.run(["receipt", ...as("bob"), session]);
+    expect([early.code, jsonLines(early.stderr).at(-1)?.code]).toEqual([8, "receipt_incomplete"]);
+    expect((await line.run(["approve", ...as("bob"), session])).code).toBe(0);
+    await ann.prints(1);
+    for (const name of ["ann", "bob"]) {
+      await line.write("receipt.json", (await line.run(["receipt", ...as(name), session])).stdout);
+      const { code, stdout } = await line.runHere(["verify", "receipt.json", "--json", "--issuer", "acme.record.json"]);
+      expect([code, jsonLines(stdout)[0]]).toMatchObject([0, { session_id: session, decision: "approved" }]);
+    }
+    await Promise.all([ann.end("SIGTERM"), bob.end("SIGTERM")]);
+    const late = await line.run(["receipt", ...as("bob"), session]);
+    expect([late.code, jsonLines(late.stderr).at(-1)?.code]).toEqual([8, "receipt_incomplete"]);
+  });
+});
+
+describe("A key file that is replaced", () => {
+  test("gives a listener that runs its next credential, and the agent stays online", async () => {
+    const bob = await line.listen("bob");
+    const before = (await line.json("bob.json")).credential;
+    const now = new Date(Math.ceil((Date.now() + 1) / 1000) * 1000);
+    await until("another second", () => Date.now() >= now.getTime());
+    await line.issue("bob");
+    expect((await line.json("bob.json")).credential).not.toBe(before);
+    const revoked = [{ agent: BOB, issued_before: now.toISOString() }];
+    const record = await line.json("acme.record.json");
+    await line.stage.relay.writeKeys({ issuers: [{ ...record, revoked }] });
+    await bob.reported("online", 2);
+    expect(bob.child.exitCode).toBeNull();
+  }, 20_000);
+});

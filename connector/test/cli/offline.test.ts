@@ -1,0 +1,175 @@
+import { describe, expect, test } from "@jest/globals";
+import { sharedByAll } from "../fixture.ts";
+import { jsonLines } from "../kit.ts";
+import { Shell } from "./shell.ts";
+
+const shell = sharedByAll(new Shell());
+const BOB = "agent://acme.bob";
+
+const run = (args: readonly string[], stdin = "") => shell.runHere(args, stdin);
+
+/** What a command prints, which must succeed. */
+async function printed(args: string[], stdin = ""): Promise<string> {
+  const { code, stdout, stderr } = await run(args, stdin);
+  expect([args[0], code, code === 0 || stderr]).toEqual([args[0], 0, true]);
+  return stdout;
+}
+
+/** The code of a command that must fail. */
+async function refusal(args: string[], stdin = ""): Promise<[number | null, string | undefined]> {
+  const { code, stdout, stderr } = await run([...args, "--json"], stdin);
+  expect(stdout).toBe("");
+  return [code, jsonLines(stderr).at(-1)?.code];
+}
+
+/** An issuer, once a file: `<name>.issuer.json`, and its record in `<name>.json`. */
+async function issuer(name: string, ...options: string[]): Promise<void> {
+  await shell.write(
+    `${name}.json`,
+    await printed(["issuer", "new", "--issuer", name, "--out", `${name}.issuer.json`, ...options]),
+  );
+}
+
+/** An agent's key, once a file: `<name>.key.json`, and its record in `<name>.public.json`. */
+async function agent(name: string, id: string): Promise<void> {
+  await shell.write(`${name}.public.json`, await printed(["keygen", "--agent", id, "--out", `${name}.key.json`]));
+}
+
+const issue = (by: string, name: string, id: string, ...options: string[]) =>
+  printed(["issue", "--issuer", `${by}.issuer.json`, "--agent", id, "--key", `${name}.public.json`, ...options]);
+const inspect = async (...args: string[]) => {
+  const { code, stdout } = await run(["inspect", "--json", ...args]);
+  return { code, ...jsonLines(stdout)[0] };
+};
+
+describe("relay issuer, issue and credential", () => {
+  test("vouch for an agent's key, with files alone", async () => {
+    await issuer("acme");
+    await agent("bob", BOB);
+    expect(await shell.json("acme.json")).toEqual({
+      issuer: "acme",
+      keys: [{ public_key: expect.any(String) }],
+      agents: ["agent://acme.*"],
+    });
+    await shell.write("bob.credential", await issue("acme", "bob", BOB, "--days", "2", "--aud", "relay.example"));
+    await printed(["credential", "bob.credential", "--key", "bob.key.json", "--trust", "acme.json"]);
+
+    const held = await inspect("bob.key.json", "--issuer", "acme.json");
+    const { public_key, sealing_public_key } = await shell.json("bob.public.json");
+    expect(held).toMatchObject({ code: 0, ok: true, holds: true, issuer: "acme", agent_id: BOB, public_key });
+    expect(held).toMatchObject({ sealing_public_key, relays: ["relay.example"] });
+    expect(Date.parse(held.expires_at_iso) - Date.parse(held.issued_at_iso)).toBe(2 * 86_400_000);
+    expect(await shell.json("bob.key.json")).toMatchObject({
+      agent_id: BOB,
+      key_id: held.key_id,
+      credential: expect.stringMatching(/^eyJ/),
+      trusted_issuers: [{ issuer: "acme" }],
+    });
+  });
+
+  test("keep what is private in files that only their owner may read, and never overwrite it", async () => {
+    await issuer("private");
+    await agent("private", "agent://private.bob");
+    await shell.write("private.credential", await issue("private", "private", "agent://private.bob"));
+    await printed(["credential", "private.credential", "--key", "private.key.json"]);
+    for (const name of ["private.issuer.json", "private.key.json"]) expect(await shell.mode(name)).toBe(0o600);
+    const { private_key } = await shell.json("private.issuer.json");
+    expect(JSON.stringify(await shell.json("private.json"))).not.toContain(private_key);
+    expect(await refusal(["issuer", "new", "--issuer", "private", "--out", "private.issuer.json"])).toEqual([
+      1,
+      "failed",
+    ]);
+    expect(await shell.json("private.issuer.json")).toMatchObject({ private_key });
+  });
+
+  test("write to files that have the names of the issuer and the agent, unless told otherwise", async () => {
+    const [made] = await Promise.all([
+      shell.run(["issuer", "new", "--issuer", "globex"]),
+      shell.run(["keygen", "--agent", "agent://globex.bob"]),
+    ]);
+    expect(made.code).toBe(0);
+    expect(await shell.json("globex.issuer.json")).toMatchObject({ issuer: "globex" });
+    expect(await shell.json("globex.bob.json")).toMatchObject({ agent_id: "agent://globex.bob" });
+  });
+
+  test("go through a pipe", async () => {
+    await issuer("pipe");
+    await agent("pipe", "agent://pipe.bob");
+    const token = await issue("pipe", "pipe", "agent://pipe.bob");
+    await printed(["credential", "-", "--key", "pipe.key.json"], token);
+    expect((await shell.json("pipe.key.json")).credential).toBe(token.trim());
+  });
+
+  test("refuse what would not hold, or would be of no use", async () => {
+    await issuer("strict");
+    await agent("eve", "agent://strict.eve");
+    await agent("ann", "agent://strict.ann");
+    const { stdout } = await run(["keygen", "--agent", "agent://strict.eve", "--out", "eve2.key.json"]);
+    await shell.write("eve2.public.json", stdout);
+    const issueTo = (id: string, key: string, ...more: string[]) =>
+      refusal(["issue", "--issuer", "strict.issuer.json", "--agent", id, "--key", key, ...more]);
+    expect(await issueTo("agent://strict.bob", "eve.public.json")).toEqual([2, "usage"]);
+    expect(await issueTo("agent://strict.eve", "eve.key.json")).toEqual([2, "usage"]);
+    expect(await issueTo("agent://strict.eve", "eve.public.json", "--days", "91")).toEqual([2, "usage"]);
+    const byRecord = ["issue", "--issuer", "strict.json", "--agent", "agent://strict.eve", "--key", "eve.public.json"];
+    expect(await refusal(byRecord)).toEqual([7, "invalid_key"]);
+
+    const before = await shell.json("eve.key.json");
+    await shell.write("ann.credential", await issue("strict", "ann", "agent://strict.ann"));
+    await shell.write("eve2.credential", await issue("strict", "eve2", "agent://strict.eve"));
+    const { sealing_public_key } = await shell.json("ann.public.json");
+    const mixed = { ...(await shell.json("eve.public.json")), sealing_public_key };
+    await shell.write("mixed.public.json", mixed);
+    await shell.write("mixed.credential", await issue("strict", "mixed", "agent://strict.eve"));
+    for (const name of ["ann.credential", "eve2.credential", "mixed.credential", "eve.public.json"])
+      expect([name, ...(await refusal(["credential", name, "--key", "eve.key.json"]))]).toEqual([
+        name,
+        7,
+        "invalid_credential",
+      ]);
+    expect(await shell.json("eve.key.json")).toEqual(before);
+  });
+});
+
+describe("relay inspect", () => {
+  test("says why a credential does not hold, by its exit code too", async () => {
+    await issuer("one", "--agents", "agent://one.bob");
+    await issuer("two", "--agents", "agent://one.*");
+    await agent("onebob", "agent://one.bob");
+    await agent("onecarl", "agent://one.carl");
+    await shell.write("one.credential", await issue("one", "onebob", "agent://one.bob"));
+    await shell.write("carl.credential", await issue("one", "onecarl", "agent://one.carl"));
+    const held = await inspect("one.credential", "--issuer", "one.json", "--issuer", "two.json");
+    expect(held).toMatchObject({ code: 0, holds: true });
+    expect(await inspect("one.credential")).toMatchObject({ code: 0, ok: true, holds: null });
+    const refused = { code: 7, ok: false, holds: false };
+    expect(await inspect("one.credential", "--issuer", "two.json")).toMatchObject({
+      ...refused,
+      reason: "unknown_issuer",
+    });
+    expect(await inspect("carl.credential", "--issuer", "one.json")).toMatchObject({
+      ...refused,
+      reason: "agent_not_allowed",
+    });
+    const revoked = [{ agent: "*", issued_before: new Date(Date.now() + 60_000).toISOString() }];
+    await shell.write("manifest.json", { other: 1, issuers: [{ ...(await shell.json("one.json")), revoked }] });
+    expect(await inspect("one.credential", "--issuer", "manifest.json")).toMatchObject({
+      ...refused,
+      reason: "revoked",
+    });
+  });
+
+  test("takes the credential itself, and refuses what is none", async () => {
+    await issuer("word");
+    await agent("word", "agent://word.bob");
+    const token = (await issue("word", "word", "agent://word.bob")).trim();
+    expect(await inspect(token)).toMatchObject({ code: 0, agent_id: "agent://word.bob" });
+    const shown = await run(["inspect", token, "--issuer", "word.json"]);
+    expect([shown.code, shown.stderr]).toEqual([0, ""]);
+    for (const part of ["agent://word.bob", "word"]) expect(shown.stdout).toContain(part);
+    expect(await refusal(["inspect", `${token}A`])).toEqual([7, "invalid_credential"]);
+    expect(await refusal(["inspect", "word.json"])).toEqual([7, "invalid_credential"]);
+    expect(await refusal(["inspect", token, "--issuer", "word.issuer.json"])).toEqual([2, "usage"]);
+    expect(await refusal(["inspect", "nowhere.json"])).toEqual([2, "usage"]);
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, test } from "@jest/globals";
+import { buildReceipt, requestDigest } from "../../src/receipts/receipt.ts";
+import type { Envelope } from "../../src/types.ts";
+import { BOB, credential, envelopeOf, ISSUER, NOW, newKeys, RECORD } from "../credentials/kit.ts";
+import { sharedByAll } from "../fixture.ts";
+import { jsonLines } from "../kit.ts";
+import { Shell } from "./shell.ts";
+
+const shell = sharedByAll(new Shell());
+const ALICE = await newKeys();
+const bobs = await credential();
+const alices = await credential({
+  sub: "agent://acme.alice",
+  cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: ALICE.x } },
+});
+
+const request = envelopeOf(BOB, {
+  type: "session.request",
+  to: "agent://acme.alice",
+  payload: { purpose: "talk" },
+});
+
+async function decision(fields: Partial<Envelope> = {}): Promise<Envelope> {
+  const payload = { session_id: "ses_1", request_sha256: await requestDigest(request) };
+  const parties = { from: "agent://acme.alice", to: "agent://acme.bob" };
+  return envelopeOf(ALICE, { type: "session.approve", ...parties, payload, ts: NOW + 60_000, ...fields });
+}
+
+/** `relay verify` of a receipt on standard input. */
+async function verify(decided: Envelope, record: object = RECORD, ...options: string[]) {
+  await shell.write("acme.json", record);
+  const receipt = buildReceipt({ request, decision: decided, credentials: [alices, bobs] });
+  const args = ["verify", "-", "--issuer", "acme.json", ...options];
+  return await shell.runHere(args, JSON.stringify(receipt));
+}
+
+describe("relay verify", () => {
+  test("prints the decision of a receipt that is valid", async () => {
+    const { code, stdout, stderr } = await verify(await decision(), RECORD, "--json");
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(jsonLines(stdout)).toEqual([
+      {
+        ok: true,
+        session_id: "ses_1",
+        requester: "agent://acme.bob",
+        target: "agent://acme.alice",
+        decision: "approved",
+        requested_at_iso: new Date(NOW).toISOString(),
+        decided_at_iso: new Date(NOW + 60_000).toISOString(),
+        revoked: [],
+      },
+    ]);
+    const text = await verify(await decision({ type: "session.reject" }));
+    expect(text).toMatchObject({ code: 0, stdout: expect.stringContaining("rejected") });
+  });
+
+  test("names credentials that were revoked since", async () => {
+    const revoked = [{ agent: "agent://acme.bob", issued_before: new Date(NOW + 1000).toISOString() }];
+    const { code, stdout } = await verify(await decision(), { ...RECORD, revoked }, "--json");
+    expect([code, jsonLines(stdout)[0].revoked]).toEqual([
+      0,
+      [{ agent_id: "agent://acme.bob", issuer: "acme", issued_at_iso: new Date(bobs.issuedAt).toISOString() }],
+    ]);
+    const text = await verify(await decision(), { ...RECORD, revoked });
+    expect(text.stdout.trim().split("\n")).toHaveLength(2);
+  });
+
+  test("ends with 8 for one that is not valid, and says why", async () => {
+    const forged = { ...(await decision()), sig: request.sig };
+    const other = { ...RECORD, keys: [{ public_key: (await newKeys()).x }] };
+    const late = await decision({ ts: NOW + 2 * 3_600_000 });
+    const results = [await verify(forged, RECORD), await verify(await decision(), other), await verify(late, RECORD)];
+    expect(results.map(({ code, stdout }) => [code, stdout])).toEqual([
+      [8, ""],
+      [8, ""],
+      [8, ""],
+    ]);
+    const said = results.map(({ stderr }) => /: (\w+),/.exec(stderr)?.[1]);
+    expect(said).toEqual(["signature", "credential", "time"]);
+    expect(ISSUER.x).not.toBe(other.keys[0]?.public_key);
+  });
+
+  test("needs to be told whom to believe, and takes no private file for that", async () => {
+    expect((await shell.runHere(["verify", "-"])).code).toBe(2);
+    await shell.write("private.json", { issuer: "acme", alg: "ed25519", private_key: ISSUER.d, public_key: ISSUER.x });
+    const { code, stderr } = await shell.runHere(["verify", "-", "--issuer", "private.json"]);
+    expect(code).toBe(2);
+    expect(stderr).not.toContain(ISSUER.d);
+  });
+});

@@ -1,0 +1,153 @@
+import { describe, expect, test } from "@jest/globals";
+import { TestIssuer } from "../../../test/support/issuer.ts";
+import { until } from "../../../test/support/until.ts";
+import { Connector, type ConnectorOptions } from "../../src/index.ts";
+import { shared } from "../fixture.ts";
+import { record, untilState } from "../kit.ts";
+import { ACME, acme, GLOBEX, IssuerStage, type Party, party, secondsFromNow } from "./parties.ts";
+
+const LIFE_SECONDS = 3;
+const EXPIRIES = 3;
+/** Two every ten milliseconds. */
+const PACE = { everyMs: 10, atOnce: 2 } as const;
+
+const stage = shared(new IssuerStage());
+const brief = () => ({ iat: secondsFromNow(0), exp: secondsFromNow(LIFE_SECONDS) });
+
+/** The callback's answers in turn; the last one again and again. */
+function inTurn(...answers: readonly (() => Promise<string>)[]): () => Promise<string> {
+  let asked = 0;
+  return () => (answers[Math.min(asked++, answers.length - 1)] as () => Promise<string>)();
+}
+
+/** Joins under a credential of a few seconds, with a callback for those after it. */
+async function joins(ann: Party, credential: ConnectorOptions["credential"], url = stage.front.url) {
+  return await stage.join(ann, url, { credential });
+}
+
+const registers = () => stage.front.sent.filter(({ type }) => type === "agent.register");
+
+describe("A credential is renewed", () => {
+  test("under traffic: 200 messages a second over three ends, nothing lost, nothing twice, in order", async () => {
+    const bob = await stage.join(await party("agent://globex.bob"), stage.url);
+    const { deliveries } = record(bob);
+    const person = await party("agent://acme.ann");
+    let issued = 0;
+    const ann = await joins(person, async () => {
+      issued += 1;
+      return await person.token(brief());
+    });
+    const heard = record(ann);
+    const before = registers().length;
+    const end = Date.now() + EXPIRIES * LIFE_SECONDS * 1000;
+    const answers: Promise<{ duplicate: boolean }>[] = [];
+    const pace = setInterval(() => {
+      for (let n = 0; n < PACE.atOnce; n += 1) answers.push(ann.send(bob.agent, { n: answers.length }));
+    }, PACE.everyMs);
+    await until("three have ended", () => Date.now() > end && issued > EXPIRIES, 30_000);
+    clearInterval(pace);
+    const acks = await Promise.all(answers);
+    await until("all are delivered", () => deliveries.length >= answers.length);
+    expect(acks.filter(({ duplicate }) => duplicate)).toEqual([]);
+    expect(deliveries.map(({ payload }) => payload.n)).toEqual(answers.map((_, n) => n));
+    expect(heard).toMatchObject({ states: [], notices: [], errors: [] });
+    expect(registers().length - before).toBe(issued - 1);
+    expect(answers.length).toBeGreaterThan(1000);
+  }, 60_000);
+
+  test("by asking again where the callback fails, gives another's, or the same", async () => {
+    const person = await party("agent://acme.ann");
+    const first = await person.token(brief());
+    const same = async () => first;
+    const fails = () => Promise.reject(new Error("not now"));
+    const another = async () => (await acme.agent(person.agent)).credential;
+    const ann = await joins(
+      person,
+      inTurn(same, fails, another, same, () => person.token()),
+    );
+    const before = registers().length;
+    const { errors, states } = record(ann);
+    await until("it has registered again", () => registers().length > before);
+    expect(errors).toMatchObject([{ code: "invalid_credential" }, { code: "invalid_credential" }]);
+    expect(states).toEqual([]);
+  });
+
+  test("and where the relay refuses the new one, the agent stays, and asks for another", async () => {
+    const person = await party("agent://acme.ann");
+    const stranger = async () => {
+      const { cnf } = claimsOf(await person.token());
+      return (await new TestIssuer("initech").agent(person.agent, { cnf })).credential;
+    };
+    const ann = await joins(
+      person,
+      inTurn(
+        () => person.token(brief()),
+        stranger,
+        () => person.token(),
+      ),
+    );
+    const before = registers().length;
+    const { errors, states } = record(ann);
+    await until("it has registered with a third", () => registers().length > before + 1);
+    expect(errors).toMatchObject([{ code: "invalid_credential", message: expect.stringMatching(/^unknown_issuer:/) }]);
+    expect(states).toEqual([]);
+  });
+});
+
+describe("After a credential was revoked", () => {
+  const revoke = async (agent: string) => {
+    const issued_before = new Date(Date.now() + 10_000).toISOString();
+    await stage.list([{ ...ACME, revoked: [{ agent, issued_before }] }, GLOBEX]);
+  };
+
+  test("the agent is back with a newer one", async () => {
+    const person = await party("agent://acme.ann");
+    const first = await person.token();
+    const ann = await joins(
+      person,
+      inTurn(
+        async () => first,
+        () => person.token({ iat: secondsFromNow(30) }),
+      ),
+    );
+    const { states, notices } = record(ann);
+    await revoke(person.agent);
+    await until("it is back", () => states.at(-1) === "online");
+    expect(states).toEqual(["reconnecting", "online"]);
+    expect(notices).toEqual([{ kind: "released", reason: "revoked" }]);
+  });
+
+  test.each([
+    ["same", "the callback gives the same", (token: string) => async () => token],
+    ["none", "there is no callback", (token: string) => token],
+  ])("the connector ends: %s, %s", async (name, _, source) => {
+    const person = await party(`agent://acme.${name}`);
+    const ann = await joins(person, source(await person.token()));
+    await revoke(person.agent);
+    await untilState(ann, "closed");
+    expect(ann.state).toMatchObject({ error: { code: "key_revoked", closeCode: 4403 } });
+  });
+});
+
+test("A register that is refused is tried again with another credential only", async () => {
+  const person = await party("agent://acme.ann");
+  const { cnf } = claimsOf(await person.token());
+  const stranger = (await new TestIssuer("initech").agent(person.agent, { cnf })).credential;
+  const ann = await joins(
+    person,
+    inTurn(
+      async () => stranger,
+      () => person.token(),
+    ),
+  );
+  expect(ann.state.status).toBe("online");
+  await ann.close();
+
+  const { agent, key } = person;
+  await using again = new Connector({ url: stage.url, agent, key, credential: async () => stranger });
+  await expect(again.start()).rejects.toMatchObject({ code: "invalid_credential" });
+});
+
+function claimsOf(token: string) {
+  return JSON.parse(Buffer.from(token.split(".")[1] as string, "base64url").toString());
+}

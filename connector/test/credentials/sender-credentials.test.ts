@@ -1,0 +1,155 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { SenderCredentials } from "../../src/credentials/sender-credentials.ts";
+import { LOOK_UP } from "../../src/limits.ts";
+import { BOB, CLAIMS, issued, NOW } from "./kit.ts";
+
+const BASE = "https://relay.example";
+const QUERY = { agent: "agent://acme.bob", keyId: `jkt-${BOB.thumbprint}` };
+
+type Answer = { status: number; text(): Promise<string> };
+const answer = (status: number, body: unknown): Answer => ({
+  status,
+  text: () => Promise.resolve(typeof body === "string" ? body : JSON.stringify(body)),
+});
+const found = (claims: object = {}) => answer(200, { ok: true, credential: issued(claims) });
+const none = answer(404, { ok: false, code: "unknown_agent" });
+
+let urls: string[];
+let respond: (url: string, signal: AbortSignal) => Promise<Answer>;
+let credentials: SenderCredentials;
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ["queueMicrotask"] });
+  urls = [];
+  respond = () => Promise.resolve(found());
+  credentials = new SenderCredentials(BASE, (url, { signal }) => {
+    urls.push(url);
+    return respond(url, signal);
+  });
+});
+afterEach(() => {
+  credentials.stop();
+  jest.useRealTimers();
+});
+
+const find = (time = NOW) => credentials.find(QUERY, time);
+const never = () => new Promise<Answer>(() => {});
+const agentNo = (number: number) => credentials.find({ agent: `agent://acme.a${number}` }, NOW);
+
+describe("A sender's credential", () => {
+  test("is looked up once a key, and again after five minutes", async () => {
+    expect(await Promise.all([find(), find()])).toMatchObject([QUERY, QUERY]);
+    expect(await find()).toMatchObject(QUERY);
+    expect(urls).toEqual([`${BASE}/v1/agents/acme.bob/credential?key_id=jkt-${BOB.thumbprint}`]);
+    jest.advanceTimersByTime(LOOK_UP.againAfterMs - 1);
+    await find();
+    expect(urls).toHaveLength(1);
+    jest.advanceTimersByTime(1);
+    await find();
+    expect(urls).toHaveLength(2);
+  });
+
+  test("is asked for by any key when none is named", async () => {
+    expect(await credentials.find({ agent: QUERY.agent }, NOW)).toMatchObject(QUERY);
+    expect(urls).toEqual([`${BASE}/v1/agents/acme.bob/credential`]);
+  });
+
+  test("that the relay does not have is not asked for again at once", async () => {
+    respond = () => Promise.resolve(none);
+    expect([await find(), await find()]).toEqual([undefined, undefined]);
+    expect(urls).toHaveLength(1);
+  });
+
+  test("that has ended is looked up again, at most every five seconds", async () => {
+    await find();
+    jest.advanceTimersByTime(LOOK_UP.soonAgainAfterMs);
+    const ended = CLAIMS.exp * 1000;
+    respond = () => Promise.resolve(found({ iat: CLAIMS.exp - 60, exp: CLAIMS.exp + 60 }));
+    expect(await find(ended)).toMatchObject({ expiresAt: ended + 60_000 });
+    expect(await find(ended + 60_000)).toMatchObject({ expiresAt: ended + 60_000 });
+    expect(urls).toHaveLength(2);
+  });
+
+  test.each([
+    ["an error", () => Promise.resolve(answer(503, {}))],
+    ["no connection", () => Promise.reject(new TypeError("fetch failed"))],
+    ["what is not JSON", () => Promise.resolve(answer(200, "<html>"))],
+    ["what is no credential", () => Promise.resolve(answer(200, { credential: "a.b.c" }))],
+    ["another agent's", () => Promise.resolve(found({ sub: "agent://acme.eve" }))],
+    ["another key's", () => Promise.resolve(found({ cnf: { jwk: { ...CLAIMS.cnf.jwk, x: "AAAA".padEnd(43, "Q") } } }))],
+  ])("is not known after an answer of %s, which is no verdict and is asked again soon", async (_, response) => {
+    respond = response;
+    expect(await find()).toBeUndefined();
+    jest.advanceTimersByTime(LOOK_UP.soonAgainAfterMs - 1);
+    expect(await find()).toBeUndefined();
+    expect(urls).toHaveLength(1);
+    jest.advanceTimersByTime(1);
+    respond = () => Promise.resolve(found());
+    expect(await find()).toMatchObject(QUERY);
+  });
+
+  test("stays known when a later look-up fails", async () => {
+    await find();
+    jest.advanceTimersByTime(LOOK_UP.againAfterMs);
+    respond = () => Promise.reject(new TypeError("fetch failed"));
+    expect(await find()).toMatchObject(QUERY);
+    expect(urls).toHaveLength(2);
+  });
+});
+
+describe("A relay that does not answer", () => {
+  test("is waited for a second, then its answer helps later deliveries", async () => {
+    const slow = Promise.withResolvers<Answer>();
+    respond = () => slow.promise;
+    const waiting = find();
+    await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs - 1);
+    expect(await Promise.race([waiting, "waits"])).toBe("waits");
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await waiting).toBeUndefined();
+    slow.resolve(found());
+    expect(await find()).toMatchObject(QUERY);
+    expect(urls).toHaveLength(1);
+  });
+
+  test("has no more than sixteen questions at once, and others get their turn", async () => {
+    const answers = Array.from({ length: LOOK_UP.atOnce + 1 }, () => Promise.withResolvers<Answer>());
+    respond = () => (answers[urls.length - 1] as PromiseWithResolvers<Answer>).promise;
+    const asked = answers.map((_, number) => agentNo(number));
+    await jest.advanceTimersByTimeAsync(0);
+    expect(urls).toHaveLength(LOOK_UP.atOnce);
+    answers[0]?.resolve(none);
+    await asked[0];
+    await jest.advanceTimersByTimeAsync(0);
+    expect(urls).toHaveLength(LOOK_UP.atOnce + 1);
+    await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs);
+    await Promise.all(asked);
+  });
+
+  test("gets no more questions once the connector has stopped", async () => {
+    let signal: AbortSignal | undefined;
+    respond = (_, given) => {
+      signal = given;
+      return never();
+    };
+    const waiting = find();
+    await jest.advanceTimersByTimeAsync(0);
+    credentials.stop();
+    expect(signal?.aborted).toBe(true);
+    await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs);
+    expect(await waiting).toBeUndefined();
+  });
+});
+
+test("What is kept is bounded: what was needed longest ago goes first", async () => {
+  respond = () => Promise.resolve(none);
+  await find();
+  await agentNo(0);
+  for (let number = 1; number < LOOK_UP.maxKept - 1; number += 1) await agentNo(number);
+  await find();
+  await agentNo(LOOK_UP.maxKept);
+  const before = urls.length;
+  await find();
+  expect(urls).toHaveLength(before);
+  await agentNo(0);
+  expect(urls).toHaveLength(before + 1);
+});

@@ -1,0 +1,164 @@
+import { describe, expect, test } from "@jest/globals";
+import { Issuers } from "../../src/credentials/issuers.ts";
+import { vouchingFor } from "../../src/credentials/vouching.ts";
+import { CREDENTIAL_LIMITS } from "../../src/limits.ts";
+import { CLAIMS, credential, ISSUER, type Keys, NOW, newKeys, RECORD, SECONDS } from "./kit.ts";
+
+const OTHER = await newKeys();
+const at = (ms: number) => new Date(ms).toISOString();
+const other = (...agents: string[]) => ({ issuer: "other", keys: [{ public_key: OTHER.x }], agents });
+const ofOther = { iss: "other" };
+
+interface Case {
+  readonly pinned?: readonly object[];
+  readonly ofRelay?: readonly object[];
+  readonly claims?: object;
+  readonly header?: object;
+  readonly signer?: Keys;
+  readonly time?: number;
+  readonly keysOf?: string;
+}
+
+/** Who vouches: `agent`, `relay_issuer`, or the reason why nobody does. */
+async function judged({ pinned = [RECORD], ofRelay = [], claims, header, signer, time = NOW, keysOf }: Case = {}) {
+  const relayIssuers = await Issuers.from(ofRelay);
+  const vouching = await vouchingFor(await credential(claims, header, signer), time, {
+    pinned: await Issuers.from(pinned),
+    ofRelay: () => Promise.resolve(relayIssuers),
+    hasPinnedKeys: (agent) => agent === keysOf,
+    relay: "relay.example",
+  });
+  return vouching.verified === "unverified" ? vouching.reason : `${vouching.verified} ${vouching.issuer}`;
+}
+
+const byOther = { claims: ofOther, header: { kid: OTHER.thumbprint }, signer: OTHER };
+
+describe("A credential", () => {
+  test("is vouched for by the issuer that was pinned, or by one that only the relay names", async () => {
+    expect(await judged()).toBe("agent acme");
+    expect(await judged({ pinned: [], ofRelay: [RECORD] })).toBe("relay_issuer acme");
+    expect(await judged({ pinned: [RECORD], ofRelay: [RECORD] })).toBe("agent acme");
+    expect(await judged({ pinned: [] })).toBe("unknown_issuer");
+  });
+
+  test("ends with its term, to the second, and begins at most a minute early", async () => {
+    const end = CLAIMS.exp * 1000;
+    expect(await judged({ time: end - 1 })).toBe("agent acme");
+    expect(await judged({ time: end })).toBe("expired");
+    const ahead = CREDENTIAL_LIMITS.maxAheadMs / 1000;
+    for (const claim of ["iat", "nbf"]) {
+      expect(await judged({ claims: { [claim]: SECONDS + ahead } })).toBe("agent acme");
+      expect(await judged({ claims: { [claim]: SECONDS + ahead + 1 } })).toBe("not_yet_valid");
+    }
+  });
+
+  test("holds in the term of its issuer's key only", async () => {
+    const key = { public_key: ISSUER.x, not_before: at(NOW + 1000), expires_at: at(NOW + 9000) };
+    const pinned = [{ ...RECORD, keys: [key] }];
+    const found = await Promise.all([0, 1000, 8999, 9000].map((after) => judged({ pinned, time: NOW + after })));
+    expect(found).toEqual(["not_yet_valid", "agent acme", "agent acme", "expired"]);
+  });
+
+  test("that was issued before a revocation of its agent, or of all, does not hold; a newer one does", async () => {
+    for (const agent of ["agent://acme.bob", "*"]) {
+      const revoked = [30, 10].map((after) => ({ agent, issued_before: at(NOW + after * 1000) }));
+      const pinned = [{ ...RECORD, revoked }];
+      expect(await judged({ pinned, claims: { iat: SECONDS + 29 } })).toBe("revoked");
+      expect(await judged({ pinned, claims: { iat: SECONDS + 30 } })).toBe("agent acme");
+    }
+    const revoked = [{ agent: "agent://acme.eve", issued_before: at(NOW + 30_000) }];
+    expect(await judged({ pinned: [{ ...RECORD, revoked }] })).toBe("agent acme");
+  });
+
+  test("that another key signed is not its issuer's, however often it is judged", async () => {
+    const pinned = await Issuers.from([RECORD]);
+    const forged = await credential({}, {}, OTHER);
+    expect([await pinned.problemAt(forged, NOW), await pinned.problemAt(forged, NOW)]).toEqual([
+      "signature",
+      "signature",
+    ]);
+    expect(await pinned.problemAt(await credential(), NOW)).toBeUndefined();
+  });
+
+  test("that names an issuer's other key is of an unknown issuer", async () => {
+    expect(await judged({ header: { kid: OTHER.thumbprint }, signer: OTHER })).toBe("unknown_issuer");
+  });
+
+  test("for other relays holds at none but those", async () => {
+    expect(await judged({ claims: { aud: ["elsewhere.example"] } })).toBe("wrong_relay");
+    expect(await judged({ claims: { aud: ["elsewhere.example", "relay.example"] } })).toBe("agent acme");
+  });
+});
+
+describe("What was pinned decides alone: a relay", () => {
+  test("adds no key to a pinned issuer", async () => {
+    const ofRelay = [{ ...RECORD, keys: [{ public_key: OTHER.x }] }];
+    expect(await judged({ ofRelay, header: { kid: OTHER.thumbprint }, signer: OTHER })).toBe("unknown_issuer");
+  });
+
+  test("gives a pinned issuer no other agents", async () => {
+    const ofRelay = [{ ...RECORD, agents: ["*"] }];
+    expect(await judged({ ofRelay, claims: { sub: "agent://eve" } })).toBe("agent_not_allowed");
+  });
+
+  test("names no other issuer for an agent that a pinned one names", async () => {
+    expect(await judged({ ofRelay: [other("agent://acme.bob")], ...byOther })).toBe("agent_not_allowed");
+    const everybody = [{ ...RECORD, agents: ["*"] }];
+    expect(await judged({ pinned: everybody, ofRelay: [other("agent://acme.*")], ...byOther })).toBe(
+      "relay_issuer other",
+    );
+  });
+
+  test("vouches for no agent with pinned keys, and neither does a pinned issuer", async () => {
+    expect(await judged({ keysOf: "agent://acme.bob" })).toBe("agent_not_allowed");
+    expect(await judged({ pinned: [], ofRelay: [RECORD], keysOf: "agent://acme.bob" })).toBe("agent_not_allowed");
+  });
+});
+
+describe("Whose an agent is, the most specific pattern says", () => {
+  test.each([
+    ["of nobody", [{ ...RECORD, agents: ["agent://bob.*"] }], "agent_not_allowed"],
+    ["of another issuer, by its id", [RECORD, other("agent://acme.bob")], "agent_not_allowed"],
+    ["of its issuer, though another has all others", [RECORD, other("*")], "agent acme"],
+    [
+      "of another, where its issuer has all others",
+      [{ ...RECORD, agents: ["*"] }, other("agent://acme.*")],
+      "agent_not_allowed",
+    ],
+    ["of who has all others", [{ ...RECORD, agents: ["*"] }], "agent acme"],
+    ["of its issuer: a name space ends at its dot", [RECORD, other("agent://acme.bob.*")], "agent acme"],
+  ])("%s", async (_, pinned, expected) => {
+    expect(await judged({ pinned })).toBe(expected);
+  });
+
+  test("of two name spaces the longer counts", async () => {
+    const pinned = [RECORD, other("agent://acme.bob.*")];
+    expect(await judged({ pinned, claims: { sub: "agent://acme.bob.one" } })).toBe("agent_not_allowed");
+    expect(await judged({ pinned, claims: { sub: "agent://acme.one.two" } })).toBe("agent acme");
+  });
+});
+
+test.each([
+  ["nothing", undefined],
+  ["no agents", { ...RECORD, agents: undefined }],
+  ["an empty list of agents", { ...RECORD, agents: [] }],
+  ["a pattern that is none", { ...RECORD, agents: ["agent://*"] }],
+  ["no key", { ...RECORD, keys: [] }],
+  ["a key of small order", { ...RECORD, keys: [{ public_key: "A".repeat(43) }] }],
+  ["a time that is none", { ...RECORD, keys: [{ public_key: ISSUER.x, expires_at: "tomorrow" }] }],
+  ["a time without an offset", { ...RECORD, keys: [{ public_key: ISSUER.x, expires_at: "2027-01-01T00:00:00" }] }],
+  ["a name that is none", { ...RECORD, issuer: "a b" }],
+  ["a misspelt member", { ...RECORD, revokd: [] }],
+  ["a revocation of a name space", { ...RECORD, revoked: [{ agent: "agent://acme.*", issued_before: at(NOW) }] }],
+  ["a revocation without a time", { ...RECORD, revoked: [{ agent: "*" }] }],
+])("a record with %s is invalid", async (_, record) => {
+  await expect(Issuers.from([record])).rejects.toMatchObject({ code: "invalid_issuer" });
+});
+
+test.each([
+  ["one name", [RECORD, { ...other("agent://b"), issuer: "acme" }]],
+  ["one key", [RECORD, { ...other("agent://b"), keys: RECORD.keys }]],
+  ["one pattern", [RECORD, other("agent://acme.*")]],
+])("two issuers with %s are invalid", async (_, records) => {
+  await expect(Issuers.from(records)).rejects.toMatchObject({ code: "invalid_issuer" });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, test } from "@jest/globals";
+import { issueCredential, issuerRecord, newIssuerKey } from "../../src/credentials/issuing.ts";
+import { newSealingKey } from "../../src/sealing/sealing-keys.ts";
+import { newKeys } from "../credentials/kit.ts";
+import { shared } from "../fixture.ts";
+import { type Host, McpStage } from "./kit.ts";
+
+const issuer = await newIssuerKey("acme");
+const record = issuerRecord(issuer, ["agent://acme.*"]);
+
+/** Knows one issuer, and nobody's key. */
+class IssuedStage extends McpStage {
+  override async start(): Promise<void> {
+    await super.start();
+    await this.relay.writeKeys({ issuers: [record] });
+  }
+
+  /** A model whose agent has a credential. @param pinned the issuers that it trusts. */
+  async issuedHost(name: string, pinned: readonly object[] = [record]): Promise<Host> {
+    const [keys, sealing] = [await newKeys(), await newSealingKey()];
+    const agent = `agent://acme.${name}`;
+    const claims = { agent, publicKey: keys.x, sealingKey: sealing.publicKey, days: 1 };
+    const { token: credential } = await issueCredential(issuer, claims);
+    const secrets = { alg: "ed25519", private_key: keys.d, sealing_key: sealing.privateKey };
+    const file = await this.write(`${name}.json`, { agent_id: agent, ...secrets, credential, trusted_issuers: pinned });
+    const host = await this.hostOf(file, this.url);
+    await host.untilConnection("online");
+    return host;
+  }
+}
+
+const stage = shared(new IssuedStage());
+const BOB = "agent://acme.bob";
+
+describe("A model whose agent has a credential", () => {
+  test("is told who vouches for a sender, and which messages only it could read", async () => {
+    const [ann, bob] = [await stage.issuedHost("ann"), await stage.issuedHost("bob")];
+    await ann.call("send_message", { to: BOB, message: "open" });
+    await ann.call("send_message", { to: BOB, message: "for you alone", seal: true });
+    const heard = [];
+    while (heard.length < 2) heard.push(...(await bob.call("wait_for_messages")).messages);
+    expect(heard).toMatchObject([
+      { payload: { message: "open" }, verified: "agent", issuer: "acme" },
+      { payload: { message: "for you alone" }, verified: "agent", issuer: "acme", sealed: true },
+    ]);
+    expect(heard[0]).not.toHaveProperty("sealed");
+  });
+
+  test("is told when an issuer is the relay's word only, and cannot seal to it", async () => {
+    const [ann, bob] = [await stage.issuedHost("ann", []), await stage.issuedHost("bob", [])];
+    await ann.call("send_message", { to: BOB, message: "hi" });
+    expect((await bob.call("wait_for_messages")).messages).toMatchObject([
+      { verified: "relay_issuer", issuer: "acme" },
+    ]);
+    expect(await ann.error("send_message", { to: BOB, message: "hi", seal: true })).toMatchObject({
+      code: "recipient_unverified",
+    });
+  });
+});

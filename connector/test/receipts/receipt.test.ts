@@ -1,0 +1,234 @@
+import { createHash } from "node:crypto";
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import { canonical } from "../../../test/support/agent.ts";
+import { Issuers } from "../../src/credentials/issuers.ts";
+import { buildReceipt, type Receipt, requestDigest } from "../../src/receipts/receipt.ts";
+import { verifyReceipt } from "../../src/receipts/verify-receipt.ts";
+import type { Envelope } from "../../src/types.ts";
+import { BOB, credential, envelopeOf, issued, NOW, newKeys, RECORD } from "../credentials/kit.ts";
+
+const OTHER_ISSUER = await newKeys();
+const ALICE = await newKeys();
+const OTHER = { issuer: "other", keys: [{ public_key: OTHER_ISSUER.x }], agents: ["agent://alice"] };
+const OF_ALICE = { iss: "other", sub: "agent://alice", cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: ALICE.x } } };
+const OTHER_HEADER = { kid: OTHER_ISSUER.thumbprint };
+const HOUR_MS = 3_600_000;
+
+const bobs = await credential();
+const alices = await credential(OF_ALICE, OTHER_HEADER, OTHER_ISSUER);
+const issuers = await Issuers.from([RECORD, OTHER]);
+
+/** As an outsider would make it from the protocol. */
+function digest(request: Envelope): string {
+  const text = canonical({ ...request });
+  const whole = `${text.slice(0, -1)},"sig":"${request.sig}"}`;
+  return createHash("sha256").update(whole).digest("base64url");
+}
+
+function requestOf(fields: Partial<Envelope> = {}): Envelope {
+  const payload = { purpose: "talk", ttl_minutes: 30 };
+  return envelopeOf(BOB, { type: "session.request", payload, ...fields });
+}
+
+function decisionOn(request: Envelope, fields: Partial<Envelope> = {}): Envelope {
+  const payload = { session_id: "ses_1", request_sha256: digest(request) };
+  const parties = { from: "agent://alice", to: "agent://acme.bob" };
+  return envelopeOf(ALICE, { type: "session.approve", ...parties, payload, ts: NOW + 60_000, ...fields });
+}
+
+let request: Envelope;
+let decision: Envelope;
+beforeEach(() => {
+  request = requestOf();
+  decision = decisionOn(request);
+});
+
+const receiptWith = (changes: Partial<Receipt> = {}): Receipt => ({
+  ...buildReceipt({ request, decision, credentials: [alices, bobs] }),
+  ...changes,
+});
+const verified = (receipt: unknown, by = issuers) => verifyReceipt(JSON.stringify(receipt), by);
+const problem = (code: string, more: object = {}) => ({ valid: false, problem: { code, ...more } });
+
+describe("A receipt", () => {
+  test("shows the decision to whoever has the issuers' keys, and nothing else", async () => {
+    expect(await verified(receiptWith())).toEqual({
+      valid: true,
+      facts: {
+        sessionId: "ses_1",
+        requester: "agent://acme.bob",
+        target: "agent://alice",
+        decision: "approved",
+        requestedAt: NOW,
+        decidedAt: NOW + 60_000,
+        revoked: [],
+      },
+    });
+    const rejected = receiptWith({ decision: decisionOn(request, { type: "session.reject" }) });
+    expect(await verified(rejected)).toMatchObject({ valid: true, facts: { decision: "rejected" } });
+  });
+
+  test("holds four parts and the credentials of the two keys", () => {
+    expect(receiptWith()).toEqual({ version: 1, request, decision, credentials: [bobs.token, alices.token] });
+  });
+
+  test("names a request by the digest of its canonical text with sig", async () => {
+    expect(await requestDigest(request)).toBe(digest(request));
+    expect(await requestDigest({ ...request, sig: decision.sig })).not.toBe(digest(request));
+  });
+
+  test("lists credentials that are revoked by now", async () => {
+    const revoked = [{ agent: "*", issued_before: new Date(NOW + HOUR_MS).toISOString() }];
+    const later = await Issuers.from([{ ...RECORD, revoked }, OTHER]);
+    expect(await verified(receiptWith(), later)).toMatchObject({
+      valid: true,
+      facts: { revoked: [{ agent: "agent://acme.bob" }] },
+    });
+  });
+
+  test("holds by another credential of the key when one did not hold then", async () => {
+    const ended = issued({ iat: NOW / 1000 - 90, exp: NOW / 1000 - 30 });
+    expect(await verified(receiptWith({ credentials: [ended, bobs.token, alices.token] }))).toMatchObject({
+      valid: true,
+    });
+  });
+});
+
+describe("A receipt is not made without", () => {
+  test.each([
+    ["the request", () => ({ request: undefined }), ["request"]],
+    ["the decision", () => ({ decision: undefined }), ["decision"]],
+    ["both", () => ({ request: undefined, decision: undefined }), ["request", "decision"]],
+    ["a credential of the requester", () => ({ credentials: [alices] }), ["credential of agent://acme.bob"]],
+    [
+      "the request and a credential",
+      () => ({ request: undefined, credentials: [bobs] }),
+      ["request", "credential of agent://alice"],
+    ],
+    [
+      "a key with a credential",
+      () => ({ request: { ...request, key_id: "gateway-1" } }),
+      ["credential of agent://acme.bob"],
+    ],
+  ])("%s, and it says what is missing", (_, changes, missing) => {
+    const parts = { request, decision, credentials: [alices, bobs], ...changes() };
+    expect(() => buildReceipt(parts)).toThrow(expect.objectContaining({ code: "receipt_incomplete", missing }));
+  });
+});
+
+describe("A receipt shows nothing", () => {
+  test.each([
+    ["of another request", () => requestOf({ id: "another" })],
+    ["of the same request, signed again with another time", () => requestOf({ id: request.id, ts: NOW + 1 })],
+  ])("whose decision is that %s", async (_, other) => {
+    expect(await verified(receiptWith({ request: other() }))).toEqual(problem("digest"));
+  });
+
+  test("whose decision does not say on which request", async () => {
+    const without = decisionOn(request, { payload: { session_id: "ses_1" } });
+    expect(await verified(receiptWith({ decision: without }))).toEqual(problem("malformed"));
+  });
+
+  test.each([
+    ["another than the target", { from: "agent://carol" }],
+    ["the target, to another than the requester", { to: "agent://carol" }],
+  ])("whose decision is by %s", async (_, changes) => {
+    expect(await verified(receiptWith({ decision: decisionOn(request, changes) }))).toEqual(problem("parties"));
+  });
+
+  test.each([
+    ["more than 300 s before the request", -300_001, -300_000],
+    ["after its end", 30 * 60_000 + 1, 30 * 60_000],
+  ])("whose decision is %s", async (_, bad, good) => {
+    const at = (after: number) => verified(receiptWith({ decision: decisionOn(request, { ts: NOW + after }) }));
+    const early = good < 0;
+    const older = { iat: NOW / 1000 - 600, exp: NOW / 1000 + 3600 };
+    const old = await credential({ ...OF_ALICE, ...older }, OTHER_HEADER, OTHER_ISSUER);
+    expect(await at(bad)).toEqual(problem("time"));
+    const receipt = receiptWith({
+      decision: decisionOn(request, { ts: NOW + good }),
+      credentials: [bobs.token, early ? old.token : alices.token],
+    });
+    expect(await verified(receipt)).toMatchObject({ valid: true });
+  });
+
+  test("of a request that says no end: it has 60 minutes", async () => {
+    request = requestOf({ payload: { purpose: "talk" } });
+    const at = (after: number) => verified(receiptWith({ decision: decisionOn(request, { ts: NOW + after }) }));
+    expect(await at(HOUR_MS - 1)).toMatchObject({ valid: true });
+    expect(await at(HOUR_MS + 1)).toEqual(problem("time"));
+  });
+
+  test.each([
+    ["request", () => ({ request: { ...request, sig: decision.sig } })],
+    ["decision", () => ({ decision: { ...decision, payload: { ...decision.payload, reason: "x" } } })],
+  ])("whose %s its key did not sign", async (part, changes) => {
+    const changed = receiptWith(changes());
+    const payload = { session_id: "ses_1", request_sha256: digest(changed.request) };
+    const fitting = part === "request" ? { ...changed, decision: decisionOn(changed.request, { payload }) } : changed;
+    expect(await verified(fitting)).toEqual(problem("signature", { part }));
+  });
+
+  test.each([
+    ["no credential", () => [alices.token], "request", "key_mismatch"],
+    [
+      "a credential of the key for another agent",
+      () => [alices.token, issued({ sub: "agent://acme.eve" })],
+      "request",
+      "key_mismatch",
+    ],
+    ["a credential that another signed", () => [alices.token, issued({}, {}, OTHER_ISSUER)], "request", "signature"],
+    [
+      "a credential that had ended",
+      () => [alices.token, issued({ iat: NOW / 1000 - 60, exp: NOW / 1000 })],
+      "request",
+      "expired",
+    ],
+    ["a credential from after it", () => [alices.token, issued({ iat: NOW / 1000 + 61 })], "request", "not_yet_valid"],
+  ])("whose request has %s", async (_, credentials, part, reason) => {
+    expect(await verified(receiptWith({ credentials: credentials() }))).toEqual(
+      problem("credential", { part, reason }),
+    );
+  });
+
+  test("whose issuer nobody named, or may not speak for the agent", async () => {
+    const unknown = await Issuers.from([RECORD]);
+    expect(await verified(receiptWith(), unknown)).toEqual(
+      problem("credential", { part: "decision", reason: "unknown_issuer" }),
+    );
+    const elsewhere = await Issuers.from([RECORD, { ...OTHER, agents: ["agent://carol"] }]);
+    expect(await verified(receiptWith(), elsewhere)).toEqual(
+      problem("credential", { part: "decision", reason: "agent_not_allowed" }),
+    );
+  });
+
+  test.each([
+    ["of another version", () => ({ version: 2 })],
+    ["with another member", () => ({ note: "x" })],
+    ["without a decision", () => ({ decision: undefined })],
+    ["whose decision is a message", () => ({ decision: { ...decision, type: "message.send" } })],
+    ["whose request is a message", () => ({ request: { ...request, type: "message.send" } })],
+    ["whose request has another member", () => ({ request: { ...request, note: "x" } })],
+    ["whose request has no time", () => ({ request: { ...request, ts: "now" } })],
+    ["whose request ends after more than a day", () => ({ request: requestOf({ payload: { ttl_minutes: 1441 } }) })],
+    ["whose request is a gateway's", () => ({ request: { ...request, key_id: "gateway-1" } })],
+    ["whose request is signed with a secret", () => ({ request: { ...request, sig: "A".repeat(43) } })],
+    ["with a credential that is none", () => ({ credentials: [bobs.token, alices.token, "a.b.c"] })],
+    [
+      "with more credentials than two agents have",
+      () => ({ credentials: Array.from({ length: 5 }, () => bobs.token) }),
+    ],
+    ["with no list of credentials", () => ({ credentials: bobs.token })],
+  ])("%s: it is malformed", async (_, changes) => {
+    expect(await verified({ ...receiptWith(), ...changes() })).toEqual(problem("malformed"));
+  });
+
+  test.each([
+    ["no JSON", () => "{"],
+    ["no object", () => "[]"],
+    ["a member twice", () => JSON.stringify(receiptWith()).replace("{", '{"version":1,')],
+    ["a member twice below", () => JSON.stringify(receiptWith()).replace('"purpose"', '"purpose":"x","purpose"')],
+  ])("that is %s: it is malformed", async (_, text) => {
+    expect(await verifyReceipt(text(), issuers)).toEqual(problem("malformed"));
+  });
+});

@@ -1,0 +1,68 @@
+import { expect, test } from "@jest/globals";
+import { SESSION_RECORDS } from "../../src/limits.ts";
+import { SessionRecords } from "../../src/receipts/session-records.ts";
+import type { Envelope } from "../../src/types.ts";
+import { BOB, credential, envelopeOf, newKeys } from "../credentials/kit.ts";
+
+const bobs = await credential();
+const ALICE = await newKeys();
+const alices = await credential({ sub: "agent://alice", cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: ALICE.x } } });
+const requestOf = (purpose = "talk") => envelopeOf(BOB, { type: "session.request", payload: { purpose } });
+const decisionOn = (digest: string | undefined, fields: Partial<Envelope> = {}) =>
+  envelopeOf(ALICE, {
+    type: "session.approve",
+    from: "agent://alice",
+    to: "agent://acme.bob",
+    payload: { session_id: "s", request_sha256: digest },
+    ...fields,
+  });
+
+async function holding(...requests: Envelope[]): Promise<SessionRecords> {
+  const records = new SessionRecords();
+  for (const request of requests) await records.keep("s", request, bobs);
+  return records;
+}
+
+test("A decision from or for somebody else, or on another request, takes nobody's place", async () => {
+  const request = requestOf();
+  const records = await holding(request);
+  const digest = records.digestOf("s", "agent://acme.bob");
+  const decision = decisionOn(digest);
+  const [byOther, forOther, onOther] = [
+    decisionOn(digest, { from: "agent://eve" }),
+    decisionOn(digest, { to: "agent://eve" }),
+    decisionOn("A".repeat(43)),
+  ];
+  for (const one of [byOther, forOther, onOther]) await records.keep("s", one, alices);
+  expect(() => records.receipt("s")).toThrow(expect.objectContaining({ missing: ["decision"] }));
+  await records.keep("s", decision, alices);
+  expect(records.receipt("s")).toMatchObject({ request, decision, credentials: [bobs.token, alices.token] });
+});
+
+test("What nobody vouched for by a credential is missing", async () => {
+  const records = await holding(requestOf());
+  await records.keep("s", decisionOn(records.digestOf("s", "agent://acme.bob")), undefined);
+  expect(() => records.receipt("s")).toThrow(
+    expect.objectContaining({ code: "receipt_incomplete", missing: ["credential of agent://alice"] }),
+  );
+});
+
+test("Of two requests of one requester it is not clear which is decided; of different ones it is", async () => {
+  const records = await holding(requestOf("talk"), requestOf("something else"));
+  expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();
+  await records.keep("s", { ...requestOf(), from: "agent://eve" }, undefined);
+  expect(records.digestOf("s", "agent://eve")).toMatch(/^[\w-]{43}$/);
+});
+
+test("The newest sessions are remembered, each with few envelopes", async () => {
+  const records = await holding(requestOf());
+  for (let n = 1; n < SESSION_RECORDS.max; n += 1) await records.keep(`s${n}`, requestOf(), bobs);
+  expect(records.digestOf("s", "agent://acme.bob")).toBeDefined();
+  await records.keep("one more", requestOf(), bobs);
+  expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();
+  expect(records.digestOf("s1", "agent://acme.bob")).toBeDefined();
+  for (let n = 0; n < SESSION_RECORDS.maxOfAKind; n += 1) await records.keep("s1", requestOf(`${n}`), bobs);
+  const late = { ...requestOf(), from: "agent://eve" };
+  await records.keep("s1", late, bobs);
+  expect(records.digestOf("s1", "agent://eve")).toBeUndefined();
+});

@@ -1,0 +1,59 @@
+import { parseArgs } from "node:util";
+import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
+
+/** The command line is invalid. */
+export class UsageError extends Error {}
+
+export type Options = ReturnType<typeof parseCommandLine>["values"];
+
+/** @throws {UsageError} */
+export function parseCommandLine(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        agent: { type: "string", multiple: true },
+        agents: { type: "string", multiple: true },
+        alg: { type: "string" },
+        days: { type: "string" },
+        "key-id": { type: "string" },
+        "expires-at": { type: "string" },
+        file: { type: "string" },
+        help: { type: "boolean", short: "h" },
+        "issued-before": { type: "string" },
+        issuer: { type: "string" },
+        "issuer-file": { type: "string" },
+        key: { type: "string" },
+        listed: { type: "boolean" },
+        out: { type: "string" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** The one agent of `--agent`: an id, no namespace. @throws {UsageError} */
+export function oneAgentOf({ agent = [] }: Options): string {
+  const [id = "", ...more] = agent;
+  if (!AGENT_ID_PATTERN.test(id) || more.length > 0) {
+    throw new UsageError("--agent is required: one agent id, such as agent://alice.");
+  }
+  return id;
+}
+
+/** `--expires-at`, or undefined. @throws {UsageError} */
+export function expiryOf({ "expires-at": expiresAt }: Options): string | undefined {
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()) {
+    throw new UsageError("--expires-at is in the past.");
+  }
+  return expiresAt;
+}
+
+/** The one name after a command. @param rule what the command takes. @throws {UsageError} */
+export function onlyOne(names: readonly string[], rule: string): string {
+  const [name] = names;
+  if (name === undefined || names.length > 1) throw new UsageError(`${rule}; list shows them.`);
+  return name;
+}

@@ -1,0 +1,40 @@
+import { dirname, join } from "node:path";
+import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
+import { type Options, oneAgentOf, UsageError } from "./command-line.ts";
+import { issue, newAgentKeys } from "./issue.ts";
+import { defaultIssuerFile, readIssuerFile } from "./issuer-file.ts";
+import { writePrivateFile } from "./private-file.ts";
+import { readKeys } from "./store.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const DEFAULT_DAYS = 30;
+const MAX_DAYS = CREDENTIAL_LIMITS.maxLifeMs / DAY_MS;
+
+/** `new`: issues a credential into a key file for the agent. The keys file is read only: nothing is listed. */
+export async function issueFor(keysFile: string, options: Options): Promise<string> {
+  const agent = oneAgentOf(options);
+  refuseTermsOfListedKeys(options);
+  const days = daysOf(options.days);
+  const issuer = await readIssuerFile(options["issuer-file"] ?? defaultIssuerFile(keysFile));
+  const { keyFile, until } = issue(issuer, await readKeys(keysFile), { agent, days }, newAgentKeys(), Date.now());
+  const file = options.out ?? join(dirname(keysFile), `${agent.slice("agent://".length)}.json`);
+  await writePrivateFile(file, keyFile);
+  return `${issuer.issuer} issued a credential for ${agent}, until ${new Date(until).toISOString()}.
+Key, credential and the issuer's public record are in ${file}.
+Give it to the agent and keep no copy. The relay accepts it at once; nothing was listed.
+`;
+}
+
+/** They would be without effect, and who set them would believe otherwise. */
+function refuseTermsOfListedKeys(options: Options): void {
+  if (options["key-id"] !== undefined)
+    throw new UsageError("--key-id is for --listed: a credential's key has its own.");
+  if (options["expires-at"] !== undefined)
+    throw new UsageError("--expires-at is for --listed: a credential has --days.");
+}
+
+function daysOf(text = String(DEFAULT_DAYS)): number {
+  const days = /^\d{1,2}$/.test(text) ? Number(text) : 0;
+  if (days < 1 || days > MAX_DAYS) throw new UsageError(`--days must be a whole number from 1 to ${MAX_DAYS}.`);
+  return days;
+}

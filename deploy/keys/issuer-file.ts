@@ -1,0 +1,62 @@
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { ISSUER_PATTERN } from "protocol/contract/credential.ts";
+import { parseJson } from "protocol/intake/parse-json.ts";
+import { decodeBase64url } from "protocol/signing/base64url.ts";
+import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
+import { z } from "zod";
+import { newOkpKey } from "./okp-key.ts";
+
+/** An issuer with its private key, a 32-byte seed in base64url. It lies with the operator, and on no server. */
+const IssuerFile = z
+  .strictObject({
+    issuer: z.string().regex(ISSUER_PATTERN),
+    alg: z.literal("ed25519"),
+    private_key: z.string().refine((text) => decodeBase64url(text)?.length === ED25519_BYTES.seed),
+    public_key: z.string(),
+  })
+  .refine(({ private_key, public_key }) => publicKeyOf(private_key) === public_key);
+export type IssuerFile = z.infer<typeof IssuerFile>;
+
+/** A new issuer. */
+export function makeIssuerFile(issuer: string): IssuerFile {
+  const { privateKey, publicJwk } = newOkpKey("Ed25519");
+  return { issuer, alg: "ed25519", private_key: privateKey, public_key: publicJwk.x };
+}
+
+/** Where `new-issuer` writes and `new` reads unless told otherwise. */
+export function defaultIssuerFile(keysFile: string): string {
+  return join(dirname(keysFile), "issuer.json");
+}
+
+/** @throws {Error} that says how an issuer is made where there is none, and shows nothing of the file. */
+export async function readIssuerFile(file: string): Promise<IssuerFile> {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new Error(error.code === "ENOENT" ? missing(file) : `${file} cannot be read (${error.code}).`);
+  });
+  const result = IssuerFile.safeParse(parsed(text));
+  if (result.success) return result.data;
+  throw new Error(`${file} is not an issuer file, as new-issuer writes it.`);
+}
+
+/** undefined where the text is not JSON. */
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function publicKeyOf(privateKey: string): string | undefined {
+  const seed = decodeBase64url(privateKey);
+  return seed?.length === ED25519_BYTES.seed ? publicKeyText(privateKeyOfSeed(seed)) : undefined;
+}
+
+function missing(file: string): string {
+  return `There is no issuer at ${file}. Name one with --issuer-file, or make it:
+
+  npm run keys -- new-issuer --issuer <name> --agents '*'
+
+Without an issuer a key can be listed at the relay: npm run keys -- new --listed --agent agent://<name>`;
+}

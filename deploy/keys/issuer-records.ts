@@ -1,0 +1,53 @@
+import type { IssuerRecord } from "protocol/contract/keys-file.ts";
+import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
+import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
+
+/** Changes of the issuers of a keys file; pure. Whether the whole is valid is the relay's to say (store.ts). */
+
+type Issuers = readonly IssuerRecord[];
+type IssuerKey = IssuerRecord["keys"][number];
+type Revocation = IssuerRecord["revoked"][number];
+
+/** @throws {Error} when there is none of this name. */
+export function issuerNamed(issuers: Issuers, name: string): IssuerRecord {
+  const record = issuers.find(({ issuer }) => issuer === name);
+  if (record === undefined) throw new Error(`There is no issuer ${name}; list shows them.`);
+  return record;
+}
+
+/** A known issuer gets the keys that it does not have yet, and keeps its agents and revocations. */
+export function withKeys(issuers: Issuers, name: string, keys: readonly IssuerKey[]): IssuerRecord[] {
+  const record = issuerNamed(issuers, name);
+  const known = new Set(record.keys.map(({ public_key }) => public_key));
+  const added = keys.filter(({ public_key }) => !known.has(public_key));
+  if (added.length === 0) throw new Error(`Issuer ${name} has these keys already.`);
+  return replaced(issuers, { ...record, keys: [...record.keys, ...added] });
+}
+
+/** @param thumbprint of the key. @throws {Error} when the issuer has no such key, or no other. */
+export function withoutKey(issuers: Issuers, name: string, thumbprint: string): IssuerRecord[] {
+  const record = issuerNamed(issuers, name);
+  const left = record.keys.filter(({ public_key }) => thumbprintOf(public_key, "Ed25519") !== thumbprint);
+  if (left.length === record.keys.length) throw new Error(`Issuer ${name} has no key ${thumbprint}; list shows them.`);
+  if (left.length === 0) throw new Error(`Issuer ${name} has no other key; remove-issuer ${name} removes it.`);
+  return replaced(issuers, { ...record, keys: left });
+}
+
+/** The latest revocation of each agent stays, unless all that it revokes has expired. */
+export function withRevocation(issuers: Issuers, name: string, revocation: Revocation, now: number): IssuerRecord[] {
+  const record = issuerNamed(issuers, name);
+  const latest = new Map<string, Revocation>();
+  for (const entry of [...record.revoked, revocation]) {
+    const isLater = timeOf(entry) >= timeOf(latest.get(entry.agent));
+    if (isLater && timeOf(entry) > now - CREDENTIAL_LIMITS.maxLifeMs) latest.set(entry.agent, entry);
+  }
+  return replaced(issuers, { ...record, revoked: [...latest.values()] });
+}
+
+function timeOf(revocation: Revocation | undefined): number {
+  return revocation === undefined ? Number.NEGATIVE_INFINITY : Date.parse(revocation.issued_before);
+}
+
+function replaced(issuers: Issuers, record: IssuerRecord): IssuerRecord[] {
+  return issuers.map((other) => (other.issuer === record.issuer ? record : other));
+}

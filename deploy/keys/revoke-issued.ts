@@ -1,0 +1,48 @@
+import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
+import { ANY_AGENT } from "protocol/contract/credential.ts";
+import type { KeysFile } from "protocol/contract/keys-file.ts";
+import { AgentHolders } from "protocol/credentials/agent-holders.ts";
+import { type Options, UsageError } from "./command-line.ts";
+import { issuerNamed, withRevocation } from "./issuer-records.ts";
+import { editKeys } from "./store.ts";
+
+/** `revoke --agent`: the credentials that an issuer signed for an agent, or for any, before a time. */
+export async function revokeIssued(keysFile: string, options: Options): Promise<string> {
+  const agent = agentOf(options);
+  const now = Date.now();
+  const before = new Date(timeOf(options["issued-before"], now)).toISOString();
+  let issuer = "";
+  await editKeys(keysFile, (keys) => {
+    issuer = issuerOf(keys, agent, options.issuer);
+    return { ...keys, issuers: withRevocation(keys.issuers, issuer, { agent, issued_before: before }, now) };
+  });
+  const whose = agent === ANY_AGENT ? `all agents of ${issuer}` : `${agent} of ${issuer}`;
+  return `Revoked credentials for ${whose}, as far as they were issued before ${before}.
+A running relay refuses them within 5 seconds; those that are issued from now on are accepted.
+`;
+}
+
+function agentOf({ agent = [] }: Options): string {
+  const [id = "", ...more] = agent;
+  if (more.length === 0 && (id === ANY_AGENT || AGENT_ID_PATTERN.test(id))) return id;
+  throw new UsageError("--agent takes one agent id, or '*' for all agents of the issuer.");
+}
+
+/** Credentials have whole seconds: what was issued in this one is revoked too. Unix ms. */
+function timeOf(text: string | undefined, now: number): number {
+  if (text === "now") return (Math.floor(now / 1000) + 1) * 1000;
+  const time = Date.parse(text ?? "");
+  if (time <= now) return time;
+  throw new UsageError("--issued-before is required: now, or a time that is past, such as 2026-11-01T00:00:00Z.");
+}
+
+/** Only who speaks for an agent has credentials to revoke: under another name the right ones would stay in force. */
+function issuerOf({ signing_keys, issuers }: KeysFile, agent: string, name: string | undefined): string {
+  const holders = new AgentHolders(signing_keys, issuers);
+  const named = name === undefined ? issuers : [issuerNamed(issuers, name)];
+  const candidates = named.filter(({ issuer }) => agent === ANY_AGENT || holders.isOfIssuer(agent, issuer));
+  const [only, ...more] = candidates;
+  if (only === undefined) throw new Error(`${name ?? "No issuer"} speaks for ${agent}; list shows who does.`);
+  if (more.length > 0) throw new UsageError("--issuer is required: there is more than one.");
+  return only.issuer;
+}

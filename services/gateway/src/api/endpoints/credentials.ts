@@ -1,0 +1,48 @@
+import { AGENT_ID_PATTERN, agentNamed } from "protocol/contract/agent-id.ts";
+import { ServiceError } from "protocol/contract/errors.ts";
+import { readCredential } from "protocol/credentials/read-credential.ts";
+import type { Handlers } from "runtime/http/router.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import { readCredentials } from "window/credentials.ts";
+import type { RedisLink } from "window/redis/redis-link.ts";
+import type { GatewaySettings } from "../../settings.ts";
+import type { RateLimits } from "../rate-limits.ts";
+
+interface Parts {
+  readonly link: RedisLink;
+  readonly keys: KeyStore;
+  readonly limits: RateLimits;
+  readonly settings: Pick<GatewaySettings, "partitions">;
+}
+
+/** Credentials of agents, for those who check their signatures. Source: docs/protocol.md#credentials. */
+export function credentialEndpoints({
+  link,
+  keys,
+  limits,
+  settings,
+}: Parts): Pick<Handlers<"gateway">, "readCredential"> {
+  return {
+    async readCredential(ctx) {
+      await limits.addresses.use("credential_lookups", ctx.ip);
+      const agent = agentNamed(ctx.params.name ?? "");
+      const { key_id } = ctx.state.query;
+      const { issuers } = keys.ring;
+      const known = AGENT_ID_PATTERN.test(agent) ? await readCredentials(link, agent, settings.partitions) : [];
+      for (const { keyId, token } of known) {
+        const credential = key_id === undefined || key_id === keyId ? readCredential(token) : undefined;
+        // What was accepted once may not hold any more.
+        if (credential === undefined || issuers.problemOf(credential, Date.now()) !== undefined) continue;
+        return {
+          ok: true,
+          agent_id: agent,
+          key_id: keyId,
+          credential: token,
+          issuer: credential.issuer,
+          expires_at_iso: new Date(issuers.endOf(credential)).toISOString(),
+        };
+      }
+      throw new ServiceError("unknown_agent");
+    },
+  };
+}

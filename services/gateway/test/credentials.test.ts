@@ -1,0 +1,88 @@
+import { sign } from "node:crypto";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import type { JsonObject } from "protocol/contract/envelope.ts";
+import { AgentCredential, SigningManifest } from "protocol/contract/responses.ts";
+import { canonicalText } from "protocol/signing/canonical.ts";
+import { AGENT, issued, newKeys, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
+
+const kit = useGatewayKit();
+const gateway = useGateway(kit);
+
+const SECONDS = Math.floor(Date.now() / 1000);
+const TERM = { iat: SECONDS - 10, exp: SECONDS + 3600 };
+const KEY_ID = `jkt-${AGENT.thumbprint}`;
+
+const lookUp = (name: string, query = "") => fetch(`${gateway.url}/v1/agents/${name}/credential${query}`);
+const bring = async (agent: string, token: string, keyId = KEY_ID) =>
+  await kit.online(agent, { expiresAt: TERM.exp * 1000, presented: { keyId, token } });
+
+describe("the credential of an agent", () => {
+  let token: string;
+  beforeAll(async () => {
+    token = await issued(TERM);
+    await bring("agent://acme.bob", token);
+  });
+
+  test.each(["", `?key_id=${KEY_ID}`])("is given as it was registered with%s", async (query) => {
+    const answer = await lookUp("acme.bob", query);
+    expect([answer.status, AgentCredential.parse(await answer.json())]).toEqual([
+      200,
+      {
+        ok: true,
+        agent_id: "agent://acme.bob",
+        key_id: KEY_ID,
+        credential: token,
+        issuer: "acme",
+        expires_at_iso: new Date(TERM.exp * 1000).toISOString(),
+      },
+    ]);
+  });
+
+  test("is unknown alike of who has none, of who is unknown, and under another key", async () => {
+    await kit.online("agent://alice");
+    const answers = [lookUp("alice"), lookUp("nobody"), lookUp("ACME"), lookUp("acme.bob", "?key_id=jkt-other")];
+    const bodies = await Promise.all(answers.map(async (answer) => await (await answer).text()));
+    expect(new Set(bodies).size).toBe(1);
+    expect(await codeOf(lookUp("nobody"))).toBe("404 unknown_agent");
+  });
+
+  test.each([
+    ["that has ended", "acme.old", () => issued({ ...TERM, sub: "agent://acme.old", exp: SECONDS - 1 })],
+    ["of an issuer that is gone", "gone", () => issued({ ...TERM, iss: "gone", sub: "agent://gone" }, {}, newKeys())],
+    ["for an agent that is not its issuer's", "eve", () => issued({ ...TERM, sub: "agent://eve" })],
+  ])("is not given when it is one %s", async (_, name, make) => {
+    await bring(`agent://${name}`, await make());
+    expect(await codeOf(lookUp(name))).toBe("404 unknown_agent");
+  });
+});
+
+test("the manifest names the issuers, as the keys file has them", async () => {
+  const answer = await fetch(`${gateway.url}/.well-known/signing-manifest.json`);
+  expect(SigningManifest.parse(await answer.json()).issuers).toEqual([RECORD]);
+});
+
+describe("a self-test", () => {
+  async function register(payload: JsonObject, keyId = KEY_ID) {
+    const from = "agent://acme.bob";
+    const envelope = { id: "env-1", type: "agent.register", from, payload, ts: Date.now(), key_id: keyId };
+    const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
+    return post(`${gateway.url}/api/self-test`, { ...envelope, sig });
+  }
+
+  test("passes a register with a credential for this relay", async () => {
+    const answer = await register({ credential: await issued(TERM), relay: "relay.example" });
+    expect([answer.status, await answer.json()]).toMatchObject([200, { stage: "pass" }]);
+  });
+
+  test("refuses one for another relay, a forged one, and the key without it", async () => {
+    const credential = await issued(TERM);
+    const forged = await issued(TERM, {}, newKeys());
+    const answers = [{ credential, relay: "evil.example" }, { credential: forged, relay: "relay.example" }, {}];
+    expect(await Promise.all(answers.map((payload) => codeOf(register(payload))))).toEqual([
+      "400 invalid_credential",
+      "400 invalid_credential",
+      "400 unknown_key",
+    ]);
+  });
+});

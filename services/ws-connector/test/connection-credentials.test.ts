@@ -1,0 +1,82 @@
+import { expect, test } from "@jest/globals";
+import { KeysFile } from "protocol/contract/keys-file.ts";
+import { KeyRing } from "protocol/signing/key-ring.ts";
+import { AGENT, CLAIMS, credential, NOW, newKeys, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import { ConnectionCredentials } from "../src/connection-credentials.ts";
+
+const RING = KeyRing.from(KeysFile.parse({ issuers: [RECORD] }));
+const WITHOUT_ISSUER = KeyRing.from(KeysFile.parse({}));
+const BOB = "agent://acme.bob";
+const END = CLAIMS.exp * 1000;
+
+/** A credential for another key of the agent, that ends some seconds later. */
+async function another(seconds = 0) {
+  const { x } = newKeys();
+  return await credential({ cnf: { jwk: { kty: "OKP", crv: "Ed25519", x } }, exp: CLAIMS.exp + seconds });
+}
+
+const keyIds = (held: ConnectionCredentials, ...candidates: { keyId: string }[]) =>
+  candidates.map(({ keyId }) => held.keyOf(keyId, RING, NOW)?.keyId === keyId);
+
+test("a key signs once its register was accepted, and its agent is held from its presentation on", async () => {
+  const held = new ConnectionCredentials();
+  const bobs = await credential();
+  held.presented(bobs);
+  expect([held.keyOf(bobs.keyId, RING, NOW), held.mayAct(BOB, RING, NOW)]).toEqual([undefined, true]);
+  held.accepted(bobs);
+  expect(held.keyOf(bobs.keyId, RING, NOW)).toMatchObject({ keyId: `jkt-${AGENT.thumbprint}`, issuer: "acme" });
+  expect([held.mayAct(BOB, RING, NOW), held.mayAct("agent://acme.eve", RING, NOW)]).toEqual([true, false]);
+});
+
+test("a register that is refused leaves nothing, and takes nothing away", async () => {
+  const held = new ConnectionCredentials();
+  const [first, second] = [await credential(), await another()];
+  held.presented(second);
+  held.refused(second);
+  expect(held.mayAct(BOB, RING, NOW)).toBe(false);
+  held.accepted(first);
+  held.presented(second);
+  held.refused(second);
+  held.refused(first);
+  expect(keyIds(held, first, second)).toEqual([true, false]);
+});
+
+test("of an agent the last two keys sign", async () => {
+  const held = new ConnectionCredentials();
+  const [first, second, third] = [await credential(), await another(), await another()];
+  for (const each of [first, second]) held.accepted(each);
+  expect(keyIds(held, first, second)).toEqual([true, true]);
+  held.accepted(third);
+  expect(keyIds(held, first, second, third)).toEqual([false, true, true]);
+});
+
+test("a renewed credential takes the place of the one for its key", async () => {
+  const held = new ConnectionCredentials();
+  const [other, first, renewed] = [await another(), await credential(), await credential({ exp: CLAIMS.exp + 60 })];
+  for (const each of [other, first, renewed]) held.accepted(each);
+  expect(keyIds(held, other, first)).toEqual([true, true]);
+  expect(held.keyOf(first.keyId, RING, END)).toBeDefined();
+  expect([held.lastEnd(BOB, RING), held.nextEnd]).toEqual([END + 60_000, END]);
+  held.forgetEnded(END);
+  expect([held.nextEnd, keyIds(held, other, first)]).toEqual([END + 60_000, [false, true]]);
+});
+
+test("an agent is held until its last credential ends, or its issuer goes", async () => {
+  const held = new ConnectionCredentials();
+  for (const each of [await credential(), await another(60)]) held.accepted(each);
+  expect([END, END + 60_000].map((now) => held.mayAct(BOB, RING, now))).toEqual([true, false]);
+  const { keyId } = await credential();
+  expect([END - 1, END].map((now) => held.keyOf(keyId, RING, now)?.keyId)).toEqual([keyId, undefined]);
+  expect(held.problemOf(BOB, RING, END + 60_000)).toBe("expired");
+  expect(held.mayAct(BOB, WITHOUT_ISSUER, NOW)).toBe(false);
+  expect(held.problemOf(BOB, WITHOUT_ISSUER, NOW)).toBe("unknown_issuer");
+});
+
+test("of an agent that is forgotten nothing is held", async () => {
+  const held = new ConnectionCredentials();
+  const bobs = await credential();
+  held.accepted(bobs);
+  held.presented(await another());
+  held.forget(BOB);
+  expect([held.mayAct(BOB, RING, NOW), held.keyOf(bobs.keyId, RING, NOW)]).toEqual([false, undefined]);
+});

@@ -1,0 +1,90 @@
+import { ANY_AGENT, type CredentialProblem } from "../contract/credential.ts";
+import type { IssuerRecord } from "../contract/keys-file.ts";
+import { CREDENTIAL_LIMITS } from "../contract/limits.ts";
+import type { VerifyKey } from "../signing/algorithms.ts";
+import { importPublicKey } from "../signing/ed25519.ts";
+import { isValidAt, type Validity, validityOf } from "../signing/validity.ts";
+import type { AgentHolders } from "./agent-holders.ts";
+import { thumbprintOf } from "./public-jwk.ts";
+import type { Credential } from "./read-credential.ts";
+
+interface IssuerKey {
+  readonly key: VerifyKey;
+  readonly validity: Validity;
+}
+
+interface Issuer {
+  /** By thumbprint. */
+  readonly keys: ReadonlyMap<string, IssuerKey>;
+  /** By agent, or by ANY_AGENT: Unix ms before which nothing that was issued holds. */
+  readonly revokedBefore: ReadonlyMap<string, number>;
+}
+
+/** What a credential is judged by. */
+type Terms = Pick<Credential, "issuer" | "issuerKey" | "agent" | "issuedAt" | "expiresAt" | "notBefore">;
+
+/** The issuers of one version of the keys file; immutable. Source: docs/protocol.md#credentials. */
+export class Issuers {
+  readonly #issuers: ReadonlyMap<string, Issuer>;
+  readonly #holders: AgentHolders;
+  /** As they stand in the keys file: all of it is public. */
+  readonly records: readonly IssuerRecord[];
+
+  /** @throws Error, without key text, when a key cannot be used. */
+  constructor(records: readonly IssuerRecord[], holders: AgentHolders) {
+    this.#issuers = new Map(records.map((record) => [record.issuer, issuerOf(record)]));
+    this.#holders = holders;
+    this.records = records;
+  }
+
+  /** Unix ms at which a key of an issuer becomes valid or ends. */
+  get transitions(): number[] {
+    return [...this.#issuers.values()].flatMap(({ keys }) =>
+      [...keys.values()].flatMap(({ validity }) => [validity.from, validity.until]),
+    );
+  }
+
+  /** The key that the credential's signature is checked with; undefined when the relay knows no such issuer. */
+  keyOf({ issuer, issuerKey }: Credential): VerifyKey | undefined {
+    return this.#issuers.get(issuer)?.keys.get(issuerKey)?.key;
+  }
+
+  /** Why the credential does not hold at this time, its signature aside; undefined when it does. */
+  problemOf(credential: Terms, now: number): CredentialProblem | undefined {
+    const issuer = this.#issuers.get(credential.issuer);
+    const key = issuer?.keys.get(credential.issuerKey);
+    if (issuer === undefined || key === undefined) return "unknown_issuer";
+    const latest = now + CREDENTIAL_LIMITS.maxAheadMs;
+    if (credential.issuedAt > latest || credential.notBefore > latest || now < key.validity.from)
+      return "not_yet_valid";
+    if (credential.expiresAt <= now || !isValidAt(key.validity, now)) return "expired";
+    if (!this.#holders.isOfIssuer(credential.agent, credential.issuer)) return "agent_not_allowed";
+    return isRevoked(issuer, credential) ? "revoked" : undefined;
+  }
+
+  /** Unix ms at which the credential ends: with its term or that of its issuer's key. */
+  endOf(credential: Terms): number {
+    const key = this.#issuers.get(credential.issuer)?.keys.get(credential.issuerKey);
+    return Math.min(credential.expiresAt, key?.validity.until ?? Number.NEGATIVE_INFINITY);
+  }
+}
+
+function issuerOf({ keys, revoked }: IssuerRecord): Issuer {
+  const revokedBefore = new Map<string, number>();
+  for (const { agent, issued_before } of revoked) {
+    revokedBefore.set(agent, Math.max(Date.parse(issued_before), revokedBefore.get(agent) ?? 0));
+  }
+  return {
+    keys: new Map(
+      keys.map((key) => [
+        thumbprintOf(key.public_key, "Ed25519"),
+        { key: { alg: "ed25519", publicKey: importPublicKey(key.public_key) }, validity: validityOf(key) },
+      ]),
+    ),
+    revokedBefore,
+  };
+}
+
+function isRevoked({ revokedBefore }: Issuer, { agent, issuedAt }: Terms): boolean {
+  return [agent, ANY_AGENT].some((pattern) => issuedAt < (revokedBefore.get(pattern) ?? Number.NEGATIVE_INFINITY));
+}

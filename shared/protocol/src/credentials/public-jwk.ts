@@ -1,0 +1,54 @@
+import { hash } from "node:crypto";
+import { decodeBase64url } from "../signing/base64url.ts";
+import { ED25519_BYTES, importPublicKey } from "../signing/ed25519.ts";
+
+/** The curves of the keys in a credential: one for signatures, one for sealed payloads. Source: RFC 8037, section 2. */
+export type Curve = "Ed25519" | "X25519";
+
+const FIELD_PRIME = 2n ** 255n - 19n;
+
+/** The u coordinates of X25519 whose order divides 8: with them, what two sides agree on is known to all. Source: RFC 7748, section 6.1. */
+const SMALL_ORDER_U: ReadonlySet<bigint> = new Set([
+  0n,
+  1n,
+  FIELD_PRIME - 1n,
+  0x00b8495f16056286fdb1329ceb8d09da6ac49ff1fae35616aeb8413b7c7aebe0n,
+  0x57119fd0dd4e22d8868e1c58c45c44045bef839c55b1d0b1248c50a3bc959c5fn,
+]);
+
+/**
+ * The `x` of a public JWK of the curve; undefined when the value is anything else: a private key, an `x` that is not the
+ * one spelling of 32 bytes, a point of small order. Other members do not count.
+ */
+export function readPublicJwk(value: unknown, curve: Curve): string | undefined {
+  if (typeof value !== "object" || value === null || Object.hasOwn(value, "d")) return undefined;
+  const { kty, crv, x } = value as { readonly [name: string]: unknown };
+  if (kty !== "OKP" || crv !== curve || typeof x !== "string") return undefined;
+  return isUsable(x, curve) ? x : undefined;
+}
+
+/** Identifies the key, in base64url. Source: RFC 7638, section 3. */
+export function thumbprintOf(x: string, curve: Curve): string {
+  return hash("sha256", `{"crv":"${curve}","kty":"OKP","x":"${x}"}`, "base64url");
+}
+
+function isUsable(x: string, curve: Curve): boolean {
+  return curve === "X25519" ? isUsableX25519(x) : isPublicKey(x);
+}
+
+/** True for an Ed25519 key that can be used, in base64url. */
+export function isPublicKey(x: string): boolean {
+  try {
+    importPublicKey(x);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isUsableX25519(x: string): boolean {
+  const bytes = decodeBase64url(x);
+  if (bytes?.length !== ED25519_BYTES.key) return false;
+  const u = BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
+  return u < FIELD_PRIME && !SMALL_ORDER_U.has(u);
+}

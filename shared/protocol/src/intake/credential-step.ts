@@ -1,0 +1,83 @@
+import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from "../contract/credential.ts";
+import type { Envelope } from "../contract/envelope.ts";
+import { type Credential, readCredential } from "../credentials/read-credential.ts";
+import { type VerifyKey, verify } from "../signing/algorithms.ts";
+import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
+import { type Refusal, refuse } from "./refusal.ts";
+
+/** What an envelope is judged by: the keys of the relay, and those that its connection made known. */
+export interface KnownKeys {
+  readonly ring: KeyRing;
+  /** The names of this relay, with a port that is not the default: what `payload.relay` of a register may say. */
+  readonly hosts: ReadonlySet<string>;
+  /** The key of a credential that a register brought which was accepted on this connection. Absent where there is none. */
+  readonly credentialKey?: (keyId: string, now: number) => SigningEntry | undefined;
+}
+
+/** A credential that a register presents, with the key that its signature is to be verified with. */
+export interface PresentedCredential {
+  readonly credential: Credential;
+  readonly issuerKey: VerifyKey;
+}
+
+/** True for the id of a key that no keys file lists. */
+export function isCredentialKey(keyId: string): boolean {
+  return keyId.startsWith(CREDENTIAL_KEY_PREFIX);
+}
+
+/**
+ * The credential that an envelope presents: of a register under a `jkt-` key, `payload.credential`; undefined when it
+ * presents none. In the order: its size, its issuer, its claims, its key, the relay that it is meant for.
+ * Refusal: invalid_credential. Source: docs/protocol.md#credentials.
+ */
+export function presentedCredential(
+  value: Pick<Envelope, "key_id"> & { readonly type?: unknown; readonly payload?: unknown },
+  { ring: { issuers }, hosts }: KnownKeys,
+  now: number,
+): Refusal | PresentedCredential | undefined {
+  if (value.type !== "agent.register" || !isCredentialKey(value.key_id)) return undefined;
+  const payload = value.payload as { readonly credential?: unknown; readonly relay?: unknown } | null | undefined;
+  if (payload?.credential === undefined) return undefined;
+
+  const credential = readCredential(payload.credential);
+  if (credential === undefined) return invalidCredential("malformed", value);
+  const issuerKey = issuers.keyOf(credential);
+  if (issuerKey === undefined) return invalidCredential("unknown_issuer", value);
+  const problem = issuers.problemOf(credential, now);
+  if (problem !== undefined) return invalidCredential(problem, value);
+  if (credential.keyId !== value.key_id) return invalidCredential("key_mismatch", value);
+  if (!isMeantFor(credential, payload.relay, hosts)) return invalidCredential("wrong_relay", value);
+  return { credential, issuerKey };
+}
+
+/** Whether the credential was signed by its issuer. It takes as long as a signature: services verify it on other threads. */
+export function isIssued({ credential: { signed, signature }, issuerKey }: PresentedCredential): boolean {
+  return verify(issuerKey, signed, signature);
+}
+
+/** The key of a credential as one that signs envelopes. */
+export function entryOfCredential({
+  keyId,
+  publicKey,
+  issuer,
+  agent,
+}: Pick<Credential, "keyId" | "publicKey" | "issuer" | "agent">): SigningEntry {
+  return {
+    keyId,
+    identity: `${keyId} credential`,
+    key: { alg: "ed25519", publicKey },
+    hasNamespace: true,
+    issuer,
+    mayAct: (from) => from === agent,
+  };
+}
+
+export function invalidCredential(reason: CredentialReason, value: unknown): Refusal {
+  return refuse("invalid_credential", value, { detail: `${reason}: ${CREDENTIAL_REASONS[reason]}.` });
+}
+
+/** The host that the client dialled must be one of this relay's, so that no other relay can use a register that it was sent. */
+function isMeantFor({ audience }: Credential, host: unknown, hosts: ReadonlySet<string>): boolean {
+  if (typeof host !== "string" || !hosts.has(host)) return false;
+  return audience === undefined || audience.includes(host);
+}

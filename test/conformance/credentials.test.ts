@@ -1,0 +1,187 @@
+import { describe, expect, test } from "@jest/globals";
+import type { JWTPayload } from "jose";
+import { type AgentSocket, type Frame, signed } from "../support/agent.ts";
+import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";
+import { until } from "../support/until.ts";
+import { given } from "../support/use-relay.ts";
+import { conformingRelay } from "./conforming.ts";
+
+const IN_FORCE_WITHIN_MS = 5000;
+const HOST = "relay.example";
+const OVER_THE_LIMIT = 25;
+
+const relay = conformingRelay("alice");
+const acme = new TestIssuer("acme");
+const globex = new TestIssuer("globex");
+const whole = relay.keys.file as object;
+const ISSUERS = [acme.record(["agent://acme.*"]), globex.record(["agent://globex.*"])];
+
+const pod = given(async () => {
+  await relay.writeKeys({ ...whole, issuers: ISSUERS });
+  return await relay.startWsConnectors({ RELAY_PUBLIC_HOSTS: HOST });
+});
+const alice = given(() => relay.online(pod, "alice"));
+
+const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+const register = (socket: AgentSocket, agent: CredentialAgent) => socket.ask(registerWith(agent, HOST));
+const message = (agent: CredentialAgent, to = "agent://alice"): Frame =>
+  signed(agent.key, { type: "message.send", from: agent.id, to, payload: { message: "hi" } });
+const heartbeat = ({ id, key }: CredentialAgent): Frame => signed(key, { type: "agent.heartbeat", from: id });
+
+async function online(agent: CredentialAgent): Promise<AgentSocket> {
+  const socket = await relay.connect(pod);
+  expect(await register(socket, agent)).toMatchObject({ accepted: true, presence: { status: "online" } });
+  return socket;
+}
+
+describe("an agent with a credential", () => {
+  test("registers, is told when its credential ends, sends and receives", async () => {
+    const bob = await acme.agent("agent://acme.bob");
+    const socket = await relay.connect(pod);
+    const ack = await register(socket, bob);
+    expect(ack.presence).toMatchObject({ agent_id: bob.id, status: "online" });
+    expect(Date.parse(ack.credential_expires_at_iso)).toBeGreaterThan(Date.now() + 3_000_000);
+    expect(await socket.ask(heartbeat(bob))).toMatchObject({
+      accepted: true,
+      credential_expires_at_iso: ack.credential_expires_at_iso,
+    });
+
+    const sent = message(bob);
+    expect(await socket.ask(sent)).toMatchObject({ accepted: true, target_delivery: { status: "online" } });
+    expect((await alice.delivered(sent.id)).envelope).toEqual(sent);
+    const answer = relay.envelope("alice", "message.send", { to: bob.id });
+    await alice.ask(answer);
+    await socket.delivered(answer.id);
+  });
+
+  test("of one issuer reaches one of another, each for itself alone", async () => {
+    const [ann, bea] = [await acme.agent("agent://acme.ann"), await globex.agent("agent://globex.bea")];
+    const [annsSocket, beasSocket] = [await online(ann), await online(bea)];
+    const sent = message(ann, bea.id);
+    expect(await annsSocket.ask(sent)).toMatchObject({ target_delivery: { status: "online" } });
+    await beasSocket.delivered(sent.id);
+    const forged = signed(ann.key, { type: "message.send", from: bea.id, to: ann.id });
+    expect(await annsSocket.ask(forged)).toMatchObject({ code: "key_not_allowed" });
+  });
+
+  test.each([false, true])(
+    "need not wait for the answer to its register before it sends, behind another agent: %s",
+    async (isSecond) => {
+      const eager = await acme.agent("agent://acme.eager");
+      const socket = isSecond ? await online(await acme.agent("agent://acme.first")) : await relay.connect(pod);
+      const sent = [message(eager), heartbeat(eager), message(eager)];
+      for (const envelope of [registerWith(eager, HOST), ...sent]) socket.send(envelope);
+      for (const { id } of sent) {
+        const isAnswer = ({ envelope_id }: Frame) => envelope_id === id;
+        expect(await socket.next("an answer", isAnswer)).toMatchObject({ accepted: true });
+      }
+      const acks = socket.frames.flatMap(({ envelope_id }: Frame) => sent.findIndex(({ id }) => id === envelope_id));
+      expect(acks.filter((index) => index !== -1)).toEqual([0, 1, 2]);
+    },
+  );
+
+  test("is unknown on a connection until it registers there", async () => {
+    const bob = await acme.agent("agent://acme.known");
+    await online(bob);
+    const other = await relay.connect(pod);
+    for (const envelope of [heartbeat(bob), message(bob)]) {
+      expect(await other.ask(envelope)).toMatchObject({ code: "unknown_key" });
+    }
+    const without = signed(bob.key, { type: "agent.register", from: bob.id });
+    expect(await other.ask(without)).toMatchObject({ code: "unknown_key" });
+  });
+
+  test("whose register behind another is refused gets what waited refused as well", async () => {
+    const bob = await acme.agent("agent://acme.refused");
+    const socket = await relay.connect(pod);
+    const waiting = message(bob);
+    socket.send(registerWith({ ...bob, credential: `${bob.credential}A` }, HOST));
+    expect(await socket.ask(waiting)).toMatchObject({ code: "unknown_key" });
+  });
+});
+
+describe("invalid_credential says why:", () => {
+  const REFUSED: Readonly<Record<string, () => Promise<Frame>>> = {
+    malformed: async () => registerWith({ ...(await acme.agent("agent://acme.x")), credential: "a.b.c" }, HOST),
+    unknown_issuer: async () => registerWith(await new TestIssuer("initech").agent("agent://acme.x"), HOST),
+    expired: () => withTerms({ iat: secondsFromNow(-60), exp: secondsFromNow(-1) }),
+    not_yet_valid: () => withTerms({ nbf: secondsFromNow(90) }),
+    agent_not_allowed: async () => registerWith(await acme.agent("agent://globex.x"), HOST),
+    wrong_relay: async () => registerWith(await acme.agent("agent://acme.x"), "other.example"),
+    signature: async () => {
+      const [bob, eve] = [await acme.agent("agent://acme.x"), await acme.agent("agent://acme.y")];
+      const [head, body] = bob.credential.split(".");
+      return registerWith({ ...bob, credential: `${head}.${body}.${eve.credential.split(".")[2]}` }, HOST);
+    },
+    key_mismatch: async () => {
+      const [bob, eve] = [await acme.agent("agent://acme.x"), await acme.agent("agent://acme.x")];
+      return registerWith({ ...bob, credential: eve.credential }, HOST);
+    },
+  };
+  const withTerms = async (terms: JWTPayload) => registerWith(await acme.agent("agent://acme.x", terms), HOST);
+
+  test.each(Object.entries(REFUSED))("%s", async (reason, make) => {
+    const socket = await relay.connect(pod);
+    const answer = await socket.ask(await make());
+    expect(answer).toMatchObject({ code: "invalid_credential", retry: "fix" });
+    expect(answer.message.startsWith(`${reason}:`)).toBe(true);
+  });
+});
+
+describe("a credential ends", () => {
+  test("with its term: the agent is released, and its connection closed with 4403", async () => {
+    const brief = await acme.agent("agent://acme.brief", { exp: secondsFromNow(2) });
+    const socket = await online(brief);
+    expect(await socket.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
+    expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "expired" }]);
+  });
+
+  test("and those that stay are not closed, nor is the connection for what the client still had under way", async () => {
+    const [brief, kept] = [
+      await acme.agent("agent://acme.brief2", { exp: secondsFromNow(2) }),
+      await acme.agent("agent://acme.stays"),
+    ];
+    const socket = await online(kept);
+    await register(socket, brief);
+    await socket.next("the release", ({ notice }) => notice === "released");
+    for (let n = 0; n < OVER_THE_LIMIT; n += 1) {
+      expect(await socket.ask(message(brief))).toMatchObject({ code: "unknown_key" });
+    }
+    expect(await socket.ask(message(kept))).toMatchObject({ accepted: true });
+  });
+
+  test("without a gap where it was renewed before, with the same key or another", async () => {
+    const exp = secondsFromNow(3);
+    const first = await acme.agent("agent://acme.renewed", { exp });
+    const socket = await online(first);
+    const same = await acme.renewed(first);
+    const { credential_expires_at_iso } = await register(socket, same);
+    expect(Date.parse(credential_expires_at_iso)).toBeGreaterThan(Date.now() + 3_000_000);
+    const another = await acme.agent(first.id);
+    await register(socket, another);
+    for (const agent of [first, another]) expect(await socket.ask(message(agent))).toMatchObject({ accepted: true });
+    const end = (exp + 1) * 1000;
+    await until("the first has ended", () => Date.now() > end, IN_FORCE_WITHIN_MS);
+    expect(await socket.ask(heartbeat(another))).toMatchObject({ accepted: true });
+    expect(socket.notices("released")).toEqual([]);
+  });
+
+  test.each([
+    [
+      "revoked",
+      { revoked: [{ agent: "agent://acme.cut", issued_before: new Date(Date.now() + 60_000).toISOString() }] },
+    ],
+    ["unknown_issuer", null],
+    ["agent_not_allowed", { agents: ["agent://acme.other"] }],
+  ])("within 5 s of a change of the keys file: %s", async (reason, change) => {
+    const cut = await acme.agent("agent://acme.cut");
+    const socket = await online(cut);
+    const changed = change === null ? [ISSUERS[1]] : [{ ...ISSUERS[0], ...change }, ISSUERS[1]];
+    await relay.writeKeys({ ...whole, issuers: changed });
+    expect(await socket.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
+    expect(socket.notices("released")).toMatchObject([{ agent_id: cut.id, reason }]);
+    await relay.writeKeys({ ...whole, issuers: ISSUERS });
+    const isAccepted = async () => (await register(await relay.connect(pod), cut)).accepted;
+    await until("the keys file is in force", isAccepted, IN_FORCE_WITHIN_MS);
+  });
+});

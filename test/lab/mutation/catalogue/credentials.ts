@@ -1,0 +1,216 @@
+import type { Mutation } from "../mutation.ts";
+
+const CREDENTIALS = "shared/protocol/src/credentials";
+const STEP = "shared/protocol/src/intake/credential-step.ts";
+const READING = ["shared/protocol/test/credentials/read-credential.test.ts"];
+const JUDGING = ["shared/protocol/test/credentials/issuers.test.ts"];
+const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
+const HELD = ["services/ws-connector/test/connection-credentials.test.ts"];
+const CONFORMANCE = ["test/conformance/credentials.test.ts"];
+
+/** Who may register with which credential. Source: docs/protocol.md#credentials. */
+export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "a credential's header has three members",
+    file: `${CREDENTIALS}/read-credential.ts`,
+    find: "Object.keys(header).length !== 3",
+    replace: "Object.keys(header).length < 3",
+    tests: READING,
+  },
+  {
+    name: "no member of a credential stands twice",
+    file: "shared/protocol/src/intake/parse-json.ts",
+    find: "return JSON.stringify(value) === text ? value : read(new Tokens(text), true);",
+    replace: "return value;",
+    tests: READING,
+  },
+  {
+    name: "the algorithm of a credential",
+    file: `${CREDENTIALS}/read-credential.ts`,
+    find: "CREDENTIAL_HEADER.algorithms.some((name) => name === alg) && typ",
+    replace: "typeof alg === 'string' && typ",
+    tests: READING,
+  },
+  {
+    name: "length of a credential",
+    file: `${CREDENTIALS}/read-credential.ts`,
+    find: "token.length > CREDENTIAL_LIMITS.maxCharacters",
+    replace: "token.length > 1e6",
+    tests: READING,
+  },
+  {
+    name: "life of a credential",
+    file: `${CREDENTIALS}/read-credential.ts`,
+    find: "expiresAt - issuedAt > CREDENTIAL_LIMITS.maxLifeMs",
+    replace: "false",
+    tests: READING,
+  },
+  {
+    name: "a private key is no part of a credential",
+    file: `${CREDENTIALS}/public-jwk.ts`,
+    find: ' || Object.hasOwn(value, "d")',
+    replace: "",
+    tests: READING,
+  },
+  {
+    name: "a sealing key has no small order",
+    file: `${CREDENTIALS}/public-jwk.ts`,
+    find: "u < FIELD_PRIME && !SMALL_ORDER_U.has(u)",
+    replace: "true",
+    tests: ["shared/protocol/test/credentials/public-jwk.test.ts"],
+  },
+  {
+    name: "term of a credential",
+    file: `${CREDENTIALS}/issuers.ts`,
+    find: "credential.expiresAt <= now || ",
+    replace: "",
+    tests: JUDGING,
+  },
+  {
+    name: "a credential ends with its issuer's key",
+    file: `${CREDENTIALS}/issuers.ts`,
+    find: " || !isValidAt(key.validity, now)",
+    replace: "",
+    tests: JUDGING,
+  },
+  {
+    name: "a credential from the future",
+    file: `${CREDENTIALS}/issuers.ts`,
+    find: "credential.issuedAt > latest || credential.notBefore > latest || ",
+    replace: "",
+    tests: JUDGING,
+  },
+  {
+    name: "an issuer speaks for its agents",
+    file: `${CREDENTIALS}/issuers.ts`,
+    find: "if (!this.#holders.isOfIssuer(credential.agent, credential.issuer))",
+    replace: "if (false)",
+    tests: JUDGING,
+  },
+  {
+    name: "revocation of credentials",
+    file: `${CREDENTIALS}/issuers.ts`,
+    find: 'return isRevoked(issuer, credential) ? "revoked" : undefined;',
+    replace: "return undefined;",
+    tests: JUDGING,
+  },
+  {
+    name: "the most specific pattern says whose an agent is",
+    file: `${CREDENTIALS}/agent-holders.ts`,
+    find: 'agent.lastIndexOf("."); holder',
+    replace: 'agent.indexOf("."); holder',
+    tests: JUDGING,
+  },
+  {
+    name: "a pattern has one holder",
+    file: `${CREDENTIALS}/agent-holders.ts`,
+    find: "return holder === issuer;",
+    replace: "return true;",
+    tests: JUDGING,
+  },
+  {
+    name: "a listed key does not speak for an issuer's agents",
+    file: "shared/protocol/src/signing/key-ring.ts",
+    find: "entry.mayAct(agent) && holders.isOfListedKeys(agent)",
+    replace: "entry.mayAct(agent)",
+    tests: JUDGING,
+  },
+  {
+    name: "a credential is for the key that signs",
+    file: STEP,
+    find: "if (credential.keyId !== value.key_id)",
+    replace: "if (false)",
+    tests: STEPS,
+  },
+  {
+    name: "a register is for this relay",
+    file: STEP,
+    find: 'if (typeof host !== "string" || !hosts.has(host)) return false;',
+    replace: "",
+    tests: STEPS,
+  },
+  {
+    name: "a credential is for its audience",
+    file: STEP,
+    find: "audience === undefined || audience.includes(host)",
+    replace: "true",
+    tests: STEPS,
+  },
+  {
+    name: "a credential's key signs for its agent alone",
+    file: STEP,
+    find: "mayAct: (from) => from === agent,",
+    replace: "mayAct: () => true,",
+    tests: STEPS,
+  },
+  {
+    name: "signature of a credential",
+    file: "shared/runtime/src/verification/envelope-verifier.ts",
+    find: "done(isIssued ? checkAfterSignature(candidate, isSigned) :",
+    replace: "done(true ? checkAfterSignature(candidate, isSigned) :",
+    tests: CONFORMANCE,
+  },
+  {
+    name: "a key signs once its register was accepted",
+    file: "services/ws-connector/src/connection-credentials.ts",
+    find: "this.#unanswered.set(held.agent, [...others, held].slice(-MOST_PER_AGENT));",
+    replace: "this.accepted(credential);",
+    tests: HELD,
+  },
+  {
+    name: "a held credential is judged each time",
+    file: "services/ws-connector/src/connection-credentials.ts",
+    find: "known !== undefined && isHolding(known.held, ring, now) ?",
+    replace: "known !== undefined ?",
+    tests: HELD,
+  },
+  {
+    name: "an agent whose credential ended is released",
+    file: "services/ws-connector/src/key-audit.ts",
+    find: "    this.#releaseEnded(now);\n",
+    replace: "",
+    tests: CONFORMANCE,
+  },
+  {
+    name: "refusals of a released agent do not count",
+    file: "services/ws-connector/src/intake.ts",
+    find: "if (!this.#authority.wasReleasedLately(this.#connection, from)) ",
+    replace: "",
+    tests: CONFORMANCE,
+  },
+  {
+    name: "an envelope behind its register waits for the key",
+    file: "services/ws-connector/src/intake.ts",
+    find: "if (isBehind && isOfCredential(candidate))",
+    replace: "if (false)",
+    tests: CONFORMANCE,
+  },
+  {
+    name: "a credential that is looked up is judged again",
+    file: "services/gateway/src/api/endpoints/credentials.ts",
+    find: " || issuers.problemOf(credential, Date.now()) !== undefined",
+    replace: "",
+    tests: ["services/gateway/test/credentials.test.ts"],
+  },
+  {
+    name: "no credential of an agent that nobody sees",
+    file: "shared/window/src/lua/read_credentials.lua",
+    find: "if not redis.call('ZSCORE', presence_key, agent) then return {} end",
+    replace: "",
+    tests: ["shared/window/test/credentials.test.ts"],
+  },
+  {
+    name: "two credentials of an agent are kept",
+    file: "shared/window/src/lua/accept/credentials.lua",
+    find: "      redis.call('HDEL', credential_key, oldest)\n",
+    replace: "",
+    tests: ["shared/window/test/credentials.test.ts"],
+  },
+  {
+    name: "agents of an issuer",
+    file: "shared/window/src/acceptance/acceptance-call.ts",
+    find: "isIssuer(principal) ? context.agentsPerIssuer : context.agentsPerKey",
+    replace: "context.agentsPerKey",
+    tests: ["shared/window/test/agents-per-key.test.ts"],
+  },
+];

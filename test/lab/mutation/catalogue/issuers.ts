@@ -1,0 +1,74 @@
+import type { Mutation } from "../mutation.ts";
+
+const COMMAND = ["test/local/issuers-command.test.ts"];
+const VERIFIER = "examples/python/verify.py";
+const CREDENTIALS = ["test/examples/verify-credentials.test.ts"];
+const PAYLOADS = ["test/examples/verify-payloads.test.ts"];
+
+/** The operator's issuers, and the check in Python of what they vouch for. */
+export const ISSUER_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "no private key is overwritten",
+    file: "deploy/keys/private-file.ts",
+    find: 'open(file, "wx", 0o600)',
+    replace: 'open(file, "w", 0o600)',
+    tests: COMMAND,
+  },
+  {
+    name: "private keys are their owner's alone",
+    file: "deploy/keys/private-file.ts",
+    find: "0o600",
+    replace: "0o644",
+    tests: COMMAND,
+  },
+  {
+    name: "no issuer takes all agents by itself",
+    file: "deploy/keys/issuer-commands.ts",
+    find: "if (!agents.includes(ANY_AGENT)) return agents;",
+    replace: "if (agents.length > 0) return agents;",
+    tests: COMMAND,
+  },
+  {
+    name: "revoked under the issuer that speaks for the agent",
+    file: "deploy/keys/revoke-issued.ts",
+    find: "agent === ANY_AGENT || holders.isOfIssuer(agent, issuer)",
+    replace: "issuer !== undefined && holders !== undefined",
+    tests: COMMAND,
+  },
+  {
+    name: "Python: an issuer speaks for its own agents",
+    file: VERIFIER,
+    find: "holder(credential.agent, issuers) is record",
+    replace: "True",
+    tests: [...CREDENTIALS, ...PAYLOADS],
+  },
+  {
+    name: "Python: a header with nothing but alg, typ and kid",
+    file: VERIFIER,
+    find: 'set(header) == {"alg", "typ", "kid"}',
+    replace: 'set(header) >= {"alg", "typ", "kid"}',
+    tests: CREDENTIALS,
+  },
+  {
+    name: "Python: a seal bound to its envelope",
+    file: VERIFIER,
+    find: "return AESGCM(key).decrypt(nonce, ct, aad)",
+    replace: `from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        return Cipher(algorithms.AES(key), modes.CTR(nonce + bytes([0, 0, 0, 2]))).decryptor().update(ct[:-16])`,
+    tests: PAYLOADS,
+  },
+  {
+    name: "Python: a receipt of this very request",
+    file: VERIFIER,
+    find: 'decision["payload"].get("request_sha256") == digest',
+    replace: "digest",
+    tests: PAYLOADS,
+  },
+  {
+    name: "Python: a decision within the ttl",
+    file: VERIFIER,
+    find: 'begin <= decision["ts"] <= end',
+    replace: "begin <= end",
+    tests: PAYLOADS,
+  },
+];
