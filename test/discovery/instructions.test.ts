@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createPublicKey, verify } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -10,6 +10,7 @@ import { ERRORS } from "protocol/contract/errors.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
+import { readRecord } from "../../deploy/keys/record.ts";
 import { canonical } from "../support/agent.ts";
 import { codeBlock } from "../support/documents.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -130,7 +131,7 @@ test("Its short way makes a key, passes the check and sends", async () => {
     return (await promisify(execFile)("sh", ["-ec", `${settings}\n${command}`], options)).stdout;
   };
   await run(keygen);
-  const record = JSON.parse(await readFile(join(folder.path, "record.json"), "utf8"));
+  const record = await readRecord(join(folder.path, "record.json"));
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({
     api_keys: [...api_keys, apiKey.record],

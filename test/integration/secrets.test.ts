@@ -7,6 +7,7 @@ import { makeEd25519Key } from "../../deploy/keys/make.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
+import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { everythingIn } from "../support/redis-dump.ts";
 import { RedisMonitor } from "../support/redis-monitor.ts";
@@ -46,18 +47,23 @@ const TOLD = {
   unknownField: mark("field"),
   keysFileSecret: mark("secret"),
 };
+const BASE_URL = "https://relay.example";
 const CLIENT = { "user-agent": TOLD.userAgent, "x-forwarded-for": TOLD.address };
 
 const relay = use(new GuardedRelay("alice-hmac", "bob-hmac"));
 const http = new HttpClient(CLIENT);
+const acme = new TestIssuer("acme");
+/** Of an agent that registers with a credential: an address may show that, as the certificate that it is. */
+const CAROL = "acme.carol";
 const gatewayKey = makeEd25519Key({ id: "unused", agents: [] });
 const connector = given(async () => await connectorIn(await madePackages()));
 const services = given(async () => {
   const keyFile = `${relay.keysFile}.pem`;
   await writeFile(keyFile, gatewayKey.privateKeyPem, { mode: 0o600 });
+  await relay.writeKeys(keysFile());
   return await ServiceProcesses.start(relay, {
     LOG_LEVEL: "trace",
-    RELAY_BASE_URL: "https://relay.example",
+    RELAY_BASE_URL: BASE_URL,
     RELAY_TRUSTED_PROXY_HOPS: "1",
     RELAY_GATEWAY_KEY_FILE: keyFile,
     RELAY_PACKAGES_DIR: await madePackages(),
@@ -150,6 +156,9 @@ async function sendOverWebsocket(): Promise<void> {
   ] as const) {
     expect(await socket.ask(signed(name, "agent.register", { payload }))).toMatchObject({ accepted: true });
   }
+  const register = registerWith(await acme.agent(`agent://${CAROL}`), new URL(BASE_URL).host);
+  signatures.credential = register.sig;
+  expect(await (await connect()).ask(register)).toMatchObject({ accepted: true });
   const toBob = { to: "agent://bob-hmac", task_id: SAID.task_id };
   await alice.ask(signed("alice-hmac", SAID.type, { ...toBob, payload: { [SAID.payload]: SAID.payload } }));
   const { purpose, intro, scope, expected_frequency } = SAID;
@@ -203,7 +212,7 @@ async function sendIntoFaults(): Promise<void> {
   await logged('"problems"');
   await writeFile(relay.keysFile, `{"signing_keys": [{"secret": "${secret}`);
   await logged("not JSON");
-  await relay.writeKeys(relay.keys.file);
+  await relay.writeKeys(keysFile());
 
   await relay.redis.pause();
   const body = { from: "agent://alice-hmac", to: "agent://bob-hmac", message: SAID.message };
@@ -261,8 +270,13 @@ function readsOf(service: ServiceName): string[] {
     (surface) => surface.method === "GET" && (surface.service === service || surface.service === "each"),
   );
   const query = (surface: Surface) => (surface.path.includes("check-online") ? "?agent_id=agent://bob-hmac" : "");
-  const path = (surface: Surface) => surface.path.replace("{session_id}", sessionId).replace("{file}", connector.file);
+  const path = (surface: Surface) =>
+    surface.path.replace("{session_id}", sessionId).replace("{file}", connector.file).replace("{name}", CAROL);
   return reads.map((surface) => path(surface) + query(surface));
+}
+
+function keysFile(): object {
+  return { ...relay.keys.file, issuers: [acme.record(["agent://acme.*"])] };
 }
 
 async function connect(): Promise<AgentSocket> {
