@@ -10,7 +10,7 @@ export type Options = ReturnType<typeof parseCommandLine>["values"];
 export function parseCommandLine(args: string[]) {
   try {
     return parseArgs({
-      args,
+      args: withJoinedThumbprints(args),
       allowPositionals: true,
       options: {
         agent: { type: "string", multiple: true },
@@ -56,4 +56,13 @@ export function onlyOne(names: readonly string[], rule: string): string {
   const [name] = names;
   if (name === undefined || names.length > 1) throw new UsageError(`${rule}; list shows them.`);
   return name;
+}
+
+/** A thumbprint may begin with a hyphen, which would make an option of its own of it. */
+function withJoinedThumbprints(args: readonly string[]): string[] {
+  return args.flatMap((arg, index) => {
+    if (args[index - 1] === "--key") return [];
+    const value = args[index + 1];
+    return arg === "--key" && value !== undefined ? [`--key=${value}`] : [arg];
+  });
 }

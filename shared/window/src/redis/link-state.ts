@@ -34,7 +34,10 @@ export class LinkState {
 
   goDown(cause: unknown): void {
     const wasUp = this.#down === null;
-    this.#down = linkDown(cause);
+    const down = linkDown(cause);
+    // A silence says nothing of the settings that Redis refused before it.
+    if (this.#down !== null && isMisconfigured(this.#down.kind) && down.kind === "timeout") return;
+    this.#down = down;
     // A setting that only a call finds wrong, not the set-up, would otherwise have the link come and go without pause.
     const upForMs = performance.now() - this.#upAt;
     const isSettled = upForMs >= REDIS_LIMITS.misconfiguredRetryMaxMs || !isMisconfigured(this.#down.kind);
