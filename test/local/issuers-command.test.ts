@@ -143,6 +143,11 @@ describe("npm run keys, of issuers", () => {
     expect((await readdir(folder.path)).sort()).toEqual(["issuer.json", "keys.json"]);
   });
 
+  test("takes a thumbprint that begins with a hyphen for one", async () => {
+    await withIssuer();
+    expect(await keys("remove-issuer", "acme", "--key", `-${"x".repeat(42)}`)).toMatchObject({ code: 1 });
+  });
+
   test("rotates: a further key of the issuer, both in force, until the older one is removed", async () => {
     await withIssuer();
     await keys("new", "--agent", "agent://alice");
