@@ -150,6 +150,39 @@ describe("a credential ends", () => {
     expect(await socket.ask(message(kept))).toMatchObject({ accepted: true });
   });
 
+  test("amid heartbeats that are under way: others notice nothing, and its client hears of it once", async () => {
+    const [brief, kept] = [
+      await acme.agent("agent://acme.brief3", { exp: secondsFromNow(2) }),
+      await acme.agent("agent://acme.stays2"),
+    ];
+    const socket = await online(kept);
+    await register(socket, brief);
+    const sent: string[] = [];
+    await until("the release", () => {
+      for (const envelope of [heartbeat(brief), message(kept)]) {
+        socket.send(envelope);
+        sent.push(envelope.id);
+      }
+      return socket.notices("released").length > 0;
+    });
+    const answerTo = (id: string) => socket.next("an answer", ({ envelope_id }) => envelope_id === id);
+    const answers = await Promise.all(sent.map(answerTo));
+    const codes = new Set(answers.map(({ code }) => code));
+    expect([...codes].sort()).toEqual(["unknown_key", undefined]);
+    expect(answers.filter((_, n) => n % 2 === 1).every(({ accepted }) => accepted === true)).toBe(true);
+    expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "expired" }]);
+  });
+
+  test("for a connection with the agent's takeover by another", async () => {
+    const [taken, kept] = [await acme.agent("agent://acme.taken"), await acme.agent("agent://acme.stays3")];
+    const socket = await online(kept);
+    await register(socket, taken);
+    await online(taken);
+    await socket.next("the takeover", ({ notice }) => notice === "superseded");
+    expect(await socket.ask(message(taken))).toMatchObject({ code: "unknown_key" });
+    expect(await socket.ask(message(kept))).toMatchObject({ accepted: true });
+  });
+
   test("without a gap where it was renewed before, with the same key or another", async () => {
     const exp = secondsFromNow(3);
     const first = await acme.agent("agent://acme.renewed", { exp });

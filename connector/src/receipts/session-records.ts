@@ -30,8 +30,9 @@ export class SessionRecords {
   async keep(sessionId: string, envelope: Envelope, credential: Credential | undefined): Promise<void> {
     const kept = { envelope, digest: await requestDigest(envelope), credential };
     const { requests, decisions } = this.#recordOf(sessionId);
-    const ofItsKind = envelope.type === "session.request" ? requests : decisions;
-    if (ofItsKind.length < SESSION_RECORDS.maxOfAKind) ofItsKind.push(kept);
+    const isDecision = envelope.type === "session.approve" || envelope.type === "session.reject";
+    const ofItsKind = envelope.type === "session.request" ? requests : isDecision ? decisions : undefined;
+    if (ofItsKind !== undefined && ofItsKind.length < SESSION_RECORDS.maxOfAKind) ofItsKind.push(kept);
   }
 
   /** What a decision says of the request that this agent got from the requester; undefined when it is not clear which. */

@@ -1,4 +1,5 @@
 import type { ReleaseReason } from "protocol/contract/credential.ts";
+import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { isCredentialKey, type KnownKeys } from "protocol/intake/credential-step.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
@@ -8,6 +9,16 @@ import type { Acceptance, KeptCredential } from "window/acceptance/acceptance.ts
 import type { Connection } from "./connection.ts";
 import { ConnectionCredentials } from "./connection-credentials.ts";
 
+/** Refusals that are forgiven for one release: what a client may have under way. */
+const MOST_FORGIVEN = 256;
+
+interface Release {
+  /** Unix ms. */
+  readonly at: number;
+  readonly reason: ReleaseReason;
+  forgiven: number;
+}
+
 /**
  * What allows a connection to act for its agents: the keys file, and the credentials that its registers brought.
  * Source: docs/protocol.md#keys, docs/protocol.md#credentials.
@@ -15,8 +26,8 @@ import { ConnectionCredentials } from "./connection-credentials.ts";
 export class Authority {
   readonly #keys: KeyStore;
   readonly #hosts: ReadonlySet<string>;
-  /** When agents were released, Unix ms: their client goes on for a moment, in good faith. */
-  readonly #releasedAt = new WeakMap<Connection, Map<string, number>>();
+  /** Agents that were released lately, by connection: their client goes on for a moment, in good faith. */
+  readonly #releases = new WeakMap<Connection, Map<string, Release>>();
 
   /** @param options.hosts the names of this relay, which a register with a credential may be meant for. */
   constructor(options: { keys: KeyStore; hosts: ReadonlySet<string> }) {
@@ -56,9 +67,14 @@ export class Authority {
     return { expiresAt, presented: credential && { keyId, token: credential.token } };
   }
 
-  /** Unix ms at which the agent's last credential ends; undefined where the key is listed. */
+  /** Unix ms at which the agent's last credential ends; undefined where the key is listed, or no credential is held any more. */
   credentialEnd({ credentials }: Connection, keyId: string, agent: string): number | undefined {
     return isCredentialKey(keyId) ? credentials?.lastEnd(agent, this.#keys.ring) : undefined;
+  }
+
+  /** False for the key of a credential that the connection does not hold, or not any more. */
+  knows({ credentials }: Connection, keyId: string): boolean {
+    return !isCredentialKey(keyId) || credentials?.keyOf(keyId, this.#keys.ring, Date.now()) !== undefined;
   }
 
   /** True when a key, or another credential of the agent, allows it now. @param key its identity in the key ring. */
@@ -77,15 +93,33 @@ export class Authority {
   /** Its agent is released. @returns why. */
   released(connection: Connection, agent: string): ReleaseReason {
     const { credentials } = connection;
-    const problem = credentials?.problemOf(agent, this.#keys.ring, Date.now());
+    const now = Date.now();
+    const lately = this.#latelyOf(connection, now);
+    const problem = credentials?.problemOf(agent, this.#keys.ring, now);
+    const reason = problem ?? lately.get(agent)?.reason ?? "key_revoked_or_expired";
     credentials?.forget(agent);
-    const releasedAt = this.#releasedAt.get(connection) ?? new Map<string, number>();
-    this.#releasedAt.set(connection, releasedAt.set(agent, Date.now()));
-    return problem ?? "key_revoked_or_expired";
+    lately.set(agent, { at: now, reason, forgiven: 0 });
+    return reason;
   }
 
-  wasReleasedLately(connection: Connection, agent: string | undefined): boolean {
-    const releasedAt = agent === undefined ? undefined : this.#releasedAt.get(connection)?.get(agent);
-    return releasedAt !== undefined && Date.now() - releasedAt <= CONNECTION_LIMITS.releaseGraceMs;
+  /** Its agent has another connection: what it could sign for it with is of no use here. */
+  lost({ credentials }: Connection, agent: string): void {
+    credentials?.forget(agent);
+  }
+
+  /** True for a refusal that does not count: of an envelope that its client may have sent before it knew of a release. */
+  isForgiven(connection: Connection, code: ErrorCode, from: string | undefined): boolean {
+    if (code !== "unknown_key" && code !== "not_registered") return false;
+    const release = from === undefined ? undefined : this.#releases.get(connection)?.get(from);
+    if (release === undefined || Date.now() - release.at > CONNECTION_LIMITS.releaseGraceMs) return false;
+    release.forgiven += 1;
+    return release.forgiven <= MOST_FORGIVEN;
+  }
+
+  #latelyOf(connection: Connection, now: number): Map<string, Release> {
+    const lately = this.#releases.get(connection) ?? new Map<string, Release>();
+    for (const [agent, { at }] of lately) if (now - at > CONNECTION_LIMITS.releaseGraceMs) lately.delete(agent);
+    this.#releases.set(connection, lately);
+    return lately;
   }
 }

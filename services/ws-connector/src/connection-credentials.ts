@@ -68,9 +68,12 @@ export class ConnectionCredentials {
     return newest && ring.issuers.problemOf(newest, now);
   }
 
-  /** Unix ms at which the last credential of the agent ends. */
-  lastEnd(agent: string, ring: KeyRing): number {
-    return Math.max(...this.#of(agent).map((held) => ring.issuers.endOf(held)));
+  /** Unix ms at which the last credential of the agent ends; undefined when none is held whose issuer is known. */
+  lastEnd(agent: string, ring: KeyRing): number | undefined {
+    const ends = this.#of(agent)
+      .map((held) => ring.issuers.endOf(held))
+      .filter(Number.isFinite);
+    return ends.length === 0 ? undefined : Math.max(...ends);
   }
 
   /** Unix ms before which none of them ends. Terms of issuers' keys are for the ring to tell. */
@@ -82,8 +85,10 @@ export class ConnectionCredentials {
     const isKept = ({ expiresAt }: Held) => expiresAt > now;
     for (const [agent, held] of this.#accepted) this.#accept(agent, held.filter(isKept));
     for (const [agent, held] of this.#unanswered) keep(this.#unanswered, agent, held.filter(isKept));
-    const all = [...this.#accepted.values(), ...this.#unanswered.values()].flat();
-    this.#nextEnd = Math.min(...all.map(({ expiresAt }) => expiresAt));
+    this.#nextEnd = Number.POSITIVE_INFINITY;
+    for (const byAgent of [this.#accepted, this.#unanswered]) {
+      for (const { expiresAt } of [...byAgent.values()].flat()) this.#nextEnd = Math.min(this.#nextEnd, expiresAt);
+    }
   }
 
   #of(agent: string): readonly Held[] {

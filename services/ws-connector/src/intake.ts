@@ -14,7 +14,7 @@ import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
-import { VerificationQueue } from "./verification-queue.ts";
+import { VerificationQueue, type WaitingEnvelope } from "./verification-queue.ts";
 
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
 const MAX_IN_FLIGHT = 256;
@@ -76,15 +76,16 @@ class Intake {
     this.#queue = new VerificationQueue({
       verifier,
       handle: (result) => this.#handle(result),
-      recheck: (text) => this.#recheck(text),
+      recheck: (waiting) => this.#recheck(waiting),
       advanced: () => this.#adjustReading(),
     });
   }
 
   receive(text: string): void {
     const candidate = this.#check(text);
+    const keyId = isRefusal(candidate) ? candidate.credentialKey : undefined;
     const isBehind = this.#queue.length > 0 || this.#connection.agents.hasPending;
-    if (isBehind && isOfCredential(candidate)) this.#queue.pushWaiting(text);
+    if (isBehind && keyId !== undefined) this.#queue.pushWaiting({ text, keyId });
     else this.#queue.push(candidate);
     this.#adjustReading();
   }
@@ -93,10 +94,13 @@ class Intake {
     return checkBeforeSignature(text, this.#authority.keysOf(this.#connection), Date.now());
   }
 
-  /** An envelope whose key the registers before it may bring: it is the head, so only their answers may be outstanding. */
-  #recheck(text: string): Refusal | Candidate | undefined {
-    const candidate = this.#check(text);
-    return isOfCredential(candidate) && this.#connection.agents.hasPending ? undefined : candidate;
+  /**
+   * An envelope whose key the registers before it may bring: it is the head, so only their answers may be outstanding. Its text
+   * is not looked at before: whatever comes in meanwhile asks again.
+   */
+  #recheck({ text, keyId }: WaitingEnvelope): Refusal | Candidate | undefined {
+    const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId);
+    return isDecided ? this.#check(text) : undefined;
   }
 
   /** Handles the head of the queue; false while it must wait there. */
@@ -118,6 +122,11 @@ class Intake {
     if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
       this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, envelope.from, principalOf(verified));
+      return true;
+    }
+    // Its credential may have ended since it was checked.
+    if (verified.credential === undefined && !this.#authority.knows(this.#connection, verified.keyId)) {
+      this.#refuse("unknown_key", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
     if (!this.#registrar.canTakeAgents(this.#connection)) {
@@ -219,7 +228,7 @@ class Intake {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
     if (principal !== undefined) this.#keyRefusals.add(nameOf(principal));
     this.#sendError(code, { ...details, ...serverTime });
-    if (!this.#authority.wasReleasedLately(this.#connection, from)) this.#connection.noteRefusal();
+    if (!this.#authority.isForgiven(this.#connection, code, from)) this.#connection.noteRefusal();
   }
 
   #sendError(code: ErrorCode, details: ErrorDetails): void {
@@ -234,11 +243,6 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
-}
-
-/** True of an envelope that was refused because its key is not known yet. */
-function isOfCredential(candidate: Refusal | Candidate): boolean {
-  return isRefusal(candidate) && candidate.isOfCredential === true;
 }
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {

@@ -69,6 +69,7 @@ export class Registrar {
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
     this.#authority.answered(connection, verified, acceptance);
     const supersededBy = agents.apply(agent, eventOf(acceptance, key));
+    if (!agents.mayOwn(agent)) this.#authority.lost(connection, agent);
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
     if (acceptance.outcome === "not_registered") void this.#supersedeInOrder(connection, agent, acceptance.epoch);
@@ -95,6 +96,7 @@ export class Registrar {
   /** Another connection took an agent over. */
   superseded(connection: Connection, agent: string, epoch: number): void {
     const supersededBy = connection.agents.apply(agent, { kind: "superseded", epoch });
+    if (!connection.agents.mayOwn(agent)) this.#authority.lost(connection, agent);
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
   }
 

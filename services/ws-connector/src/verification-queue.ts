@@ -5,16 +5,22 @@ import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts
 interface Entry {
   /** Undefined while the signatures are being checked, and of an envelope that waits for its key. */
   result: Refusal | VerifiedEnvelope | undefined;
-  /** The text of an envelope that waits for its key. */
-  waiting: string | undefined;
+  /** An envelope that waits for its key. */
+  waiting: WaitingEnvelope | undefined;
+}
+
+/** An envelope that was not checked, since the register that brings its key has no answer yet. */
+export interface WaitingEnvelope {
+  readonly text: string;
+  readonly keyId: string;
 }
 
 export interface VerificationQueueOptions {
   readonly verifier: EnvelopeVerifier;
   /** Is handed the head of the queue; false keeps it there until the next `advance`. */
   readonly handle: (result: Refusal | VerifiedEnvelope) => boolean;
-  /** Checks a text again that was pushed to wait, once it is the head; undefined while it is still to wait. */
-  readonly recheck: (text: string) => Refusal | Candidate | undefined;
+  /** Checks an envelope that was pushed to wait, once it is the head; undefined, at no cost, while it is still to wait. */
+  readonly recheck: (waiting: WaitingEnvelope) => Refusal | Candidate | undefined;
   /** Called after each `advance`. */
   readonly advanced: () => void;
 }
@@ -43,8 +49,8 @@ export class VerificationQueue {
   }
 
   /** Adds an envelope whose key the register before it may bring. */
-  pushWaiting(text: string): void {
-    this.#entries.push({ result: undefined, waiting: text });
+  pushWaiting(waiting: WaitingEnvelope): void {
+    this.#entries.push({ result: undefined, waiting });
     this.advance();
   }
 
@@ -83,8 +89,8 @@ export class VerificationQueue {
     return isDone;
   }
 
-  #recheck(entry: Entry, text: string): void {
-    const candidate = this.#options.recheck(text);
+  #recheck(entry: Entry, waiting: WaitingEnvelope): void {
+    const candidate = this.#options.recheck(waiting);
     if (candidate === undefined) return;
     entry.waiting = undefined;
     this.#verify(entry, candidate);

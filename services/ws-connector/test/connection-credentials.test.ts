@@ -77,6 +77,8 @@ test("of an agent that is forgotten nothing is held", async () => {
   const bobs = await credential();
   held.accepted(bobs);
   held.presented(await another());
+  expect([held.lastEnd(BOB, RING), held.lastEnd(BOB, WITHOUT_ISSUER)]).toEqual([END, undefined]);
   held.forget(BOB);
+  expect(held.lastEnd(BOB, RING)).toBeUndefined();
   expect([held.mayAct(BOB, RING, NOW), held.keyOf(bobs.keyId, RING, NOW)]).toEqual([false, undefined]);
 });

@@ -13,8 +13,8 @@ export interface Refusal {
   readonly canonicalSha256?: string;
   /** Of unknown_key: the sender that the envelope names, where it is an agent id; anybody may have written it. */
   readonly from?: string;
-  /** Of unknown_key: a register may bring the key, with its credential. */
-  readonly isOfCredential?: true;
+  /** Of unknown_key: the key, where a register may bring it with its credential. */
+  readonly credentialKey?: string;
   /** The key, once the signature was verified: then its holder sent the envelope. */
   readonly signer?: { readonly keyId: string; readonly issuer?: string | undefined };
 }

@@ -163,7 +163,7 @@ function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningE
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
   if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? unknownKey(terms);
-  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), isOfCredential: true };
+  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), credentialKey: key_id };
 }
 
 function unknownKey(terms: Terms): Refusal {

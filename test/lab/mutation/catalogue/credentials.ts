@@ -174,14 +174,14 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "refusals of a released agent do not count",
     file: "services/ws-connector/src/intake.ts",
-    find: "if (!this.#authority.wasReleasedLately(this.#connection, from)) ",
+    find: "if (!this.#authority.isForgiven(this.#connection, code, from)) ",
     replace: "",
     tests: CONFORMANCE,
   },
   {
     name: "an envelope behind its register waits for the key",
     file: "services/ws-connector/src/intake.ts",
-    find: "if (isBehind && isOfCredential(candidate))",
+    find: "if (isBehind && keyId !== undefined)",
     replace: "if (false)",
     tests: CONFORMANCE,
   },
