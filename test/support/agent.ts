@@ -1,5 +1,4 @@
 import { createHmac, createPrivateKey, type KeyObject, randomBytes, sign } from "node:crypto";
-import { once } from "node:events";
 import { WebSocket } from "ws";
 import { parseJson } from "../../connector/src/parse-json.ts";
 import { until } from "./until.ts";
@@ -155,7 +154,8 @@ export class AgentSocket {
 
   async close(): Promise<void> {
     if (this.socket.readyState === WebSocket.CLOSED) return;
-    const closed = once(this.socket, "close");
+    // A socket that is still connecting fails first, which is no fault of who closes it.
+    const closed = new Promise((resolve) => this.socket.once("close", resolve));
     this.socket.close();
     await closed;
   }

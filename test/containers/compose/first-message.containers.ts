@@ -3,7 +3,7 @@ import { chown, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { AgentSocket, hmacKey, signed } from "../../support/agent.ts";
+import { AgentSocket, ed25519Key, signed } from "../../support/agent.ts";
 import { codeBlock } from "../../support/documents.ts";
 import { HttpClient } from "../../support/http.ts";
 import { until } from "../../support/until.ts";
@@ -26,7 +26,7 @@ afterAll(() => stack.stop(), 60_000);
 test("the first message of the README reaches an agent that connected through the edge, and is counted", async () => {
   const { bob } = await stack.developmentAgents();
   const socket = await AgentSocket.open(stack.websocketUrl);
-  const register = signed(hmacKey(bob.key_id, bob.secret), { type: "agent.register", from: bob.agent_id });
+  const register = signed(ed25519Key(bob.key_id, bob.private_key), { type: "agent.register", from: bob.agent_id });
   expect(await socket.ask(register)).toMatchObject({ frame: "ack" });
 
   const readme = await readFile(join(stack.folder, "README.md"), "utf8");

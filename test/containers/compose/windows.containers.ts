@@ -1,7 +1,7 @@
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { ed25519Key, type Frame, hmacKey } from "../../support/agent.ts";
+import { ed25519Key, type Frame } from "../../support/agent.ts";
 import { Exchange } from "../../support/exchange.ts";
 import { HttpClient } from "../../support/http.ts";
 import { Ledger, tally } from "../../support/ledger.ts";
@@ -28,7 +28,7 @@ beforeAll(async () => {
   await stack.deploy();
   const { alice, bob, api_key } = await stack.developmentAgents();
   apiKey = api_key;
-  const keys = { alice: ed25519Key(alice.key_id, alice.private_key), bob: hmacKey(bob.key_id, bob.secret) };
+  const keys = { alice: ed25519Key(alice.key_id, alice.private_key), bob: ed25519Key(bob.key_id, bob.private_key) };
   agents = Object.entries(keys).map(([name, key]) => {
     return new ReturningAgent({
       url: stack.websocketUrl,

@@ -14,6 +14,7 @@ export function environmentOf(objects: readonly Manifest[], container: IContaine
     Object.assign(environment, named(objects, "ConfigMap", configMapRef?.name ?? "").data);
   }
   for (const variable of container.env ?? []) {
+    if (isLeftOut(objects, variable)) continue;
     environment[variable.name] = textOf(objects, variable).replace(/\$\(([A-Z_]+)\)/g, (text, name) =>
       name in environment ? (environment[name] as string) : text,
     );
@@ -25,6 +26,14 @@ export function environmentOf(objects: readonly Manifest[], container: IContaine
 export function helpersOf(container: IContainer): string[] {
   return (container.env ?? []).flatMap(({ value = "" }) =>
     Array.from(value.matchAll(/\$\(([A-Z_]+)\)/g), ([, name = ""]) => name),
+  );
+}
+
+/** True for a setting that need not be there, and is not. */
+function isLeftOut(objects: readonly Manifest[], { valueFrom }: IEnvVar): boolean {
+  const setting = valueFrom?.configMapKeyRef;
+  return (
+    setting?.optional === true && named(objects, "ConfigMap", setting.name ?? "").data?.[setting.key] === undefined
   );
 }
 
