@@ -165,14 +165,19 @@ export class HttpServer implements Service {
   }
 
   #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal?: ServiceError): void {
-    const takeTurn = () => {
-      if (req.socket.destroyed) return;
+    const begin = () => {
       const refused = refusal ?? refusalOfRequest(req);
-      if (refused === null) this.#options.handler(req, res);
-      else sendProblem(res, refused);
+      // At once: it costs no more than a turn, and a client that has ended its side by then would get no answer.
+      if (refused !== null) {
+        sendProblem(res, refused);
+        return;
+      }
+      const network = networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0));
+      this.#turns.join(network, () => {
+        if (!req.socket.destroyed) this.#options.handler(req, res);
+      });
     };
-    const network = networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0));
-    this.#connections.use(req.socket, res, () => this.#turns.join(network, takeTurn));
+    this.#connections.use(req.socket, res, begin);
   }
 
   #upgrade(req: http.IncomingMessage, socket: Socket, head: Buffer): void {
