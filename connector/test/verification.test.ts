@@ -284,23 +284,3 @@ describe("A relay that lies", () => {
     expect(heard.deliveries.map(({ payload }) => payload.n)).toEqual([1, 3]);
   });
 });
-
-describe("A reader that does not keep up", () => {
-  test("loses the oldest, and is told how many", async () => {
-    await bobTrusts({ maxInbox: 3 });
-    const iterator = bob[Symbol.asyncIterator]();
-    const first = iterator.next();
-    for (let n = 0; n < 6; n += 1) await alice.send("agent://bob", { n });
-    await until("all came in", () => heard.deliveries.length === 6);
-    expect(heard.overflows).toEqual([1, 2]);
-    const read = [await first, await iterator.next(), await iterator.next(), await iterator.next()];
-    expect(read.map(({ value }) => value?.payload.n)).toEqual([0, 3, 4, 5]);
-  });
-
-  test("but listens instead loses nothing", async () => {
-    await bobTrusts({ maxInbox: 2 });
-    for (let n = 0; n < 5; n += 1) await alice.send("agent://bob", { n });
-    await until("all came in", () => heard.deliveries.length === 5);
-    expect(heard.overflows).toEqual([]);
-  });
-});

@@ -4,6 +4,7 @@ import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
+import { HTTP_CONNECTION_MUTATIONS } from "./catalogue/http-connections.ts";
 import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
 import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
@@ -35,6 +36,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...REDIS_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,
+  ...HTTP_CONNECTION_MUTATIONS,
   ...PACKAGE_MUTATIONS,
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,

@@ -1,20 +1,10 @@
 import { hash } from "node:crypto";
 import { decodeBase64url } from "../signing/base64url.ts";
 import { ED25519_BYTES, importPublicKey } from "../signing/ed25519.ts";
+import { isSmallOrderX25519 } from "../signing/small-order.ts";
 
 /** The curves of the keys in a credential: one for signatures, one for sealed payloads. Source: RFC 8037, section 2. */
 export type Curve = "Ed25519" | "X25519";
-
-const FIELD_PRIME = 2n ** 255n - 19n;
-
-/** The u coordinates of X25519 whose order divides 8: with them, what two sides agree on is known to all. Source: RFC 7748, section 6.1. */
-const SMALL_ORDER_U: ReadonlySet<bigint> = new Set([
-  0n,
-  1n,
-  FIELD_PRIME - 1n,
-  0x00b8495f16056286fdb1329ceb8d09da6ac49ff1fae35616aeb8413b7c7aebe0n,
-  0x57119fd0dd4e22d8868e1c58c45c44045bef839c55b1d0b1248c50a3bc959c5fn,
-]);
 
 /**
  * The `x` of a public JWK of the curve; undefined when the value is anything else: a private key, an `x` that is not the
@@ -48,7 +38,5 @@ export function isPublicKey(x: string): boolean {
 
 function isUsableX25519(x: string): boolean {
   const bytes = decodeBase64url(x);
-  if (bytes?.length !== ED25519_BYTES.key) return false;
-  const u = BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
-  return u < FIELD_PRIME && !SMALL_ORDER_U.has(u);
+  return bytes?.length === ED25519_BYTES.key && !isSmallOrderX25519(bytes);
 }

@@ -1,5 +1,6 @@
 import sodium from "sodium-native";
 import { decodeBase64url } from "./base64url.ts";
+import { isSmallOrderEd25519 } from "./small-order.ts";
 
 /**
  * Ed25519 from libsodium: it takes half the time of OpenSSL's, and refuses malleable signatures and small-order points.
@@ -13,17 +14,6 @@ export const ED25519_BYTES = {
   signature: sodium.crypto_sign_BYTES,
 } as const;
 
-const FIELD_PRIME = 2n ** 255n - 19n;
-
-/** The y coordinates of the eight points whose order divides 8, for either sign of x. */
-const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
-  0n,
-  1n,
-  FIELD_PRIME - 1n,
-  0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n,
-  0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
-]);
-
 /**
  * The public key in base64url, 32 bytes. @throws Error, without key text, when the text is malformed or the point has small
  * order: under such a key one signature is valid for any message.
@@ -31,7 +21,7 @@ const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
 export function importPublicKey(text: string): Buffer {
   const bytes = decodeBase64url(text);
   if (bytes?.length !== ED25519_BYTES.key) throw new Error("public_key must be base64url of exactly 32 bytes");
-  if (isWeakPoint(bytes)) throw new Error("public_key is a small-order or non-canonical point");
+  if (isSmallOrderEd25519(bytes)) throw new Error("public_key is a small-order or non-canonical point");
   return bytes;
 }
 
@@ -57,10 +47,4 @@ export function signEd25519(privateKey: Buffer, message: Buffer): Buffer {
 /** True when `signature`, of 64 bytes, is the key's for the message. */
 export function verifyEd25519(publicKey: Buffer, message: Buffer, signature: Buffer): boolean {
   return sodium.crypto_sign_verify_detached(signature, message, publicKey);
-}
-
-/** True for a small-order point in any encoding: a y at or above the prime is a second encoding of a smaller y. */
-function isWeakPoint(bytes: Buffer): boolean {
-  const y = BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`) & (2n ** 255n - 1n);
-  return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);
 }

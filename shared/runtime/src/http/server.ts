@@ -89,6 +89,8 @@ export class HttpServer implements Service {
       keepAliveTimeout: bounds.idleMs,
       shouldUpgradeCallback: (req) => options.upgrade !== undefined && isWebsocket(req),
     });
+    // A client may end its side behind its request, as `printf … | nc` does. Node would end the other side before the answer.
+    Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.maxHeadersCount = MAX_HEADERS;
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
     this.#server.timeout = UNREAD_TIMEOUT_MS;

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type http from "node:http";
 import net from "node:net";
 import type { Duplex } from "node:stream";
+import { text } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
@@ -49,6 +50,12 @@ describe("the http server", () => {
     expect(answer).toContain("Content-Type: application/problem+json");
     expect(answer).toContain('"code":"invalid_request"');
     expect(answer).not.toContain("SECRET");
+  });
+
+  test("answers a client that has ended its side, and ends the connection then", async () => {
+    const socket = connect(await start());
+    socket.end("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*ok$/);
   });
 
   test("gives no second answer to a request that breaks after its first", async () => {

@@ -4,77 +4,18 @@ const APP = "shared/runtime/test/http/app.test.ts";
 const COMPRESSION = "shared/runtime/test/http/compression.test.ts";
 const KEPT = "services/gateway/test/kept-documents.test.ts";
 const BODY = "shared/runtime/test/http/body.test.ts";
-
-const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
-const TURNS = "shared/runtime/test/http/request-turns.test.ts";
 const FRAMING = "test/hostile/http-framing.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
 /** HTTP and the pages. */
 export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
-    name: "one answer at a time on a connection",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "if (before === null || before.closed) {",
-    replace: "if (true) {",
-    tests: [BOUNDS],
-  },
-  {
-    name: "requests that wait on one connection",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "if (connection.waiting > HTTP_LIMITS.waitingRequests) {",
-    replace: "if (false) {",
-    tests: [BOUNDS],
-  },
-  {
-    name: "parsing ends with the connection",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "      parseNoFurther(socket);\n",
-    replace: "",
-    tests: [BOUNDS],
-  },
-  {
     name: "addresses take turns over HTTP",
     file: "shared/runtime/src/http/server.ts",
     find: "networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0))",
     replace: '""',
     tests: [SERVER],
-  },
-  {
-    name: "one request of an address begins in a turn of the event loop",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "let left = this.#waiting.size",
-    replace: "let left = 1000",
-    tests: [TURNS],
-  },
-  {
-    name: "requests that begin in a turn of the event loop have a slice of it",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "      if (performance.now() >= until) return;\n",
-    replace: "",
-    tests: [TURNS],
-  },
-  {
-    name: "turns are left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES",
-    replace: "false",
-    tests: [TURNS],
-  },
-  {
-    name: "no turns of many addresses are left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: " && this.#waiting.size <= FEW_ADDRESSES",
-    replace: "",
-    tests: [TURNS],
-  },
-  {
-    name: "turns are not all left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: " && this.#left < MOST_LEFT",
-    replace: "",
-    tests: [TURNS],
   },
   {
     name: "no compressed answer to a POST",
@@ -189,62 +130,6 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/runtime/test/http/server.test.ts"],
   },
   {
-    name: "bound of plain connections",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "this.#all.size >= this.#max",
-    replace: "false",
-    tests: [BOUNDS],
-  },
-  {
-    name: "bound of an address's plain connections",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "others.size >= this.#maxOfAddress",
-    replace: "false",
-    tests: [BOUNDS],
-  },
-  {
-    name: "no answer that is due gives way",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "if (isIdle(connection)) return",
-    replace: "if (true) return",
-    tests: [BOUNDS],
-  },
-  {
-    name: "an overdue answer gives way",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "overdue ??= connection;",
-    replace: ";",
-    tests: [BOUNDS],
-  },
-  {
-    name: "idle connections give way in the order of their last request",
-    file: "shared/runtime/src/http/plain-connections.ts",
-    find: "    this.remove(connection.socket);\n    connection.usedAt",
-    replace: "    connection.usedAt",
-    tests: [BOUNDS],
-  },
-  {
-    name: "no bound by the address of a proxy",
-    file: "shared/runtime/src/http/connection-bounds.ts",
-    find: "isDirect ? connectionsPerAddress : 0",
-    replace: "connectionsPerAddress",
-    tests: [BOUNDS],
-  },
-  {
-    name: "no more sockets than plain connections and websockets",
-    file: "shared/runtime/src/http/server.ts",
-    find: "bounds.plain + bounds.websockets + 1",
-    replace: "bounds.plain + bounds.websockets + 100",
-    tests: [BOUNDS],
-  },
-  {
-    name: "time without a request",
-    file: "shared/runtime/src/http/server.ts",
-    find: "keepAliveTimeout: bounds.idleMs",
-    replace: "keepAliveTimeout: 600_000",
-    tests: [BOUNDS],
-  },
-  {
     name: "one Host field",
     file: "shared/runtime/src/http/request-rules.ts",
     find: "return count === 1 && HOST.test",
@@ -264,13 +149,6 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     find: 'httpVersion === "1.0" && headers.upgrade === undefined',
     replace: 'httpVersion === "1.0"',
     tests: ["test/hostile/websocket-handshakes.test.ts"],
-  },
-  {
-    name: "no more connections than file descriptors",
-    file: "shared/runtime/src/open-files.ts",
-    find: "if (bounds === null) return settings;",
-    replace: "return settings;",
-    tests: [STARTING],
   },
   {
     name: "a stop while modules load",

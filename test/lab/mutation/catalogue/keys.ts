@@ -11,9 +11,9 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "small-order Ed25519 keys refused",
-    file: "shared/protocol/src/signing/ed25519.ts",
-    find: "if (isWeakPoint(bytes))",
-    replace: "if (false)",
+    file: "shared/protocol/src/signing/small-order.ts",
+    find: "return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);",
+    replace: "return false;",
     tests: ["shared/protocol/test/signing/algorithms.test.ts"],
   },
   {

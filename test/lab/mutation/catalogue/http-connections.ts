@@ -1,0 +1,135 @@
+import type { Mutation } from "../mutation.ts";
+
+const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
+const TURNS = "shared/runtime/test/http/request-turns.test.ts";
+const STARTING = "test/integration/starting.test.ts";
+
+/** Plain connections, and the turns of their requests. */
+export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "one answer at a time on a connection",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "if (before === null || before.closed) {",
+    replace: "if (true) {",
+    tests: [BOUNDS],
+  },
+  {
+    name: "requests that wait on one connection",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "if (connection.waiting > HTTP_LIMITS.waitingRequests) {",
+    replace: "if (false) {",
+    tests: [BOUNDS],
+  },
+  {
+    name: "parsing ends with the connection",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "      parseNoFurther(socket);\n",
+    replace: "",
+    tests: [BOUNDS],
+  },
+  {
+    name: "one request of an address begins in a turn of the event loop",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: "let left = this.#waiting.size",
+    replace: "let left = 1000",
+    tests: [TURNS],
+  },
+  {
+    name: "requests that begin in a turn of the event loop have a slice of it",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: "      if (performance.now() >= until) return;\n",
+    replace: "",
+    tests: [TURNS],
+  },
+  {
+    name: "turns are left to newcomers",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: "this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES",
+    replace: "false",
+    tests: [TURNS],
+  },
+  {
+    name: "no turns of many addresses are left to newcomers",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: " && this.#waiting.size <= FEW_ADDRESSES",
+    replace: "",
+    tests: [TURNS],
+  },
+  {
+    name: "turns are not all left to newcomers",
+    file: "shared/runtime/src/http/request-turns.ts",
+    find: " && this.#left < MOST_LEFT",
+    replace: "",
+    tests: [TURNS],
+  },
+  {
+    name: "bound of plain connections",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "this.#all.size >= this.#max",
+    replace: "false",
+    tests: [BOUNDS],
+  },
+  {
+    name: "bound of an address's plain connections",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "others.size >= this.#maxOfAddress",
+    replace: "false",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no answer that is due gives way",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "if (isIdle(connection)) return",
+    replace: "if (true) return",
+    tests: [BOUNDS],
+  },
+  {
+    name: "an overdue answer gives way",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "overdue ??= connection;",
+    replace: ";",
+    tests: [BOUNDS],
+  },
+  {
+    name: "idle connections give way in the order of their last request",
+    file: "shared/runtime/src/http/plain-connections.ts",
+    find: "    this.remove(connection.socket);\n    connection.usedAt",
+    replace: "    connection.usedAt",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no bound by the address of a proxy",
+    file: "shared/runtime/src/http/connection-bounds.ts",
+    find: "isDirect ? connectionsPerAddress : 0",
+    replace: "connectionsPerAddress",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no more sockets than plain connections and websockets",
+    file: "shared/runtime/src/http/server.ts",
+    find: "bounds.plain + bounds.websockets + 1",
+    replace: "bounds.plain + bounds.websockets + 100",
+    tests: [BOUNDS],
+  },
+  {
+    name: "time without a request",
+    file: "shared/runtime/src/http/server.ts",
+    find: "keepAliveTimeout: bounds.idleMs",
+    replace: "keepAliveTimeout: 600_000",
+    tests: [BOUNDS],
+  },
+  {
+    name: "no more connections than file descriptors",
+    file: "shared/runtime/src/open-files.ts",
+    find: "if (bounds === null) return settings;",
+    replace: "return settings;",
+    tests: [STARTING],
+  },
+  {
+    name: "an answer for who has ended its side",
+    file: "shared/runtime/src/http/server.ts",
+    find: "{ httpAllowHalfOpen: true }",
+    replace: "{ httpAllowHalfOpen: false }",
+    tests: ["shared/runtime/test/http/server.test.ts"],
+  },
+];
