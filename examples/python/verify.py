@@ -390,6 +390,12 @@ def members_in(value: Any, levels: int = 32) -> int:
 # Receipts: a session that was requested and decided.
 
 
+def session_of(text: bytes) -> str:
+    """The last 24 digits of the id that a relay gives to the session of a request: Crockford base32 of its digest."""
+    bits = int.from_bytes(hashlib.sha256(text).digest()[:15], "big")
+    return "".join("0123456789abcdefghjkmnpqrstvwxyz"[bits >> shift & 31] for shift in range(115, -1, -5))
+
+
 def verify_receipt(receipt: Any, issuers: list[Json]) -> Json:
     """The decision. Raises Refused."""
     is_one = isinstance(receipt, dict) and set(receipt) == {"version", "request", "decision", "credentials"}
@@ -403,6 +409,9 @@ def verify_receipt(receipt: Any, issuers: list[Json]) -> Json:
     demand(parties, "other_parties: the decision is not by whom the request is to, to whom it is from")
     digest = encode(hashlib.sha256(canonical(request, "sig")).digest())
     demand(decision["payload"].get("request_sha256") == digest, "other_request: request_sha256 is of another request")
+    session = decision["payload"].get("session_id")
+    own = isinstance(session, str) and session[:4] == "ses_" and session[6:] == session_of(canonical(request, "sig"))
+    demand(own, "other_session: session_id is not that of the request")
     ttl = integer(request["payload"].get("ttl_minutes", 60.0)) or 0
     demand(5 <= ttl <= 1440, "malformed: ttl_minutes")
     begin, end = request["ts"] - SKEW_MS, request["ts"] + ttl * 60_000

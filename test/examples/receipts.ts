@@ -1,6 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import * as HPKE from "hpke";
 import { calculateJwkThumbprint, type JWK, SignJWT } from "jose";
+import { sessionIdOf } from "window/acceptance/envelope-digest.ts";
 import { canonical, type Frame, jcs } from "../support/agent.ts";
 
 /** What agents with credentials send and keep, made without any code of the relay or of the connector. */
@@ -86,13 +87,21 @@ export function receipt(asker: Agent, decider: Agent, changes: { request?: objec
   const payload = { purpose: "talk", ttl_minutes: 5 };
   const request = envelope(asker, decider, "session.request", payload, changes.request);
   const request_sha256 = requestDigest(request);
-  const decided = { session_id: "s-1", request_sha256 };
+  const decided = { session_id: sessionOf(request), request_sha256 };
   const fields = { ts: request.ts + 1000, ...changes.decision };
   const decision = envelope(decider, asker, "session.approve", decided, fields);
   return { version: 1, request, decision, credentials: [asker.token, decider.token] };
 }
 
-export function requestDigest({ sig, ...request }: Frame): string {
-  const text = `${canonical(request).slice(0, -1)},"sig":${JSON.stringify(sig)}}`;
-  return createHash("sha256").update(text).digest("base64url");
+export function requestDigest(request: Frame): string {
+  return createHash("sha256").update(signedText(request)).digest("base64url");
+}
+
+/** The id that a relay gives to the session of a request. */
+export function sessionOf(request: Frame): string {
+  return sessionIdOf(signedText(request), 0);
+}
+
+function signedText({ sig, ...envelope }: Frame): string {
+  return `${canonical(envelope).slice(0, -1)},"sig":${JSON.stringify(sig)}}`;
 }

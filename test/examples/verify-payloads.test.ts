@@ -119,6 +119,11 @@ describe("verify.py receipt", () => {
     ],
     ["a decision of another request", (given) => ({ ...given, request: receipt(alice, bob).request }), "other_request"],
     ["a decision without a digest", (given) => decided(given, { payload: { session_id: "s-1" } }), "other_request"],
+    [
+      "a decision on another session",
+      (given) => decided(given, { payload: { ...given.decision.payload, session_id: `ses_${"0".repeat(26)}` } }),
+      "other_session",
+    ],
     ["a decision to another", (given) => decided(given, { to: "agent://acme.carol" }), "other_parties"],
     [
       "a request to another",

@@ -33,6 +33,8 @@ export type ReceiptProblem =
   | { readonly code: "parties" }
   /** The decision is on another request. */
   | { readonly code: "digest" }
+  /** The decision names another session than the one that the request opens. */
+  | { readonly code: "session" }
   /** It was decided before the request, or after its end. */
   | { readonly code: "time" }
   /** No credential in it vouches for the key. */

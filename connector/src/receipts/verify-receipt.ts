@@ -7,6 +7,7 @@ import type { Envelope } from "../types.ts";
 import type { Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict } from "./contract.ts";
 import { readReceipt, ttlOf } from "./read-receipt.ts";
 import { isOf, requestDigest } from "./receipt.ts";
+import { isSessionOf } from "./session-of.ts";
 
 export type { ReceiptFacts, ReceiptProblem, ReceiptVerdict };
 
@@ -38,7 +39,9 @@ export async function verifyReceipt(text: string, issuers: Issuers): Promise<Rec
 async function unfittingIn({ request, decision }: Receipt): Promise<ReceiptProblem | undefined> {
   const areParties = decision.from === request.to && decision.to === request.from && request.from !== request.to;
   if (!areParties) return { code: "parties" };
-  if (decision.payload.request_sha256 !== (await requestDigest(request))) return { code: "digest" };
+  const digest = await requestDigest(request);
+  if (decision.payload.request_sha256 !== digest) return { code: "digest" };
+  if (!isSessionOf(decision.payload.session_id, digest)) return { code: "session" };
   const begin = request.ts - ANNOUNCED_DEFAULTS.maxClockSkewMs;
   const end = request.ts + (ttlOf(request) as number);
   return decision.ts >= begin && decision.ts <= end ? undefined : { code: "time" };

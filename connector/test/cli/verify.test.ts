@@ -4,6 +4,7 @@ import type { Envelope } from "../../src/types.ts";
 import { BOB, credential, envelopeOf, ISSUER, NOW, newKeys, RECORD } from "../credentials/kit.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
+import { sessionOf } from "../receipts/sessions.ts";
 import { Shell } from "./shell.ts";
 
 const shell = sharedByAll(new Shell());
@@ -21,7 +22,7 @@ const request = envelopeOf(BOB, {
 });
 
 async function decision(fields: Partial<Envelope> = {}): Promise<Envelope> {
-  const payload = { session_id: "ses_1", request_sha256: await requestDigest(request) };
+  const payload = { session_id: sessionOf(request), request_sha256: await requestDigest(request) };
   const parties = { from: "agent://acme.alice", to: "agent://acme.bob" };
   return envelopeOf(ALICE, { type: "session.approve", ...parties, payload, ts: NOW + 60_000, ...fields });
 }
@@ -41,7 +42,7 @@ describe("relay verify", () => {
     expect(jsonLines(stdout)).toEqual([
       {
         ok: true,
-        session_id: "ses_1",
+        session_id: sessionOf(request),
         requester: "agent://acme.bob",
         target: "agent://acme.alice",
         decision: "approved",

@@ -6,6 +6,7 @@ import { buildReceipt, type Receipt, requestDigest } from "../../src/receipts/re
 import { verifyReceipt } from "../../src/receipts/verify-receipt.ts";
 import type { Envelope } from "../../src/types.ts";
 import { BOB, credential, envelopeOf, issued, NOW, newKeys, RECORD } from "../credentials/kit.ts";
+import { sessionOf } from "./sessions.ts";
 
 const OTHER_ISSUER = await newKeys();
 const ALICE = await newKeys();
@@ -31,7 +32,7 @@ function requestOf(fields: Partial<Envelope> = {}): Envelope {
 }
 
 function decisionOn(request: Envelope, fields: Partial<Envelope> = {}): Envelope {
-  const payload = { session_id: "ses_1", request_sha256: digest(request) };
+  const payload = { session_id: sessionOf(request), request_sha256: digest(request) };
   const parties = { from: "agent://alice", to: "agent://acme.bob" };
   return envelopeOf(ALICE, { type: "session.approve", ...parties, payload, ts: NOW + 60_000, ...fields });
 }
@@ -55,7 +56,7 @@ describe("A receipt", () => {
     expect(await verified(receiptWith())).toEqual({
       valid: true,
       facts: {
-        sessionId: "ses_1",
+        sessionId: sessionOf(request),
         requester: "agent://acme.bob",
         target: "agent://alice",
         decision: "approved",
@@ -124,6 +125,12 @@ describe("A receipt shows nothing", () => {
     expect(await verified(receiptWith({ request: other() }))).toEqual(problem("digest"));
   });
 
+  test("whose decision names another session", async () => {
+    const session_id = sessionOf(requestOf({ id: "another" }));
+    const decided = decisionOn(request, { payload: { ...decision.payload, session_id } });
+    expect(await verified(receiptWith({ decision: decided }))).toEqual(problem("session"));
+  });
+
   test("whose decision does not say on which request", async () => {
     const without = decisionOn(request, { payload: { session_id: "ses_1" } });
     expect(await verified(receiptWith({ decision: without }))).toEqual(problem("malformed"));
@@ -164,7 +171,7 @@ describe("A receipt shows nothing", () => {
     ["decision", () => ({ decision: { ...decision, payload: { ...decision.payload, reason: "x" } } })],
   ])("whose %s its key did not sign", async (part, changes) => {
     const changed = receiptWith(changes());
-    const payload = { session_id: "ses_1", request_sha256: digest(changed.request) };
+    const payload = { session_id: sessionOf(changed.request), request_sha256: digest(changed.request) };
     const fitting = part === "request" ? { ...changed, decision: decisionOn(changed.request, { payload }) } : changed;
     expect(await verified(fitting)).toEqual(problem("signature", { part }));
   });

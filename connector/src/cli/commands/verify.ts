@@ -82,5 +82,6 @@ const WHY: Readonly<Record<Exclude<ReceiptProblem["code"], "credential" | "signa
   malformed: "it does not have the form of a receipt",
   parties: "the decision is not from the request's target to its requester",
   digest: "the decision is on another request",
+  session: "the decision names another session than the one that the request opens",
   time: "the decision was made before the request, or after its end",
 };

@@ -110,7 +110,7 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a receipt's decision is on its request",
     file: "connector/src/receipts/verify-receipt.ts",
-    find: "if (decision.payload.request_sha256 !== (await requestDigest(request)))",
+    find: "if (decision.payload.request_sha256 !== digest)",
     replace: "if (false)",
     tests: ["connector/test/receipts/receipt.test.ts"],
   },
@@ -225,5 +225,12 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     find: "this.#chains.add(envelope.from,",
     replace: 'this.#chains.add("",',
     tests: ["connector/test/credentials/waiting.test.ts"],
+  },
+  {
+    name: "a receipt's decision is on the session of its request",
+    file: "connector/src/receipts/verify-receipt.ts",
+    find: "if (!isSessionOf(decision.payload.session_id, digest))",
+    replace: "if (false)",
+    tests: ["connector/test/receipts/receipt.test.ts"],
   },
 ];
