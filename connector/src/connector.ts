@@ -10,7 +10,7 @@ import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { Inbox } from "./inbox.ts";
 import { MAX_PENDING } from "./limits.ts";
 import { checkOptions } from "./options-check.ts";
-import { Outbox } from "./outbox.ts";
+import { OwnEnvelopes } from "./own-envelopes.ts";
 import { Peers } from "./peers.ts";
 import type { Receipt } from "./receipts/contract.ts";
 import { SessionRecords } from "./receipts/session-records.ts";
@@ -47,7 +47,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   readonly #sessions = new SessionRecords();
   readonly #inbox: Inbox;
   readonly #sendQueue: SendQueue;
-  readonly #outbox: Outbox;
+  readonly #ownEnvelopes: OwnEnvelopes;
   readonly #reconnector: Reconnector;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
@@ -71,9 +71,17 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     const notRegistered = () => this.#reconnector.checkRegistration();
     this.#sendQueue = new SendQueue({ signer, clock, maxPending, notRegistered });
     const sendQueue = this.#sendQueue;
-    this.#outbox = new Outbox({ agent, relay: address.host, signer, credential, sendQueue, sessions, peers });
+    this.#ownEnvelopes = new OwnEnvelopes({
+      agent,
+      relay: address.host,
+      signer,
+      credential,
+      sendQueue,
+      sessions,
+      peers,
+    });
     const warnings = new Warnings(emitter);
-    const signPresence = this.#outbox.presence.bind(this.#outbox);
+    const signPresence = this.#ownEnvelopes.presence.bind(this.#ownEnvelopes);
     const connect = { url: address.websocket, clock, signPresence };
     this.#reconnector = new Reconnector((events) => new Connection({ ...connect, events }), {
       greeted: ({ connectorVersion }) => {
@@ -145,22 +153,22 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   ): Promise<Accepted> {
     const seals = seal === true || this.#options.seal === "required";
     const content = { type, to, task_id: taskId, payload };
-    return resultOf(this.#outbox.message(content, seals, options), accepted);
+    return resultOf(this.#ownEnvelopes.message(content, seals, options), accepted);
   }
 
   /** Requests a session. The target's decision comes as a delivery of type `session.approve` or `session.reject`. */
   requestSession(to: string, proposal: SessionProposal, options: CallOptions = {}): Promise<AcceptedSession> {
-    return resultOf(this.#outbox.session(sessionRequest(to, proposal), options), acceptedSession);
+    return resultOf(this.#ownEnvelopes.session(sessionRequest(to, proposal), options), acceptedSession);
   }
 
   /** Approves a session. @param to who requested it. */
   approve(sessionId: string, to: string, options: CallOptions = {}): Promise<AcceptedSession> {
-    return resultOf(this.#outbox.decision("approve", { sessionId, to }, options), acceptedSession);
+    return resultOf(this.#ownEnvelopes.decision("approve", { sessionId, to }, options), acceptedSession);
   }
 
   /** Rejects a session. @param to who requested it. @param reason at most 500 characters. */
   reject(sessionId: string, to: string, reason?: string, options: CallOptions = {}): Promise<AcceptedSession> {
-    return resultOf(this.#outbox.decision("reject", { sessionId, to, reason }, options), acceptedSession);
+    return resultOf(this.#ownEnvelopes.decision("reject", { sessionId, to, reason }, options), acceptedSession);
   }
 
   /**

@@ -16,7 +16,7 @@ export interface DeliveryJudgeOptions {
 }
 
 /** An envelope that a relay says is for this agent. */
-export interface Claim {
+export interface IncomingEnvelope {
   readonly envelope: Envelope;
   /** What the relay says. */
   readonly sessionId: string | undefined;
@@ -33,7 +33,7 @@ export class DeliveryJudge {
   }
 
   /** The delivery, or why it is dropped; undefined for a repeat. Never rejects. Those of one sender one after the other. */
-  async judge({ envelope, sessionId: told, receivedAt }: Claim): Promise<Delivery | RelayError | undefined> {
+  async judge({ envelope, sessionId: told, receivedAt }: IncomingEnvelope): Promise<Delivery | RelayError | undefined> {
     const { agent, verifier, replayGuard, requireVerified } = this.#options;
     if (envelope.to !== agent) return drop("misdirected_delivery", envelope);
     if (replayGuard.isRepeat(envelope)) return undefined;

@@ -1,5 +1,5 @@
 import { Chains } from "./chains.ts";
-import type { Claim, DeliveryJudge } from "./delivery-judge.ts";
+import type { DeliveryJudge, IncomingEnvelope } from "./delivery-judge.ts";
 import { RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
 import { readEnvelope } from "./read-envelope.ts";
@@ -36,14 +36,14 @@ export class Receiver {
       overflowed();
       return;
     }
-    const claim = { envelope, sessionId: frame.sessionId, receivedAt: Date.now() };
+    const incoming = { envelope, sessionId: frame.sessionId, receivedAt: Date.now() };
     this.#waiting += 1;
-    this.#chains.add(envelope.from, () => this.#check(claim));
+    this.#chains.add(envelope.from, () => this.#check(incoming));
   }
 
-  async #check(claim: Claim): Promise<void> {
+  async #check(incoming: IncomingEnvelope): Promise<void> {
     const { judge, delivered, dropped } = this.#options;
-    const judged = await judge.judge(claim);
+    const judged = await judge.judge(incoming);
     this.#waiting -= 1;
     if (judged instanceof RelayError) dropped(judged);
     else if (judged !== undefined) delivered(judged);

@@ -1,8 +1,8 @@
 import { LOOK_UP } from "../limits.ts";
 import { within } from "../within.ts";
+import { Concurrency } from "./concurrency.ts";
 import { askForCredential, type CredentialQuery, type Fetch } from "./credential-source.ts";
 import type { Credential } from "./read-credential.ts";
-import { Turns } from "./turns.ts";
 
 /** What is known of one key of an agent. */
 interface Entry {
@@ -20,7 +20,7 @@ export class SenderCredentials {
   readonly #fetch: Fetch;
   /** The one that was needed longest ago comes first. */
   readonly #entries = new Map<string, Entry>();
-  readonly #turns = new Turns(LOOK_UP.atOnce);
+  readonly #concurrency = new Concurrency(LOOK_UP.atOnce);
   readonly #stopped = new AbortController();
 
   /** @param base address of the relay (http, https), without a slash at its end. */
@@ -61,7 +61,7 @@ export class SenderCredentials {
     entry.askedAt = performance.now();
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(LOOK_UP.timeoutMs)]);
     try {
-      entry.credential = await this.#turns.run(async () => {
+      entry.credential = await this.#concurrency.run(async () => {
         signal.throwIfAborted();
         return await askForCredential(this.#base, query, this.#fetch, signal);
       });

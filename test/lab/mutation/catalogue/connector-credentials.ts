@@ -186,7 +186,7 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a payload of one's own is not taken for a sealed one",
-    file: "connector/src/outbox.ts",
+    file: "connector/src/own-envelopes.ts",
     find: "if (isSealed(content.payload))",
     replace: "if (false)",
     tests: ["connector/test/sealing/sealed-messages.test.ts"],

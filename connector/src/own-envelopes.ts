@@ -13,7 +13,7 @@ import type { Signer } from "./signer.ts";
 import type { CallOptions } from "./types.ts";
 import { draftOf, type EnvelopeContent } from "./wire-mapping.ts";
 
-export interface OutboxOptions {
+export interface OwnEnvelopesOptions {
   readonly agent: string;
   /** The host, with a port that is not the default, that this agent dialled. */
   readonly relay: string;
@@ -25,10 +25,10 @@ export interface OutboxOptions {
 }
 
 /** Makes this agent's envelopes: drafts them, seals them, and keeps those of sessions for receipts. */
-export class Outbox {
-  readonly #options: OutboxOptions;
+export class OwnEnvelopes {
+  readonly #options: OwnEnvelopesOptions;
 
-  constructor(options: OutboxOptions) {
+  constructor(options: OwnEnvelopesOptions) {
     this.#options = options;
   }
 

@@ -1,5 +1,5 @@
-/** Runs at most so many tasks at once; the others wait for their turn, in order. */
-export class Turns {
+/** Runs at most so many tasks at once; the others wait, in order. */
+export class Concurrency {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
