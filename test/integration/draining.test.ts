@@ -72,9 +72,10 @@ test("the heartbeats of an agent do not bring it back to a pod that has let it g
   });
   await pod.stop();
   await traffic.stop();
-  await until("every release is seen", () => released.size === TARGETS.length);
+  await monitor.caughtUp(view.client);
   monitor.close();
 
+  expect(released.size).toBe(TARGETS.length);
   expect(broughtBack).toEqual(new Set());
   const delivered = new Set(deliveredTo(targets));
   expect(traffic.promised.filter((id) => !delivered.has(id))).toEqual([]);

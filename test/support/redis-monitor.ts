@@ -1,6 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { createInterface } from "node:readline";
+import { createInterface, type Interface } from "node:readline";
 import type { Redis } from "ioredis";
 
 /** A command as MONITOR shows it. */
@@ -19,9 +20,11 @@ const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", a
  */
 export class RedisMonitor {
   readonly #socket: Socket;
+  readonly #lines: Interface;
 
-  private constructor(socket: Socket) {
+  private constructor(socket: Socket, lines: Interface) {
     this.#socket = socket;
+    this.#lines = lines;
   }
 
   /** @param client of the server to watch. */
@@ -40,7 +43,17 @@ export class RedisMonitor {
       const command = parseCommand(line);
       if (command !== null) onCommand(command);
     });
-    return new RedisMonitor(socket);
+    return new RedisMonitor(socket, lines);
+  }
+
+  /** Resolves once it has shown every command that the server ran before. @param client of the same server. */
+  async caughtUp(client: Redis): Promise<void> {
+    const mark = randomUUID();
+    const shown = new Promise<void>((resolve) => {
+      this.#lines.on("line", (line) => line.includes(mark) && resolve());
+    });
+    await client.echo(mark);
+    await shown;
   }
 
   close(): void {
