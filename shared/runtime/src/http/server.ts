@@ -42,10 +42,10 @@ const CONNECTION_OPTIONS = {
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
 /**
- * Connections that the kernel holds until they are accepted, one in a turn of the event loop. Beyond it, whoever comes is
- * dropped, and tries again a second later.
+ * Connections that the kernel holds until they are accepted. Beyond it, whoever comes is dropped, and tries again a second
+ * later; far more, and a flood of them is accepted at once while a request waits (measured: docs/security.md#abuse).
  */
-const BACKLOG = 2048;
+const BACKLOG = 1024;
 /** A client that does not read its answer is disconnected after two of these periods without a byte of progress. */
 const UNREAD_TIMEOUT_MS = 5000;
 /** Every answer is due within a second; connections that are still open after this are closed. */
