@@ -27,8 +27,8 @@ const WORK: Readonly<
   },
   "ws-connector": {
     scripts: [
-      ...(["accept", "count_presence", "count_sessions", "decide_session", "mark_congestion", "open_window"] as const),
-      ...(["prune_presence", "release", "reserve_decision"] as const),
+      ...(["accept", "count_presence", "count_sessions", "decide_session", "lease_shares"] as const),
+      ...(["mark_congestion", "open_window", "prune_presence", "release", "reserve_decision"] as const),
     ],
     sends: ["spublish", "ssubscribe"],
   },

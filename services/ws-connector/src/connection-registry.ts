@@ -9,6 +9,7 @@ import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
 import type { ConnectionQuota } from "./connection-quota.ts";
+import type { PodRates } from "./connection-rates.ts";
 import { slowDownNotice } from "./frames.ts";
 import type { InflowContext } from "./inflow.ts";
 import type { PodCounters } from "./metrics.ts";
@@ -74,6 +75,11 @@ export class ConnectionRegistry {
         },
       },
     };
+  }
+
+  /** How fast the connections may send. */
+  get rates(): PodRates {
+    return this.#inflow;
   }
 
   /** True while the pod takes new connections. */

@@ -2,41 +2,87 @@ import type { Principal } from "window/principal.ts";
 import { TokenBuckets } from "./token-bucket.ts";
 
 /**
+ * How much the half bucket may be overdrawn: until it is even again a principal counts as above half of its rate. What it may
+ * send before its share is known, a burst and a second of the rate, is paid off by then, so that sending by fits and starts
+ * gives no more than half of the rate either.
+ */
+const MAX_HALF_DEBT_MS = 5000;
+
+/** Of one principal: when its buckets are full again, monotonic ms. */
+interface FullTimes {
+  fullAt: number;
+  /** Of the bucket of half the rate. */
+  halfFullAt: number;
+}
+
+/**
  * One bucket for each principal, over all its connections of the pod. What they take in advance adds up without a bound: each
  * is not read while it waits, so they come in order, however many they are, and all together never faster than the rate. A
  * bucket that is full again is forgotten.
+ *
+ * Where several pods share a principal's rate, each token costs as many as there are pods: of rate and burst each pod has its
+ * part. A bucket of half the rate pays the same, and tells who is above half of what it has here. Source:
+ * docs/architecture.md#shared-rates.
  */
 export class PrincipalRates {
   readonly #buckets: TokenBuckets;
-  /** When each is full again, monotonic ms. */
-  readonly #fullAt = new Map<Principal, number>();
+  readonly #halfBuckets: TokenBuckets;
+  readonly #principals = new Map<Principal, FullTimes>();
+  #sharedBy: ReadonlyMap<Principal, number> = new Map();
 
   /** @param perSecond 0 = no limit. */
   constructor(perSecond: number, burst: number) {
     this.#buckets = new TokenBuckets(perSecond, burst, Number.POSITIVE_INFINITY);
+    // More than half of the rate within a second overdraws it.
+    this.#halfBuckets = new TokenBuckets(perSecond / 2, perSecond / 2 + 1, MAX_HALF_DEBT_MS);
   }
 
   /** How many principals are remembered. */
   get size(): number {
-    return this.#fullAt.size;
+    return this.#principals.size;
   }
 
   /** The ms until the principal has a token that nobody took in advance. */
   wait(principal: Principal, now: number): number {
-    return this.#buckets.wait(this.#fullAt.get(principal) ?? 0, now);
+    return this.#buckets.wait(this.#principals.get(principal)?.fullAt ?? 0, now);
   }
 
   /** Takes tokens, in advance when there are none. Returns the ms until they may be used. */
   take(principal: Principal, now: number, tokens = 1): number {
-    const fullAt = this.#fullAt.get(principal) ?? 0;
-    this.#fullAt.set(principal, this.#buckets.take(fullAt, now, tokens));
-    return this.#buckets.wait(fullAt, now);
+    const times = this.#timesOf(principal);
+    const price = tokens * (this.#sharedBy.get(principal) ?? 1);
+    const wait = this.#buckets.wait(times.fullAt, now);
+    times.fullAt = this.#buckets.take(times.fullAt, now, price);
+    times.halfFullAt = this.#halfBuckets.take(times.halfFullAt, now, price);
+    return wait;
+  }
+
+  /** The principals that are above half of the rate, or of their share of it. */
+  aboveHalf(now: number): Principal[] {
+    const found: Principal[] = [];
+    for (const [principal, { halfFullAt }] of this.#principals) {
+      if (this.#halfBuckets.wait(halfFullAt, now) > 0) found.push(principal);
+    }
+    return found;
+  }
+
+  /** From here on these principals have a part of their rate here, all others the whole. @param sharedBy how many pods. */
+  share(sharedBy: ReadonlyMap<Principal, number>): void {
+    this.#sharedBy = sharedBy;
   }
 
   /** @param now monotonic ms. */
   forgetFull(now: number): void {
-    for (const [principal, fullAt] of this.#fullAt) {
-      if (fullAt <= now) this.#fullAt.delete(principal);
+    for (const [principal, { fullAt, halfFullAt }] of this.#principals) {
+      if (Math.max(fullAt, halfFullAt) <= now) this.#principals.delete(principal);
     }
+  }
+
+  #timesOf(principal: Principal): FullTimes {
+    const known = this.#principals.get(principal);
+    if (known !== undefined) return known;
+    const full = { fullAt: 0, halfFullAt: 0 };
+    this.#principals.set(principal, full);
+    return full;
   }
 }

@@ -13,6 +13,7 @@ import { Acceptor } from "window/acceptance/acceptor.ts";
 import { CongestionMarks } from "window/congestion.ts";
 import { PodChannel } from "window/pod-channel.ts";
 import { PresenceStore } from "window/presence.ts";
+import { PrincipalShares } from "window/principal-shares.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
@@ -31,6 +32,7 @@ import { PeriodicTasks } from "./periodic-tasks.ts";
 import { createProbes } from "./probes.ts";
 import { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
+import { ShareLeases } from "./share-leases.ts";
 import { createUpgrade } from "./upgrade.ts";
 
 /**
@@ -85,6 +87,7 @@ export function createWsConnector(
   });
   deliverFrom(channel, { connections, registrar, releaser, delivered: counters.delivered });
 
+  const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
   const keyAudit = new KeyAudit({ keys, connections, registrar });
   const tasks = new PeriodicTasks([
     { everyMs: KEYS_FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
@@ -94,6 +97,7 @@ export function createWsConnector(
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
+    { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);
 

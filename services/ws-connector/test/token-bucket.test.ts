@@ -79,6 +79,6 @@ test("Rates of principals are forgotten when their buckets are full again", () =
   const rates = new PrincipalRates(10, 50);
   rates.take("key:a", 1000);
   rates.take("key:b", 1500);
-  rates.forgetFull(1100);
+  rates.forgetFull(1250);
   expect(rates.size).toBe(1);
 });

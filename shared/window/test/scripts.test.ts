@@ -7,6 +7,7 @@ import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { readJourneys } from "../src/journeys.ts";
 import { PresenceStore } from "../src/presence.ts";
+import { PrincipalShares } from "../src/principal-shares.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { luaFile, SCRIPT_NAMES, SCRIPTS } from "../src/redis/scripts.ts";
 import { resetWindow } from "../src/reset.ts";
@@ -89,6 +90,7 @@ describe("the callers", () => {
     ]);
     const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
     await new CongestionMarks({ link, partitions: 2, pod: "pod-a" }).write([mark]);
+    await new PrincipalShares({ link, partitions: 2, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
     releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);
     await releaser.flush();
     counters.view("readSession", "visitor-1");

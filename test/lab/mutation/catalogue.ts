@@ -15,6 +15,7 @@ import { REDIS_MUTATIONS } from "./catalogue/redis.ts";
 import { REPLAY_MUTATIONS } from "./catalogue/replay.ts";
 import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
 import { SESSION_MUTATIONS } from "./catalogue/sessions.ts";
+import { SHARED_RATE_MUTATIONS } from "./catalogue/shared-rates.ts";
 import { SLOW_READER_MUTATIONS } from "./catalogue/slow-readers.ts";
 import { WEBSOCKET_MUTATIONS } from "./catalogue/websocket.ts";
 import { WINDOW_MUTATIONS } from "./catalogue/window.ts";
@@ -28,6 +29,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CREDENTIAL_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
   ...INFLOW_MUTATIONS,
+  ...SHARED_RATE_MUTATIONS,
   ...OWNERSHIP_MUTATIONS,
   ...SLOW_READER_MUTATIONS,
   ...REPLAY_MUTATIONS,

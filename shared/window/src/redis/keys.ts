@@ -33,6 +33,8 @@ export const partitionKeys = {
   /** Sessions that a principal has pending at targets of this partition: the name less the digest that records carry. */
   principalPrefix: (p: number) => inPartition(p, "principal:"),
   principal: (p: number, digest: string) => inPartition(p, `principal:${digest}`),
+  /** The pods that share a limit of one principal, a digest. */
+  shares: (p: number, limit: string, digest: string) => inPartition(p, `shares:${limit}:${digest}`),
   counters: (p: number) => inPartition(p, "counters"),
   minutes: (p: number) => inPartition(p, "minutes"),
   proofs: (p: number) => inPartition(p, "proofs"),

@@ -21,6 +21,12 @@ export const REDIS_LIMITS = {
   misconfiguredRetryMaxMs: 5000,
   /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
   oldestMajorVersion: 7,
+  /**
+   * How often a pod renews its shares of limits, and how long such a lease lasts: one renewal may fail, and the next be late,
+   * before the other pods have its part.
+   */
+  shareRenewMs: 1000,
+  shareLeaseMs: 2500,
   /** Counters are gathered in the process and written this often. */
   counterFlushMs: 100,
   /** Envelopes that one acceptance call carries at most. */

@@ -11,6 +11,7 @@ export const SCRIPT_NAMES = [
   "count_sessions",
   "decide_session",
   "flush_counters",
+  "lease_shares",
   "mark_congestion",
   "open_window",
   "prune_presence",
