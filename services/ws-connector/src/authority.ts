@@ -25,20 +25,21 @@ interface Release {
  */
 export class Authority {
   readonly #keys: KeyStore;
-  readonly #hosts: ReadonlySet<string>;
+  /** What envelopes are judged by on every connection. */
+  readonly known: KnownKeys;
   /** Agents that were released lately, by connection: their client goes on for a moment, in good faith. */
   readonly #releases = new WeakMap<Connection, Map<string, Release>>();
 
   /** @param options.hosts the names of this relay, which a register with a credential may be meant for. */
   constructor(options: { keys: KeyStore; hosts: ReadonlySet<string> }) {
-    this.#keys = options.keys;
-    this.#hosts = options.hosts;
-  }
-
-  /** What an envelope of the connection may be signed with. */
-  keysOf({ credentials }: Connection): KnownKeys {
-    const { ring } = this.#keys;
-    return { ring, hosts: this.#hosts, credentialKey: (keyId, now) => credentials?.keyOf(keyId, ring, now) };
+    const { keys, hosts } = options;
+    this.#keys = keys;
+    this.known = {
+      hosts,
+      get ring() {
+        return keys.ring;
+      },
+    };
   }
 
   /** A register goes to acceptance. */

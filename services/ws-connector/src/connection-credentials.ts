@@ -1,17 +1,28 @@
 import type { CredentialProblem } from "protocol/contract/credential.ts";
+import type { Issuers } from "protocol/credentials/issuers.ts";
 import type { Credential } from "protocol/credentials/read-credential.ts";
 import { entryOfCredential } from "protocol/intake/credential-step.ts";
+import { ED25519_BYTES } from "protocol/signing/ed25519.ts";
 import type { KeyRing, SigningEntry } from "protocol/signing/key-ring.ts";
+import { isValidAt, type Validity } from "protocol/signing/validity.ts";
 
 /** So that a key can be replaced without a gap: the one before it goes on to hold. */
 const MOST_PER_AGENT = 2;
 
 /** What is held of a credential: without its text, of which a pod with many agents would hold very much. */
-type Held = Omit<Credential, "token" | "signed" | "signature" | "sealingKey" | "audience">;
+interface Held extends Omit<Credential, "token" | "signed" | "signature" | "sealingKey" | "audience" | "publicKey"> {
+  readonly entry: SigningEntry;
+  /** When it holds, by `#issuers`; undefined until a message asks. */
+  term: Validity | undefined;
+}
+
+/** Keys that lie in one piece of memory. */
+const KEYS_TOGETHER = 128;
+const NONE: readonly Held[] = [];
 
 /**
- * The credentials that a connection's agents registered with, of each agent the last two. They are judged anew each time:
- * the keys file may have changed, and time passes. Source: docs/protocol.md#credentials.
+ * The credentials that a connection's agents registered with, of each agent the last two. They are judged each time, by the
+ * keys file that is and the time that it is. Source: docs/protocol.md#credentials.
  */
 export class ConnectionCredentials {
   /** Of registers that were accepted, by agent, the newest last. */
@@ -19,31 +30,41 @@ export class ConnectionCredentials {
   /** Of registers without an answer, which may have been accepted. */
   readonly #unanswered = new Map<string, readonly Held[]>();
   /** The keys of those that were accepted, by id: each message asks for one. */
-  readonly #keys = new Map<string, { readonly held: Held; readonly entry: SigningEntry }>();
+  readonly #keys = new Map<string, Held>();
+  /** Of the keys file that a message was judged by last. */
+  #issuers: Issuers | undefined;
   #nextEnd = Number.POSITIVE_INFINITY;
 
   /** A register with it goes to acceptance. */
   presented(credential: Credential): void {
     const held = heldOf(credential);
-    const others = (this.#unanswered.get(held.agent) ?? []).filter((other) => !isSame(other, held));
+    this.refused(credential);
+    const others = this.#unanswered.get(held.agent) ?? NONE;
     this.#unanswered.set(held.agent, [...others, held].slice(-MOST_PER_AGENT));
     this.#nextEnd = Math.min(this.#nextEnd, held.expiresAt);
   }
 
   /** The register with it was accepted. It takes the place of one for the same key. */
   accepted(credential: Credential): void {
+    const held =
+      this.#unanswered.get(credential.agent)?.find((other) => isSame(other, credential)) ?? heldOf(credential);
     this.refused(credential);
-    const held = heldOf(credential);
-    const before = this.#accepted.get(held.agent) ?? [];
+    const before = this.#accepted.get(held.agent) ?? NONE;
     const kept = [...before.filter(({ keyId }) => keyId !== held.keyId), held].slice(-MOST_PER_AGENT);
     this.#accept(held.agent, kept);
     this.#nextEnd = Math.min(this.#nextEnd, held.expiresAt);
   }
 
   /** The register with it was refused. */
-  refused({ agent, ...credential }: Credential): void {
-    const others = (this.#unanswered.get(agent) ?? []).filter((other) => !isSame(other, credential));
-    keep(this.#unanswered, agent, others);
+  refused(credential: Credential): void {
+    const { agent } = credential;
+    const unanswered = this.#unanswered.get(agent);
+    if (unanswered === undefined) return;
+    keep(
+      this.#unanswered,
+      agent,
+      unanswered.filter((other) => !isSame(other, credential)),
+    );
   }
 
   forget(agent: string): void {
@@ -52,14 +73,17 @@ export class ConnectionCredentials {
   }
 
   /** The key of an accepted credential that holds now. */
-  keyOf(keyId: string, ring: KeyRing, now: number): SigningEntry | undefined {
-    const known = this.#keys.get(keyId);
-    return known !== undefined && isHolding(known.held, ring, now) ? known.entry : undefined;
+  keyOf(keyId: string, { issuers }: KeyRing, now: number): SigningEntry | undefined {
+    if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);
+    const held = this.#keys.get(keyId);
+    if (held === undefined) return undefined;
+    held.term ??= issuers.holdsDuring(held);
+    return isValidAt(held.term, now) ? held.entry : undefined;
   }
 
   /** True when a credential of the agent holds now. */
   mayAct(agent: string, ring: KeyRing, now: number): boolean {
-    return this.#of(agent).some((held) => isHolding(held, ring, now));
+    return this.#of(agent).some((held) => ring.issuers.problemOf(held, now) === undefined);
   }
 
   /** Why the newest credential of the agent does not hold. */
@@ -70,10 +94,9 @@ export class ConnectionCredentials {
 
   /** Unix ms at which the last credential of the agent ends; undefined when none is held whose issuer is known. */
   lastEnd(agent: string, ring: KeyRing): number | undefined {
-    const ends = this.#of(agent)
-      .map((held) => ring.issuers.endOf(held))
-      .filter(Number.isFinite);
-    return ends.length === 0 ? undefined : Math.max(...ends);
+    let last = Number.NEGATIVE_INFINITY;
+    for (const held of this.#of(agent)) last = Math.max(last, ring.issuers.endOf(held));
+    return Number.isFinite(last) ? last : undefined;
   }
 
   /** Unix ms before which none of them ends. Terms of issuers' keys are for the ring to tell. */
@@ -92,28 +115,45 @@ export class ConnectionCredentials {
   }
 
   #of(agent: string): readonly Held[] {
-    return [...(this.#unanswered.get(agent) ?? []), ...(this.#accepted.get(agent) ?? [])];
+    const accepted = this.#accepted.get(agent) ?? NONE;
+    const unanswered = this.#unanswered.get(agent);
+    return unanswered === undefined ? accepted : [...unanswered, ...accepted];
+  }
+
+  #judgeAnewBy(issuers: Issuers): void {
+    this.#issuers = issuers;
+    for (const held of this.#keys.values()) held.term = undefined;
   }
 
   /** The credentials of the agent are these, and its keys theirs. */
   #accept(agent: string, held: readonly Held[]): void {
-    for (const { keyId } of this.#accepted.get(agent) ?? []) this.#keys.delete(keyId);
-    for (const each of held) this.#keys.set(each.keyId, { held: each, entry: entryOfCredential(each) });
+    for (const { keyId } of this.#accepted.get(agent) ?? NONE) this.#keys.delete(keyId);
+    for (const each of held) this.#keys.set(each.keyId, each);
     keep(this.#accepted, agent, held);
   }
 }
 
 function heldOf({ issuer, issuerKey, agent, keyId, publicKey, issuedAt, expiresAt, notBefore }: Credential): Held {
-  return { issuer, issuerKey, agent, keyId, publicKey, issuedAt, expiresAt, notBefore };
+  const entry = entryOfCredential({ keyId, issuer, agent, publicKey: keptKey(publicKey) });
+  return { issuer, issuerKey, agent, keyId, issuedAt, expiresAt, notBefore, entry, term: undefined };
 }
 
-/** For one agent: of two credentials for a key, issued at one time with one term, either stands for both. */
-function isSame(held: Held, other: Pick<Held, "keyId" | "issuedAt" | "expiresAt">): boolean {
-  return held.keyId === other.keyId && held.issuedAt === other.issuedAt && held.expiresAt === other.expiresAt;
+/** Room for those to come. */
+let room = Buffer.alloc(0);
+
+/** A copy beside other keys: where a token was read, each would keep what was read with it. */
+function keptKey(publicKey: Buffer): Buffer {
+  if (room.length === 0) room = Buffer.allocUnsafeSlow(KEYS_TOGETHER * ED25519_BYTES.key);
+  const kept = room.subarray(0, publicKey.copy(room));
+  room = room.subarray(kept.length);
+  return kept;
 }
 
-function isHolding(held: Held, ring: KeyRing, now: number): boolean {
-  return ring.issuers.problemOf(held, now) === undefined;
+/** What tells the credentials of an agent apart: of two in which all of it is equal, either stands for both. */
+const TERMS = ["keyId", "issuer", "issuerKey", "issuedAt", "notBefore", "expiresAt"] as const satisfies (keyof Held)[];
+
+function isSame(held: Held, other: Pick<Held, (typeof TERMS)[number]>): boolean {
+  return TERMS.every((term) => held[term] === other[term]);
 }
 
 function keep(byAgent: Map<string, readonly Held[]>, agent: string, held: readonly Held[]): void {

@@ -84,14 +84,14 @@ class Intake {
   receive(text: string): void {
     const candidate = this.#check(text);
     const keyId = isRefusal(candidate) ? candidate.credentialKey : undefined;
-    const isBehind = this.#queue.length > 0 || this.#connection.agents.hasPending;
-    if (isBehind && keyId !== undefined) this.#queue.pushWaiting({ text, keyId });
+    const isBehind = keyId !== undefined && (this.#queue.length > 0 || this.#connection.agents.hasPending);
+    if (isBehind) this.#queue.pushWaiting({ text, keyId });
     else this.#queue.push(candidate);
     this.#adjustReading();
   }
 
   #check(text: string): Refusal | Candidate {
-    return checkBeforeSignature(text, this.#authority.keysOf(this.#connection), Date.now());
+    return checkBeforeSignature(text, this.#authority.known, Date.now(), this.#connection.credentials);
   }
 
   /**

@@ -6,6 +6,7 @@ import { ConnectionCredentials } from "../src/connection-credentials.ts";
 
 const RING = KeyRing.from(KeysFile.parse({ issuers: [RECORD] }));
 const WITHOUT_ISSUER = KeyRing.from(KeysFile.parse({}));
+const OF_ANOTHER = KeyRing.from(KeysFile.parse({ issuers: [{ ...RECORD, agents: ["agent://other.*"] }] }));
 const BOB = "agent://acme.bob";
 const END = CLAIMS.exp * 1000;
 
@@ -70,6 +71,24 @@ test("an agent is held until its last credential ends, or its issuer goes", asyn
   expect(held.problemOf(BOB, RING, END + 60_000)).toBe("expired");
   expect(held.mayAct(BOB, WITHOUT_ISSUER, NOW)).toBe(false);
   expect(held.problemOf(BOB, WITHOUT_ISSUER, NOW)).toBe("unknown_issuer");
+});
+
+test("a key signs by the keys file that is, not by one that was", async () => {
+  const held = new ConnectionCredentials();
+  const bobs = await credential();
+  held.accepted(bobs);
+  const signs = [RING, WITHOUT_ISSUER, RING, OF_ANOTHER].map((ring) => held.keyOf(bobs.keyId, ring, NOW) !== undefined);
+  expect(signs).toEqual([true, false, true, false]);
+});
+
+test("the keys of many agents are kept apart", async () => {
+  const held = new ConnectionCredentials();
+  const theirs = await Promise.all(Array.from({ length: 300 }, () => another()));
+  const keys = theirs.map((each, n) => {
+    held.accepted({ ...each, agent: `agent://acme.a${n}` });
+    return held.keyOf(each.keyId, RING, NOW)?.key;
+  });
+  expect(keys).toEqual(theirs.map(({ publicKey }) => ({ alg: "ed25519", publicKey })));
 });
 
 test("of an agent that is forgotten nothing is held", async () => {

@@ -1,4 +1,4 @@
-import { type CredentialRecord, parseCredential } from "./records/credential.ts";
+import { type CredentialRecord, parseCredentials } from "./records/credential.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
@@ -9,14 +9,7 @@ import type { RedisLink } from "./redis/redis-link.ts";
  */
 export async function readCredentials(link: RedisLink, agent: string, partitions: number): Promise<CredentialRecord[]> {
   const p = partitionOf(agent, partitions);
-  const reply = (await link.run(
-    "read_credentials",
-    [partitionKeys.credential(p, agent), partitionKeys.presence(p)],
-    [agent],
-  )) as string[];
-  const found: CredentialRecord[] = [];
-  for (let index = 0; index < reply.length; index += 2) {
-    found.push(parseCredential(reply[index] as string, reply[index + 1] as string));
-  }
-  return found.sort((a, b) => b.registeredAt - a.registeredAt);
+  const keys = [partitionKeys.credential(p, agent), partitionKeys.presence(p)];
+  const lines = (await link.run("read_credentials", keys, [agent])) as string | null;
+  return lines === null ? [] : parseCredentials(lines);
 }

@@ -20,6 +20,8 @@ interface Issuer {
   readonly revokedBefore: ReadonlyMap<string, number>;
 }
 
+const NEVER: Validity = { from: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY };
+
 /** What a credential is judged by. */
 type Terms = Pick<Credential, "issuer" | "issuerKey" | "agent" | "issuedAt" | "expiresAt" | "notBefore">;
 
@@ -51,21 +53,40 @@ export class Issuers {
 
   /** Why the credential does not hold at this time, its signature aside; undefined when it does. */
   problemOf(credential: Terms, now: number): CredentialProblem | undefined {
-    const issuer = this.#issuers.get(credential.issuer);
-    const key = issuer?.keys.get(credential.issuerKey);
-    if (issuer === undefined || key === undefined) return "unknown_issuer";
-    const latest = now + CREDENTIAL_LIMITS.maxAheadMs;
-    if (credential.issuedAt > latest || credential.notBefore > latest || now < key.validity.from)
-      return "not_yet_valid";
-    if (credential.expiresAt <= now || !isValidAt(key.validity, now)) return "expired";
-    if (!this.#holders.isOfIssuer(credential.agent, credential.issuer)) return "agent_not_allowed";
-    return isRevoked(issuer, credential) ? "revoked" : undefined;
+    const term = this.#termOf(credential);
+    if (term === undefined) return "unknown_issuer";
+    if (now < term.from) return "not_yet_valid";
+    if (!isValidAt(term, now)) return "expired";
+    return this.#objectionTo(credential);
+  }
+
+  /** When the credential holds, its signature aside. Of an immutable file it stays true: who asks for each message keeps it. */
+  holdsDuring(credential: Terms): Validity {
+    const term = this.#termOf(credential);
+    return term === undefined || this.#objectionTo(credential) !== undefined ? NEVER : term;
   }
 
   /** Unix ms at which the credential ends: with its term or that of its issuer's key. */
   endOf(credential: Terms): number {
-    const key = this.#issuers.get(credential.issuer)?.keys.get(credential.issuerKey);
-    return Math.min(credential.expiresAt, key?.validity.until ?? Number.NEGATIVE_INFINITY);
+    return this.#termOf(credential)?.until ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** The credential's own term, within that of its issuer's key; undefined when the relay knows no such issuer. */
+  #termOf({ issuer, issuerKey, issuedAt, notBefore, expiresAt }: Terms): Validity | undefined {
+    const key = this.#issuers.get(issuer)?.keys.get(issuerKey);
+    if (key === undefined) return undefined;
+    return {
+      from: Math.max(key.validity.from, Math.max(issuedAt, notBefore) - CREDENTIAL_LIMITS.maxAheadMs),
+      until: Math.min(key.validity.until, expiresAt),
+    };
+  }
+
+  /** Why the credential does not hold at any time. */
+  #objectionTo({ issuer, agent, issuedAt }: Terms): CredentialProblem | undefined {
+    if (!this.#holders.isOfIssuer(agent, issuer)) return "agent_not_allowed";
+    const revokedBefore = this.#issuers.get(issuer)?.revokedBefore;
+    const isRevoked = [agent, ANY_AGENT].some((pattern) => issuedAt < (revokedBefore?.get(pattern) ?? 0));
+    return isRevoked ? "revoked" : undefined;
   }
 }
 
@@ -83,8 +104,4 @@ function issuerOf({ keys, revoked }: IssuerRecord): Issuer {
     ),
     revokedBefore,
   };
-}
-
-function isRevoked({ revokedBefore }: Issuer, { agent, issuedAt }: Terms): boolean {
-  return [agent, ANY_AGENT].some((pattern) => issuedAt < (revokedBefore.get(pattern) ?? Number.NEGATIVE_INFINITY));
 }

@@ -5,13 +5,17 @@ import { type VerifyKey, verify } from "../signing/algorithms.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
 import { type Refusal, refuse } from "./refusal.ts";
 
-/** What an envelope is judged by: the keys of the relay, and those that its connection made known. */
+/** What an envelope is judged by at this relay, whatever its connection. */
 export interface KnownKeys {
   readonly ring: KeyRing;
   /** The names of this relay, with a port that is not the default: what `payload.relay` of a register may say. */
   readonly hosts: ReadonlySet<string>;
-  /** The key of a credential that a register brought which was accepted on this connection. Absent where there is none. */
-  readonly credentialKey?: (keyId: string, now: number) => SigningEntry | undefined;
+}
+
+/** The keys of credentials that registers brought which were accepted on a connection. */
+export interface BroughtKeys {
+  /** The key of one that holds now. */
+  keyOf(keyId: string, ring: KeyRing, now: number): SigningEntry | undefined;
 }
 
 /** A credential that a register presents, with the key that its signature is to be verified with. */

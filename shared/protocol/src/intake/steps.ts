@@ -14,8 +14,9 @@ import { ENVELOPE_LIMITS } from "../contract/limits.ts";
 import type { Credential } from "../credentials/read-credential.ts";
 import { SIGNATURE_CHARACTERS } from "../signing/algorithms.ts";
 import { canonicalText, signedText } from "../signing/canonical.ts";
-import type { SigningEntry } from "../signing/key-ring.ts";
+import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
 import {
+  type BroughtKeys,
   entryOfCredential,
   isCredentialKey,
   type KnownKeys,
@@ -59,8 +60,17 @@ export interface VerifiedEnvelope extends ShapedEnvelope {
   readonly credential: Credential | undefined;
 }
 
-/** All checks before the signature, which may be verified on another thread. `now` is Unix ms. Never throws. */
-export function checkBeforeSignature(text: string, keys: KnownKeys, now: number): Refusal | Candidate {
+/**
+ * All checks before the signature, which may be verified on another thread. Never throws.
+ * @param now Unix ms.
+ * @param brought of the envelope's connection.
+ */
+export function checkBeforeSignature(
+  text: string,
+  keys: KnownKeys,
+  now: number,
+  brought?: BroughtKeys,
+): Refusal | Candidate {
   const decoded = decode(text);
   if (isRefusal(decoded)) return decoded;
   const terms = readTerms(decoded.value);
@@ -69,7 +79,8 @@ export function checkBeforeSignature(text: string, keys: KnownKeys, now: number)
   if (late !== undefined) return late;
   const credential = presentedCredential(terms, keys, now);
   if (credential !== undefined && isRefusal(credential)) return credential;
-  const entry = credential === undefined ? findKey(terms, keys, now) : entryOfCredential(credential.credential);
+  const entry =
+    credential === undefined ? findKey(terms, keys.ring, now, brought) : entryOfCredential(credential.credential);
   if (isRefusal(entry)) return entry;
   const shaped = checkShape(decoded.value);
   if (isRefusal(shaped)) return shaped;
@@ -159,11 +170,11 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
 }
 
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
-function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningEntry {
+function findKey(terms: Terms, ring: KeyRing, now: number, brought?: BroughtKeys): Refusal | SigningEntry {
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
-  if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? unknownKey(terms);
-  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), credentialKey: key_id };
+  if (!isCredentialKey(key_id)) return ring.signingKey(key_id, now) ?? unknownKey(terms);
+  return brought?.keyOf(key_id, ring, now) ?? { ...unknownKey(terms), credentialKey: key_id };
 }
 
 function unknownKey(terms: Terms): Refusal {

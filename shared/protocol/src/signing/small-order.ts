@@ -20,8 +20,12 @@ const SMALL_ORDER_U: ReadonlySet<bigint> = new Set([
   0x57119fd0dd4e22d8868e1c58c45c44045bef839c55b1d0b1248c50a3bc959c5fn,
 ]);
 
+/** The bits from 248 on that all of them have one of, and whatever is at or above the prime: they tell nearly every key apart. */
+const SMALL_ORDER_TOPS: ReadonlySet<number> = new Set([...SMALL_ORDER_Y, FIELD_PRIME].map((y) => Number(y >> 248n)));
+
 /** True also for a y at or above the prime: a second encoding of a smaller y. */
 export function isSmallOrderEd25519(point: Buffer): boolean {
+  if (!SMALL_ORDER_TOPS.has((point.at(-1) as number) & 0x7f)) return false;
   const y = numberOf(point) & (2n ** 255n - 1n);
   return y >= FIELD_PRIME || SMALL_ORDER_Y.has(y);
 }

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "@jest/globals";
 import { KeysFile } from "../../src/contract/keys-file.ts";
-import { entryOfCredential, invalidCredential, isIssued, type KnownKeys } from "../../src/intake/credential-step.ts";
+import {
+  type BroughtKeys,
+  entryOfCredential,
+  invalidCredential,
+  isIssued,
+  type KnownKeys,
+} from "../../src/intake/credential-step.ts";
 import { isRefusal } from "../../src/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature } from "../../src/intake/steps.ts";
 import { type SigningKey, sign, verify } from "../../src/signing/algorithms.ts";
@@ -50,8 +56,8 @@ async function register({ payload, ...changes }: Changes = {}, key = AGENT_KEY) 
 }
 
 /** What intake makes of a text, all steps, with both signatures verified. */
-function intake(text: string, keys = KEYS) {
-  const candidate = checkBeforeSignature(text, keys, NOW);
+function intake(text: string, keys = KEYS, brought?: BroughtKeys) {
+  const candidate = checkBeforeSignature(text, keys, NOW, brought);
   if (isRefusal(candidate)) return candidate;
   const { entry, canonical, envelope, credential: presented } = candidate;
   if (presented !== undefined && !isIssued(presented)) return invalidCredential("signature", envelope);
@@ -152,9 +158,9 @@ describe("the key of a credential", () => {
 
   test("signs for its agent, and for no other, once its connection knows it", async () => {
     const entry = entryOfCredential(await credential());
-    const keys = { ...KEYS, credentialKey: (keyId: string) => (keyId === entry.keyId ? entry : undefined) };
-    expect(intake(await register(message), keys)).toMatchObject({ kind: "message", credential: undefined });
-    expect(intake(await register({ ...message, from: "agent://acme.eve" }), keys)).toMatchObject({
+    const brought: BroughtKeys = { keyOf: (keyId) => (keyId === entry.keyId ? entry : undefined) };
+    expect(intake(await register(message), KEYS, brought)).toMatchObject({ kind: "message", credential: undefined });
+    expect(intake(await register({ ...message, from: "agent://acme.eve" }), KEYS, brought)).toMatchObject({
       code: "key_not_allowed",
     });
   });

@@ -24,9 +24,17 @@ export function textDigestOf(text: string): string {
   return hash("sha256", text, "base64url").slice(0, GUARD_CHARACTERS);
 }
 
+/** Of the principal that was asked for last: the agents of one issuer register one after the other. */
+let lastPrincipal: Principal | undefined;
+let lastPrincipalDigest = "";
+
 /** What records hold of a principal: 66 bits of a SHA-256. Principals come from the keys file, so none is made to collide. */
 export function principalDigestOf(principal: Principal): string {
-  return hash("sha256", principal, "base64url").slice(0, PRINCIPAL_CHARACTERS);
+  if (principal !== lastPrincipal) {
+    lastPrincipalDigest = hash("sha256", principal, "base64url").slice(0, PRINCIPAL_CHARACTERS);
+    lastPrincipal = principal;
+  }
+  return lastPrincipalDigest;
 }
 
 /**

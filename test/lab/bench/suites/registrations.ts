@@ -18,6 +18,7 @@ const CONNECTIONS_AT_ONCE = 4;
 const ANSWERED_WITHIN_MS = 60_000;
 const SETTLE_MS = 1000;
 const HOST = "relay.example";
+const NOBODY = "agent://load.nobody";
 const SETTINGS = {
   LOG_LEVEL: "info",
   RELAY_PUBLIC_HOSTS: HOST,
@@ -28,77 +29,97 @@ const SETTINGS = {
 
 const KINDS = ["listed", "credential"] as const;
 type Kind = (typeof KINDS)[number];
-type Registration = Span & { readonly podBytes: number; readonly redisBytes: number };
+interface Measured {
+  readonly registration: Span;
+  readonly messages: Span;
+  readonly podBytes: number;
+  readonly redisBytes: number;
+}
 
-/** What the registration of an agent costs, whose key is listed, and whose key a credential brings. */
+/** What the registration of an agent costs, and its messages, whose key is listed, and whose key a credential brings. */
 export async function registrationSections(plan: Plan): Promise<Section[]> {
-  const measured: Record<Kind, Registration[]> = { listed: [], credential: [] };
+  const measured: Record<Kind, Measured[]> = { listed: [], credential: [] };
   for (let round = 0; round < plan.rounds; round += 1) {
     for (const kind of inTurn(KINDS, round)) {
-      const registration = await measure(plan, kind);
-      measured[kind].push(registration);
-      plan.say(`registrations, round ${round + 1}, ${kind}: ${shown(totalCpu(registration) / AGENTS)} µs each`);
+      const one = await measure(plan, kind);
+      measured[kind].push(one);
+      const costs = [one.registration, one.messages].map((span) => shown(totalCpu(span) / AGENTS));
+      plan.say(`registrations, round ${round + 1}, ${kind}: ${costs.join(" µs each, a message ")} µs`);
     }
   }
-  const over = (kind: Kind, figure: (one: Registration) => number) => median(measured[kind].map(figure));
-  const cpu = (kind: Kind) => over(kind, (one) => totalCpu(one) / AGENTS);
+  const over = (kind: Kind, figure: (one: Measured) => number) => median(measured[kind].map(figure));
+  const cpu = (kind: Kind, what: "registration" | "messages") => over(kind, (one) => totalCpu(one[what]) / AGENTS);
+  const ratio = (what: "registration" | "messages") => cpu("credential", what) / cpu("listed", what);
   return [
     {
       title: "Registrations",
       about:
         `${shown(AGENTS)} agents register over two pods, ${AGENTS_EACH} on each connection, each with an Ed25519 key of its own: ` +
-        "listed in the keys file, or with a credential of one issuer. CPU of both pods and Redis; memory that it adds.",
-      head: ["", "s", "µs each", "pods, KiB an agent", "Redis, KiB an agent"],
+        "listed in the keys file, or with a credential of one issuer; then each sends a message, to an agent that nobody has seen. " +
+        "CPU of both pods and Redis; memory that the registrations add.",
+      head: ["", "s", "µs each", "µs a message", "pods, KiB an agent", "Redis, KiB an agent"],
       rows: KINDS.map((kind) => [
         kind,
-        shown(over(kind, ({ seconds }) => seconds)),
-        shown(cpu(kind)),
+        shown(over(kind, ({ registration }) => registration.seconds)),
+        shown(cpu(kind, "registration")),
+        shown(cpu(kind, "messages")),
         shown(over(kind, ({ podBytes }) => podBytes / AGENTS / 1024)),
         shown(over(kind, ({ redisBytes }) => redisBytes / AGENTS / 1024)),
       ]),
       aims: [
-        {
-          name: "registration with a credential to one with a listed key",
-          value: cpu("credential") / cpu("listed"),
-          most: 1.5,
-        },
+        { name: "registration with a credential to one with a listed key", value: ratio("registration"), most: 1.5 },
+        { name: "message under a credential to one under a listed key", value: ratio("messages"), most: 1.1 },
       ],
-      data: { measured, ratio: times(cpu("credential") / cpu("listed")) },
+      data: { measured, ratio: times(ratio("registration")), messages: times(ratio("messages")) },
     },
   ];
 }
 
-async function measure(plan: Plan, kind: Kind): Promise<Registration> {
+async function measure(plan: Plan, kind: Kind): Promise<Measured> {
   const relay = await new TestRelay().start();
   try {
-    const { keys, registers } = kind === "listed" ? listed() : await withCredentials();
+    const { keys, registers, messages } = kind === "listed" ? listed() : await withCredentials();
     await relay.writeKeys(keys);
-    const start = () => relay.startProcess("ws-connector", SETTINGS, [...MEMORY_PROBE, ...plan.ours(kind)]);
-    const pods = [await start(), await start()] as const;
+    const start = (role: string) =>
+      relay.startProcess("ws-connector", SETTINGS, [...MEMORY_PROBE, ...plan.ours(`${kind} ${role}`)]);
+    const pods = [await start("one"), await start("other")] as const;
     const pids: Pids = { one: pods[0].pid, other: pods[1].pid, redis: await relay.redis.pid() };
     const sockets = await Promise.all(registers.map((_, n) => relay.connect(pods[n % pods.length] as PodProcess)));
     const before = await memoryOf(pods, pids);
-    const begin = instant(pids);
-    for (let n = 0; n < sockets.length; n += CONNECTIONS_AT_ONCE) {
-      await Promise.all(
-        sockets.slice(n, n + CONNECTIONS_AT_ONCE).map((socket, k) => send(socket, registers[n + k] ?? [])),
-      );
-    }
-    const span = spanOf(begin, instant(pids));
+    const registration = await costOf(pids, sockets, registers);
     const after = await memoryOf(pods, pids);
-    return { ...span, podBytes: after.podBytes - before.podBytes, redisBytes: after.redisBytes - before.redisBytes };
+    const sent = await costOf(pids, sockets, messages);
+    await Promise.all(pods.map((pod) => pod.end("SIGTERM")));
+    return {
+      registration,
+      messages: sent,
+      podBytes: after.podBytes - before.podBytes,
+      redisBytes: after.redisBytes - before.redisBytes,
+    };
   } finally {
     await relay.stop();
   }
+}
+
+/** @param envelopes by connection. */
+async function costOf(pids: Pids, sockets: readonly AgentSocket[], envelopes: readonly Frame[][]): Promise<Span> {
+  const begin = instant(pids);
+  for (let n = 0; n < sockets.length; n += CONNECTIONS_AT_ONCE) {
+    await Promise.all(
+      sockets.slice(n, n + CONNECTIONS_AT_ONCE).map((socket, k) => send(socket, envelopes[n + k] ?? [])),
+    );
+  }
+  return spanOf(begin, instant(pids));
 }
 
 async function send(socket: AgentSocket, envelopes: readonly Frame[]): Promise<void> {
   const from = socket.frames.length;
   for (const envelope of envelopes) socket.send(envelope);
   const isAnswered = () => socket.frames.length - from >= envelopes.length;
-  await until("all registers are answered", isAnswered, ANSWERED_WITHIN_MS);
+  await until("all envelopes are answered", () => isAnswered() || socket.closed !== undefined, ANSWERED_WITHIN_MS);
+  if (!isAnswered()) throw new Error(`a connection closed with ${socket.closed?.code}`);
   const refused = socket.frames.slice(from).find(({ accepted }) => accepted !== true);
-  if (refused !== undefined) throw new Error(`a register was refused: ${refused.code}`);
+  if (refused !== undefined) throw new Error(`an envelope was refused: ${refused.code}`);
 }
 
 async function memoryOf(pods: readonly PodProcess[], pids: Pids): Promise<{ podBytes: number; redisBytes: number }> {
@@ -108,15 +129,19 @@ async function memoryOf(pods: readonly PodProcess[], pids: Pids): Promise<{ podB
   return { podBytes, redisBytes: residentBytes(pids.redis as number) };
 }
 
-/** By connection. */
-interface Registers {
+/** Envelopes by connection. */
+interface Traffic {
   readonly keys: object;
-  readonly registers: readonly (readonly Frame[])[];
+  readonly registers: Frame[][];
+  readonly messages: Frame[][];
 }
 
 const agentOf = (n: number) => `agent://load.a${n}`;
 
-function listed(): Registers {
+const messageOf = (key: AgentKey, from: string) =>
+  signed(key, { type: "message.send", from, to: NOBODY, payload: { text: "hello" } });
+
+function listed(): Traffic {
   const made = Array.from({ length: AGENTS }, (_, n) => {
     const { privateKey, publicKey } = generateKeyPairSync("ed25519");
     const record = {
@@ -129,23 +154,26 @@ function listed(): Registers {
       keyId: record.key_id,
       sign: (text) => sign(null, Buffer.from(text), privateKey).toString("base64url"),
     };
-    return { record, register: signed(key, { type: "agent.register", from: agentOf(n) }) };
+    const register = signed(key, { type: "agent.register", from: agentOf(n) });
+    return { record, register, message: messageOf(key, agentOf(n)) };
   });
   return {
     keys: { signing_keys: made.map(({ record }) => record) },
     registers: byConnection(made.map(({ register }) => register)),
+    messages: byConnection(made.map(({ message }) => message)),
   };
 }
 
-async function withCredentials(): Promise<Registers> {
+async function withCredentials(): Promise<Traffic> {
   const issuer = new TestIssuer("load");
   const agents = await Promise.all(Array.from({ length: AGENTS }, (_, n) => issuer.agent(agentOf(n))));
   const registers = byConnection(agents.map((agent) => registerWith(agent, HOST)));
-  return { keys: { issuers: [issuer.record(["agent://load.*"])] }, registers };
+  const messages = byConnection(agents.map(({ key, id }) => messageOf(key, id)));
+  return { keys: { issuers: [issuer.record(["agent://load.*"])] }, registers, messages };
 }
 
-function byConnection(registers: readonly Frame[]): Frame[][] {
+function byConnection(envelopes: readonly Frame[]): Frame[][] {
   return Array.from({ length: AGENTS / AGENTS_EACH }, (_, n) =>
-    registers.slice(n * AGENTS_EACH, (n + 1) * AGENTS_EACH),
+    envelopes.slice(n * AGENTS_EACH, (n + 1) * AGENTS_EACH),
   );
 }

@@ -1,11 +1,13 @@
--- The record of a credential that an agent registered with, under the id of its key: `registered_at token`, in ms.
+-- The credentials that an agent registered with: a line `key_id token` each, the newest first.
 
--- Returns the record.
-local function format_credential(registered_at, token)
-  return registered_at .. ' ' .. token
+-- Returns the line of one.
+local function format_credential(key_id, token)
+  return key_id .. ' ' .. token
 end
 
--- Returns when the agent registered with it, in ms.
-local function registration_of(record)
-  return tonumber(string.match(record, '^%d+'))
+-- Returns the newest line that is of another key, or nil.
+local function newest_of_another_key(lines, key_id)
+  for line in string.gmatch(lines, '[^\n]+') do
+    if string.match(line, '^[^ ]+') ~= key_id then return line end
+  end
 end
