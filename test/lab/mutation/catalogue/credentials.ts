@@ -186,6 +186,13 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: CONFORMANCE,
   },
   {
+    name: "a public relay has no name of its machine",
+    file: "shared/runtime/src/relay-hosts.ts",
+    find: "!LOOPBACK.includes(hostname)",
+    replace: "hostname !== null",
+    tests: ["shared/runtime/test/relay-hosts.test.ts"],
+  },
+  {
     name: "a credential that is looked up is judged again",
     file: "services/gateway/src/api/endpoints/credentials.ts",
     find: " || issuers.problemOf(credential, Date.now()) !== undefined",
