@@ -9,6 +9,12 @@ const MOST_PER_AGENT = 2;
 /** What is held of a credential: without its text, of which a pod with many agents would hold very much. */
 type Held = Omit<Credential, "token" | "signed" | "signature" | "sealingKey" | "audience">;
 
+/** A key that a credential made known for its agent. */
+interface Known {
+  readonly held: Held;
+  readonly entry: SigningEntry;
+}
+
 /**
  * The credentials that a connection's agents registered with, of each agent the last two. They are judged anew each time:
  * the keys file may have changed, and time passes. Source: docs/protocol.md#credentials.
@@ -18,8 +24,8 @@ export class ConnectionCredentials {
   readonly #accepted = new Map<string, readonly Held[]>();
   /** Of registers without an answer, which may have been accepted. */
   readonly #unanswered = new Map<string, readonly Held[]>();
-  /** The keys of those that were accepted, by id: each message asks for one. */
-  readonly #keys = new Map<string, { readonly held: Held; readonly entry: SigningEntry }>();
+  /** The keys of those that were accepted, by id, which agents may share: each message asks for one. */
+  readonly #keys = new Map<string, readonly Known[]>();
   #nextEnd = Number.POSITIVE_INFINITY;
 
   /** A register with it goes to acceptance. */
@@ -51,10 +57,15 @@ export class ConnectionCredentials {
     this.#unanswered.delete(agent);
   }
 
-  /** The key of an accepted credential that holds now. */
-  keyOf(keyId: string, ring: KeyRing, now: number): SigningEntry | undefined {
-    const known = this.#keys.get(keyId);
-    return known !== undefined && isHolding(known.held, ring, now) ? known.entry : undefined;
+  /**
+   * The key of an accepted credential that holds now: of the agent's own, or, so that its holder learns for whom it may not
+   * sign, of another agent's.
+   */
+  keyOf(keyId: string, agent: unknown, ring: KeyRing, now: number): SigningEntry | undefined {
+    const known = this.#keys.get(keyId) ?? [];
+    const own = known.find(({ held }) => held.agent === agent);
+    const holding = [own, ...known].find((each) => each !== undefined && isHolding(each.held, ring, now));
+    return holding?.entry;
   }
 
   /** True when a credential of the agent holds now. */
@@ -97,9 +108,16 @@ export class ConnectionCredentials {
 
   /** The credentials of the agent are these, and its keys theirs. */
   #accept(agent: string, held: readonly Held[]): void {
-    for (const { keyId } of this.#accepted.get(agent) ?? []) this.#keys.delete(keyId);
-    for (const each of held) this.#keys.set(each.keyId, { held: each, entry: entryOfCredential(each) });
+    for (const { keyId } of this.#accepted.get(agent) ?? []) keep(this.#keys, keyId, this.#othersWith(keyId, agent));
+    for (const each of held) {
+      const known = { held: each, entry: entryOfCredential(each) };
+      this.#keys.set(each.keyId, [...this.#othersWith(each.keyId, agent), known]);
+    }
     keep(this.#accepted, agent, held);
+  }
+
+  #othersWith(keyId: string, agent: string): readonly Known[] {
+    return (this.#keys.get(keyId) ?? []).filter(({ held }) => held.agent !== agent);
   }
 }
 
@@ -116,7 +134,7 @@ function isHolding(held: Held, ring: KeyRing, now: number): boolean {
   return ring.issuers.problemOf(held, now) === undefined;
 }
 
-function keep(byAgent: Map<string, readonly Held[]>, agent: string, held: readonly Held[]): void {
-  if (held.length === 0) byAgent.delete(agent);
-  else byAgent.set(agent, held);
+function keep<T>(map: Map<string, readonly T[]>, name: string, values: readonly T[]): void {
+  if (values.length === 0) map.delete(name);
+  else map.set(name, values);
 }

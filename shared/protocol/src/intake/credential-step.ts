@@ -10,8 +10,11 @@ export interface KnownKeys {
   readonly ring: KeyRing;
   /** The names of this relay, with a port that is not the default: what `payload.relay` of a register may say. */
   readonly hosts: ReadonlySet<string>;
-  /** The key of a credential that a register brought which was accepted on this connection. Absent where there is none. */
-  readonly credentialKey?: (keyId: string, now: number) => SigningEntry | undefined;
+  /**
+   * The key of a credential that a register brought which was accepted on this connection: that of the sender, who may share
+   * its key with others, else that of another agent. Absent where there is none.
+   */
+  readonly credentialKey?: (keyId: string, from: unknown, now: number) => SigningEntry | undefined;
 }
 
 /** A credential that a register presents, with the key that its signature is to be verified with. */

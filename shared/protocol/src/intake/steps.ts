@@ -163,7 +163,7 @@ function findKey(terms: Terms, keys: KnownKeys, now: number): Refusal | SigningE
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
   if (!isCredentialKey(key_id)) return keys.ring.signingKey(key_id, now) ?? unknownKey(terms);
-  return keys.credentialKey?.(key_id, now) ?? { ...unknownKey(terms), credentialKey: key_id };
+  return keys.credentialKey?.(key_id, terms.from, now) ?? { ...unknownKey(terms), credentialKey: key_id };
 }
 
 function unknownKey(terms: Terms): Refusal {
@@ -185,5 +185,5 @@ function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
   if (entry.mayAct(envelope.from)) return undefined;
   const { keyId, issuer } = entry;
-  return refuse("key_not_allowed", envelope, { signer: { keyId, issuer } });
+  return refuse("key_not_allowed", envelope, { from: envelope.from, signer: { keyId, issuer } });
 }

@@ -172,6 +172,20 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: CONFORMANCE,
   },
   {
+    name: "agents that share a key have each its own credential",
+    file: "services/ws-connector/src/connection-credentials.ts",
+    find: "this.#keys.set(each.keyId, [...this.#othersWith(each.keyId, agent), known]);",
+    replace: "this.#keys.set(each.keyId, [known]);",
+    tests: HELD,
+  },
+  {
+    name: "the key of another agent is no reason not to wait",
+    file: "services/ws-connector/src/intake.ts",
+    find: "return isOthers ? {",
+    replace: "return isOthers && false ? {",
+    tests: CONFORMANCE,
+  },
+  {
     name: "refusals of a released agent do not count",
     file: "services/ws-connector/src/intake.ts",
     find: "if (!this.#authority.isForgiven(this.#connection, code, from)) ",
@@ -181,7 +195,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "an envelope behind its register waits for the key",
     file: "services/ws-connector/src/intake.ts",
-    find: "if (isBehind && keyId !== undefined)",
+    find: "if (isBehind && awaited !== undefined)",
     replace: "if (false)",
     tests: CONFORMANCE,
   },
