@@ -42,8 +42,18 @@ export interface Trust {
   readonly gateways?: readonly string[] | undefined;
 }
 
+/** A credential, and what it is for where that is something new. */
+export interface CredentialWithKeys {
+  /** The token. */
+  readonly credential: string;
+  /** The key that it is for, from now on the agent's. Left out: the present one. */
+  readonly key?: AgentKey | undefined;
+  /** In place of `sealingKeys`; those of earlier credentials go on to open what was sealed to them. Left out: as before. */
+  readonly sealingKeys?: readonly SealingKeyPair[] | undefined;
+}
+
 /** A token, or what gives the present one: it is called at the start, and again long before the token ends. */
-export type CredentialSource = string | (() => Promise<string>);
+export type CredentialSource = string | (() => Promise<string | CredentialWithKeys>);
 
 export interface ConnectorOptions {
   /** Base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). */

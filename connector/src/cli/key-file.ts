@@ -5,7 +5,7 @@ import { type Credential, readCredential } from "../credentials/read-credential.
 import { membersOf, textOf } from "../frames.ts";
 import { importSigningKey } from "../keys.ts";
 import type { SealingKeyPair } from "../sealing/sealing-keys.ts";
-import type { AgentKey, JsonObject } from "../types.ts";
+import type { AgentKey, CredentialWithKeys, JsonObject } from "../types.ts";
 import { Failure } from "./failure.ts";
 import { jsonOf } from "./files.ts";
 import { okpKeyOf } from "./okp-keys.ts";
@@ -36,7 +36,7 @@ export interface SigningAgent {
   readonly agent: string;
   readonly key: AgentKey;
   /** The present credential: a file is read again, so that one that replaced it counts. Undefined for a key that the relay lists. */
-  readonly credential: (() => Promise<string>) | undefined;
+  readonly credential: (() => Promise<CredentialWithKeys>) | undefined;
   readonly sealingKeys: readonly SealingKeyPair[];
   /** The issuers that the file pins. */
   readonly trust: { readonly issuers: readonly IssuerRecord[] };
@@ -46,16 +46,13 @@ export interface SigningAgent {
 export async function readKeyFile(file: string): Promise<SigningAgent> {
   const read = async () => await signingAgentOf(await readKeyRecord(file), "The key file");
   const { credential, ...agent } = await read();
-  return { ...agent, credential: credential && (async () => await renewed(agent.key, await read())) };
+  return { ...agent, credential: credential && (async () => await presentIn(await read())) };
 }
 
-/** A connector keeps the key that it began with. @throws {Failure} `invalid_credential`. */
-async function renewed({ keyId }: AgentKey, { key, credential }: SigningAgent): Promise<string> {
-  if (credential !== undefined && key.keyId === keyId) return await credential();
-  throw mismatch(
-    "The key file has another key by now.",
-    "Start the command again: it goes on with the key that it began with.",
-  );
+/** What the file has by now: its keys may be others than before. @throws {Failure} `invalid_credential`. */
+async function presentIn({ credential }: SigningAgent): Promise<CredentialWithKeys> {
+  if (credential !== undefined) return await credential();
+  throw mismatch("The key file has no credential any more.");
 }
 
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
@@ -85,7 +82,8 @@ export async function signingAgentOf(record: JsonObject, origin: string): Promis
   await importSigningKey(key);
   const sealingKeys = sealingKeysIn(record, origin);
   const trust = { issuers: trustedIssuersIn(record, origin) };
-  return { agent, key, credential: credential && (async () => credential.token), sealingKeys, trust };
+  const present = credential && { credential: credential.token, key, sealingKeys };
+  return { agent, key, credential: present && (async () => present), sealingKeys, trust };
 }
 
 function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string): AgentKey | undefined {
@@ -123,6 +121,6 @@ function invalid(message: string): Failure {
   return new Failure("invalid_key", message, "relay keygen --help shows what a key file looks like.");
 }
 
-function mismatch(message: string, hint = "Put the right one into the file: relay credential --help."): Failure {
-  return new Failure("invalid_credential", message, hint);
+function mismatch(message: string): Failure {
+  return new Failure("invalid_credential", message, "Put the right one into the file: relay credential --help.");
 }

@@ -10,6 +10,9 @@ import type { Envelope, JsonObject } from "../types.ts";
 import { type Ciphertext, type Context, HPKE_BYTES, openBytes, sealBytes } from "./hpke.ts";
 import type { SealingKeys } from "./sealing-keys.ts";
 
+/** What payloads are opened with. */
+export type OpeningKeys = Pick<SealingKeys, "get">;
+
 /** What a payload is sealed into: it opens in no other envelope. */
 export type Surroundings = Pick<Envelope, "id" | "type" | "from" | "to" | "task_id">;
 
@@ -64,7 +67,7 @@ export async function sealPayload(
 }
 
 /** The payload that was sealed; undefined when the envelope's is not one that was sealed for it, to one of these keys. Never rejects. */
-export async function openPayload(envelope: Envelope, keys: SealingKeys): Promise<JsonObject | undefined> {
+export async function openPayload(envelope: Envelope, keys: OpeningKeys): Promise<JsonObject | undefined> {
   const sealed = readSealed(envelope.payload);
   const pair = sealed && keys.get(sealed.kid);
   if (sealed === undefined || pair === undefined) return undefined;

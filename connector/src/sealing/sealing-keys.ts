@@ -13,7 +13,7 @@ export async function newSealingKey(): Promise<SealingKeyPair> {
   return { publicKey: x, privateKey: d };
 }
 
-/** The keys of this agent, the present one and those before it that something may still be sealed to; immutable. */
+/** Keys that payloads are sealed to; immutable. */
 export class SealingKeys {
   static readonly NONE: SealingKeys = new SealingKeys(new Map());
   /** By thumbprint. */
@@ -26,6 +26,15 @@ export class SealingKeys {
   /** Rejects with `invalid_key`. */
   static async from(pairs: readonly SealingKeyPair[]): Promise<SealingKeys> {
     return new SealingKeys(new Map(await Promise.all(pairs.map(imported))));
+  }
+
+  get isEmpty(): boolean {
+    return this.#keys.size === 0;
+  }
+
+  /** By thumbprint. */
+  entries(): Iterable<[string, KeyPair]> {
+    return this.#keys;
   }
 
   /** @param kid thumbprint of the public key. */
