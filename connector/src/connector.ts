@@ -59,7 +59,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** Does no I/O. Throws a TypeError when `url`, `agent`, or what is left out of `key`, is invalid. */
   constructor(options: ConnectorOptions) {
     checkOptions(options);
-    const { agent, key, trust, maxPending = MAX_PENDING } = options;
+    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING } = options;
     const address = relayAddress(options.url);
     const clock = new Clock();
     const emitter = this.#emitter;
@@ -69,7 +69,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#signer = new Signer(key, clock);
     this.#sealingKeys = new OwnSealingKeys(clock);
     this.#credential = this.#ownCredential(clock);
-    this.#peers = new Peers({ trust, address, clock });
+    this.#peers = new Peers({ trust, address, clock, requireVerified });
     const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
     this.#inbox = new Inbox({ options, peers, sealingKeys: this.#sealingKeys, sessions, clock, emitter });
     const notRegistered = () => this.#reconnector.checkRegistration();

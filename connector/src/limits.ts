@@ -92,6 +92,11 @@ export const LOOK_UP = {
   atOnce: 16,
   /** Results that are kept, at most 2 KB of token each. */
   maxKept: 2000,
+  /**
+   * Of agents that are not known yet: their share of all this. The relay answers 600 look-ups of an address a minute; what
+   * strangers cannot use up is left for agents that are known.
+   */
+  strangers: { atOnce: 8, maxKept: 1000, perMinute: 300 },
 } as const;
 
 /** Of a payload that is parsed here before the relay could see it. Source: docs/protocol.md#envelopes. */

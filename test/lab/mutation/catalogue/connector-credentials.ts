@@ -192,6 +192,20 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/sealing/own-sealing-keys.test.ts"],
   },
   {
+    name: "strangers use up their own share of look-ups only",
+    file: "connector/src/credentials/sender-credentials.ts",
+    find: "(!isStranger || this.#allowanceOfStrangers.take())",
+    replace: "(!isStranger || this.#allowanceOfStrangers !== undefined)",
+    tests: ["connector/test/credentials/sender-credentials.test.ts"],
+  },
+  {
+    name: "nothing is looked up of agents that cannot be verified",
+    file: "connector/src/credentials/credential-verifier.ts",
+    find: "(!this.#pinnedOnly || this.#trust.pinned.mayHold(agent))",
+    replace: "(!this.#pinnedOnly || this.#trust.pinned !== undefined)",
+    tests: ["connector/test/credentials/strangers.test.ts"],
+  },
+  {
     name: "a gateway's key is the one that its id names",
     file: "connector/src/gateway-keys.ts",
     find: "|| keyId !== (await idOf(publicKey))",
