@@ -25,6 +25,8 @@ export type AgentKey =
 export interface SealingKeyPair {
   readonly publicKey: string;
   readonly privateKey: string;
+  /** Epoch milliseconds from which on it opens nothing any more; of a former key. */
+  readonly until?: number | undefined;
 }
 
 /** What another agent's signatures are checked with. Whoever holds an HMAC secret can also sign with it. */

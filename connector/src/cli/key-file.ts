@@ -9,6 +9,7 @@ import type { AgentKey, CredentialWithKeys, JsonObject } from "../types.ts";
 import { Failure } from "./failure.ts";
 import { jsonOf } from "./files.ts";
 import { okpKeyOf } from "./okp-keys.ts";
+import { type SealingKeyList, sealingKeysOf } from "./sealing-key-list.ts";
 
 /** The content of a key file, as `relay keygen` and `npm run keys` write it: one JSON object, mode 0600. */
 export type KeyRecord = { readonly agent_id: string } & (
@@ -17,8 +18,8 @@ export type KeyRecord = { readonly agent_id: string } & (
       readonly alg: "ed25519";
       /** base64url, the 32-byte seed. */
       readonly private_key: string;
-      /** X25519 keys that payloads are sealed to: one, or several. base64url, the private 32 bytes. */
-      readonly sealing_key?: string | readonly string[];
+      /** X25519 keys that payloads are sealed to. base64url, the private 32 bytes. */
+      readonly sealing_key?: SealingKeyList;
       /** A token. */
       readonly credential?: string;
       /** The issuers that the agent trusts, whatever the relay says. */
@@ -104,12 +105,9 @@ async function credentialIn(record: JsonObject, agent: string, origin: string): 
 }
 
 function sealingKeysIn({ sealing_key: given = [] }: JsonObject, origin: string): SealingKeyPair[] {
-  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
-  return list.map((privateKey) => {
-    const pair = okpKeyOf("X25519", privateKey);
-    if (pair === undefined) throw invalid(`${origin} has a sealing_key that is none.`);
-    return pair;
-  });
+  const pairs = sealingKeysOf(given);
+  if (pairs === undefined) throw invalid(`${origin} has a sealing_key that is none.`);
+  return pairs;
 }
 
 function trustedIssuersIn({ trusted_issuers: given = [] }: JsonObject, origin: string): IssuerRecord[] {

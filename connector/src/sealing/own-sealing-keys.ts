@@ -30,7 +30,10 @@ export class OwnSealingKeys {
 
   /** @param kid thumbprint of the public key. */
   get(kid: string): KeyPair | undefined {
-    return this.#given.get(kid) ?? (this.#isNeeded(kid) ? this.#former.get(kid) : undefined);
+    const given = this.#given.get(kid);
+    const { until = Number.POSITIVE_INFINITY } = given ?? {};
+    if (until <= this.#clock.boundedNow()) return undefined;
+    return given ?? (this.#isNeeded(kid) ? this.#former.get(kid) : undefined);
   }
 
   /**

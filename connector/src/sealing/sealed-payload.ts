@@ -7,11 +7,13 @@ import { MAX_SEALED_BYTES } from "../limits.ts";
 import { parseJson } from "../parse-json.ts";
 import { isPayload } from "../payload-rules.ts";
 import type { Envelope, JsonObject } from "../types.ts";
-import { type Ciphertext, type Context, HPKE_BYTES, openBytes, sealBytes } from "./hpke.ts";
-import type { SealingKeys } from "./sealing-keys.ts";
+import { type Ciphertext, type Context, HPKE_BYTES, type KeyPair, openBytes, sealBytes } from "./hpke.ts";
 
 /** What payloads are opened with. */
-export type OpeningKeys = Pick<SealingKeys, "get">;
+export interface OpeningKeys {
+  /** @param kid thumbprint of the public key. */
+  get(kid: string): KeyPair | undefined;
+}
 
 /** What a payload is sealed into: it opens in no other envelope. */
 export type Surroundings = Pick<Envelope, "id" | "type" | "from" | "to" | "task_id">;

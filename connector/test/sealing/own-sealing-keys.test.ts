@@ -43,3 +43,13 @@ test("A credential whose sealing key is not there changes nothing, unless the ag
   expect(keys.get(await kidOf(first))).toBeDefined();
   await new OwnSealingKeys(new Clock()).take(undefined, await sealedTo(second, 3600));
 });
+
+test("A former sealing key that was given with its end opens nothing from then on", async () => {
+  const [present, former] = [await newSealingKey(), await newSealingKey()];
+  const keys = new OwnSealingKeys(new Clock());
+  await keys.start([present, { ...former, until: NOW + 1000 }]);
+  const kid = await kidOf(former);
+  expect(keys.get(kid)).toBeDefined();
+  jest.setSystemTime(NOW + 1000);
+  expect([keys.get(kid), keys.get(await kidOf(present)) === undefined]).toEqual([undefined, false]);
+});

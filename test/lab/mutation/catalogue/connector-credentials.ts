@@ -206,6 +206,20 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/credentials/strangers.test.ts"],
   },
   {
+    name: "former sealing keys are dropped from the key file",
+    file: "connector/src/cli/sealing-key-list.ts",
+    find: "former.filter(({ until }) => until > now)",
+    replace: "former",
+    tests: ["connector/test/cli/offline.test.ts"],
+  },
+  {
+    name: "a former sealing key opens until its end only",
+    file: "connector/src/sealing/own-sealing-keys.ts",
+    find: "if (until <= this.#clock.boundedNow()) return undefined;",
+    replace: "if (until < 0) return undefined;",
+    tests: ["connector/test/sealing/own-sealing-keys.test.ts"],
+  },
+  {
     name: "a gateway's key is the one that its id names",
     file: "connector/src/gateway-keys.ts",
     find: "|| keyId !== (await idOf(publicKey))",
