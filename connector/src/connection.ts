@@ -4,9 +4,9 @@ import { type ErrorCode, finalClose, knownCode, RelayError } from "./errors.ts";
 import type { ErrorFrame, Frame, HelloFrame } from "./frames.ts";
 import { Keepalive } from "./keepalive.ts";
 import { HELLO_WITHIN_MS } from "./limits.ts";
+import type { Presence, Registration } from "./presence.ts";
+import type { Signer } from "./signer.ts";
 import { Socket } from "./socket.ts";
-
-export type PresenceType = "agent.register" | "agent.heartbeat";
 
 /** Why a connection ended. */
 export interface ConnectionEnd {
@@ -30,8 +30,7 @@ export interface ConnectionEvents {
 export interface ConnectionOptions {
   readonly url: string;
   readonly clock: Clock;
-  /** Signs a register or heartbeat. */
-  readonly signPresence: (type: PresenceType) => Promise<{ readonly id: string; readonly text: string }>;
+  readonly presence: Presence;
   readonly events: ConnectionEvents;
 }
 
@@ -45,7 +44,7 @@ export class Connection {
   #keepalive: Keepalive | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** The register or heartbeat that has no answer yet. */
-  #asked: { readonly id: string; readonly type: PresenceType } | undefined;
+  #asked: { readonly id: string; readonly registration: Registration | undefined } | undefined;
   #registered = false;
   /** The next to be sent is a register. */
   #mustRegister = true;
@@ -69,6 +68,16 @@ export class Connection {
   /** Envelopes without an answer behind which a heartbeat still comes in time. */
   get maxInFlight(): number {
     return (this.#hello as HelloFrame).maxInFlight;
+  }
+
+  /** What signs on this connection. There is one once it is registered. */
+  get signer(): Signer {
+    return this.#options.presence.signer;
+  }
+
+  /** True for a key whose envelopes the relay takes on this connection now. */
+  accepts(keyId: string): boolean {
+    return this.#options.presence.accepts(keyId);
   }
 
   open(): void {
@@ -137,9 +146,9 @@ export class Connection {
   async #sendPresence(): Promise<void> {
     try {
       const type = this.#mustRegister ? "agent.register" : "agent.heartbeat";
-      const { id, text } = await this.#options.signPresence(type);
+      const { id, text, registration } = await this.#options.presence.sign(type);
       if (this.#ended) return;
-      this.#asked = { id, type };
+      this.#asked = { id, registration };
       this.send(text);
     } catch (error) {
       this.#end({ error: error as RelayError });
@@ -147,9 +156,13 @@ export class Connection {
   }
 
   #presenceAccepted(): void {
-    if (this.#asked?.type === "agent.register") this.#mustRegister = false;
+    const { presence } = this.#options;
+    const { registration } = this.#asked ?? {};
+    if (registration !== undefined) presence.accepted(registration);
     this.#asked = undefined;
     this.#clockCorrected = false;
+    if (registration !== undefined && !presence.isComplete) return void this.#sendPresence();
+    if (registration !== undefined) this.#mustRegister = false;
     if (this.#registered) return;
     this.#registered = true;
     this.#options.events.registered(this);
@@ -159,6 +172,7 @@ export class Connection {
     const { message, hint, retry, serverTime, retryAfterMs } = frame;
     const code = knownCode(frame.code);
     const error = new RelayError(code, { message, hint, retry, retryAfterMs });
+    const { registration } = this.#asked ?? {};
     this.#asked = undefined;
     if (code === "clock_skew" && serverTime !== undefined && !this.#clockCorrected) {
       this.#clockCorrected = true;
@@ -167,6 +181,8 @@ export class Connection {
     } else if (code === "unavailable" || code === "rate_limited" || code === "over_capacity") {
       // A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
       if (this.#mustRegister) this.#timer = setTimeout(() => void this.#sendPresence(), jitteredMs(retryAfterMs));
+    } else if (this.#options.presence.isDispensable(registration)) {
+      void this.#sendPresence();
     } else if (!this.#registered) {
       this.#end({ error });
     } else if (code === "not_registered") {

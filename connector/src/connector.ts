@@ -2,7 +2,7 @@
 
 import { relayAddress } from "./address.ts";
 import { Clock } from "./clock.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionEvents } from "./connection.ts";
 import { OwnCredential } from "./credentials/own-credential.ts";
 import { Emitter } from "./emitter.ts";
 import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
@@ -12,9 +12,11 @@ import { MAX_PENDING } from "./limits.ts";
 import { checkOptions } from "./options-check.ts";
 import { OwnEnvelopes } from "./own-envelopes.ts";
 import { Peers } from "./peers.ts";
+import { Presence, type Registration } from "./presence.ts";
 import type { Receipt } from "./receipts/contract.ts";
 import { SessionRecords } from "./receipts/session-records.ts";
 import { Reconnector } from "./reconnector.ts";
+import { OwnSealingKeys } from "./sealing/own-sealing-keys.ts";
 import { SendQueue } from "./send-queue.ts";
 import { Signer } from "./signer.ts";
 import type {
@@ -42,6 +44,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   readonly #options: ConnectorOptions;
   readonly #emitter = new Emitter();
   readonly #signer: Signer;
+  readonly #sealingKeys: OwnSealingKeys;
   readonly #credential: OwnCredential | undefined;
   readonly #peers: Peers;
   readonly #sessions = new SessionRecords();
@@ -56,7 +59,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** Does no I/O. Throws a TypeError when `url`, `agent`, or what is left out of `key`, is invalid. */
   constructor(options: ConnectorOptions) {
     checkOptions(options);
-    const { agent, key, trust, maxPending = MAX_PENDING } = options;
+    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING } = options;
     const address = relayAddress(options.url);
     const clock = new Clock();
     const emitter = this.#emitter;
@@ -64,16 +67,16 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.agent = agent;
     this.#options = options;
     this.#signer = new Signer(key, clock);
+    this.#sealingKeys = new OwnSealingKeys(clock);
     this.#credential = this.#ownCredential(clock);
-    this.#peers = new Peers({ trust, address, clock });
+    this.#peers = new Peers({ trust, address, clock, requireVerified });
     const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
-    this.#inbox = new Inbox({ options, peers, sessions, clock, emitter });
+    this.#inbox = new Inbox({ options, peers, sealingKeys: this.#sealingKeys, sessions, clock, emitter });
     const notRegistered = () => this.#reconnector.checkRegistration();
-    this.#sendQueue = new SendQueue({ signer, clock, maxPending, notRegistered });
+    this.#sendQueue = new SendQueue({ clock, maxPending, notRegistered });
     const sendQueue = this.#sendQueue;
     this.#ownEnvelopes = new OwnEnvelopes({
       agent,
-      relay: address.host,
       signer,
       credential,
       sendQueue,
@@ -81,9 +84,17 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       peers,
     });
     const warnings = new Warnings(emitter);
-    const signPresence = this.#ownEnvelopes.presence.bind(this.#ownEnvelopes);
-    const connect = { url: address.websocket, clock, signPresence };
-    this.#reconnector = new Reconnector((events) => new Connection({ ...connect, events }), {
+    const listed = [{ signer, credential: undefined }];
+    const presence = {
+      agent,
+      relay: address.host,
+      clock,
+      registrations: () => credential?.registrations() ?? listed,
+      presented: (registration: Registration) => credential?.presented(registration),
+    };
+    const connect = (events: ConnectionEvents) =>
+      new Connection({ url: address.websocket, clock, presence: new Presence(presence), events });
+    this.#reconnector = new Reconnector(connect, {
       greeted: ({ connectorVersion }) => {
         warnings.compareVersion(connectorVersion);
         if (!this.#inbox.canJudge) warnings.clockUntrusted();
@@ -99,7 +110,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
         emitter.emit("error", error);
       },
       mayReturn: ({ code }) => CREDENTIAL_ENDS.has(code) && credential?.isRenewable === true,
-      hasChanged: async () => (await credential?.hasAnother()) === true,
+      hasChanged: async () => await credential?.hasAnother(),
       ended: (error) => void this.#stop(error),
     });
   }
@@ -196,9 +207,9 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#setState({ status: "connecting" });
     try {
       await this.#signer.start();
+      await this.#sealingKeys.start(this.#options.sealingKeys ?? []);
       await this.#credential?.start();
       await this.#peers.start();
-      await this.#inbox.start();
       if (this.#stopped === undefined) this.#reconnector.start();
     } catch (error) {
       await this.#stop(error as RelayError);
@@ -226,7 +237,9 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       source,
       agent,
       clock,
-      accept: (credential) => this.#signer.takeIdOf(credential),
+      signer: this.#signer,
+      sealingKeys: this.#sealingKeys,
+      needs: (keyId) => this.#sendQueue.needs(keyId),
       renewed: () => this.#reconnector.registerAgain(),
       failed: (error) => this.#emitter.emit("error", error),
     });

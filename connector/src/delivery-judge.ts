@@ -1,8 +1,7 @@
 import { type ErrorCode, RelayError } from "./errors.ts";
 import type { SessionRecords } from "./receipts/session-records.ts";
 import type { ReplayGuard } from "./replay-guard.ts";
-import { isSealed, openPayload } from "./sealing/sealed-payload.ts";
-import type { SealingKeys } from "./sealing/sealing-keys.ts";
+import { isSealed, type OpeningKeys, openPayload } from "./sealing/sealed-payload.ts";
 import type { SenderVerifier, Verdict } from "./sender-verifier.ts";
 import type { Delivery, Envelope } from "./types.ts";
 
@@ -11,7 +10,7 @@ export interface DeliveryJudgeOptions {
   readonly verifier: SenderVerifier;
   readonly replayGuard: ReplayGuard;
   readonly requireVerified: boolean;
-  readonly sealingKeys: () => SealingKeys;
+  readonly sealingKeys: OpeningKeys;
   readonly sessions: SessionRecords;
 }
 
@@ -61,7 +60,7 @@ export class DeliveryJudge {
   async #open(envelope: Envelope, { verified }: Judged): Promise<Pick<Delivery, "payload" | "sealed"> | undefined> {
     const { payload } = envelope;
     if (!isSealed(payload)) return { payload };
-    const opened = verified === "agent" ? await openPayload(envelope, this.#options.sealingKeys()) : undefined;
+    const opened = verified === "agent" ? await openPayload(envelope, this.#options.sealingKeys) : undefined;
     return opened && { payload: opened, sealed: true };
   }
 

@@ -10,12 +10,13 @@ import type { Peers } from "./peers.ts";
 import type { SessionRecords } from "./receipts/session-records.ts";
 import { Receiver } from "./receiver.ts";
 import { ReplayGuard } from "./replay-guard.ts";
-import { type SealingKeyPair, SealingKeys } from "./sealing/sealing-keys.ts";
+import type { OpeningKeys } from "./sealing/sealed-payload.ts";
 import type { Delivery } from "./types.ts";
 
 export interface InboxOptions {
   readonly options: ConnectorOptions;
   readonly peers: Peers;
+  readonly sealingKeys: OpeningKeys;
   readonly sessions: SessionRecords;
   readonly clock: Clock;
   readonly emitter: Emitter;
@@ -24,9 +25,7 @@ export interface InboxOptions {
 /** Deliveries of the agent: checked, then handed to listeners, and kept for readers. */
 export class Inbox {
   readonly #emitter: Emitter;
-  readonly #sealingKeyPairs: readonly SealingKeyPair[];
   readonly #replayGuard: ReplayGuard;
-  #sealingKeys: SealingKeys = SealingKeys.NONE;
   readonly #queue: BoundedQueue<Delivery>;
   readonly #receiver: Receiver;
   #isRead = false;
@@ -34,15 +33,13 @@ export class Inbox {
   #overflowed = 0;
   readonly #dropped = new Map<ErrorCode, number>();
 
-  constructor({ options, peers: { verifier }, sessions, clock, emitter }: InboxOptions) {
-    const { agent, requireVerified = false, sealingKeys = [] } = options;
+  constructor({ options, peers: { verifier }, sealingKeys, sessions, clock, emitter }: InboxOptions) {
+    const { agent, requireVerified = false } = options;
     const { maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
     this.#emitter = emitter;
-    this.#sealingKeyPairs = sealingKeys;
     this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
-    const keys = () => this.#sealingKeys;
     const replayGuard = this.#replayGuard;
-    const judge = new DeliveryJudge({ agent, verifier, replayGuard, requireVerified, sealingKeys: keys, sessions });
+    const judge = new DeliveryJudge({ agent, verifier, replayGuard, requireVerified, sealingKeys, sessions });
     this.#queue = new BoundedQueue(maxInbox);
     this.#receiver = new Receiver({
       judge,
@@ -61,11 +58,6 @@ export class Inbox {
   /** False when nobody can tell here what is old. */
   get canJudge(): boolean {
     return this.#replayGuard.canJudge;
-  }
-
-  /** Rejects with `invalid_key` when a sealing key cannot be used. */
-  async start(): Promise<void> {
-    this.#sealingKeys = await SealingKeys.from(this.#sealingKeyPairs);
   }
 
   receive(frame: DeliverFrame): void {

@@ -71,6 +71,8 @@ export const RENEWAL = {
   earliest: 0.5,
   latest: 0.8,
   wait: { firstMs: 250, capMs: 60_000 },
+  /** How long the callback that gives it may take. */
+  answerWithinMs: 30_000,
   /** A machine may sleep, and no timer waits for months. */
   looksAtClockEveryMs: 600_000,
 } as const;
@@ -90,10 +92,18 @@ export const LOOK_UP = {
   atOnce: 16,
   /** Results that are kept, at most 2 KB of token each. */
   maxKept: 2000,
+  /**
+   * Of agents that are not known yet: their share of all this. The relay answers 600 look-ups of an address a minute; what
+   * strangers cannot use up is left for agents that are known.
+   */
+  strangers: { atOnce: 8, maxKept: 1000, perMinute: 300 },
 } as const;
 
 /** Of a payload that is parsed here before the relay could see it. Source: docs/protocol.md#envelopes. */
 export const PAYLOAD_LIMITS = { maxLevels: 32, maxMembers: 2000 } as const;
+
+/** How long a sealing key is kept after the end of its last credential. Source: docs/protocol.md#sealed-payloads. */
+export const SEALING_KEY_KEPT_MS = 600_000;
 
 /** Of the JSON of a payload that is to be sealed: sealed, and with the envelope around it, it still fits into a frame. */
 export const MAX_SEALED_BYTES = 23_000;

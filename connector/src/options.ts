@@ -25,6 +25,8 @@ export type AgentKey =
 export interface SealingKeyPair {
   readonly publicKey: string;
   readonly privateKey: string;
+  /** Epoch milliseconds from which on it opens nothing any more; of a former key. */
+  readonly until?: number | undefined;
 }
 
 /** What another agent's signatures are checked with. Whoever holds an HMAC secret can also sign with it. */
@@ -42,8 +44,18 @@ export interface Trust {
   readonly gateways?: readonly string[] | undefined;
 }
 
+/** A credential, and what it is for where that is something new. */
+export interface CredentialWithKeys {
+  /** The token. */
+  readonly credential: string;
+  /** The key that it is for, from now on the agent's. Left out: the present one. */
+  readonly key?: AgentKey | undefined;
+  /** In place of `sealingKeys`; those of earlier credentials go on to open what was sealed to them. Left out: as before. */
+  readonly sealingKeys?: readonly SealingKeyPair[] | undefined;
+}
+
 /** A token, or what gives the present one: it is called at the start, and again long before the token ends. */
-export type CredentialSource = string | (() => Promise<string>);
+export type CredentialSource = string | (() => Promise<string | CredentialWithKeys>);
 
 export interface ConnectorOptions {
   /** Base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). */

@@ -1,4 +1,3 @@
-import type { PresenceType } from "./connection.ts";
 import type { OwnCredential } from "./credentials/own-credential.ts";
 import { RelayError } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
@@ -15,8 +14,6 @@ import { draftOf, type EnvelopeContent } from "./wire-mapping.ts";
 
 export interface OwnEnvelopesOptions {
   readonly agent: string;
-  /** The host, with a port that is not the default, that this agent dialled. */
-  readonly relay: string;
   readonly signer: Signer;
   readonly credential: OwnCredential | undefined;
   readonly sendQueue: SendQueue;
@@ -66,15 +63,6 @@ export class OwnEnvelopes {
     return await this.session({ type: `session.${type}`, to, payload }, options);
   }
 
-  /** A register or heartbeat, signed. */
-  async presence(type: PresenceType): Promise<{ id: string; text: string }> {
-    const { signer, credential, relay } = this.#options;
-    const id = crypto.randomUUID();
-    const presents = type === "agent.register" && credential !== undefined;
-    const payload = presents ? { credential: credential.present(), relay } : {};
-    return { id, text: (await signer.sign(this.#draft({ type, payload }, id))).text };
-  }
-
   #draft(content: EnvelopeContent, id: string): string {
     const { signer, agent } = this.#options;
     return signer.draft(draftOf(content, id, agent));
@@ -94,7 +82,7 @@ export class OwnEnvelopes {
   async #keep({ sessionId, text }: Acknowledged): Promise<void> {
     const envelope = text === undefined ? undefined : readEnvelope(parseJson(text));
     if (envelope === undefined) return;
-    const credential = this.#options.credential?.heldAt(envelope.ts);
+    const credential = this.#options.credential?.heldAt(envelope.ts, envelope.key_id);
     await this.#options.sessions.keep(sessionId, envelope, credential);
   }
 }

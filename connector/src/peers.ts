@@ -11,6 +11,7 @@ export interface PeersOptions {
   readonly trust: ConnectorOptions["trust"];
   readonly address: RelayAddress;
   readonly clock: Clock;
+  readonly requireVerified?: boolean | undefined;
 }
 
 /** What this agent knows of others: whom it trusts, and what it looks up at the relay. */
@@ -20,12 +21,13 @@ export class Peers {
   readonly #manifest: RelayManifest;
   readonly #credentials: SenderCredentials;
 
-  constructor({ trust, address: { base, host, signingManifest }, clock }: PeersOptions) {
+  constructor({ trust, address: { base, host, signingManifest }, clock, requireVerified = false }: PeersOptions) {
     this.#clock = clock;
     this.#manifest = new RelayManifest(signingManifest);
     this.#credentials = new SenderCredentials(base, (url, init) => fetch(url, init));
     const [manifest, credentials] = [this.#manifest, this.#credentials];
-    this.verifier = new SenderVerifier({ trusted: trustedBy(trust), manifest, credentials, relay: host });
+    const trusted = trustedBy(trust);
+    this.verifier = new SenderVerifier({ trusted, manifest, credentials, relay: host, requireVerified });
   }
 
   /** Rejects with `invalid_key` or `invalid_issuer`. */

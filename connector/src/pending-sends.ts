@@ -42,6 +42,11 @@ export class PendingSend {
     this.release = release;
   }
 
+  /** It was signed with this key, and may be accepted: it is to go out again as it is. */
+  needs(keyId: string): boolean {
+    return this.mayBeAccepted && this.signed?.keyId === keyId;
+  }
+
   get mayBeAccepted(): boolean {
     return this.isInFlight || this.isOutcomeUnknown;
   }

@@ -14,8 +14,8 @@ export interface ReconnectorEvents {
   readonly presenceRefused: (error: RelayError) => void;
   /** True when another attempt after this error may help, though it ends a connection for good. */
   readonly mayReturn: (error: RelayError) => boolean;
-  /** Before the attempt after such an error: resolves with false when nothing has changed. */
-  readonly hasChanged: () => Promise<boolean>;
+  /** Before the attempt after such an error: false when nothing has changed, undefined when nobody could tell. */
+  readonly hasChanged: () => Promise<boolean | undefined>;
   /** There will be no further attempt. */
   readonly ended: (error: RelayError) => void;
 }
@@ -75,9 +75,10 @@ export class Reconnector {
 
   async #attemptChanged(error: RelayError): Promise<void> {
     const hasChanged = await this.#events.hasChanged();
-    this.#barredBy = undefined;
     this.#timer = undefined;
     if (this.#hasStopped) return;
+    if (hasChanged === undefined) return void this.#reconnectIn(backoffMs(this.#attempt));
+    this.#barredBy = undefined;
     if (hasChanged) this.#connect();
     else this.#events.ended(error);
   }

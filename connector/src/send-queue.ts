@@ -4,7 +4,7 @@ import { type ErrorCode, type ErrorDetails, knownCode, RelayError } from "./erro
 import type { AckFrame, ErrorFrame } from "./frames.ts";
 import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, SEND_TIMEOUT_MS } from "./limits.ts";
 import { type Acknowledged, type PendingSend, PendingSends, type SendDraft } from "./pending-sends.ts";
-import type { Signer } from "./signer.ts";
+import type { SignedEnvelope, Signer } from "./signer.ts";
 import type { CallOptions } from "./types.ts";
 
 /** A registered connection, as far as the queue needs it. */
@@ -13,11 +13,14 @@ export interface EnvelopeWriter {
   readonly maxClockSkewMs: number;
   /** Envelopes without an answer behind which a heartbeat still comes in time. */
   readonly maxInFlight: number;
+  /** What signs on it: the key that was registered on it last. */
+  readonly signer: Signer;
+  /** True for a key whose envelopes the relay takes on it now. */
+  accepts(keyId: string): boolean;
   send(text: string): void;
 }
 
 export interface SendQueueOptions {
-  readonly signer: Signer;
   readonly clock: Clock;
   readonly maxPending: number;
   /** The relay said that the connection does not own the agent. */
@@ -41,6 +44,11 @@ export class SendQueue {
 
   constructor(options: SendQueueOptions) {
     this.#options = options;
+  }
+
+  /** True while an envelope under this key has no answer, and may have been accepted. */
+  needs(keyId: string): boolean {
+    return this.#pending.all().some((send) => send.needs(keyId));
   }
 
   /** Resolves with the ack of the envelope; rejects with a RelayError. */
@@ -153,14 +161,12 @@ export class SendQueue {
 
   async #transmit(send: PendingSend): Promise<void> {
     const writer = this.#writer as EnvelopeWriter;
-    const { signer, clock } = this.#options;
-    const maxAgeMs = writer.maxClockSkewMs - RESEND_MARGIN_MS;
-    const isTooOld = send.signed !== undefined && clock.now() - send.signed.ts > maxAgeMs;
-    if (isTooOld && send.isOutcomeUnknown) return this.#fail(send, "outcome_unknown");
-    if (isTooOld) send.signed = undefined;
+    const isUseless = send.signed !== undefined && !this.#canResend(send.signed, writer);
+    if (isUseless && send.isOutcomeUnknown) return this.#fail(send, "outcome_unknown");
+    if (isUseless) send.signed = undefined;
     try {
       if (typeof send.draft !== "string") send.draft = await send.draft();
-      send.signed ??= await signer.sign(send.draft);
+      send.signed ??= await writer.signer.sign(send.draft);
     } catch (error) {
       const { code, message, hint } = error instanceof RelayError ? error : new RelayError("invalid_key");
       return this.#fail(send, code, { message, hint, cause: error });
@@ -168,5 +174,11 @@ export class SendQueue {
     if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
     this.#pending.markInFlight(send);
     writer.send(send.signed.text);
+  }
+
+  /** As it was signed: the relay takes it neither late nor under a key that has ended. */
+  #canResend({ ts, keyId }: SignedEnvelope, writer: EnvelopeWriter): boolean {
+    const maxAgeMs = writer.maxClockSkewMs - RESEND_MARGIN_MS;
+    return this.#options.clock.now() - ts <= maxAgeMs && writer.accepts(keyId);
   }
 }

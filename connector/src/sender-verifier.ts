@@ -1,5 +1,6 @@
 import { CredentialVerifier, type SenderVerdict } from "./credentials/credential-verifier.ts";
 import { Issuers } from "./credentials/issuers.ts";
+import type { Credential } from "./credentials/read-credential.ts";
 import type { SenderCredentials } from "./credentials/sender-credentials.ts";
 import { isSignedBy } from "./envelope-signature.ts";
 import { GATEWAY_KEY_PREFIX } from "./gateway-keys.ts";
@@ -17,6 +18,8 @@ export interface SenderVerifierOptions {
   readonly credentials: SenderCredentials;
   /** The host, with a port that is not the default, that this agent dialled. */
   readonly relay: string;
+  /** What is not verified is dropped. */
+  readonly requireVerified: boolean;
 }
 
 /** Tells who signed an envelope: a trusted key of its sender, one of the relay's gateways, or a key with a credential. */
@@ -31,16 +34,17 @@ export class SenderVerifier {
 
   /** Rejects with `invalid_key` or `invalid_issuer` when what is trusted cannot be used. */
   async start(): Promise<void> {
-    const { trusted, manifest, credentials, relay } = this.#options;
+    const { trusted, manifest, credentials, relay, requireVerified } = this.#options;
     for (const [agent, keys] of Object.entries(trusted.keys)) {
       for (const key of keys) this.#keys.set(nameOf(agent, key.keyId), await importVerifyKey(key));
     }
-    this.#byCredential = new CredentialVerifier(credentials, {
+    const trust = {
       pinned: await Issuers.from(trusted.issuers),
-      ofRelay: (credential) => manifest.issuersFor(credential),
-      hasPinnedKeys: (agent) => (trusted.keys[agent]?.length ?? 0) > 0,
+      ofRelay: (credential: Credential) => manifest.issuersFor(credential),
+      hasPinnedKeys: (agent: string) => (trusted.keys[agent]?.length ?? 0) > 0,
       relay,
-    });
+    };
+    this.#byCredential = new CredentialVerifier(credentials, trust, requireVerified);
   }
 
   /** There is one after `start`. */

@@ -12,6 +12,7 @@ export interface SignedEnvelope {
   readonly text: string;
   /** Epoch milliseconds, by the relay's clock. */
   readonly ts: number;
+  readonly keyId: string;
 }
 
 /** Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names. */
@@ -23,7 +24,7 @@ const CREDENTIAL_KEY_ID_BYTES = 47;
 /** No envelope begins like this: whatever it signs, it is none. */
 const PROOF = new TextEncoder().encode("agent-relay: is this the key of a credential?");
 
-/** Signs this agent's envelopes. */
+/** Signs this agent's envelopes with one key. */
 export class Signer {
   readonly #agentKey: AgentKey;
   readonly #clock: Clock;
@@ -41,6 +42,11 @@ export class Signer {
     this.#key = await importSigningKey(this.#agentKey);
   }
 
+  /** There is one in the end: the caller's, or of a credential. */
+  get keyId(): string {
+    return this.#keyId as string;
+  }
+
   get isEd25519(): boolean {
     return this.#agentKey.alg === "ed25519";
   }
@@ -49,7 +55,12 @@ export class Signer {
   async takeIdOf({ keyId, key }: Credential): Promise<void> {
     const isNamed = this.#keyId === undefined || this.#keyId === keyId;
     const isOwn = isNamed && this.#agentKey.alg === key.alg && (await this.#isHalfOf(key.key));
-    if (!isOwn) throw new RelayError("invalid_credential", { message: "The credential is of another key." });
+    if (!isOwn) {
+      throw new RelayError("invalid_credential", {
+        message: "The credential is of another key.",
+        hint: "Have one issued for this key, or let the callback give the key with it.",
+      });
+    }
     this.#keyId = keyId;
   }
 
@@ -69,10 +80,10 @@ export class Signer {
   /** Signs with the present time. Rejects with `invalid_key` when the key cannot sign. */
   async sign(draft: string): Promise<SignedEnvelope> {
     const ts = this.#clock.now();
-    const canonical = canonicalText(draft, ts, this.#keyId as string);
+    const canonical = canonicalText(draft, ts, this.keyId);
     try {
       const sig = await this.#sign(new TextEncoder().encode(canonical));
-      return { text: signedText(canonical, encodeBase64url(new Uint8Array(sig))), ts };
+      return { text: signedText(canonical, encodeBase64url(new Uint8Array(sig))), ts, keyId: this.keyId };
     } catch {
       throw new RelayError("invalid_key");
     }

@@ -19,7 +19,7 @@ beforeEach(async () => {
   signer = new Signer(key, clock);
   await signer.start();
   notRegistered = 0;
-  sendQueue = new SendQueue({ signer, clock, maxPending: 100, notRegistered: () => (notRegistered += 1) });
+  sendQueue = new SendQueue({ clock, maxPending: 100, notRegistered: () => (notRegistered += 1) });
 });
 afterEach(() => {
   jest.restoreAllMocks();
@@ -37,6 +37,9 @@ function add(id: string, options: CallOptions = {}): Promise<AckFrame> {
 class TestWriter {
   readonly maxClockSkewMs = 300_000;
   readonly maxInFlight: number;
+  readonly signer = signer;
+  /** Ids of keys that have ended on it. */
+  readonly ended = new Set<string>();
   readonly texts: string[] = [];
 
   get ids(): string[] {
@@ -45,6 +48,10 @@ class TestWriter {
 
   constructor(maxInFlight: number) {
     this.maxInFlight = maxInFlight;
+  }
+
+  accepts(keyId: string): boolean {
+    return !this.ended.has(keyId);
   }
 
   send(text: string): void {
@@ -226,5 +233,35 @@ describe("A send that ends without an answer", () => {
     const words = { code: "too_loud", message: "Too loud.", hint: "Whisper.", retry: "later" } as const;
     sendQueue.refuse({ frame: "error", envelopeId: "a", retryAfterMs: 1, serverTime: undefined, ...words });
     expect(await sent).toMatchObject({ code: "refused", message: "Too loud.", hint: "Whisper.", retry: "later" });
+  });
+});
+
+describe("When the key of an envelope has ended", () => {
+  const KEY_ID = (key as { keyId: string }).keyId;
+
+  test("what may have been accepted is not signed anew", async () => {
+    const first = await connect();
+    const answer = add("a");
+    await until("it went out", () => first.ids.length === 1);
+    expect(sendQueue.needs(KEY_ID)).toBe(true);
+    sendQueue.pause();
+    const second = new TestWriter(1000);
+    second.ended.add(KEY_ID);
+    sendQueue.resume(second);
+    expect(await errorOf(answer)).toMatchObject({ code: "outcome_unknown", outcome: "unknown" });
+    expect([second.ids, sendQueue.needs(KEY_ID)]).toEqual([[], false]);
+  });
+
+  test("what was refused for the moment is signed with the present one", async () => {
+    const writer = await connect();
+    void add("a");
+    await until("it went out", () => writer.ids.length === 1);
+    sendQueue.refuse({ frame: "error", code: "rate_limited", envelopeId: "a", retryAfterMs: 1 } as ErrorFrame);
+    expect(sendQueue.needs(KEY_ID)).toBe(false);
+    writer.ended.add(KEY_ID);
+    await until("it goes out again", () => writer.texts.length === 2);
+    const [{ ts, ...before }, { ts: later, ...after }] = writer.texts.map((text) => JSON.parse(text));
+    expect(later).toBeGreaterThan(ts);
+    expect([after.id, after.payload]).toEqual([before.id, before.payload]);
   });
 });

@@ -1,6 +1,8 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
 import { ANY_AGENT } from "protocol/contract/credential.ts";
 import type { KeysFile } from "protocol/contract/keys-file.ts";
+import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { AgentHolders } from "protocol/credentials/agent-holders.ts";
 import { type Options, UsageError } from "./command-line.ts";
 import { issuerNamed, withRevocation } from "./issuer-records.ts";
@@ -10,16 +12,19 @@ import { editKeys } from "./store.ts";
 export async function revokeIssued(keysFile: string, options: Options): Promise<string> {
   const agent = agentOf(options);
   const now = Date.now();
-  const before = new Date(timeOf(options["issued-before"], now)).toISOString();
+  const beforeMs = timeOf(options["issued-before"], now);
+  const before = new Date(beforeMs).toISOString();
   let issuer = "";
   await editKeys(keysFile, (keys) => {
     issuer = issuerOf(keys, agent, options.issuer);
     return { ...keys, issuers: withRevocation(keys.issuers, issuer, { agent, issued_before: before }, now) };
   });
+  // From then on a relay takes a credential that is dated as the revocation asks; it is less than a second.
+  await wait(Math.max(0, beforeMs - CREDENTIAL_LIMITS.maxAheadMs - Date.now()));
   const whose = agent === ANY_AGENT ? `all agents of ${issuer}` : `${agent} of ${issuer}`;
   return `Revoked credentials for ${whose}, as far as they were issued before ${before}.
-A running relay refuses them within 5 seconds; those that are issued from now on are accepted.
-`;
+A running relay refuses them within 5 seconds.
+${beforeMs > now ? NEXT : ""}`;
 }
 
 function agentOf({ agent = [] }: Options): string {
@@ -28,9 +33,15 @@ function agentOf({ agent = [] }: Options): string {
   throw new UsageError("--agent takes one agent id, or '*' for all agents of the issuer.");
 }
 
-/** Credentials have whole seconds: what was issued in this one is revoked too. Unix ms. */
+const AHEAD_SECONDS = CREDENTIAL_LIMITS.maxAheadMs / 1000;
+
+const NEXT = `That covers issuers whose clocks are up to ${AHEAD_SECONDS} seconds ahead, as a relay takes their credentials. To issue anew:
+npm run keys -- new, at once, which dates the credential accordingly; with other tools wait ${AHEAD_SECONDS + 1} seconds.
+`;
+
+/** What a relay takes at this time, `iat` ahead of it by as much as may be, in whole seconds, is all revoked. Unix ms. */
 function timeOf(text: string | undefined, now: number): number {
-  if (text === "now") return (Math.floor(now / 1000) + 1) * 1000;
+  if (text === "now") return (Math.floor((now + CREDENTIAL_LIMITS.maxAheadMs) / 1000) + 1) * 1000;
   const time = Date.parse(text ?? "");
   if (time <= now) return time;
   throw new UsageError("--issued-before is required: now, or a time that is past, such as 2026-11-01T00:00:00Z.");

@@ -42,7 +42,8 @@ Options of new-issuer, add-issuer and remove-issuer
 
 Options of revoke
   --agent <id>            agent whose credentials are revoked, or '*' for all of the issuer's
-  --issued-before <t>     now, or a time; newer credentials hold
+  --issued-before <t>     now, or a time that is past; newer credentials hold. now reaches 60 seconds ahead, as the clocks of
+                          issuers may be: new can issue at once, others a minute later
   --issuer <name>         issuer of the credentials; by default whoever speaks for the agent
 
 All commands

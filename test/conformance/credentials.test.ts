@@ -100,6 +100,55 @@ describe("an agent with a credential", () => {
   });
 });
 
+describe("agents that share a key on one connection", () => {
+  const shared = async () => {
+    const ann = await acme.agent("agent://acme.shares1");
+    return [ann, await acme.renewed({ ...ann, id: "agent://acme.shares2" })] as const;
+  };
+
+  test("both act, each under its own credential", async () => {
+    const [ann, bea] = await shared();
+    const socket = await online(ann);
+    await register(socket, bea);
+    for (const agent of [ann, bea, ann]) {
+      expect(await socket.ask(message(agent))).toMatchObject({ accepted: true });
+      expect(await socket.ask(heartbeat(agent))).toMatchObject({ accepted: true });
+    }
+    expect(await socket.ask(message({ ...ann, id: "agent://acme.stranger" }))).toMatchObject({
+      code: "key_not_allowed",
+    });
+  });
+
+  test("need not wait for the answers to their registers", async () => {
+    const [ann, bea] = await shared();
+    const socket = await online(ann);
+    socket.send(registerWith(bea, HOST));
+    expect(await socket.ask(message(bea))).toMatchObject({ accepted: true });
+  });
+
+  test("end one by one: where one is taken over the other goes on", async () => {
+    const [ann, bea] = await shared();
+    const socket = await online(ann);
+    await register(socket, bea);
+    await online(bea);
+    await socket.next("the takeover", ({ notice }) => notice === "superseded");
+    expect(await socket.ask(message(bea))).toMatchObject({ code: "key_not_allowed" });
+    expect(await socket.ask(message(ann))).toMatchObject({ accepted: true });
+  });
+
+  test("end one by one: what the client of a released one still had under way ends nothing", async () => {
+    const ann = await acme.agent("agent://acme.shares1");
+    const brief = await acme.renewed({ ...ann, id: "agent://acme.shares3" }, { exp: secondsFromNow(2) });
+    const socket = await online(ann);
+    await register(socket, brief);
+    await socket.next("the release", ({ notice }) => notice === "released");
+    for (let n = 0; n < OVER_THE_LIMIT; n += 1) {
+      expect(await socket.ask(message({ ...ann, id: brief.id }))).toMatchObject({ code: "key_not_allowed" });
+    }
+    expect(await socket.ask(message(ann))).toMatchObject({ accepted: true });
+  });
+});
+
 describe("invalid_credential says why:", () => {
   const REFUSED: Readonly<Record<string, () => Promise<Frame>>> = {
     malformed: async () => registerWith({ ...(await acme.agent("agent://acme.x")), credential: "a.b.c" }, HOST),

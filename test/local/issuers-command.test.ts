@@ -4,10 +4,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { calculateJwkThumbprint, importJWK, type JWTPayload, jwtVerify } from "jose";
 import { KeysFile } from "protocol/contract/keys-file.ts";
+import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { readCredential } from "protocol/credentials/read-credential.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
 import { UsageError } from "../../deploy/keys/command-line.ts";
 import { runKeysCommand } from "../../deploy/keys/commands.ts";
+import { issue, newAgentKeys } from "../../deploy/keys/issue.ts";
 import { newOkpKey } from "../../deploy/keys/okp-key.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { keysCommand } from "./keys-command.ts";
@@ -181,11 +183,21 @@ describe("npm run keys, of issuers", () => {
     expect(await keys("revoke", "--agent", "agent://alice", "--issued-before", "now")).toMatchObject({ code: 0 });
     expect([await problemOf(alice), await problemOf(bob)]).toEqual(["revoked", undefined]);
 
-    // Within the same second.
+    // At once: it is dated as the revocation asks.
     await keys("new", "--agent", "agent://alice", "--out", inFolder("again.json"));
     expect(await problemOf((await read("again.json")).credential)).toBeUndefined();
     expect(await keys("revoke", "--agent", "*", "--issued-before", "now")).toMatchObject({ code: 0 });
     expect(await problemOf(bob)).toBe("revoked");
+  });
+
+  test("revokes also what an issuer whose clock is ahead has issued, as far as a relay takes it by now", async () => {
+    await withIssuer();
+    const ahead = Date.now() + CREDENTIAL_LIMITS.maxAheadMs;
+    const [issuer, terms] = [await read("issuer.json"), { agent: "agent://alice", days: 1 }];
+    const { credential } = issue(issuer, await stored(), terms, newAgentKeys(), ahead).keyFile;
+    expect(await problemOf(credential)).toBeUndefined();
+    await keys("revoke", "--agent", "agent://alice", "--issued-before", "now");
+    expect(await problemOf(credential)).toBe("revoked");
   });
 
   test("keeps the latest revocation of an agent, and none that is older than every credential", async () => {

@@ -98,7 +98,7 @@ export async function checkSignature(
 ): Promise<string> {
   const signer = new Signer(key, clock);
   await signer.start();
-  const presented = credential && { credential: await credential(), relay: http.host };
+  const presented = credential && { credential: (await credential()).credential, relay: http.host };
   const type = presented ? "agent.register" : "agent.heartbeat";
   const draft: Draft = { id: crypto.randomUUID(), type, from: agent, payload: presented ?? {} };
   const { text } = await signer.sign(signer.draft(draft));

@@ -5,10 +5,11 @@ import { type Credential, readCredential } from "../credentials/read-credential.
 import { membersOf, textOf } from "../frames.ts";
 import { importSigningKey } from "../keys.ts";
 import type { SealingKeyPair } from "../sealing/sealing-keys.ts";
-import type { AgentKey, JsonObject } from "../types.ts";
+import type { AgentKey, CredentialWithKeys, JsonObject } from "../types.ts";
 import { Failure } from "./failure.ts";
 import { jsonOf } from "./files.ts";
 import { okpKeyOf } from "./okp-keys.ts";
+import { type SealingKeyList, sealingKeysOf } from "./sealing-key-list.ts";
 
 /** The content of a key file, as `relay keygen` and `npm run keys` write it: one JSON object, mode 0600. */
 export type KeyRecord = { readonly agent_id: string } & (
@@ -17,8 +18,8 @@ export type KeyRecord = { readonly agent_id: string } & (
       readonly alg: "ed25519";
       /** base64url, the 32-byte seed. */
       readonly private_key: string;
-      /** X25519 keys that payloads are sealed to: one, or several. base64url, the private 32 bytes. */
-      readonly sealing_key?: string | readonly string[];
+      /** X25519 keys that payloads are sealed to. base64url, the private 32 bytes. */
+      readonly sealing_key?: SealingKeyList;
       /** A token. */
       readonly credential?: string;
       /** The issuers that the agent trusts, whatever the relay says. */
@@ -36,7 +37,7 @@ export interface SigningAgent {
   readonly agent: string;
   readonly key: AgentKey;
   /** The present credential: a file is read again, so that one that replaced it counts. Undefined for a key that the relay lists. */
-  readonly credential: (() => Promise<string>) | undefined;
+  readonly credential: (() => Promise<CredentialWithKeys>) | undefined;
   readonly sealingKeys: readonly SealingKeyPair[];
   /** The issuers that the file pins. */
   readonly trust: { readonly issuers: readonly IssuerRecord[] };
@@ -46,16 +47,13 @@ export interface SigningAgent {
 export async function readKeyFile(file: string): Promise<SigningAgent> {
   const read = async () => await signingAgentOf(await readKeyRecord(file), "The key file");
   const { credential, ...agent } = await read();
-  return { ...agent, credential: credential && (async () => await renewed(agent.key, await read())) };
+  return { ...agent, credential: credential && (async () => await presentIn(await read())) };
 }
 
-/** A connector keeps the key that it began with. @throws {Failure} `invalid_credential`. */
-async function renewed({ keyId }: AgentKey, { key, credential }: SigningAgent): Promise<string> {
-  if (credential !== undefined && key.keyId === keyId) return await credential();
-  throw mismatch(
-    "The key file has another key by now.",
-    "Start the command again: it goes on with the key that it began with.",
-  );
+/** What the file has by now: its keys may be others than before. @throws {Failure} `invalid_credential`. */
+async function presentIn({ credential }: SigningAgent): Promise<CredentialWithKeys> {
+  if (credential !== undefined) return await credential();
+  throw mismatch("The key file has no credential any more.");
 }
 
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
@@ -85,7 +83,8 @@ export async function signingAgentOf(record: JsonObject, origin: string): Promis
   await importSigningKey(key);
   const sealingKeys = sealingKeysIn(record, origin);
   const trust = { issuers: trustedIssuersIn(record, origin) };
-  return { agent, key, credential: credential && (async () => credential.token), sealingKeys, trust };
+  const present = credential && { credential: credential.token, key, sealingKeys };
+  return { agent, key, credential: present && (async () => present), sealingKeys, trust };
 }
 
 function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string): AgentKey | undefined {
@@ -106,12 +105,9 @@ async function credentialIn(record: JsonObject, agent: string, origin: string): 
 }
 
 function sealingKeysIn({ sealing_key: given = [] }: JsonObject, origin: string): SealingKeyPair[] {
-  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
-  return list.map((privateKey) => {
-    const pair = okpKeyOf("X25519", privateKey);
-    if (pair === undefined) throw invalid(`${origin} has a sealing_key that is none.`);
-    return pair;
-  });
+  const pairs = sealingKeysOf(given);
+  if (pairs === undefined) throw invalid(`${origin} has a sealing_key that is none.`);
+  return pairs;
 }
 
 function trustedIssuersIn({ trusted_issuers: given = [] }: JsonObject, origin: string): IssuerRecord[] {
@@ -123,6 +119,6 @@ function invalid(message: string): Failure {
   return new Failure("invalid_key", message, "relay keygen --help shows what a key file looks like.");
 }
 
-function mismatch(message: string, hint = "Put the right one into the file: relay credential --help."): Failure {
-  return new Failure("invalid_credential", message, hint);
+function mismatch(message: string): Failure {
+  return new Failure("invalid_credential", message, "Put the right one into the file: relay credential --help.");
 }

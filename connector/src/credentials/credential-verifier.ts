@@ -17,20 +17,27 @@ export type SenderVerdict =
 export class CredentialVerifier {
   readonly #credentials: SenderCredentials;
   readonly #trust: CredentialTrust;
+  readonly #pinnedOnly: boolean;
 
-  constructor(credentials: SenderCredentials, trust: CredentialTrust) {
+  /** @param pinnedOnly nobody else counts: nothing is looked up of agents that no pinned issuer may hold. */
+  constructor(credentials: SenderCredentials, trust: CredentialTrust, pinnedOnly = false) {
     this.#credentials = credentials;
     this.#trust = trust;
+    this.#pinnedOnly = pinnedOnly;
   }
 
   /** Never rejects. */
   async check(envelope: Envelope): Promise<SenderVerdict> {
     const { from: agent, key_id: keyId, ts } = envelope;
-    const credential = isCredentialKey(keyId) ? await this.#credentials.find({ agent, keyId }, ts) : undefined;
+    const query = { agent, keyId };
+    const isOfUse = isCredentialKey(keyId) && (!this.#pinnedOnly || this.#trust.pinned.mayHold(agent));
+    const standing = this.#trust.pinned.names(agent) ? "known" : "stranger";
+    const credential = isOfUse ? await this.#credentials.find(query, ts, standing) : undefined;
     if (credential === undefined) return { verified: "unverified" };
     // Whoever issued it: `key_id` is the digest of the key, so no other could have signed.
     if (!(await isSignedBy(credential.key, envelope))) return "forged";
     const vouching = await vouchingFor(credential, ts, this.#trust);
+    if (vouching.verified === "agent") this.#credentials.isKnown(query);
     return vouching.verified === "unverified" ? vouching : { ...vouching, credential };
   }
 

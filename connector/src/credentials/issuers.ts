@@ -54,6 +54,11 @@ export class Issuers {
     return this.#issuers.has(issuer);
   }
 
+  /** True when one of them has the agent, be it as one of all others. */
+  mayHold(agent: string): boolean {
+    return this.#holders.holderOf(agent) !== undefined;
+  }
+
   /** True when one of them has the agent by its id or its name space, not only as one of all others. */
   names(agent: string): boolean {
     return this.#holders.namedHolderOf(agent) !== undefined;

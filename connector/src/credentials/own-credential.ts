@@ -2,36 +2,50 @@ import { backoffMs } from "../backoff.ts";
 import type { Clock } from "../clock.ts";
 import { RelayError } from "../errors.ts";
 import { RENEWAL } from "../limits.ts";
-import type { CredentialSource } from "../options.ts";
+import type { CredentialSource, CredentialWithKeys } from "../options.ts";
+import type { Registration } from "../presence.ts";
+import type { OwnSealingKeys } from "../sealing/own-sealing-keys.ts";
+import { Signer } from "../signer.ts";
+import { answerOf } from "./answer-of.ts";
 import { type Credential, readCredential } from "./read-credential.ts";
 
 export interface OwnCredentialOptions {
   readonly source: CredentialSource;
   readonly agent: string;
   readonly clock: Clock;
-  /** Rejects with a RelayError for a credential that this agent's key cannot use. */
-  readonly accept: (credential: Credential) => Promise<void>;
+  /** What signs, unless a credential comes with another key. */
+  readonly signer: Signer;
+  readonly sealingKeys: Pick<OwnSealingKeys, "take">;
+  /** True while envelopes under this key have no answer: they are sent again under it, never signed anew. */
+  readonly needs: (keyId: string) => boolean;
   /** There is another one to present. */
   readonly renewed: () => void;
   /** The source failed, or gave what cannot be used; it is asked again. */
   readonly failed: (error: RelayError) => void;
 }
 
+/** A credential, and what signs under it. */
+interface Held extends Registration {
+  readonly credential: Credential;
+}
+
 /** The credential that this agent presents, renewed in time where its source is asked for it. */
 export class OwnCredential {
   readonly #options: OwnCredentialOptions;
-  /** The present one, and the one before it: envelopes that it signed may still be on their way. */
-  #held: readonly Credential[] = [];
+  /** The present one first, then those before it whose envelopes may still be on their way. */
+  #held: readonly Held[] = [];
+  #signer: Signer;
   #presented: string | undefined;
-  #asking: Promise<boolean> | undefined;
+  #asking: Promise<boolean | undefined> | undefined;
   /** When it is asked for the next, by the relay's clock. */
   #dueAt = 0;
   #attempt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #hasStopped = false;
+  readonly #stopped = new AbortController();
 
   constructor(options: OwnCredentialOptions) {
     this.#options = options;
+    this.#signer = options.signer;
   }
 
   /** False where the one token is all that there is. */
@@ -39,15 +53,23 @@ export class OwnCredential {
     return typeof this.#options.source === "function";
   }
 
-  /** The present token, for a register. There is one after `start`. */
-  present(): string {
-    this.#presented = this.#present.token;
-    return this.#presented;
+  /**
+   * What a connection is to be registered with, in this order: the key before the present one where its envelopes have to go
+   * out again, and the present one. There is one after `start`.
+   */
+  registrations(): readonly Registration[] {
+    const former = this.#former;
+    return former !== undefined && this.#isNeeded(former) ? [former, this.#present] : [this.#present];
   }
 
-  /** Whether there is another one than that of the last register; asks for it. */
-  async hasAnother(): Promise<boolean> {
-    return this.#presented !== this.#present.token || (await this.renew());
+  /** A register with it goes out. */
+  presented({ credential }: Registration): void {
+    this.#presented = credential?.token;
+  }
+
+  /** Whether there is another one than that of the last register; asks for it. Undefined when nobody could tell. */
+  async hasAnother(): Promise<boolean | undefined> {
+    return this.#presented !== this.#present.credential.token || (await this.renew());
   }
 
   /** The relay does not take the present one: asks for another soon. */
@@ -55,67 +77,84 @@ export class OwnCredential {
     if (this.isRenewable) this.#askAgainLater();
   }
 
-  /** The one that vouches for what this agent signed at that time. */
-  heldAt(ts: number): Credential | undefined {
-    return this.#held.find(({ issuedAt, expiresAt }) => issuedAt <= ts && ts < expiresAt) ?? this.#held[0];
+  /** The one that vouches for what this agent signed with the key at that time. */
+  heldAt(ts: number, keyId: string): Credential | undefined {
+    const ofKey = this.#held.map(({ credential }) => credential).filter((credential) => credential.keyId === keyId);
+    return ofKey.find(({ issuedAt, expiresAt }) => issuedAt <= ts && ts < expiresAt) ?? ofKey[0];
   }
 
-  /** Rejects with `invalid_credential` when there is none that can be used. */
+  /** Rejects with `invalid_credential` when there is none that can be used, with `timeout` when the callback does not answer. */
   async start(): Promise<void> {
     await this.#take(await this.#ask());
     if (this.isRenewable) this.#renewLater();
   }
 
   stop(): void {
-    this.#hasStopped = true;
+    this.#stopped.abort();
     clearTimeout(this.#timer);
   }
 
-  /** Asks for another one now. @returns false when there is none. */
-  renew(): Promise<boolean> {
+  /** Asks for another one now. @returns false when there is none, undefined when nobody could tell. */
+  renew(): Promise<boolean | undefined> {
     this.#asking ??= this.#renew().finally(() => {
       this.#asking = undefined;
     });
     return this.#asking;
   }
 
-  get #present(): Credential {
-    return this.#held[0] as Credential;
+  get #present(): Held {
+    return this.#held[0] as Held;
   }
 
-  async #renew(): Promise<boolean> {
+  /** The newest under the key before the present one. */
+  get #former(): Held | undefined {
+    return this.#held.find(({ signer }) => signer.keyId !== this.#present.signer.keyId);
+  }
+
+  #isNeeded({ signer, credential }: Held): boolean {
+    return credential.expiresAt > this.#options.clock.now() && this.#options.needs(signer.keyId);
+  }
+
+  async #renew(): Promise<boolean | undefined> {
     try {
-      const token = await this.#ask();
-      if (this.#hasStopped || token === this.#present.token) return false;
-      await this.#take(token);
+      const given = await this.#ask();
+      if (this.#stopped.signal.aborted || given.credential === this.#present.credential.token) return false;
+      if (!(await this.#take(given))) return undefined;
       this.#renewLater();
       return true;
     } catch (error) {
-      this.#options.failed(error as RelayError);
-      return false;
+      if (!this.#stopped.signal.aborted) this.#options.failed(error as RelayError);
+      return undefined;
     }
   }
 
-  async #ask(): Promise<string> {
+  async #ask(): Promise<CredentialWithKeys> {
     const { source } = this.#options;
-    try {
-      return typeof source === "function" ? await source() : source;
-    } catch (cause) {
-      throw unusable("The callback that gives the credential failed; see cause.", cause);
-    }
+    const given = typeof source === "function" ? await answerOf(source, this.#stopped.signal) : source;
+    return typeof given === "string" ? { credential: given } : given;
   }
 
-  async #take(token: unknown): Promise<void> {
+  /** False for one that has to wait: the relay holds two keys, and would let one go whose envelopes have no answer yet. */
+  async #take({ credential: token, key, sealingKeys }: CredentialWithKeys): Promise<boolean> {
     const credential = await readCredential(token);
     if (credential === undefined) throw unusable("The credential is malformed.");
     if (credential.agent !== this.#options.agent) throw unusable("The credential is of another agent.");
-    await this.#options.accept(credential);
-    this.#held = [credential, ...this.#held].slice(0, 2);
+    const former = this.#held.length === 0 ? undefined : this.#former;
+    const isThird =
+      former !== undefined && ![former, this.#present].some(({ signer: { keyId } }) => keyId === credential.keyId);
+    if (isThird && this.#isNeeded(former)) return false;
+    const signer = key === undefined ? this.#signer : new Signer(key, this.#options.clock);
+    if (key !== undefined) await signer.start();
+    await signer.takeIdOf(credential);
+    await this.#options.sealingKeys.take(sealingKeys, credential);
+    this.#signer = signer;
+    this.#held = stillOfUse([{ credential, signer }, ...this.#held]);
+    return true;
   }
 
   /** At a random point of its life, so that agents whose credentials were issued together are not renewed together. */
   #renewLater(): void {
-    const { issuedAt, expiresAt } = this.#present;
+    const { issuedAt, expiresAt } = this.#present.credential;
     const share = RENEWAL.earliest + (RENEWAL.latest - RENEWAL.earliest) * Math.random();
     this.#attempt = 0;
     this.#dueAt = issuedAt + share * (expiresAt - issuedAt);
@@ -130,7 +169,7 @@ export class OwnCredential {
 
   #wait(): void {
     clearTimeout(this.#timer);
-    if (this.#hasStopped) return;
+    if (this.#stopped.signal.aborted) return;
     const ms = Math.max(0, this.#dueAt - this.#options.clock.now());
     this.#timer = setTimeout(() => void this.#look(), Math.min(ms, RENEWAL.looksAtClockEveryMs));
   }
@@ -140,10 +179,16 @@ export class OwnCredential {
     if (now < this.#dueAt) return this.#wait();
     if (await this.renew()) return this.#options.renewed();
     // After its end nothing holds the agent on the relay: whoever reconnects asks.
-    if (now < this.#present.expiresAt) this.#askAgainLater();
+    if (now < this.#present.credential.expiresAt) this.#askAgainLater();
   }
 }
 
-function unusable(message: string, cause?: unknown): RelayError {
-  return new RelayError("invalid_credential", { message, cause });
+/** Of the held, newest first: the last two, and the last under the key before. */
+function stillOfUse(held: readonly Held[]): readonly Held[] {
+  const former = held.find(({ signer }) => signer.keyId !== held[0]?.signer.keyId);
+  return held.filter((each, index) => index < 2 || each === former);
+}
+
+function unusable(message: string): RelayError {
+  return new RelayError("invalid_credential", { message });
 }

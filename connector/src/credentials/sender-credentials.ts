@@ -1,5 +1,6 @@
 import { LOOK_UP } from "../limits.ts";
 import { within } from "../within.ts";
+import { Allowance } from "./allowance.ts";
 import { Concurrency } from "./concurrency.ts";
 import { askForCredential, type CredentialQuery, type Fetch } from "./credential-source.ts";
 import type { Credential } from "./read-credential.ts";
@@ -14,13 +15,19 @@ interface Entry {
   asking: Promise<void> | undefined;
 }
 
+/** `known`: of an agent whom somebody pinned names, or vouched for before. Anybody else may be one of very many. */
+export type Standing = "known" | "stranger";
+
 /** Credentials of other agents, looked up at the relay when they are needed. What is found is checked by nobody yet. */
 export class SenderCredentials {
   readonly #base: string;
   readonly #fetch: Fetch;
-  /** The one that was needed longest ago comes first. */
-  readonly #entries = new Map<string, Entry>();
+  /** Each by agent and key; the one that was needed longest ago comes first. */
+  readonly #known = new Map<string, Entry>();
+  readonly #strangers = new Map<string, Entry>();
   readonly #concurrency = new Concurrency(LOOK_UP.atOnce);
+  readonly #concurrencyOfStrangers = new Concurrency(LOOK_UP.strangers.atOnce);
+  readonly #allowanceOfStrangers = new Allowance(LOOK_UP.strangers.perMinute);
   readonly #stopped = new AbortController();
 
   /** @param base address of the relay (http, https), without a slash at its end. */
@@ -33,44 +40,68 @@ export class SenderCredentials {
    * The credential of a key of an agent, or without `keyId` the newest of any; undefined when the relay has none, or does
    * not say it within a second. Never rejects.
    * @param time at which it is to hold, epoch milliseconds: one that had ended by then is looked up again.
+   * @param standing a stranger's is looked up as far as the share of strangers goes; for others nothing is taken from them.
    */
-  async find(query: CredentialQuery, time: number): Promise<Credential | undefined> {
-    const entry = this.#entryOf(query);
-    if (entry.asking === undefined && isDue(entry, time)) entry.asking = this.#ask(entry, query);
+  async find(query: CredentialQuery, time: number, standing: Standing = "known"): Promise<Credential | undefined> {
+    const isStranger = standing === "stranger" && !this.#known.has(nameOf(query));
+    const entry = isStranger ? entryIn(this.#strangers, query, LOOK_UP.strangers.maxKept) : this.#knownEntryOf(query);
+    if (entry.asking === undefined && isDue(entry, time) && (!isStranger || this.#allowanceOfStrangers.take())) {
+      entry.asking = this.#ask(entry, query, isStranger);
+    }
     // From when the look-up began: however many deliveries need it, none of them waits longer than a second.
     if (entry.asking !== undefined) await within(LOOK_UP.waitMs - (performance.now() - entry.askedAt), entry.asking);
     return entry.credential;
+  }
+
+  /** A pinned issuer vouched for it: no stranger takes its place. */
+  isKnown(query: CredentialQuery): void {
+    const name = nameOf(query);
+    const entry = this.#strangers.get(name);
+    if (entry === undefined) return;
+    this.#strangers.delete(name);
+    this.#known.set(name, entry);
   }
 
   stop(): void {
     this.#stopped.abort();
   }
 
-  #entryOf({ agent, keyId = "" }: CredentialQuery): Entry {
-    // Neither can contain a space.
-    const name = `${agent} ${keyId}`;
-    const entry = this.#entries.get(name) ?? newEntry();
-    this.#entries.delete(name);
-    this.#entries.set(name, entry);
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > LOOK_UP.maxKept) this.#entries.delete(oldest as string);
-    return entry;
+  #knownEntryOf(query: CredentialQuery): Entry {
+    this.isKnown(query);
+    return entryIn(this.#known, query, LOOK_UP.maxKept);
   }
 
-  async #ask(entry: Entry, query: CredentialQuery): Promise<void> {
+  async #ask(entry: Entry, query: CredentialQuery, isStranger: boolean): Promise<void> {
     entry.askedAt = performance.now();
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(LOOK_UP.timeoutMs)]);
-    try {
-      entry.credential = await this.#concurrency.run(async () => {
+    const ask = () =>
+      this.#concurrency.run(async () => {
         signal.throwIfAborted();
         return await askForCredential(this.#base, query, this.#fetch, signal);
       });
+    try {
+      entry.credential = await (isStranger ? this.#concurrencyOfStrangers.run(ask) : ask());
       entry.hasFailed = false;
     } catch {
       entry.hasFailed = true;
     }
     entry.asking = undefined;
   }
+}
+
+/** Neither can contain a space. */
+function nameOf({ agent, keyId = "" }: CredentialQuery): string {
+  return `${agent} ${keyId}`;
+}
+
+function entryIn(entries: Map<string, Entry>, query: CredentialQuery, maxKept: number): Entry {
+  const name = nameOf(query);
+  const entry = entries.get(name) ?? newEntry();
+  entries.delete(name);
+  entries.set(name, entry);
+  const [oldest] = entries.keys();
+  if (entries.size > maxKept) entries.delete(oldest as string);
+  return entry;
 }
 
 function newEntry(): Entry {

@@ -7,8 +7,13 @@ import { MAX_SEALED_BYTES } from "../limits.ts";
 import { parseJson } from "../parse-json.ts";
 import { isPayload } from "../payload-rules.ts";
 import type { Envelope, JsonObject } from "../types.ts";
-import { type Ciphertext, type Context, HPKE_BYTES, openBytes, sealBytes } from "./hpke.ts";
-import type { SealingKeys } from "./sealing-keys.ts";
+import { type Ciphertext, type Context, HPKE_BYTES, type KeyPair, openBytes, sealBytes } from "./hpke.ts";
+
+/** What payloads are opened with. */
+export interface OpeningKeys {
+  /** @param kid thumbprint of the public key. */
+  get(kid: string): KeyPair | undefined;
+}
 
 /** What a payload is sealed into: it opens in no other envelope. */
 export type Surroundings = Pick<Envelope, "id" | "type" | "from" | "to" | "task_id">;
@@ -64,7 +69,7 @@ export async function sealPayload(
 }
 
 /** The payload that was sealed; undefined when the envelope's is not one that was sealed for it, to one of these keys. Never rejects. */
-export async function openPayload(envelope: Envelope, keys: SealingKeys): Promise<JsonObject | undefined> {
+export async function openPayload(envelope: Envelope, keys: OpeningKeys): Promise<JsonObject | undefined> {
   const sealed = readSealed(envelope.payload);
   const pair = sealed && keys.get(sealed.kid);
   if (sealed === undefined || pair === undefined) return undefined;

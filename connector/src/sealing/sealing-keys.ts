@@ -13,13 +13,18 @@ export async function newSealingKey(): Promise<SealingKeyPair> {
   return { publicKey: x, privateKey: d };
 }
 
-/** The keys of this agent, the present one and those before it that something may still be sealed to; immutable. */
+/** A key, and when it ends, in epoch milliseconds. */
+export interface SealingKey extends KeyPair {
+  readonly until: number | undefined;
+}
+
+/** Keys that payloads are sealed to; immutable. */
 export class SealingKeys {
   static readonly NONE: SealingKeys = new SealingKeys(new Map());
   /** By thumbprint. */
-  readonly #keys: ReadonlyMap<string, KeyPair>;
+  readonly #keys: ReadonlyMap<string, SealingKey>;
 
-  private constructor(keys: ReadonlyMap<string, KeyPair>) {
+  private constructor(keys: ReadonlyMap<string, SealingKey>) {
     this.#keys = keys;
   }
 
@@ -28,18 +33,28 @@ export class SealingKeys {
     return new SealingKeys(new Map(await Promise.all(pairs.map(imported))));
   }
 
+  get isEmpty(): boolean {
+    return this.#keys.size === 0;
+  }
+
+  /** By thumbprint. */
+  entries(): Iterable<[string, SealingKey]> {
+    return this.#keys;
+  }
+
   /** @param kid thumbprint of the public key. */
-  get(kid: string): KeyPair | undefined {
+  get(kid: string): SealingKey | undefined {
     return this.#keys.get(kid);
   }
 }
 
-async function imported({ publicKey: x, privateKey: d }: SealingKeyPair): Promise<[string, KeyPair]> {
+async function imported({ publicKey: x, privateKey: d, until }: SealingKeyPair): Promise<[string, SealingKey]> {
   const jwk = { kty: "OKP", crv: "X25519", x };
   try {
     const keys = {
       publicKey: await crypto.subtle.importKey("jwk", jwk, X25519, true, []),
       privateKey: await crypto.subtle.importKey("jwk", { ...jwk, d }, X25519, false, ["deriveBits"]),
+      until,
     };
     return [await thumbprintOf(x, "X25519"), keys];
   } catch {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import { SEALING_KEY_KEPT_MS } from "../../src/limits.ts";
 import { sharedByAll } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { Shell } from "./shell.ts";
@@ -98,6 +99,32 @@ describe("relay issuer, issue and credential", () => {
     const token = await issue("pipe", "pipe", "agent://pipe.bob");
     await printed(["credential", "-", "--key", "pipe.key.json"], token);
     expect((await shell.json("pipe.key.json")).credential).toBe(token.trim());
+  });
+
+  test("rotate the sealing key: the former one is kept until ten minutes after its credential, then dropped", async () => {
+    await issuer("turn");
+    await agent("turn", "agent://turn.bob");
+    const put = async (...options: string[]) => {
+      await shell.write("turn.credential", await issue("turn", "turn", "agent://turn.bob", ...options));
+      return JSON.parse(await printed(["credential", "turn.credential", "--key", "turn.key.json", "--json"]));
+    };
+    const { expires_at_iso } = await put("--days", "1");
+    const { sealing_key: first } = await shell.json("turn.key.json");
+    const rotate = ["keygen", "--agent", "agent://turn.bob", "--out", "turn.key.json", "--new-sealing-key"];
+    await shell.write("turn.public.json", await printed(rotate));
+    const [second] = (await shell.json("turn.key.json")).sealing_key;
+
+    const until = new Date(Date.parse(expires_at_iso) + SEALING_KEY_KEPT_MS).toISOString();
+    expect(await put()).toMatchObject({ former_sealing_keys_until_iso: [until], dropped_sealing_keys: 0 });
+    const turned = await shell.json("turn.key.json");
+    expect(turned.sealing_key).toEqual([second, { private_key: first, until }]);
+
+    const over = { private_key: first, until: new Date(Date.now() - 1).toISOString() };
+    await shell.write("turn.key.json", { ...turned, sealing_key: [second, over] });
+    expect(await put()).toMatchObject({ former_sealing_keys_until_iso: [], dropped_sealing_keys: 1 });
+    expect((await shell.json("turn.key.json")).sealing_key).toBe(second);
+    await shell.write("turn.key.json", { ...turned, sealing_key: [second, { private_key: first }] });
+    expect(await refusal(["credential", "turn.credential", "--key", "turn.key.json"])).toEqual([7, "invalid_key"]);
   });
 
   test("refuse what would not hold, or would be of no use", async () => {

@@ -2,14 +2,18 @@ import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { Clock } from "../../src/clock.ts";
 import { OwnCredential } from "../../src/credentials/own-credential.ts";
 import type { RelayError } from "../../src/errors.ts";
-import { CLAIMS, issued, NOW, SECONDS } from "./kit.ts";
+import { RENEWAL } from "../../src/limits.ts";
+import type { AgentKey, CredentialWithKeys } from "../../src/options.ts";
+import { OwnSealingKeys } from "../../src/sealing/own-sealing-keys.ts";
+import { Signer } from "../../src/signer.ts";
+import { BOB, CLAIMS, issued, NOW, newKeys, SECONDS } from "./kit.ts";
 
 const DAY_SECONDS = 86_400;
 let own: OwnCredential | undefined;
 let asked = 0;
 let renewed = 0;
 let failed: RelayError[];
-let answer: () => Promise<string>;
+let answer: () => Promise<string | CredentialWithKeys>;
 
 beforeEach(() => {
   jest.useFakeTimers({ now: NOW, doNotFake: ["setImmediate"] });
@@ -21,24 +25,38 @@ afterEach(() => {
 });
 
 const lasting = (seconds: number, iat = SECONDS) => issued({ iat, exp: iat + seconds });
+const BOBS_ID = `jkt-${BOB.thumbprint}`;
+const BOBS: AgentKey = { alg: "ed25519", privateKey: BOB.d };
 
-async function started(first: string): Promise<OwnCredential> {
+/** @param needed ids of keys whose envelopes have no answer yet. */
+async function started(first: string, needed: readonly string[] = []): Promise<OwnCredential> {
   answer = async () => first;
   const source = () => {
     asked += 1;
     return answer();
   };
-  const accept = async () => {};
+  const clock = new Clock();
+  const signer = new Signer(BOBS, clock);
+  await signer.start();
   own = new OwnCredential({
     source,
     agent: CLAIMS.sub,
-    clock: new Clock(),
-    accept,
+    clock,
+    signer,
+    sealingKeys: new OwnSealingKeys(clock),
+    needs: (keyId) => needed.includes(keyId),
     renewed: () => (renewed += 1),
     failed: (error) => failed.push(error),
   });
   await own.start();
   return own;
+}
+
+/** A credential for a new key, with the key. */
+async function another(seconds: number): Promise<CredentialWithKeys> {
+  const { x, d } = await newKeys();
+  const credential = issued({ cnf: { jwk: { kty: "OKP", crv: "Ed25519", x } }, exp: SECONDS + seconds });
+  return { credential, key: { alg: "ed25519", privateKey: d } };
 }
 
 test.each([
@@ -77,17 +95,70 @@ test("What was signed under the one before is vouched for by that one", async ()
   const present = await started(lasting(100));
   answer = async () => lasting(100, SECONDS + 50);
   expect(await present.renew()).toBe(true);
-  expect(present.heldAt(NOW + 10_000)).toMatchObject({ issuedAt: NOW });
-  expect(present.heldAt(NOW + 120_000)).toMatchObject({ issuedAt: NOW + 50_000 });
+  expect(present.heldAt(NOW + 10_000, BOBS_ID)).toMatchObject({ issuedAt: NOW });
+  expect(present.heldAt(NOW + 120_000, BOBS_ID)).toMatchObject({ issuedAt: NOW + 50_000 });
 });
 
 test("A credential that no register has presented yet is another one than the relay refused", async () => {
   const present = await started(lasting(100));
-  present.present();
+  for (const each of present.registrations()) present.presented(each);
   expect(await present.hasAnother()).toBe(false);
   answer = async () => lasting(200);
   expect(await present.renew()).toBe(true);
   expect(await present.hasAnother()).toBe(true);
-  present.present();
+  for (const each of present.registrations()) present.presented(each);
   expect(await present.hasAnother()).toBe(false);
+});
+
+const keyIds = (of: OwnCredential) => of.registrations().map(({ signer }) => signer.keyId);
+
+test("A connection is registered with the key before only while it has envelopes without an answer", async () => {
+  const needed = [BOBS_ID];
+  const present = await started(lasting(3600), needed);
+  const next = await another(3600);
+  answer = async () => next;
+  expect(await present.renew()).toBe(true);
+  const [former, last = ""] = keyIds(present);
+  expect([former, last === BOBS_ID]).toEqual([BOBS_ID, false]);
+  expect([BOBS_ID, last].map((keyId) => present.heldAt(NOW, keyId)?.keyId)).toEqual([BOBS_ID, last]);
+  needed.pop();
+  expect(keyIds(present)).toEqual([last]);
+});
+
+test("A third key waits while the first has envelopes without an answer, and not beyond its end", async () => {
+  const present = await started(lasting(100), [BOBS_ID]);
+  const [second, third] = [await another(3600), await another(3600)];
+  answer = async () => second;
+  expect(await present.renew()).toBe(true);
+  answer = async () => third;
+  expect(await present.renew()).toBeUndefined();
+  expect(keyIds(present)[0]).toBe(BOBS_ID);
+  jest.setSystemTime(NOW + 100_000);
+  expect(await present.renew()).toBe(true);
+  expect([keyIds(present).length, failed]).toEqual([1, []]);
+});
+
+test("A callback that does not answer is given up, reported, and asked again with growing waits", async () => {
+  jest.spyOn(Math, "random").mockReturnValue(1);
+  const life = 3600;
+  await started(lasting(life));
+  answer = () => new Promise(() => {});
+  await jest.advanceTimersByTimeAsync(0.8 * life * 1000 + RENEWAL.answerWithinMs);
+  expect([asked, failed.map(({ code }) => code)]).toEqual([2, ["timeout"]]);
+  answer = async () => lasting(life, SECONDS + life);
+  await jest.advanceTimersByTimeAsync(RENEWAL.wait.firstMs);
+  while (renewed === 0) await new Promise((resolve) => setImmediate(resolve));
+  expect(asked).toBe(3);
+});
+
+test.each([
+  ["timeout", "in time", () => jest.advanceTimersByTimeAsync(RENEWAL.answerWithinMs)],
+  ["closed", "before the connector is closed", async () => own?.stop()],
+])("Without a first credential the connector ends with %s, when it does not come %s", async (code, _, passes) => {
+  await started(lasting(100));
+  answer = () => new Promise(() => {});
+  const failing = own?.start().catch((error) => error);
+  await passes();
+  expect(await failing).toMatchObject({ code });
+  expect(jest.getTimerCount()).toBeLessThanOrEqual(1);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { TestIssuer } from "../../../test/support/issuer.ts";
 import { until } from "../../../test/support/until.ts";
-import { Connector, type ConnectorOptions } from "../../src/index.ts";
+import { Connector, type ConnectorOptions, type CredentialWithKeys } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { record, untilState } from "../kit.ts";
 import { ACME, acme, GLOBEX, IssuerStage, type Party, party, secondsFromNow } from "./parties.ts";
@@ -56,6 +56,63 @@ describe("A credential is renewed", () => {
     expect(heard).toMatchObject({ states: [], notices: [], errors: [] });
     expect(registers().length - before).toBe(issued - 1);
     expect(answers.length).toBeGreaterThan(1000);
+  }, 60_000);
+
+  test("with another key: envelopes without an answer go out again under the old one, on a new connection too", async () => {
+    const bob = await stage.join(await party("agent://globex.bob"), stage.url);
+    const { deliveries } = record(bob);
+    const [person, renewed] = [await party("agent://acme.rekeyed"), await party("agent://acme.rekeyed")];
+    let next: CredentialWithKeys = { credential: await person.token(soonDue()) };
+    const ann = await joins(person, async () => next);
+    const heard = record(ann);
+    const [{ key_id: oldKey }] = registers().slice(-1) as [{ key_id: string }];
+    let isHeldBack = true;
+    stage.front.toAgent = (frame) => (isHeldBack && frame.target_delivery !== undefined ? undefined : frame);
+    const first = ann.send(bob.agent, { n: 0 });
+    await until("it is delivered", () => deliveries.length > 0);
+    next = { credential: await renewed.token(), key: renewed.key, sealingKeys: renewed.sealingKeys };
+    const newKey = () => registers().findLast(({ from, key_id }) => from === ann.agent && key_id !== oldKey)?.key_id;
+    await until("it has registered with the new key", () => newKey() !== undefined, WITHIN_MS);
+    const sent = stage.front.sent.length;
+    stage.front.cut();
+    isHeldBack = false;
+    await until("it is noticed", () => heard.states.length > 0);
+    const second = ann.send(bob.agent, { n: 1 });
+    expect([(await first).duplicate, (await second).duplicate]).toEqual([true, false]);
+    const types = stage.front.sent.slice(sent).map(({ type, key_id }) => [type, key_id === oldKey ? "old" : "new"]);
+    expect(types).toEqual([
+      ["agent.register", "old"],
+      ["agent.register", "new"],
+      ["message.send", "old"],
+      ["message.send", "new"],
+    ]);
+    await until("both are delivered", () => deliveries.length >= 2);
+    expect(deliveries.map(({ payload }) => payload.n)).toEqual([0, 1]);
+    expect([heard.errors, heard.states]).toEqual([[], ["reconnecting", "online"]]);
+  }, 30_000);
+
+  test("with another key under traffic: nothing lost, nothing twice, in order", async () => {
+    const bob = await stage.join(await party("agent://globex.bob"), stage.url);
+    const { deliveries } = record(bob);
+    const person = await party("agent://acme.ann");
+    let issued = 0;
+    const ann = await joins(person, async () => {
+      issued += 1;
+      if (issued === 1) return await person.token(brief());
+      const { key, sealingKeys, token } = await party(person.agent);
+      return { credential: await token(brief()), key, sealingKeys };
+    });
+    const heard = record(ann);
+    const answers: Promise<{ duplicate: boolean }>[] = [];
+    const pace = setInterval(() => answers.push(ann.send(bob.agent, { n: answers.length })), PACE.everyMs);
+    const end = Date.now() + LIFE_SECONDS * 1000;
+    await until("two keys have ended", () => Date.now() > end && issued > 3, 30_000);
+    clearInterval(pace);
+    expect((await Promise.all(answers)).filter(({ duplicate }) => duplicate)).toEqual([]);
+    await until("all are delivered", () => deliveries.length >= answers.length);
+    expect(deliveries.map(({ payload }) => payload.n)).toEqual(answers.map((_, n) => n));
+    expect(new Set(deliveries.map(({ envelope }) => envelope.key_id)).size).toBeGreaterThan(2);
+    expect(heard).toMatchObject({ states: [], notices: [], errors: [] });
   }, 60_000);
 
   test("by asking again where the callback fails, gives another's, or the same", async () => {
@@ -119,6 +176,25 @@ describe("After a credential was revoked", () => {
     expect(states).toEqual(["reconnecting", "online"]);
     expect(notices).toEqual([{ kind: "released", reason: "revoked" }]);
   });
+
+  test("a callback that fails is asked again until it answers", async () => {
+    const person = await party("agent://acme.amy");
+    const first = await person.token();
+    const fails = () => Promise.reject(new Error("not now"));
+    const ann = await joins(
+      person,
+      inTurn(
+        async () => first,
+        fails,
+        fails,
+        () => person.token({ iat: secondsFromNow(30) }),
+      ),
+    );
+    const { states, errors } = record(ann);
+    await revoke(person.agent);
+    await until("it is back", () => states.at(-1) === "online", WITHIN_MS);
+    expect(errors).toMatchObject([{ code: "invalid_credential" }, { code: "invalid_credential" }]);
+  }, 30_000);
 
   test.each([
     ["same", "the callback gives the same", (token: string) => async () => token],

@@ -153,3 +153,46 @@ test("What is kept is bounded: what was needed longest ago goes first", async ()
   await agentNo(0);
   expect(urls).toHaveLength(before + 1);
 });
+
+describe("A flood of strangers", () => {
+  const { perMinute, maxKept, atOnce } = LOOK_UP.strangers;
+  const stranger = (number: number) => credentials.find({ agent: `agent://evil.a${number}` }, NOW, "stranger");
+  const flood = async (number: number) => {
+    for (let n = 0; n < number; n += 1) await stranger(n);
+  };
+
+  test("uses up its own share of a minute's look-ups, and nothing of known agents'", async () => {
+    respond = () => Promise.resolve(none);
+    await flood(perMinute + 50);
+    expect(urls).toHaveLength(perMinute);
+    respond = () => Promise.resolve(found());
+    expect(await find()).toMatchObject(QUERY);
+    jest.advanceTimersByTime(60_000);
+    await stranger(perMinute + 50);
+    expect(urls).toHaveLength(perMinute + 2);
+  });
+
+  test("is asked about once each, and takes the place of none that is known, though it once was a stranger", async () => {
+    expect(await credentials.find(QUERY, NOW, "stranger")).toMatchObject(QUERY);
+    credentials.isKnown(QUERY);
+    respond = () => Promise.resolve(none);
+    await stranger(0);
+    await stranger(0);
+    expect(urls).toHaveLength(2);
+    await flood(maxKept + 1);
+    const before = urls.length;
+    expect(await credentials.find(QUERY, NOW, "stranger")).toMatchObject(QUERY);
+    expect(urls).toHaveLength(before);
+  });
+
+  test("leaves turns to known agents where the relay does not answer", async () => {
+    respond = never;
+    const waiting = Array.from({ length: LOOK_UP.atOnce * 2 }, (_, n) => stranger(n));
+    await jest.advanceTimersByTimeAsync(0);
+    expect(urls).toHaveLength(atOnce);
+    respond = () => Promise.resolve(found());
+    expect(await find()).toMatchObject(QUERY);
+    await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs);
+    await Promise.all(waiting);
+  });
+});

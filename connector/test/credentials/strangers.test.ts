@@ -41,6 +41,26 @@ describe("An agent whose key stands in no file", () => {
     expect(errors).toMatchObject([{ code: "unverified_delivery" }]);
   });
 
+  test("is not looked up where no pinned issuer may hold it, and nobody else counts", async () => {
+    const lookedUp: string[] = [];
+    const truth = stage.front.lookUp;
+    stage.front.lookUp = async (path) => {
+      lookedUp.push(path);
+      return await truth(path);
+    };
+    const [ann, cleo] = [
+      await stage.join(await party("agent://acme.ann"), stage.url),
+      await stage.join(await party("agent://globex.cleo"), stage.url),
+    ];
+    const strict = { requireVerified: true, trust: { issuers: [GLOBEX] } };
+    const bob = await stage.join(await party("agent://globex.bob"), stage.front.url, strict);
+    await ann.send(bob.agent, {});
+    await cleo.send(bob.agent, {});
+    expect(await next(bob)).toMatchObject({ from: cleo.agent, verified: "agent" });
+    await until("ann's is dropped", () => bob.dropped.get("unverified_delivery") === 1);
+    expect(lookedUp).toEqual([expect.stringContaining("globex.cleo")]);
+  });
+
   test("is believed under the keys alone that were pinned for it", async () => {
     const ann = await stage.join(await party("agent://acme.ann"), stage.url);
     const keys = { [ann.agent]: [testAgent("ann").trusted] };

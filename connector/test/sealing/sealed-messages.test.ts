@@ -3,8 +3,8 @@ import { Redis } from "ioredis";
 import { RedisMonitor } from "../../../test/support/redis-monitor.ts";
 import { Secrets } from "../../../test/support/secrets.ts";
 import { until } from "../../../test/support/until.ts";
-import { Connector, type ConnectorOptions } from "../../src/index.ts";
-import { ACME, GLOBEX, IssuerStage, type Party, party } from "../credentials/parties.ts";
+import { Connector, type ConnectorOptions, type CredentialWithKeys } from "../../src/index.ts";
+import { ACME, GLOBEX, IssuerStage, type Party, party, secondsFromNow } from "../credentials/parties.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, next, record, testAgent } from "../kit.ts";
 
@@ -127,11 +127,6 @@ describe("A sealed delivery is dropped as unopenable", () => {
     await expectUnopenable();
   });
 
-  test("with another key", async () => {
-    await meet(PINNED, { ...PINNED, sealingKeys: people.ann.sealingKeys });
-    await expectUnopenable();
-  });
-
   test("from a sender whom only the relay vouches for", async () => {
     await meet(PINNED, { trust: { issuers: [GLOBEX] } });
     await expectUnopenable();
@@ -144,3 +139,53 @@ test("A former sealing key opens what was sealed to it", async () => {
   await ann.send(bob.agent, { n: 1 }, { seal: true });
   expect(await next(bob)).toMatchObject({ sealed: true, payload: { n: 1 } });
 });
+
+describe("A credential whose sealing key its agent does not have", () => {
+  test("is refused at the start", async () => {
+    const joining = stage.join(people.bob, stage.url, { sealingKeys: people.ann.sealingKeys });
+    expect(await errorOf(joining)).toMatchObject({ code: "invalid_credential" });
+  });
+
+  test("is not taken in a renewal: others go on to seal to the key that opens", async () => {
+    const { bob: person } = people;
+    const renewed = await party(person.agent);
+    const tokens = [await person.token({ iat: secondsFromNow(-8), exp: secondsFromNow(12) }), renewed.token];
+    const credential = async () => {
+      const next = tokens.shift();
+      return typeof next === "string" ? next : { credential: await renewed.token(), key: renewed.key };
+    };
+    await meet(PINNED, { ...PINNED, credential });
+    const { errors, deliveries } = record(bob);
+    await until("it was asked for", () => errors.length > 0, 10_000);
+    expect(errors[0]).toMatchObject({ code: "invalid_credential" });
+    await ann.send(bob.agent, { n: 1 }, { seal: true });
+    await until("it is opened", () => deliveries.length > 0);
+    expect(deliveries).toMatchObject([{ sealed: true, payload: { n: 1 } }]);
+  }, 20_000);
+});
+
+test("A renewal with a new sealing key opens what is sealed to it, and what was sealed to the one before", async () => {
+  const { bob: person } = people;
+  const renewed = await party(person.agent);
+  let next: CredentialWithKeys = {
+    credential: await person.token({ iat: secondsFromNow(-8), exp: secondsFromNow(12) }),
+  };
+  await meet(PINNED, { ...PINNED, credential: async () => next });
+  const { deliveries, errors, states } = record(bob);
+  await ann.send(bob.agent, { n: 0 }, { seal: true });
+  next = { credential: await renewed.token(), key: renewed.key, sealingKeys: renewed.sealingKeys };
+  const registers = () => stage.front.sent.filter(({ type, from }) => type === "agent.register" && from === bob.agent);
+  await until("it is renewed", () => registers().some(({ payload }) => payload.credential === next.credential), 10_000);
+  // Ann looked the former credential up, and seals to it for five minutes.
+  await ann.send(bob.agent, { n: 1 }, { seal: true });
+  const cleo = await stage.join(await party("agent://acme.cleo"), stage.url, PINNED);
+  await until(
+    "the relay has it",
+    async () => (await cleo.send(bob.agent, { n: 2 }, { seal: true })).delivery !== undefined,
+  );
+  await until("all are opened", () => deliveries.length === 3);
+  expect(deliveries.map(({ payload, sealed }) => [payload.n, sealed])).toEqual([0, 1, 2].map((n) => [n, true]));
+  const kids = deliveries.map(({ envelope }) => (envelope.payload as { sealed: { kid: string } }).sealed.kid);
+  expect([kids[0] === kids[1], new Set(kids).size]).toEqual([true, 2]);
+  expect([errors, states]).toEqual([[], []]);
+}, 20_000);

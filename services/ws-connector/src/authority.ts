@@ -9,8 +9,9 @@ import type { Acceptance, KeptCredential } from "window/acceptance/acceptance.ts
 import type { Connection } from "./connection.ts";
 import { ConnectionCredentials } from "./connection-credentials.ts";
 
-/** Refusals that are forgiven for one release: what a client may have under way. */
+/** Refusals that are forgiven for one release: what a client may have under way. Another agent may have the same key. */
 const MOST_FORGIVEN = 256;
+const FORGIVEN: ReadonlySet<ErrorCode> = new Set(["unknown_key", "key_not_allowed", "not_registered"]);
 
 interface Release {
   /** Unix ms. */
@@ -73,9 +74,10 @@ export class Authority {
     return isCredentialKey(keyId) ? credentials?.lastEnd(agent, this.#keys.ring) : undefined;
   }
 
-  /** False for the key of a credential that the connection does not hold, or not any more. */
-  knows({ credentials }: Connection, keyId: string): boolean {
-    return !isCredentialKey(keyId) || credentials?.keyOf(keyId, this.#keys.ring, Date.now()) !== undefined;
+  /** False for the key of a credential that the connection does not hold for the agent, or not any more. */
+  knows({ credentials }: Connection, keyId: string, agent: string): boolean {
+    if (!isCredentialKey(keyId)) return true;
+    return credentials?.keyOf(keyId, agent, this.#keys.ring, Date.now())?.mayAct(agent) ?? false;
   }
 
   /** True when a key, or another credential of the agent, allows it now. @param key its identity in the key ring. */
@@ -110,7 +112,7 @@ export class Authority {
 
   /** True for a refusal that does not count: of an envelope that its client may have sent before it knew of a release. */
   isForgiven(connection: Connection, code: ErrorCode, from: string | undefined): boolean {
-    if (code !== "unknown_key" && code !== "not_registered") return false;
+    if (!FORGIVEN.has(code)) return false;
     const release = from === undefined ? undefined : this.#releases.get(connection)?.get(from);
     if (release === undefined || Date.now() - release.at > CONNECTION_LIMITS.releaseGraceMs) return false;
     release.forgiven += 1;

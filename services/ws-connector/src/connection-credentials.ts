@@ -29,8 +29,8 @@ export class ConnectionCredentials {
   readonly #accepted = new Map<string, readonly Held[]>();
   /** Of registers without an answer, which may have been accepted. */
   readonly #unanswered = new Map<string, readonly Held[]>();
-  /** The keys of those that were accepted, by id: each message asks for one. */
-  readonly #keys = new Map<string, Held>();
+  /** The keys of those that were accepted, by id, which agents may share: each message asks for one. */
+  readonly #keys = new Map<string, readonly Held[]>();
   /** Of the keys file that a message was judged by last. */
   #issuers: Issuers | undefined;
   #nextEnd = Number.POSITIVE_INFINITY;
@@ -72,13 +72,20 @@ export class ConnectionCredentials {
     this.#unanswered.delete(agent);
   }
 
-  /** The key of an accepted credential that holds now. */
-  keyOf(keyId: string, { issuers }: KeyRing, now: number): SigningEntry | undefined {
+  /**
+   * The key of an accepted credential that holds now: of the agent's own, or, so that its holder learns for whom it may not
+   * sign, of another agent's.
+   */
+  keyOf(keyId: string, agent: unknown, { issuers }: KeyRing, now: number): SigningEntry | undefined {
     if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);
-    const held = this.#keys.get(keyId);
-    if (held === undefined) return undefined;
-    held.term ??= issuers.holdsDuring(held);
-    return isValidAt(held.term, now) ? held.entry : undefined;
+    let anothers: SigningEntry | undefined;
+    for (const held of this.#keys.get(keyId) ?? NONE) {
+      held.term ??= issuers.holdsDuring(held);
+      if (!isValidAt(held.term, now)) continue;
+      if (held.agent === agent) return held.entry;
+      anothers ??= held.entry;
+    }
+    return anothers;
   }
 
   /** True when a credential of the agent holds now. */
@@ -122,14 +129,18 @@ export class ConnectionCredentials {
 
   #judgeAnewBy(issuers: Issuers): void {
     this.#issuers = issuers;
-    for (const held of this.#keys.values()) held.term = undefined;
+    for (const held of [...this.#keys.values()].flat()) held.term = undefined;
   }
 
   /** The credentials of the agent are these, and its keys theirs. */
   #accept(agent: string, held: readonly Held[]): void {
-    for (const { keyId } of this.#accepted.get(agent) ?? NONE) this.#keys.delete(keyId);
-    for (const each of held) this.#keys.set(each.keyId, each);
+    for (const { keyId } of this.#accepted.get(agent) ?? NONE) keep(this.#keys, keyId, this.#othersWith(keyId, agent));
+    for (const each of held) this.#keys.set(each.keyId, [...this.#othersWith(each.keyId, agent), each]);
     keep(this.#accepted, agent, held);
+  }
+
+  #othersWith(keyId: string, agent: string): readonly Held[] {
+    return (this.#keys.get(keyId) ?? NONE).filter((held) => held.agent !== agent);
   }
 }
 
@@ -156,7 +167,7 @@ function isSame(held: Held, other: Pick<Held, (typeof TERMS)[number]>): boolean 
   return TERMS.every((term) => held[term] === other[term]);
 }
 
-function keep(byAgent: Map<string, readonly Held[]>, agent: string, held: readonly Held[]): void {
-  if (held.length === 0) byAgent.delete(agent);
-  else byAgent.set(agent, held);
+function keep<T>(map: Map<string, readonly T[]>, name: string, values: readonly T[]): void {
+  if (values.length === 0) map.delete(name);
+  else map.set(name, values);
 }

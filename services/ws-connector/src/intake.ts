@@ -1,6 +1,7 @@
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { sessionRefusal } from "protocol/contract/rate-limits.ts";
+import { isCredentialKey } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
@@ -83,9 +84,9 @@ class Intake {
 
   receive(text: string): void {
     const candidate = this.#check(text);
-    const keyId = isRefusal(candidate) ? candidate.credentialKey : undefined;
-    const isBehind = keyId !== undefined && (this.#queue.length > 0 || this.#connection.agents.hasPending);
-    if (isBehind) this.#queue.pushWaiting({ text, keyId });
+    const awaited = awaitedKeyOf(candidate);
+    const isBehind = awaited !== undefined && (this.#queue.length > 0 || this.#connection.agents.hasPending);
+    if (isBehind) this.#queue.pushWaiting({ text, ...awaited });
     else this.#queue.push(candidate);
     this.#adjustReading();
   }
@@ -98,8 +99,8 @@ class Intake {
    * An envelope whose key the registers before it may bring: it is the head, so only their answers may be outstanding. Its text
    * is not looked at before: whatever comes in meanwhile asks again.
    */
-  #recheck({ text, keyId }: WaitingEnvelope): Refusal | Candidate | undefined {
-    const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId);
+  #recheck({ text, keyId, agent }: WaitingEnvelope): Refusal | Candidate | undefined {
+    const isDecided = !this.#connection.agents.hasPending || this.#authority.knows(this.#connection, keyId, agent);
     return isDecided ? this.#check(text) : undefined;
   }
 
@@ -125,7 +126,7 @@ class Intake {
       return true;
     }
     // Its credential may have ended since it was checked.
-    if (verified.credential === undefined && !this.#authority.knows(this.#connection, verified.keyId)) {
+    if (verified.credential === undefined && !this.#authority.knows(this.#connection, verified.keyId, envelope.from)) {
       this.#refuse("unknown_key", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
@@ -243,6 +244,17 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
+}
+
+/** The key, of which agent, that a register may bring with its credential: the envelope is not to be refused before. */
+function awaitedKeyOf(checked: Refusal | Candidate): Omit<WaitingEnvelope, "text"> | undefined {
+  if (isRefusal(checked)) {
+    const { credentialKey: keyId, from: agent = "" } = checked;
+    return keyId === undefined ? undefined : { keyId, agent };
+  }
+  const { entry, envelope } = checked;
+  const isOthers = isCredentialKey(entry.keyId) && !entry.mayAct(envelope.from);
+  return isOthers ? { keyId: entry.keyId, agent: envelope.from } : undefined;
 }
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {

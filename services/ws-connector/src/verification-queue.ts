@@ -13,6 +13,8 @@ interface Entry {
 export interface WaitingEnvelope {
   readonly text: string;
   readonly keyId: string;
+  /** The sender that it names; empty where that is no agent id. */
+  readonly agent: string;
 }
 
 export interface VerificationQueueOptions {

@@ -17,15 +17,15 @@ async function another(seconds = 0) {
 }
 
 const keyIds = (held: ConnectionCredentials, ...candidates: { keyId: string }[]) =>
-  candidates.map(({ keyId }) => held.keyOf(keyId, RING, NOW)?.keyId === keyId);
+  candidates.map(({ keyId }) => held.keyOf(keyId, BOB, RING, NOW)?.keyId === keyId);
 
 test("a key signs once its register was accepted, and its agent is held from its presentation on", async () => {
   const held = new ConnectionCredentials();
   const bobs = await credential();
   held.presented(bobs);
-  expect([held.keyOf(bobs.keyId, RING, NOW), held.mayAct(BOB, RING, NOW)]).toEqual([undefined, true]);
+  expect([held.keyOf(bobs.keyId, BOB, RING, NOW), held.mayAct(BOB, RING, NOW)]).toEqual([undefined, true]);
   held.accepted(bobs);
-  expect(held.keyOf(bobs.keyId, RING, NOW)).toMatchObject({ keyId: `jkt-${AGENT.thumbprint}`, issuer: "acme" });
+  expect(held.keyOf(bobs.keyId, BOB, RING, NOW)).toMatchObject({ keyId: `jkt-${AGENT.thumbprint}`, issuer: "acme" });
   expect([held.mayAct(BOB, RING, NOW), held.mayAct("agent://acme.eve", RING, NOW)]).toEqual([true, false]);
 });
 
@@ -56,7 +56,7 @@ test("a renewed credential takes the place of the one for its key", async () => 
   const [other, first, renewed] = [await another(), await credential(), await credential({ exp: CLAIMS.exp + 60 })];
   for (const each of [other, first, renewed]) held.accepted(each);
   expect(keyIds(held, other, first)).toEqual([true, true]);
-  expect(held.keyOf(first.keyId, RING, END)).toBeDefined();
+  expect(held.keyOf(first.keyId, BOB, RING, END)).toBeDefined();
   expect([held.lastEnd(BOB, RING), held.nextEnd]).toEqual([END + 60_000, END]);
   held.forgetEnded(END);
   expect([held.nextEnd, keyIds(held, other, first)]).toEqual([END + 60_000, [false, true]]);
@@ -67,7 +67,7 @@ test("an agent is held until its last credential ends, or its issuer goes", asyn
   for (const each of [await credential(), await another(60)]) held.accepted(each);
   expect([END, END + 60_000].map((now) => held.mayAct(BOB, RING, now))).toEqual([true, false]);
   const { keyId } = await credential();
-  expect([END - 1, END].map((now) => held.keyOf(keyId, RING, now)?.keyId)).toEqual([keyId, undefined]);
+  expect([END - 1, END].map((now) => held.keyOf(keyId, BOB, RING, now)?.keyId)).toEqual([keyId, undefined]);
   expect(held.problemOf(BOB, RING, END + 60_000)).toBe("expired");
   expect(held.mayAct(BOB, WITHOUT_ISSUER, NOW)).toBe(false);
   expect(held.problemOf(BOB, WITHOUT_ISSUER, NOW)).toBe("unknown_issuer");
@@ -77,7 +77,9 @@ test("a key signs by the keys file that is, not by one that was", async () => {
   const held = new ConnectionCredentials();
   const bobs = await credential();
   held.accepted(bobs);
-  const signs = [RING, WITHOUT_ISSUER, RING, OF_ANOTHER].map((ring) => held.keyOf(bobs.keyId, ring, NOW) !== undefined);
+  const signs = [RING, WITHOUT_ISSUER, RING, OF_ANOTHER].map(
+    (ring) => held.keyOf(bobs.keyId, BOB, ring, NOW) !== undefined,
+  );
   expect(signs).toEqual([true, false, true, false]);
 });
 
@@ -86,7 +88,7 @@ test("the keys of many agents are kept apart", async () => {
   const theirs = await Promise.all(Array.from({ length: 300 }, () => another()));
   const keys = theirs.map((each, n) => {
     held.accepted({ ...each, agent: `agent://acme.a${n}` });
-    return held.keyOf(each.keyId, RING, NOW)?.key;
+    return held.keyOf(each.keyId, `agent://acme.a${n}`, RING, NOW)?.key;
   });
   expect(keys).toEqual(theirs.map(({ publicKey }) => ({ alg: "ed25519", publicKey })));
 });
@@ -99,5 +101,22 @@ test("of an agent that is forgotten nothing is held", async () => {
   expect([held.lastEnd(BOB, RING), held.lastEnd(BOB, WITHOUT_ISSUER)]).toEqual([END, undefined]);
   held.forget(BOB);
   expect(held.lastEnd(BOB, RING)).toBeUndefined();
-  expect([held.mayAct(BOB, RING, NOW), held.keyOf(bobs.keyId, RING, NOW)]).toEqual([false, undefined]);
+  expect([held.mayAct(BOB, RING, NOW), held.keyOf(bobs.keyId, BOB, RING, NOW)]).toEqual([false, undefined]);
+});
+
+test("of agents that share a key each signs under its own credential, and loses nothing with another's", async () => {
+  const EVE = "agent://acme.eve";
+  const held = new ConnectionCredentials();
+  const [bobs, eves] = [await credential(), await credential({ sub: EVE })];
+  const { keyId } = bobs;
+  const signers = () => [BOB, EVE].filter((agent) => held.keyOf(keyId, agent, RING, NOW)?.mayAct(agent));
+  for (const each of [bobs, eves]) held.accepted(each);
+  expect(signers()).toEqual([BOB, EVE]);
+  held.accepted(await credential({ exp: CLAIMS.exp + 60 }));
+  expect(signers()).toEqual([BOB, EVE]);
+  expect(held.keyOf(keyId, "agent://acme.stranger", RING, NOW)?.mayAct("agent://acme.stranger")).toBe(false);
+  held.forget(EVE);
+  expect(signers()).toEqual([BOB]);
+  held.forget(BOB);
+  expect(held.keyOf(keyId, BOB, RING, NOW)).toBeUndefined();
 });

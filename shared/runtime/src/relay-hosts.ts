@@ -3,14 +3,16 @@ const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 
 /**
  * The names of this relay, with a port that is not the default: what a register with a credential may say that it is meant
- * for. Never taken from a request, where anybody can write anything. Source: docs/protocol.md#credentials.
+ * for. Never taken from a request, where anybody can write anything. Names of this machine are any relay's, so they count
+ * only where its operator gave it no other, or listed them. Source: docs/protocol.md#credentials.
  */
 export function relayHosts({ baseUrl, wsUrl, publicHosts = [] }: RelayAddresses): ReadonlySet<string> {
-  const hosts = [
-    ...[baseUrl, wsUrl].map((url) => new URL(url)),
+  const addresses = [baseUrl, wsUrl].map((url) => new URL(url));
+  const named = [
+    ...addresses.filter(({ hostname }) => !LOOPBACK.includes(hostname)),
     ...publicHosts.map((host) => new URL(`wss://${host}`)),
   ];
-  return new Set(hosts.flatMap(namesOf));
+  return new Set(named.length > 0 ? named.map(({ host }) => host) : addresses.flatMap(namesOfMachine));
 }
 
 /** As the settings say them. */
@@ -20,7 +22,6 @@ interface RelayAddresses {
   readonly publicHosts?: readonly string[] | undefined;
 }
 
-function namesOf({ host, hostname, port }: URL): string[] {
-  if (!LOOPBACK.includes(hostname)) return [host];
+function namesOfMachine({ port }: URL): string[] {
   return LOOPBACK.map((name) => (port === "" ? name : `${name}:${port}`));
 }

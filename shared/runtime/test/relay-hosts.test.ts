@@ -17,3 +17,23 @@ test("on a loopback address it has all names of the machine", () => {
     "localhost:8080",
   ]);
 });
+
+test.each([
+  [
+    "RELAY_PUBLIC_HOSTS",
+    { baseUrl: "http://127.0.0.1:8080", wsUrl: "ws://127.0.0.1:8080", publicHosts: ["relay.example"] },
+  ],
+  ["RELAY_WS_URL", { baseUrl: "http://localhost:8080", wsUrl: "wss://relay.example" }],
+  ["RELAY_BASE_URL", { baseUrl: "https://relay.example", wsUrl: "ws://[::1]:8080" }],
+])("a relay that is named by %s alone has no name of the machine that it runs on", (_, addresses) => {
+  expect([...relayHosts(addresses)]).toEqual(["relay.example"]);
+});
+
+test("of the names of the machine it has those that its operator names, and no others", () => {
+  const hosts = relayHosts({
+    baseUrl: "http://127.0.0.1:8080",
+    wsUrl: "ws://127.0.0.1:8080",
+    publicHosts: ["relay.example", "localhost:8080"],
+  });
+  expect([...hosts].sort()).toEqual(["localhost:8080", "relay.example"]);
+});

@@ -1,3 +1,4 @@
+import { readCredential } from "../../credentials/read-credential.ts";
 import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -5,6 +6,7 @@ import { Failure, usageError } from "../failure.ts";
 import { readKeyRecord, signingAgentOf } from "../key-file.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { replacePrivateFile } from "../private-file.ts";
+import { rotated, sealingKeyListOf } from "../sealing-key-list.ts";
 import { readToken } from "../token.ts";
 import { readTrust } from "../trust.ts";
 
@@ -19,6 +21,9 @@ FILE is what relay issue printed; - for standard input.
   --key FILE    the agent's key file, made by relay keygen; or RELAY_KEY_FILE
   --trust FILE  issuers to write into it too, as relay issuer new prints them: the agent believes what they signed
   --json        the result as one line of JSON
+
+The sealing keys behind that of the credential are former ones (relay keygen --new-sealing-key): they stay in the file, to open
+what was sealed to them, until 10 minutes after the end of their last credential, and are dropped then, by this command.
 
 The file is replaced as a whole. A relay listen or relay mcp that runs with it reads it again when its credential is to be
 renewed, and stays online.
@@ -35,17 +40,28 @@ renewed, and stays online.
 
     const given = await readToken(word, io);
     const { agent, keyId: key_id, token, issuer, expiresAt } = given;
-    const record = { ...(await readKeyRecord(file)), key_id, credential: token };
+    const before = await readKeyRecord(file);
+    const record = { ...before, key_id, credential: token };
     const { sealingKeys, trust } = await signingAgentOf(record, "With it, the key file");
     const isReadable = sealingKeys.some(({ publicKey }) => publicKey === given.sealingKey);
     if (given.sealingKey !== undefined && !isReadable) throw unreadable();
     const { keys, issuers } = await readTrust(values.trust ?? [], trust.issuers, io);
     if (Object.keys(keys).length > 0) throw usageError("--trust takes records of issuers here, and no keys.");
 
-    await replacePrivateFile(file, { ...record, ...(issuers.length > 0 && { trusted_issuers: issuers }) });
+    const kept = rotated(sealingKeys, given, await readCredential(before.credential), Date.now());
+    const sealing = kept.length > 0 && { sealing_key: sealingKeyListOf(kept) };
+    await replacePrivateFile(file, { ...record, ...sealing, ...(issuers.length > 0 && { trusted_issuers: issuers }) });
     const until = new Date(expiresAt).toISOString();
-    const result = { ok: true, file, agent_id: agent, key_id, issuer, expires_at_iso: until };
-    const text = `${file} has the credential of ${agent} now: ${issuer} vouches for it until ${until}.`;
+    const former = kept.flatMap(({ until: end }) => (end === undefined ? [] : [new Date(end).toISOString()]));
+    const members = { former_sealing_keys_until_iso: former, dropped_sealing_keys: sealingKeys.length - kept.length };
+    const result = { ok: true, file, agent_id: agent, key_id, issuer, expires_at_iso: until, ...members };
+    const said = [
+      ...former.map((end) => ` A former sealing key opens what was sealed to it until ${end}.`),
+      sealingKeys.length > kept.length
+        ? ` Sealing keys whose time was over were dropped: ${sealingKeys.length - kept.length}.`
+        : "",
+    ];
+    const text = `${file} has the credential of ${agent} now: ${issuer} vouches for it until ${until}.${said.join("")}`;
     await writeLine(io.stdout, values.json ? jsonLine(result) : text);
     return EXIT.ok;
   },

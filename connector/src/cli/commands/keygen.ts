@@ -5,11 +5,12 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { type KeyRecord, readKeyFile } from "../key-file.ts";
+import { type KeyRecord, readKeyFile, readKeyRecord } from "../key-file.ts";
 import { newOkpKey, okpKeyOf } from "../okp-keys.ts";
 import { jsonLine, writeLine } from "../output.ts";
-import { writePrivateFile } from "../private-file.ts";
+import { replacePrivateFile, writePrivateFile } from "../private-file.ts";
 import { Reporter } from "../reporter.ts";
+import { sealingKeyListOf } from "../sealing-key-list.ts";
 
 /** Source: docs/protocol.md#envelopes, docs/protocol.md#signatures. */
 const KEY_ID = /^(?!gateway-)[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -25,12 +26,14 @@ export const keygen: Command = {
   --key-id ID  the key's id; default: the agent's name and a random suffix
   --out FILE   the key file; default <name>.json. An existing file is never overwritten: of an ed25519 key of the same
                agent the record is printed again, since a shell that writes it to a file empties that file first
+  --new-sealing-key  put a new sealing key into the key file that there is, and print its record: have a credential issued for it, and
+               relay credential says until when the former key is kept
   --json       messages on standard error as JSON lines
 
 The key file is for the agent alone (mode 0600):
   {"agent_id":"agent://carol","key_id":"carol-…","alg":"ed25519","private_key":"<base64url, 32 bytes>","sealing_key":"…"}
-or with "alg":"hmac-sha256" and "secret". sealing_key is an X25519 key that payloads are sealed to; a list of several opens what was
-sealed to any. Two ways make the key known, and either takes the public record:
+or with "alg":"hmac-sha256" and "secret". sealing_key is an X25519 key that payloads are sealed to; a list, the newest first, opens what
+was sealed to any. Two ways make the key known, and either takes the public record:
   listed      the relay's operator adds it to the keys of the relay
   credential  an issuer signs for it, and no relay has to list it: relay issue --key record.json; the agent then puts what it
               gets into its key file: relay credential carol.credential --key carol.json
@@ -43,6 +46,7 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       alg: { type: "string", default: "ed25519" },
       "key-id": { type: "string" },
       out: { type: "string" },
+      "new-sealing-key": { type: "boolean" },
     });
     const agent = values.agent ?? "";
     if (!AGENT_ID.test(agent) || positionals.length > 0) throw usageError("Name the agent: --agent agent://<name>.");
@@ -52,6 +56,7 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       throw usageError("--key-id must consist of letters, digits and . _ -, and must not begin with gateway-.");
     const file = values.out ?? `${name}.json`;
     const reporter = new Reporter(io.stderr, values.json === true);
+    if (values["new-sealing-key"]) return await addSealingKey(agent, file, reporter, io);
     if (values.alg === "ed25519") {
       const known = await recordIn(file, agent);
       const isAsked = known !== undefined && [undefined, known.key_id].includes(values["key-id"]);
@@ -97,6 +102,19 @@ async function recordIn(file: string, agent: string): Promise<ReturnType<typeof 
   const { keyId, privateKey } = known.key;
   const public_key = okpKeyOf("Ed25519", privateKey)?.publicKey as string;
   return publicRecord(agent, keyId, { public_key, sealing_public_key: known.sealingKeys[0]?.publicKey });
+}
+
+/** The first of the file from now on; credentials for the one before it go on to hold. */
+async function addSealingKey(agent: string, file: string, reporter: Reporter, io: Io): Promise<number> {
+  const known = await readKeyFile(file);
+  if (known.agent !== agent || known.key.alg !== "ed25519")
+    throw usageError(`${file} has no Ed25519 key of this agent.`);
+  const pairs = [newOkpKey("X25519"), ...known.sealingKeys];
+  await replacePrivateFile(file, { ...(await readKeyRecord(file)), sealing_key: sealingKeyListOf(pairs) });
+  const said = `${file} has a new sealing key. The line below is its public record: have a credential issued for it.`;
+  reporter.report("key_file", said, { file });
+  await writeLine(io.stdout, jsonLine(await recordIn(file, agent)));
+  return EXIT.ok;
 }
 
 /** Where the record is written to a file, the shell has emptied that file: it gets the same record again, not nothing. */

@@ -11,7 +11,7 @@ export interface Refusal {
   readonly errors?: readonly FieldError[];
   /** Of bad_signature: hex SHA-256 of the text that the signature was checked over. */
   readonly canonicalSha256?: string;
-  /** Of unknown_key: the sender that the envelope names, where it is an agent id; anybody may have written it. */
+  /** Of unknown_key and key_not_allowed: the sender that the envelope names, where it is an agent id. */
   readonly from?: string;
   /** Of unknown_key: the key, where a register may bring it with its credential. */
   readonly credentialKey?: string;

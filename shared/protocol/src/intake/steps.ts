@@ -174,7 +174,7 @@ function findKey(terms: Terms, ring: KeyRing, now: number, brought?: BroughtKeys
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
   if (!isCredentialKey(key_id)) return ring.signingKey(key_id, now) ?? unknownKey(terms);
-  return brought?.keyOf(key_id, ring, now) ?? { ...unknownKey(terms), credentialKey: key_id };
+  return brought?.keyOf(key_id, terms.from, ring, now) ?? { ...unknownKey(terms), credentialKey: key_id };
 }
 
 function unknownKey(terms: Terms): Refusal {
@@ -196,5 +196,5 @@ function badSignature({ envelope, canonical, entry }: Candidate): Refusal {
 function checkAuthority(envelope: Envelope, entry: SigningEntry): Refusal | undefined {
   if (entry.mayAct(envelope.from)) return undefined;
   const { keyId, issuer } = entry;
-  return refuse("key_not_allowed", envelope, { signer: { keyId, issuer } });
+  return refuse("key_not_allowed", envelope, { from: envelope.from, signer: { keyId, issuer } });
 }

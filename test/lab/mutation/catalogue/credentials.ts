@@ -160,8 +160,8 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a held credential is judged each time",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "return isValidAt(held.term, now) ? held.entry : undefined;",
-    replace: "return held.entry;",
+    find: "if (!isValidAt(held.term, now)) continue;",
+    replace: "",
     tests: HELD,
   },
   {
@@ -179,6 +179,20 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: CONFORMANCE,
   },
   {
+    name: "agents that share a key have each its own credential",
+    file: "services/ws-connector/src/connection-credentials.ts",
+    find: "this.#keys.set(each.keyId, [...this.#othersWith(each.keyId, agent), each]);",
+    replace: "this.#keys.set(each.keyId, [each]);",
+    tests: HELD,
+  },
+  {
+    name: "the key of another agent is no reason not to wait",
+    file: "services/ws-connector/src/intake.ts",
+    find: "return isOthers ? {",
+    replace: "return isOthers && false ? {",
+    tests: CONFORMANCE,
+  },
+  {
     name: "refusals of a released agent do not count",
     file: "services/ws-connector/src/intake.ts",
     find: "if (!this.#authority.isForgiven(this.#connection, code, from)) ",
@@ -188,9 +202,16 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "an envelope behind its register waits for the key",
     file: "services/ws-connector/src/intake.ts",
-    find: "if (isBehind && keyId !== undefined)",
-    replace: "if (false)",
+    find: "if (isBehind) this.#queue.pushWaiting({ text, ...awaited });\n    else ",
+    replace: "",
     tests: CONFORMANCE,
+  },
+  {
+    name: "a public relay has no name of its machine",
+    file: "shared/runtime/src/relay-hosts.ts",
+    find: "!LOOPBACK.includes(hostname)",
+    replace: "hostname !== null",
+    tests: ["shared/runtime/test/relay-hosts.test.ts"],
   },
   {
     name: "a credential that is looked up is judged again",
@@ -202,7 +223,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "no credential of an agent that nobody sees",
     file: "shared/window/src/lua/read_credentials.lua",
-    find: "if not redis.call('ZSCORE', presence_key, agent) then return {} end",
+    find: "if not redis.call('ZSCORE', presence_key, agent) then return nil end",
     replace: "",
     tests: ["shared/window/test/credentials.test.ts"],
   },
