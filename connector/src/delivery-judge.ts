@@ -4,7 +4,7 @@ import type { ReplayGuard } from "./replay-guard.ts";
 import { isSealed, openPayload } from "./sealing/sealed-payload.ts";
 import type { SealingKeys } from "./sealing/sealing-keys.ts";
 import type { SenderVerifier, Verdict } from "./sender-verifier.ts";
-import type { Delivery, Envelope } from "./types.ts";
+import type { Envelope, ReceivedDelivery } from "./types.ts";
 
 export interface DeliveryJudgeOptions {
   readonly agent: string;
@@ -33,7 +33,11 @@ export class DeliveryJudge {
   }
 
   /** The delivery, or why it is dropped; undefined for a repeat. Never rejects. Those of one sender one after the other. */
-  async judge({ envelope, sessionId: told, receivedAt }: IncomingEnvelope): Promise<Delivery | RelayError | undefined> {
+  async judge({
+    envelope,
+    sessionId: told,
+    receivedAt,
+  }: IncomingEnvelope): Promise<ReceivedDelivery | RelayError | undefined> {
     const { agent, verifier, replayGuard, requireVerified } = this.#options;
     if (envelope.to !== agent) return drop("misdirected_delivery", envelope);
     if (replayGuard.isRepeat(envelope)) return undefined;
@@ -58,7 +62,10 @@ export class DeliveryJudge {
   }
 
   /** Undefined for what does not open, or comes from nobody whom this agent believes. */
-  async #open(envelope: Envelope, { verified }: Judged): Promise<Pick<Delivery, "payload" | "sealed"> | undefined> {
+  async #open(
+    envelope: Envelope,
+    { verified }: Judged,
+  ): Promise<Pick<ReceivedDelivery, "payload" | "sealed"> | undefined> {
     const { payload } = envelope;
     if (!isSealed(payload)) return { payload };
     const opened = verified === "agent" ? await openPayload(envelope, this.#options.sealingKeys()) : undefined;

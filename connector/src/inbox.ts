@@ -1,5 +1,6 @@
 import { BoundedQueue } from "./bounded-queue.ts";
 import type { Clock } from "./clock.ts";
+import type { Conversations } from "./conversations.ts";
 import { DeliveryJudge } from "./delivery-judge.ts";
 import type { Emitter } from "./emitter.ts";
 import type { ErrorCode, RelayError } from "./errors.ts";
@@ -11,12 +12,13 @@ import type { SessionRecords } from "./receipts/session-records.ts";
 import { Receiver } from "./receiver.ts";
 import { ReplayGuard } from "./replay-guard.ts";
 import { type SealingKeyPair, SealingKeys } from "./sealing/sealing-keys.ts";
-import type { Delivery } from "./types.ts";
+import type { Delivery, ReceivedDelivery } from "./types.ts";
 
 export interface InboxOptions {
   readonly options: ConnectorOptions;
   readonly peers: Peers;
   readonly sessions: SessionRecords;
+  readonly conversations: Conversations;
   readonly clock: Clock;
   readonly emitter: Emitter;
 }
@@ -24,6 +26,7 @@ export interface InboxOptions {
 /** Deliveries of the agent: checked, then handed to listeners, and kept for readers. */
 export class Inbox {
   readonly #emitter: Emitter;
+  readonly #conversations: Conversations;
   readonly #sealingKeyPairs: readonly SealingKeyPair[];
   readonly #replayGuard: ReplayGuard;
   #sealingKeys: SealingKeys = SealingKeys.NONE;
@@ -34,10 +37,11 @@ export class Inbox {
   #overflowed = 0;
   readonly #dropped = new Map<ErrorCode, number>();
 
-  constructor({ options, peers: { verifier }, sessions, clock, emitter }: InboxOptions) {
+  constructor({ options, peers: { verifier }, sessions, conversations, clock, emitter }: InboxOptions) {
     const { agent, requireVerified = false, sealingKeys = [] } = options;
     const { maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
     this.#emitter = emitter;
+    this.#conversations = conversations;
     this.#sealingKeyPairs = sealingKeys;
     this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
     const keys = () => this.#sealingKeys;
@@ -47,7 +51,7 @@ export class Inbox {
     this.#receiver = new Receiver({
       judge,
       maxWaiting: maxInbox,
-      delivered: (delivery) => this.#deliver(delivery),
+      delivered: (received) => this.#deliver(received),
       dropped: (error) => this.#drop(error),
       overflowed: () => this.#overflow(),
     });
@@ -85,8 +89,10 @@ export class Inbox {
   }
 
   /** With a `delivery` listener, deliveries are kept for readers only after the first read. */
-  #deliver(delivery: Delivery): void {
+  #deliver(received: ReceivedDelivery): void {
     if (this.#hasEnded) return;
+    const delivery = this.#conversations.receive(received);
+    if (delivery === undefined) return;
     const isKept = this.#isRead || !this.#emitter.hasListeners("delivery");
     if (isKept && !this.#queue.push(delivery)) this.#overflow();
     this.#emitter.emit("delivery", delivery);
