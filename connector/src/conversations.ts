@@ -1,4 +1,5 @@
 import { growingMs } from "./backoff.ts";
+import type { ReceivedDelivery } from "./delivery-judge.ts";
 import { RelayError } from "./errors.ts";
 import { ONLINE_LOOK, SEND_TIMEOUT_MS } from "./limits.ts";
 import type { OwnEnvelopes } from "./own-envelopes.ts";
@@ -6,7 +7,7 @@ import { pause } from "./pause.ts";
 import type { PresenceWatch } from "./presence-watch.ts";
 import { isAnswerable, REPLY_TYPE, withReply } from "./replies.ts";
 import type { SenderVerifier } from "./sender-verifier.ts";
-import type { Accepted, AskOptions, Delivery, ReceivedDelivery, SendOptions } from "./types.ts";
+import type { Accepted, AskOptions, Delivery, SendOptions } from "./types.ts";
 import { accepted } from "./wire-mapping.ts";
 
 export interface ConversationsOptions {
@@ -113,13 +114,13 @@ export class Conversations {
     }
   }
 
-  /** The target has the question, and says nothing. */
+  /** The target may have the question, and says nothing. */
   async #silence(replyBy: number, envelopeId: string, signal: AbortSignal): Promise<never> {
     await pause(replyBy - performance.now(), signal);
     this.#throwIfOver(signal, "unknown");
     throw new RelayError("timeout", {
-      ...{ outcome: "unknown", envelopeId, message: "No reply came in time; the target has the question." },
-      hint: "A reply that comes later is a delivery like any other. Ask again only if the target may do it twice.",
+      ...{ outcome: "unknown", envelopeId, message: "No reply came in time." },
+      hint: "The target may be at it: a late reply is a delivery like any other. Ask again only what may be done twice.",
     });
   }
 

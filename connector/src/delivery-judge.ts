@@ -4,7 +4,7 @@ import type { ReplayGuard } from "./replay-guard.ts";
 import { isSealed, openPayload } from "./sealing/sealed-payload.ts";
 import type { SealingKeys } from "./sealing/sealing-keys.ts";
 import type { SenderVerifier, Verdict } from "./sender-verifier.ts";
-import type { Envelope, ReceivedDelivery } from "./types.ts";
+import type { Delivery, Envelope } from "./types.ts";
 
 export interface DeliveryJudgeOptions {
   readonly agent: string;
@@ -23,6 +23,9 @@ export interface IncomingEnvelope {
   /** Epoch milliseconds, by this machine's clock. */
   readonly receivedAt: number;
 }
+
+/** A delivery, before it can be replied to. */
+export type ReceivedDelivery = Omit<Delivery, "reply">;
 
 /** Tells whether an envelope is for this agent, of now, new, and whose; and opens what is sealed. */
 export class DeliveryJudge {

@@ -1,7 +1,7 @@
 import { BoundedQueue } from "./bounded-queue.ts";
 import type { Clock } from "./clock.ts";
 import type { Conversations } from "./conversations.ts";
-import { DeliveryJudge } from "./delivery-judge.ts";
+import { DeliveryJudge, type ReceivedDelivery } from "./delivery-judge.ts";
 import type { Emitter } from "./emitter.ts";
 import type { ErrorCode, RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
@@ -12,7 +12,7 @@ import type { SessionRecords } from "./receipts/session-records.ts";
 import { Receiver } from "./receiver.ts";
 import { ReplayGuard } from "./replay-guard.ts";
 import { type SealingKeyPair, SealingKeys } from "./sealing/sealing-keys.ts";
-import type { Delivery, ReceivedDelivery } from "./types.ts";
+import type { Delivery } from "./types.ts";
 
 export interface InboxOptions {
   readonly options: ConnectorOptions;

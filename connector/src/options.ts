@@ -87,7 +87,7 @@ interface MessageOptions extends CallOptions {
   readonly seal?: boolean | undefined;
   /**
    * Wait so many milliseconds for the target to come online; `timeoutMs` counts from then. When it does not come, nothing is
-   * sent, and the call is rejected with `target_not_online`. Default 0: send at once.
+   * sent, and the call is rejected with `target_not_online`. The payload is read when it goes out. Default 0: at once.
    */
   readonly waitOnline?: number | undefined;
 }

@@ -1,9 +1,8 @@
 import { Chains } from "./chains.ts";
-import type { DeliveryJudge, IncomingEnvelope } from "./delivery-judge.ts";
+import type { DeliveryJudge, IncomingEnvelope, ReceivedDelivery } from "./delivery-judge.ts";
 import { RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
 import { readEnvelope } from "./read-envelope.ts";
-import type { ReceivedDelivery } from "./types.ts";
 
 export interface ReceiverOptions {
   readonly judge: DeliveryJudge;

@@ -1,6 +1,7 @@
+import type { ReceivedDelivery } from "./delivery-judge.ts";
 import { RelayError } from "./errors.ts";
 import { ignoreRejection } from "./ignore-rejection.ts";
-import type { Accepted, Delivery, Envelope, ReceivedDelivery, ReplyOptions, SendOptions } from "./types.ts";
+import type { Accepted, Delivery, Envelope, ReplyOptions, SendOptions } from "./types.ts";
 
 /** How a reply belongs to what it answers. Source: docs/protocol.md#conversations. */
 

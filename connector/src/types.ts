@@ -73,9 +73,6 @@ export interface Delivery {
   reply(payload: object, options?: ReplyOptions): Promise<Accepted>;
 }
 
-/** A delivery as it was received, before it can be replied to. */
-export type ReceivedDelivery = Omit<Delivery, "reply">;
-
 /** An undecided session that waits for this agent: ids and times, never contents. */
 export interface PendingSession {
   readonly sessionId: string;

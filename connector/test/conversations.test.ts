@@ -1,9 +1,9 @@
 import { expect, test } from "@jest/globals";
 import { Conversations } from "../src/conversations.ts";
+import type { ReceivedDelivery } from "../src/delivery-judge.ts";
 import type { OwnEnvelopes } from "../src/own-envelopes.ts";
 import { PresenceWatch } from "../src/presence-watch.ts";
 import type { SenderVerifier } from "../src/sender-verifier.ts";
-import type { ReceivedDelivery } from "../src/types.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 
