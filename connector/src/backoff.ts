@@ -19,3 +19,8 @@ export function backoffMs(attempt: number, random = Math.random(), { firstMs, ca
 export function jitteredMs(waitMs: number, random = Math.random()): number {
   return waitMs * (1 + random / 2);
 }
+
+/** A wait that doubles with each attempt up to its bound, plus a random part of at most half as much. Milliseconds. */
+export function growingMs(attempt: number, { firstMs, capMs }: Backoff): number {
+  return jitteredMs(Math.min(capMs, firstMs * 2 ** attempt));
+}

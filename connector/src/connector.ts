@@ -3,16 +3,19 @@
 import { relayAddress } from "./address.ts";
 import { Clock } from "./clock.ts";
 import { Connection, type ConnectionEvents } from "./connection.ts";
+import { Conversations } from "./conversations.ts";
 import { OwnCredential } from "./credentials/own-credential.ts";
 import { Emitter } from "./emitter.ts";
 import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
+import { ignoreRejection } from "./ignore-rejection.ts";
 import { Inbox } from "./inbox.ts";
 import { MAX_PENDING } from "./limits.ts";
 import { checkOptions } from "./options-check.ts";
 import { OwnEnvelopes } from "./own-envelopes.ts";
 import { Peers } from "./peers.ts";
 import { Presence, type Registration } from "./presence.ts";
+import { PresenceWatch } from "./presence-watch.ts";
 import type { Receipt } from "./receipts/contract.ts";
 import { SessionRecords } from "./receipts/session-records.ts";
 import { Reconnector } from "./reconnector.ts";
@@ -22,6 +25,7 @@ import { Signer } from "./signer.ts";
 import type {
   Accepted,
   AcceptedSession,
+  AskOptions,
   CallOptions,
   ConnectorEvents,
   ConnectorOptions,
@@ -31,7 +35,7 @@ import type {
   SessionProposal,
 } from "./types.ts";
 import { Warnings } from "./warnings.ts";
-import { accepted, acceptedSession, sessionRequest } from "./wire-mapping.ts";
+import { acceptedSession, sessionRequest } from "./wire-mapping.ts";
 
 /**
  * One agent on the relay: registers it, keeps it present, renews its credential, and reconnects whenever the connection is
@@ -51,6 +55,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   readonly #inbox: Inbox;
   readonly #sendQueue: SendQueue;
   readonly #ownEnvelopes: OwnEnvelopes;
+  readonly #conversations: Conversations;
   readonly #reconnector: Reconnector;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
@@ -71,7 +76,6 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#credential = this.#ownCredential(clock);
     this.#peers = new Peers({ trust, address, clock, requireVerified });
     const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
-    this.#inbox = new Inbox({ options, peers, sealingKeys: this.#sealingKeys, sessions, clock, emitter });
     const notRegistered = () => this.#reconnector.checkRegistration();
     this.#sendQueue = new SendQueue({ clock, maxPending, notRegistered });
     const sendQueue = this.#sendQueue;
@@ -82,6 +86,23 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       sendQueue,
       sessions,
       peers,
+    });
+    this.#conversations = new Conversations({
+      ownEnvelopes: this.#ownEnvelopes,
+      presence: new PresenceWatch(address.base, maxPending),
+      verifier: peers.verifier,
+      sealsAll: options.seal === "required",
+      maxAsks: maxPending,
+    });
+    const conversations = this.#conversations;
+    this.#inbox = new Inbox({
+      options,
+      peers,
+      sealingKeys: this.#sealingKeys,
+      sessions,
+      conversations,
+      clock,
+      emitter,
     });
     const warnings = new Warnings(emitter);
     const listed = [{ signer, credential: undefined }];
@@ -157,14 +178,20 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * @param payload a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most
    * 23000 bytes of JSON. One member alone may not be called `sealed`.
    */
-  send(
-    to: string,
-    payload: object,
-    { type = "message.send", taskId, seal, ...options }: SendOptions = {},
-  ): Promise<Accepted> {
-    const seals = seal === true || this.#options.seal === "required";
-    const content = { type, to, task_id: taskId, payload };
-    return resultOf(this.#ownEnvelopes.message(content, seals, options), accepted);
+  send(to: string, payload: object, options: SendOptions = {}): Promise<Accepted> {
+    return ignoreRejection(this.#conversations.send(to, payload, options));
+  }
+
+  /**
+   * Sends a message and resolves with the reply to it, which is then no delivery for others: the first `message.reply` of the
+   * asked agent in a task of its own. Of an agent whose keys or issuer `trust` names, only what they vouch for counts, and of a
+   * sealed question only a sealed reply. Every other delivery, a late reply included, comes as all do.
+   *
+   * Rejects as `send` does, at once with `target_not_online` when nobody received it, and with `timeout` when no reply came
+   * within `timeoutMs`: `outcome` says whether the target may have got it. At most `maxPending` may be without a reply.
+   */
+  ask(to: string, payload: object, options: AskOptions = {}): Promise<Delivery> {
+    return ignoreRejection(this.#conversations.ask(to, payload, options));
   }
 
   /** Requests a session. The target's decision comes as a delivery of type `session.approve` or `session.reject`. */
@@ -223,6 +250,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#credential?.stop();
     this.#peers.stop();
     this.#sendQueue.end(reason);
+    this.#conversations.end(reason);
     this.#inbox.end(error);
     ignoreRejection(this.#started.promise);
     this.#started.reject(reason);
@@ -272,10 +300,4 @@ const CREDENTIAL_ENDS: ReadonlySet<ErrorCode> = new Set(["key_revoked", "invalid
 
 function resultOf<T>(ack: Promise<AckFrame>, read: (ack: AckFrame) => T): Promise<T> {
   return ignoreRejection(ack.then(read));
-}
-
-/** A rejection that the caller does not handle must not end the process. */
-function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => {});
-  return promise;
 }

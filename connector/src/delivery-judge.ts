@@ -23,6 +23,9 @@ export interface IncomingEnvelope {
   readonly receivedAt: number;
 }
 
+/** A delivery, before it can be replied to. */
+export type ReceivedDelivery = Omit<Delivery, "reply">;
+
 /** Tells whether an envelope is for this agent, of now, new, and whose; and opens what is sealed. */
 export class DeliveryJudge {
   readonly #options: DeliveryJudgeOptions;
@@ -32,7 +35,11 @@ export class DeliveryJudge {
   }
 
   /** The delivery, or why it is dropped; undefined for a repeat. Never rejects. Those of one sender one after the other. */
-  async judge({ envelope, sessionId: told, receivedAt }: IncomingEnvelope): Promise<Delivery | RelayError | undefined> {
+  async judge({
+    envelope,
+    sessionId: told,
+    receivedAt,
+  }: IncomingEnvelope): Promise<ReceivedDelivery | RelayError | undefined> {
     const { agent, verifier, replayGuard, requireVerified } = this.#options;
     if (envelope.to !== agent) return drop("misdirected_delivery", envelope);
     if (replayGuard.isRepeat(envelope)) return undefined;
@@ -57,7 +64,10 @@ export class DeliveryJudge {
   }
 
   /** Undefined for what does not open, or comes from nobody whom this agent believes. */
-  async #open(envelope: Envelope, { verified }: Judged): Promise<Pick<Delivery, "payload" | "sealed"> | undefined> {
+  async #open(
+    envelope: Envelope,
+    { verified }: Judged,
+  ): Promise<Pick<ReceivedDelivery, "payload" | "sealed"> | undefined> {
     const { payload } = envelope;
     if (!isSealed(payload)) return { payload };
     const opened = verified === "agent" ? await openPayload(envelope, this.#options.sealingKeys) : undefined;

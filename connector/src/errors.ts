@@ -84,6 +84,16 @@ export const CONNECTOR_ERRORS = {
   ),
   timeout: entry("later", "No answer came in time.", "See outcome: when it is unknown, the target may have got it."),
   aborted: entry("never", "The caller aborted.", "See outcome: when it is unknown, the target may have got it."),
+  target_not_online: entry(
+    "later",
+    "The target is not online: nobody received it, and the relay keeps nothing.",
+    "Send it again when the target is online; waitOnline waits for that.",
+  ),
+  not_answerable: entry(
+    "never",
+    "Only messages are replied to, and a message.reply is not: two agents that both reply would go on forever.",
+    "Ask or send anew, or decide the session with approve or reject.",
+  ),
   outcome_unknown: entry(
     "never",
     "The envelope was sent, no answer came, and it is too old to be sent again.",

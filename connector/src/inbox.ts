@@ -1,6 +1,7 @@
 import { BoundedQueue } from "./bounded-queue.ts";
 import type { Clock } from "./clock.ts";
-import { DeliveryJudge } from "./delivery-judge.ts";
+import type { Conversations } from "./conversations.ts";
+import { DeliveryJudge, type ReceivedDelivery } from "./delivery-judge.ts";
 import type { Emitter } from "./emitter.ts";
 import type { ErrorCode, RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
@@ -18,6 +19,7 @@ export interface InboxOptions {
   readonly peers: Peers;
   readonly sealingKeys: OpeningKeys;
   readonly sessions: SessionRecords;
+  readonly conversations: Conversations;
   readonly clock: Clock;
   readonly emitter: Emitter;
 }
@@ -25,6 +27,7 @@ export interface InboxOptions {
 /** Deliveries of the agent: checked, then handed to listeners, and kept for readers. */
 export class Inbox {
   readonly #emitter: Emitter;
+  readonly #conversations: Conversations;
   readonly #replayGuard: ReplayGuard;
   readonly #queue: BoundedQueue<Delivery>;
   readonly #receiver: Receiver;
@@ -33,10 +36,11 @@ export class Inbox {
   #overflowed = 0;
   readonly #dropped = new Map<ErrorCode, number>();
 
-  constructor({ options, peers: { verifier }, sealingKeys, sessions, clock, emitter }: InboxOptions) {
+  constructor({ options, peers: { verifier }, sealingKeys, sessions, conversations, clock, emitter }: InboxOptions) {
     const { agent, requireVerified = false } = options;
     const { maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
     this.#emitter = emitter;
+    this.#conversations = conversations;
     this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
     const replayGuard = this.#replayGuard;
     const judge = new DeliveryJudge({ agent, verifier, replayGuard, requireVerified, sealingKeys, sessions });
@@ -44,7 +48,7 @@ export class Inbox {
     this.#receiver = new Receiver({
       judge,
       maxWaiting: maxInbox,
-      delivered: (delivery) => this.#deliver(delivery),
+      delivered: (received) => this.#deliver(received),
       dropped: (error) => this.#drop(error),
       overflowed: () => this.#overflow(),
     });
@@ -77,8 +81,10 @@ export class Inbox {
   }
 
   /** With a `delivery` listener, deliveries are kept for readers only after the first read. */
-  #deliver(delivery: Delivery): void {
+  #deliver(received: ReceivedDelivery): void {
     if (this.#hasEnded) return;
+    const delivery = this.#conversations.receive(received);
+    if (delivery === undefined) return;
     const isKept = this.#isRead || !this.#emitter.hasListeners("delivery");
     if (isKept && !this.#queue.push(delivery)) this.#overflow();
     this.#emitter.emit("delivery", delivery);

@@ -107,3 +107,12 @@ export const SEALING_KEY_KEPT_MS = 600_000;
 
 /** Of the JSON of a payload that is to be sealed: sealed, and with the envelope around it, it still fits into a frame. */
 export const MAX_SEALED_BYTES = 23_000;
+
+/** How check-online is asked while somebody waits for an agent. */
+export const ONLINE_LOOK = {
+  /** Between two questions. */
+  wait: { firstMs: 250, capMs: 2000 },
+  /** How long one question may take. */
+  timeoutMs: 3000,
+  atOnce: 16,
+} as const;

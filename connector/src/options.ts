@@ -78,7 +78,7 @@ export interface ConnectorOptions {
   readonly maxDeliveryAgeMs?: number | undefined;
   /** Seal every message, asked or not. Texts of sessions stay readable. */
   readonly seal?: "required" | undefined;
-  /** Sends that may be unsettled at once; one more is rejected with `queue_full`. Default 1000. */
+  /** Sends that may be unsettled, and questions that may be without a reply, at once; one more is rejected with `queue_full`. Default 1000. */
   readonly maxPending?: number | undefined;
   /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
   readonly maxInbox?: number | undefined;
@@ -91,14 +91,29 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface SendOptions extends CallOptions {
+/** What a message has beside its target, payload and task. */
+interface MessageOptions extends CallOptions {
   /** `message.send`, or a kind of your own: `message.` and 1–32 characters of a–z 0–9 _, a letter first. */
   readonly type?: `message.${string}` | undefined;
-  /** 1–128 characters. */
-  readonly taskId?: string | undefined;
   /** Let nobody but the recipient read the payload. Needs `trust.issuers`, and a credential of the recipient. */
   readonly seal?: boolean | undefined;
+  /**
+   * Wait so many milliseconds for the target to come online; `timeoutMs` counts from then. When it does not come, nothing is
+   * sent, and the call is rejected with `target_not_online`. The payload is read when it goes out. Default 0: at once.
+   */
+  readonly waitOnline?: number | undefined;
 }
+
+export interface SendOptions extends MessageOptions {
+  /** 1–128 characters. */
+  readonly taskId?: string | undefined;
+}
+
+/** `timeoutMs` is how long the reply may take. */
+export type AskOptions = MessageOptions;
+
+/** What was sealed is always replied to sealed. */
+export type ReplyOptions = Omit<MessageOptions, "type">;
 
 /** Lengths are characters. Source: docs/protocol.md#envelopes. */
 export interface SessionProposal {

@@ -1,15 +1,14 @@
 import { Chains } from "./chains.ts";
-import type { DeliveryJudge, IncomingEnvelope } from "./delivery-judge.ts";
+import type { DeliveryJudge, IncomingEnvelope, ReceivedDelivery } from "./delivery-judge.ts";
 import { RelayError } from "./errors.ts";
 import type { DeliverFrame } from "./frames.ts";
 import { readEnvelope } from "./read-envelope.ts";
-import type { Delivery } from "./types.ts";
 
 export interface ReceiverOptions {
   readonly judge: DeliveryJudge;
   /** Deliveries whose check may be outstanding; one more overflows. */
   readonly maxWaiting: number;
-  readonly delivered: (delivery: Delivery) => void;
+  readonly delivered: (delivery: ReceivedDelivery) => void;
   readonly dropped: (error: RelayError) => void;
   readonly overflowed: () => void;
 }

@@ -7,7 +7,7 @@ import { GATEWAY_KEY_PREFIX } from "./gateway-keys.ts";
 import { importVerifyKey, type VerifyKey } from "./keys.ts";
 import type { RelayManifest } from "./relay-manifest.ts";
 import type { Trusted } from "./trust.ts";
-import type { Envelope } from "./types.ts";
+import type { Delivery, Envelope } from "./types.ts";
 
 /** What is known of who signed an envelope; `credential` where one made it known. */
 export type Verdict = SenderVerdict | { readonly verified: "agent" | "gateway" };
@@ -26,6 +26,7 @@ export interface SenderVerifierOptions {
 export class SenderVerifier {
   readonly #options: SenderVerifierOptions;
   readonly #keys = new Map<string, VerifyKey>();
+  #pinned: Issuers = Issuers.NONE;
   #byCredential: CredentialVerifier | undefined;
 
   constructor(options: SenderVerifierOptions) {
@@ -38,10 +39,11 @@ export class SenderVerifier {
     for (const [agent, keys] of Object.entries(trusted.keys)) {
       for (const key of keys) this.#keys.set(nameOf(agent, key.keyId), await importVerifyKey(key));
     }
+    this.#pinned = await Issuers.from(trusted.issuers);
     const trust = {
-      pinned: await Issuers.from(trusted.issuers),
+      pinned: this.#pinned,
       ofRelay: (credential: Credential) => manifest.issuersFor(credential),
-      hasPinnedKeys: (agent: string) => (trusted.keys[agent]?.length ?? 0) > 0,
+      hasPinnedKeys: (agent: string) => this.#hasPinnedKeys(agent),
       relay,
     };
     this.#byCredential = new CredentialVerifier(credentials, trust, requireVerified);
@@ -64,8 +66,17 @@ export class SenderVerifier {
   }
 
   /** True for one that passes where only what is verified is wanted. */
-  isVerified({ verified }: Exclude<Verdict, "forged">, { key_id }: Envelope): boolean {
+  isVerified({ verified }: Pick<Delivery, "verified">, { key_id }: Envelope): boolean {
     return verified === "agent" || (verified === "gateway" && this.#options.trusted.gateways.includes(key_id));
+  }
+
+  /** True for an agent of which this one pinned keys, or an issuer that names it: what is the agent's can be verified. */
+  isPinned(agent: string): boolean {
+    return this.#hasPinnedKeys(agent) || this.#pinned.names(agent);
+  }
+
+  #hasPinnedKeys(agent: string): boolean {
+    return (this.#options.trusted.keys[agent]?.length ?? 0) > 0;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { RelayError } from "./errors.ts";
+import type { ReplyOptions } from "./options.ts";
 
 export type * from "./options.ts";
 
@@ -65,6 +66,11 @@ export interface Delivery {
   readonly sealed?: true;
   /** Epoch milliseconds, by this machine's clock. */
   readonly receivedAt: number;
+  /**
+   * Replies to a message: by a `message.reply` to its sender, in its task. Rejects as `send` does, and with
+   * `not_answerable` for a `message.reply` and for `session.*`. Not part of a copy of the delivery.
+   */
+  reply(payload: object, options?: ReplyOptions): Promise<Accepted>;
 }
 
 /** An undecided session that waits for this agent: ids and times, never contents. */

@@ -191,7 +191,8 @@ describe("npm install of its address", () => {
     const browser = { lib: ["es2024", "dom", "esnext.disposable"] };
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), browser)).toBe("");
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), { ...node, skipLibCheck: true })).toBe("");
-    expect(await compile("trust", codeBlock(readme, "ts trust"), browser)).toBe("");
+    for (const block of ["trust", "ask"])
+      expect(await compile(block, codeBlock(readme, `ts ${block}`), browser)).toBe("");
     expect(await compile("credentials", codeBlock(readme, "ts credentials"), browser)).toBe("");
     const wrong = `${codeBlock(readme, "ts quickstart")}\nconnector.send(7);`;
     expect(await compile("wrong", wrong, browser)).toContain("TS2554");

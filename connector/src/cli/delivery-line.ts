@@ -1,21 +1,25 @@
-import type { Delivery, Envelope } from "../types.ts";
+import type { Delivery, Envelope, JsonObject } from "../types.ts";
 import type { Output } from "./io.ts";
 import { jsonLine, printable, styled } from "./output.ts";
 
 /** A delivery as a line on stdout: JSON, or text for people at a terminal. */
 export function deliveryLine(delivery: Delivery, output: Output, json: boolean): string {
+  if (json || !output.isTTY) return jsonLine({ event: "delivery", ...deliveryMembers(delivery) });
   const { sessionId, verified, issuer, sealed, receivedAt, from, type, payload } = delivery;
   const time = new Date(receivedAt);
-  if (json || !output.isTTY) {
-    const session = sessionId !== undefined && { session_id: sessionId };
-    const who = { verified, ...(issuer !== undefined && { issuer }), ...(sealed && { sealed }) };
-    const members = { envelope: readableEnvelope(delivery), ...session, ...who };
-    return jsonLine({ event: "delivery", ...members, received_at_iso: time.toISOString() });
-  }
   const head = `${styled(output, "dim", time.toTimeString().slice(0, 8))} ${styled(output, "bold", printable(from))}`;
   const session = sessionId === undefined ? "" : ` ${printable(sessionId)}`;
   const who = [verified, ...(issuer === undefined ? [] : [`by ${printable(issuer)}`]), ...(sealed ? ["sealed"] : [])];
   return `${head} ${printable(type)}${session} ${jsonLine(payload)} ${styled(output, "dim", `(${who.join(", ")})`)}`;
+}
+
+/** A delivery for programs, with the protocol's member names. */
+export function deliveryMembers(delivery: Delivery): JsonObject {
+  const { sessionId, verified, issuer, sealed, receivedAt } = delivery;
+  const session = sessionId !== undefined && { session_id: sessionId };
+  const who = { verified, ...(issuer !== undefined && { issuer }), ...(sealed && { sealed }) };
+  const received_at_iso = new Date(receivedAt).toISOString();
+  return { envelope: readableEnvelope(delivery), ...session, ...who, received_at_iso };
 }
 
 /** The envelope as programs read it: with the payload that was sealed in place of the ciphertext. */

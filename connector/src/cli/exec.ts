@@ -1,19 +1,15 @@
-import type { Connector } from "../connector.ts";
 import { RelayError } from "../errors.ts";
 import { parseJson } from "../parse-json.ts";
+import { isAnswerable } from "../replies.ts";
 import type { Delivery, JsonObject } from "../types.ts";
 import type { Io } from "./io.ts";
 import { runProgram } from "./programs.ts";
 import type { Reporter } from "./reporter.ts";
 
-/** A reply is not replied to: two agents that both reply would go on forever. */
-const REPLY_TYPE = "message.reply";
-
 export interface ExecOptions {
   readonly command: string;
   /** Send what the program prints to the sender of the delivery. */
   readonly replies: boolean;
-  readonly connector: Connector;
   /** Environment of the program, beside the variables of the delivery. */
   readonly variables: Readonly<Record<string, string>>;
   readonly reporter: Reporter;
@@ -21,8 +17,8 @@ export interface ExecOptions {
 
 /** Runs the program for a delivery, and sends its reply. Never rejects: failures are reported. */
 export async function runForDelivery(delivery: Delivery, options: ExecOptions, io: Io): Promise<void> {
-  const { command, replies, connector, variables, reporter } = options;
-  const isAnswered = replies && delivery.type.startsWith("message.") && delivery.type !== REPLY_TYPE;
+  const { command, replies, variables, reporter } = options;
+  const isAnswered = replies && isAnswerable(delivery.type);
   const reportFailure = (text: string) =>
     reporter.report("exec_failed", text, { envelope_id: delivery.envelope.id }, "yellow");
   try {
@@ -32,12 +28,7 @@ export async function runForDelivery(delivery: Delivery, options: ExecOptions, i
       return reportFailure(`The program for ${delivery.envelope.id} ended with ${exitCode ?? "a signal"}.`);
     const reply = isAnswered ? replyOf(printed) : undefined;
     if (reply === undefined) return;
-    const task = delivery.envelope.task_id;
-    const sent = await connector.send(delivery.from, reply, {
-      type: REPLY_TYPE,
-      ...(task !== undefined && { taskId: task }),
-      seal: delivery.sealed === true,
-    });
+    const sent = await delivery.reply(reply);
     if (sent.delivery.canDeliverRealtime) return;
     const lost = `The reply to ${delivery.from} reached nobody: it is ${sent.delivery.status}, and the relay keeps nothing.`;
     reporter.report("reply_not_delivered", lost, { envelope_id: delivery.envelope.id, to: delivery.from }, "yellow");

@@ -19,7 +19,7 @@ export const EXIT_CODES = `Exit codes
   2    the command line or the input is invalid
   3    the relay refused it, or the session was rejected or has expired
   4    the relay is not reachable, or not available at the moment
-  5    timeout: no answer, or the target did not come online; what was sent may have been accepted
+  5    timeout: no answer, or the target is not online; what was sent may have been accepted
   6    the agent is online elsewhere, or another connection took it over
   7    the key or the credential is invalid, unknown, not allowed for the agent, or revoked
   8    the receipt is not valid, or there is none
@@ -47,6 +47,7 @@ const CODES: Readonly<Record<string, number>> = {
   internal_error: EXIT.unreachable,
   closed: EXIT.unreachable,
   timeout: EXIT.timeout,
+  target_not_online: EXIT.timeout,
   outcome_unknown: EXIT.timeout,
   superseded: EXIT.superseded,
   online_elsewhere: EXIT.superseded,

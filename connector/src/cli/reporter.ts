@@ -19,6 +19,10 @@ export class Reporter {
     this.#output.write(`${line}\n`);
   }
 
+  /** A read has to wait so many ms. */
+  readonly waiting = (ms: number): void =>
+    this.report("waiting", `The relay's limit for this address is reached: asking again in ${ms} ms.`, { ms });
+
   warn(text: string, fields?: object): void {
     this.report("warning", text, fields, "yellow");
   }

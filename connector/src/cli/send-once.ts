@@ -31,9 +31,7 @@ export async function sendOnce(
   io: Io,
 ): Promise<number> {
   const reporter = new Reporter(io.stderr, options.json === true);
-  const http = new RelayHttp(options.url, io, (ms) =>
-    reporter.report("waiting", `The relay's limit for this address is reached: asking again in ${ms} ms.`, { ms }),
-  );
+  const http = new RelayHttp(options.url, io, reporter.waiting);
   const identity = await readIdentity(options.key, io.env, reporter);
   const takeOver = options["take-over"] === true;
   const transport = await openTransport({ identity, http, isForGateway, takeOver }, io);

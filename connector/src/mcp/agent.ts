@@ -2,6 +2,7 @@ import type { Connector } from "../connector.ts";
 import { MAX_INBOX } from "../limits.ts";
 import type { PendingSession } from "../types.ts";
 import { MessageQueue } from "./message-queue.ts";
+import { ReceivedMessages } from "./received-messages.ts";
 
 /**
  * Asks the relay for the presence of an agent. Resolves with its answer; rejects with an error that has `code`, `message`
@@ -14,6 +15,8 @@ export class McpAgent {
   readonly connector: Connector;
   readonly presenceOf: PresenceOf;
   readonly queue: MessageQueue = new MessageQueue(MAX_INBOX);
+  /** Messages that the model has seen. */
+  readonly received: ReceivedMessages = new ReceivedMessages();
   #pendingSessions: readonly PendingSession[] = [];
 
   constructor(connector: Connector, presenceOf: PresenceOf) {

@@ -12,6 +12,9 @@ import type { Accepted, AcceptedSession } from "../types.ts";
 const TEXT_LIMITS = { message: 16_000, purpose: 500, intro: 1000, scope: 1000, reason: 500, taskId: 128 } as const;
 const MAX_PAYLOAD_DEPTH = 32;
 
+/** Seconds. MCP clients abort a call after 60 s by default. */
+export const WAIT_S = { default: 30, max: 50, maxOnline: 20 } as const;
+
 const text = (max: number) => z.string().min(1).max(max);
 
 export const AgentId = z
@@ -29,6 +32,22 @@ export const Payload = z
   .refine(isPayload, "must be a JSON object, at most 32 levels deep, without a member __proto__")
   .meta({ type: "object", description: "A JSON object of any content, at most 32 levels deep." });
 
+/** What a tool sends: one of the two. */
+interface Content {
+  readonly message?: string | undefined;
+  readonly payload?: unknown;
+}
+
+export const CONTENT_RULE = { error: "give either message or payload" };
+
+export function hasOneContent({ message, payload }: Content): boolean {
+  return (message === undefined) !== (payload === undefined);
+}
+
+export function contentOf({ message, payload }: Content): object {
+  return payload === undefined ? { message } : (payload as object);
+}
+
 export const Message = text(TEXT_LIMITS.message).describe('A plain text; it is sent as the payload {"message": …}.');
 export const TaskId = text(TEXT_LIMITS.taskId).describe("Your own id of the task that this belongs to.");
 export const Seal = z
@@ -36,6 +55,11 @@ export const Seal = z
   .describe(
     "Encrypt it to the target. Refused when nobody whom this agent's owner trusts vouches for the target's key.",
   );
+export const WaitOnlineSeconds = z
+  .number()
+  .min(0)
+  .max(WAIT_S.maxOnline)
+  .describe("Wait so long for the target to come online; default 0.");
 export const Purpose = text(TEXT_LIMITS.purpose).describe("What the session is for, in a sentence or two.");
 export const Intro = z.string().max(TEXT_LIMITS.intro).describe("Who you are.");
 export const Scope = z.string().max(TEXT_LIMITS.scope).describe("What the session covers, and what it does not.");

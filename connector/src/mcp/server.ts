@@ -2,6 +2,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { z } from "zod";
 import type { Connector } from "../connector.ts";
 import { McpAgent, type PresenceOf } from "./agent.ts";
+import { askAgent, replyTo } from "./conversations.ts";
 import { INSTRUCTIONS } from "./instructions.ts";
 import { sendMessage, waitForMessages } from "./messages.ts";
 import { checkPresence } from "./presence.ts";
@@ -11,7 +12,9 @@ import { register, type Tool } from "./tool.ts";
 
 const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
   sendMessage,
+  askAgent,
   waitForMessages,
+  replyTo,
   requestSession,
   approveSession,
   rejectSession,

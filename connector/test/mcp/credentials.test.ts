@@ -10,8 +10,8 @@ const record = issuerRecord(issuer, ["agent://acme.*"]);
 
 /** Knows one issuer, and nobody's key. */
 class IssuedStage extends McpStage {
-  override async start(): Promise<void> {
-    await super.start();
+  /** Before the relay starts: what it reads later is in force seconds later. */
+  override async allow(): Promise<void> {
     await this.relay.writeKeys({ issuers: [record] });
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { MessageQueue } from "../../src/mcp/message-queue.ts";
+import { withReply } from "../../src/replies.ts";
 import type { Delivery } from "../../src/types.ts";
 
 const LONG_MS = 60_000;
@@ -8,7 +9,8 @@ const never = new AbortController().signal;
 function delivery(id: string): Delivery {
   const payload = {};
   const envelope = { id, type: "message.send", from: "agent://bob", payload, ts: 0, key_id: "bob-1", sig: "" };
-  return { envelope, from: envelope.from, type: envelope.type, payload, verified: "unverified", receivedAt: 0 };
+  const { from, type } = envelope;
+  return withReply({ envelope, from, type, payload, verified: "unverified", receivedAt: 0 }, () => Promise.reject());
 }
 
 function filled(max: number, ...ids: readonly string[]): MessageQueue {

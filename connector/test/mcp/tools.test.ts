@@ -22,12 +22,14 @@ function nested(levels: number): object {
 }
 
 describe("A client that lists the tools", () => {
-  test("finds the seven, each with title, description, both schemas and hints", async () => {
+  test("finds the nine, each with title, description, both schemas and hints", async () => {
     const { tools } = await alice.client.listTools();
     const hints = tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint, annotations?.destructiveHint]);
     expect(hints).toEqual([
       ["send_message", false, false],
+      ["ask_agent", false, false],
       ["wait_for_messages", false, false],
+      ["reply_to", false, false],
       ["request_session", false, false],
       ["approve_session", false, false],
       ["reject_session", false, true],
@@ -66,7 +68,7 @@ describe("A client that lists the tools", () => {
     const { tools } = await alice.client.listTools();
     const names = tools.map(({ name }) => name);
     expect(alice.client.getInstructions()).toBe(INSTRUCTIONS);
-    const named = INSTRUCTIONS.match(/\b(?:my|wait|send|request|approve|reject|check)_\w+/g) ?? [];
+    const named = INSTRUCTIONS.match(/\b(?:my|wait|send|ask|reply|request|approve|reject|check)_\w+/g) ?? [];
     expect(named.length).toBeGreaterThan(0);
     for (const name of named) expect(names).toContain(name);
   });
@@ -87,6 +89,11 @@ describe("What the relay would refuse", () => {
     ["send_message", { to: BOB, payload: JSON.parse('{"a":{"__proto__":{}}}') }, "payload"],
     ["send_message", { to: BOB, message: "hi", task_id: "" }, "task_id"],
     ["send_message", { to: BOB, message: "hi", from: BOB }, "from"],
+    ["send_message", { to: BOB, message: "hi", wait_online_seconds: 60 }, "wait_online_seconds"],
+    ["ask_agent", { to: BOB }, "payload"],
+    ["ask_agent", { to: BOB, message: "hi", timeout_seconds: 51 }, "timeout_seconds"],
+    ["ask_agent", { to: BOB, message: "hi", timeout_seconds: 40, wait_online_seconds: 20 }, "timeout_seconds"],
+    ["reply_to", { to: BOB, message: "hi" }, "envelope_id"],
     ["request_session", { to: BOB }, "purpose"],
     ["request_session", { to: BOB, purpose: "work", ttl_minutes: 4 }, "ttl_minutes"],
     ["request_session", { to: BOB, purpose: "work", ttl_minutes: 7.5 }, "ttl_minutes"],

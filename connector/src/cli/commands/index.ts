@@ -21,6 +21,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import("./listen.ts")).listen,
   },
   { name: "send", summary: "Send a message.", load: async () => (await import("./send.ts")).send },
+  { name: "ask", summary: "Send a message, and print the reply.", load: async () => (await import("./ask.ts")).ask },
   {
     name: "request",
     summary: "Request a session with an agent.",

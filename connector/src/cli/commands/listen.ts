@@ -22,7 +22,7 @@ export const listen: Command = {
   relay listen --key bob.json --exec ./answer.sh --reply
 
 Runs until it is stopped, and reconnects after restarts of the relay, network failures and sleep of this machine.
-Other commands of the same user (relay send, approve, …) send through its control socket.
+Other commands of the same user (relay send, ask, approve, …) send through its control socket.
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
@@ -46,12 +46,13 @@ its sig is over what was sealed.
 The command of --exec gets the envelope as one line of JSON on standard input, and RELAY_FROM, RELAY_TYPE,
 RELAY_ENVELOPE_ID, RELAY_SESSION_ID, RELAY_VERIFIED, RELAY_ISSUER, RELAY_SEALED (1 or empty), RELAY_AGENT, RELAY_URL. Quote them;
 nothing of a delivery is part of the command. Its output goes to standard error, unless --reply is given. Replies have type
-message.reply, are not replied to, and are sealed where the message was.
+message.reply and the message's task, else its id, as task_id; they are not replied to, and are sealed where the message was.
 
 A credential in the key file is renewed by itself once the file has another: relay credential replaces it.
 
-Control requests of --stdin, each answered with a line {"event":"accepted"|"refused","ref":…}; ref is that of the request, or the number of its line:
+Control requests of --stdin, each answered with a line {"event":"accepted"|"reply"|"refused","ref":…}; ref is that of the request, or the number of its line:
   {"to":"agent://bob","payload":{"message":"hi"},"type":"message.send","task_id":"…","seal":true,"ref":"…"}
+  {"to":"agent://bob","ask":{"message":"hi"},"timeout_ms":30000}, answered with "reply" and the members of a delivery
   {"to":"agent://bob","request":{"purpose":"…","ttl_minutes":60}}
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
@@ -79,7 +80,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
     const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
-    const program = exec && { command: exec, replies: values.reply === true, connector, variables, reporter };
+    const program = exec && { command: exec, replies: values.reply === true, variables, reporter };
     const close = () => void connector.close();
     const controlServer = new ControlServer(connector, http.websocketUrl, io);
     reportConnection(connector, http.websocketUrl, reporter, json);

@@ -1,17 +1,11 @@
-import { text } from "node:stream/consumers";
-import { setTimeout as delay } from "node:timers/promises";
-import { parseJson } from "../../parse-json.ts";
-import type { JsonObject } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { Failure, usageError } from "../failure.ts";
-import type { Io } from "../io.ts";
+import { usageError } from "../failure.ts";
+import { readPayload } from "../payload.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { sendOnce } from "../send-once.ts";
 import { targetOf } from "../target.ts";
-
-const POLL_MS = 1000;
-const HOUR_S = 3600;
+import { MAX_WAIT_S, untilOnline } from "../until-online.ts";
 
 export const send: Command = {
   help: `relay send <to> [payload]: send a message.
@@ -50,8 +44,8 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
     if (target === undefined || others.length > 0)
       throw usageError("send takes the target and a payload, quoted as one word.");
     const to = targetOf(target);
-    const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, HOUR_S);
-    const payload = payloadOf(await payloadText(given, io));
+    const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, MAX_WAIT_S);
+    const payload = await readPayload(given, io);
     const { type, "task-id": task_id, seal = false } = values;
     const members = { ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
     const sent = { to, payload, ...members, ...(seal && { seal }) };
@@ -62,30 +56,3 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
     return await sendOnce(values, { isForGateway: !seal, request }, io);
   },
 };
-
-async function payloadText(given: string | undefined, { stdin }: Io): Promise<string> {
-  if (given !== undefined && given !== "-") return given;
-  if ((stdin as { isTTY?: boolean }).isTTY && given === undefined)
-    throw usageError("The payload is missing: give it as the second word, or pipe it in.");
-  return await text(stdin);
-}
-
-function payloadOf(given: string): JsonObject {
-  try {
-    const value: unknown = parseJson(given);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
-  } catch {
-    // Reported below, without the text.
-  }
-  throw usageError("The payload is not a JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
-}
-
-async function untilOnline(agent: string, seconds: number, http: RelayHttp, signal: AbortSignal): Promise<void> {
-  const deadline = Date.now() + seconds * 1000;
-  const isOnline = async () => (await http.patiently(() => http.presence(agent), deadline))?.status === "online";
-  while (!(await isOnline())) {
-    if (Date.now() >= deadline)
-      throw new Failure("timeout", "The target did not come online in time.", "Nothing was sent.");
-    await delay(POLL_MS, undefined, { signal }).catch(() => {});
-  }
-}

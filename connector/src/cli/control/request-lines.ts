@@ -6,13 +6,14 @@ import { parseJson } from "../../parse-json.ts";
 import { failureOf, usageError } from "../failure.ts";
 import type { Output } from "../io.ts";
 import { jsonLine, writeLine } from "../output.ts";
+import { executeAsk } from "./ask.ts";
 import { execute, parseRequest, receiptAskedBy } from "./request.ts";
 
 /** With this many requests unanswered, no further line is read. */
 const MAX_UNANSWERED = 100;
 
 /**
- * Reads control requests, one JSON object a line, and answers each with one line, `accepted`, `receipt` or `refused`, that
+ * Reads control requests, one JSON object a line, and answers each with one line, `accepted`, `reply`, `receipt` or `refused`, that
  * repeats the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
  * they arrive. Resolves when the input has ended and all requests are answered, or when the signal aborts.
  */
@@ -28,7 +29,7 @@ export async function serveRequestLines(
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector).then((text) => writeLine(output, text, signal));
+    const answer = answerTo(line, number, connector, signal).then((text) => writeLine(output, text, signal));
     unanswered.add(answer);
     void answer.finally(() => unanswered.delete(answer));
     if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
@@ -37,14 +38,16 @@ export async function serveRequestLines(
 }
 
 /** Never rejects. */
-async function answerTo(line: string, number: number, connector: Connector): Promise<string> {
+async function answerTo(line: string, number: number, connector: Connector, signal: AbortSignal): Promise<string> {
   let ref: unknown = number;
   try {
     const value = jsonOf(line);
     ref = membersOf(value).ref ?? number;
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
-    return jsonLine({ event: "accepted", ref, ...(await execute(connector, parseRequest(value))) });
+    const request = parseRequest(value);
+    if ("ask" in request) return jsonLine({ event: "reply", ref, ...(await executeAsk(connector, request, signal)) });
+    return jsonLine({ event: "accepted", ref, ...(await execute(connector, request)) });
   } catch (error) {
     const { code, message, hint, retry } = failureOf(error);
     const outcome = (error as { outcome?: string }).outcome ?? "refused";

@@ -2,6 +2,7 @@ import type { Connector } from "../../connector.ts";
 import { membersOf, textOf } from "../../frames.ts";
 import type { Accepted, AcceptedSession, JsonObject, SendOptions } from "../../types.ts";
 import { usageError } from "../failure.ts";
+import type { AskRequest } from "./ask.ts";
 
 /**
  * What another program asks an agent to send, with the protocol's member names: one JSON line of `relay listen
@@ -40,11 +41,14 @@ export interface ControlResult {
 /** Members of each kind of request; the first one tells the kind. */
 const KINDS: readonly (readonly string[])[] = [
   ["payload", "type", "task_id", "seal"],
+  ["ask", "type", "seal", "timeout_ms"],
   ["request"],
   ["approve"],
   ["reject", "reason"],
 ];
-const OBJECTS: ReadonlySet<string> = new Set(["payload", "request"]);
+const OBJECTS: ReadonlySet<string> = new Set(["payload", "ask", "request"]);
+
+const TYPES: Readonly<Record<string, string>> = { seal: "boolean", timeout_ms: "number" };
 
 /** The session that a line asks for the receipt of; undefined for any other line. */
 export function receiptAskedBy(value: unknown): string | undefined {
@@ -53,7 +57,7 @@ export function receiptAskedBy(value: unknown): string | undefined {
 }
 
 /** Checks members and types of a JSON value; the relay checks their contents. @throws {Failure} `usage`. */
-export function parseRequest(value: unknown): ControlRequest {
+export function parseRequest(value: unknown): ControlRequest | AskRequest {
   const { to, ref: _, ...members } = membersOf(value);
   const kind = KINDS.find(([name]) => members[name as string] !== undefined);
   const isKnown = kind !== undefined && Object.keys(members).every((name) => kind.includes(name));
@@ -63,13 +67,12 @@ export function parseRequest(value: unknown): ControlRequest {
       'Such as {"to":"agent://bob","payload":{"message":"hi"}}; see: relay listen --help',
     );
   }
-  return { to, ...members } as ControlRequest;
+  return { to, ...members } as ControlRequest | AskRequest;
 }
 
 function hasValidType(name: string, value: unknown): boolean {
   if (OBJECTS.has(name)) return typeof value === "object" && value !== null && !Array.isArray(value);
-  if (name === "seal") return value === undefined || typeof value === "boolean";
-  return value === undefined || typeof value === "string";
+  return value === undefined || typeof value === (TYPES[name] ?? "string");
 }
 
 /** Sends it over the agent's connection. Rejects with a RelayError. */

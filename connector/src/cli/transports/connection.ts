@@ -1,10 +1,11 @@
 import { Connector } from "../../connector.ts";
+import { executeAsk } from "../control/ask.ts";
 import { execute } from "../control/request.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import type { SigningAgent } from "../key-file.ts";
 import type { RelayHttp } from "../relay-http.ts";
-import type { Transport } from "./transport.ts";
+import type { AgentTransport } from "./transport.ts";
 
 const REGISTERED_WITHIN_MS = 10_000;
 
@@ -18,7 +19,7 @@ export async function connectionTransport(
   http: RelayHttp,
   takeOver: boolean,
   io: Io,
-): Promise<Transport> {
+): Promise<AgentTransport> {
   if (!takeOver) await refuseWhenOnline(credentials.agent, http);
   const connector = new Connector({ url: http.url, ...credentials });
   const deadline = AbortSignal.timeout(REGISTERED_WITHIN_MS);
@@ -31,6 +32,7 @@ export async function connectionTransport(
   return {
     name: "connection",
     send: (request) => execute(connector, request, io.signal),
+    ask: (request) => executeAsk(connector, request, io.signal),
     close: () => connector.close(),
   };
 }

@@ -11,10 +11,10 @@ import { socketFolder, socketPaths } from "../control/socket-path.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { jsonLine } from "../output.ts";
-import type { Transport } from "./transport.ts";
+import type { AgentTransport } from "./transport.ts";
 
 /** What only the process that has an agent's connection can do. */
-export interface ListenerTransport extends Transport {
+export interface ListenerTransport extends AgentTransport {
   /** The receipt of a session. Rejects with a Failure. */
   receipt(sessionId: string): Promise<unknown>;
 }
@@ -57,6 +57,7 @@ function transportOver(socket: Socket, signal: AbortSignal): ListenerTransport {
   return {
     name: "listener",
     send: async (request) => (await ask(request)) as unknown as ControlResult,
+    ask: async (request) => await ask(request),
     receipt: async (sessionId) => (await ask({ receipt: sessionId })).receipt,
     close: async () => void socket.destroy(),
   };

@@ -4,7 +4,7 @@ import type { RelayHttp } from "../relay-http.ts";
 import { connectionTransport } from "./connection.ts";
 import { gatewayTransport } from "./gateway.ts";
 import { listenerTransport } from "./listener.ts";
-import type { Transport } from "./transport.ts";
+import type { AgentTransport, Transport } from "./transport.ts";
 
 export interface TransportOptions {
   readonly identity: Identity;
@@ -25,6 +25,16 @@ export async function openTransport(
   const { agent } = identity;
   const apiKey = io.env.RELAY_API_KEY;
   if (isForGateway && apiKey) return gatewayTransport(agent, apiKey, http);
-  const listener = await listenerTransport(agent, http.websocketUrl, io);
+  return await openAgentTransport(identity, http, takeOver, io);
+}
+
+/** The same for what the gateway cannot do. @throws {Failure} */
+export async function openAgentTransport(
+  identity: Identity,
+  http: RelayHttp,
+  takeOver: boolean,
+  io: Io,
+): Promise<AgentTransport> {
+  const listener = await listenerTransport(identity.agent, http.websocketUrl, io);
   return listener ?? (await connectionTransport(requireKey(identity), http, takeOver, io));
 }

@@ -1,3 +1,5 @@
+import type { JsonObject } from "../../types.ts";
+import type { AskRequest } from "../control/ask.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
 
 /** A way for an agent's envelopes to reach the relay. */
@@ -7,4 +9,10 @@ export interface Transport {
   /** Rejects with a Failure or a RelayError. */
   send(request: ControlRequest): Promise<ControlResult>;
   close(): Promise<void>;
+}
+
+/** Over the agent's connection, which receives replies, too. */
+export interface AgentTransport extends Transport {
+  /** Resolves with the reply, as `relay listen` prints a delivery. Rejects with a Failure or a RelayError. */
+  ask(request: AskRequest): Promise<JsonObject>;
 }

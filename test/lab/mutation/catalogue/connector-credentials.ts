@@ -263,8 +263,8 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "where all messages are to be sealed none goes out open",
-    file: "connector/src/connector.ts",
-    find: 'seal === true || this.#options.seal === "required"',
+    file: "connector/src/conversations.ts",
+    find: "seal === true || this.#options.sealsAll",
     replace: "seal === true",
     tests: ["connector/test/sealing/sealed-messages.test.ts"],
   },

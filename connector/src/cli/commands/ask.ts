@@ -1,0 +1,68 @@
+import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { usageError } from "../failure.ts";
+import { readIdentity } from "../identity.ts";
+import { jsonLine, writeLine } from "../output.ts";
+import { readPayload } from "../payload.ts";
+import { RelayHttp } from "../relay-http.ts";
+import { Reporter } from "../reporter.ts";
+import { targetOf } from "../target.ts";
+import { openAgentTransport } from "../transports/open.ts";
+import { MAX_WAIT_S, untilOnline } from "../until-online.ts";
+
+const DEFAULT_TIMEOUT_S = 30;
+
+export const ask: Command = {
+  help: `relay ask <to> [payload]: send a message, and print the reply to it.
+
+  relay ask agent://bob '{"message":"How warm is it?"}' --timeout 30
+
+The target is an agent id, or its name alone: bob. The payload is a JSON object: the second word, or standard input (-, or no second word).
+Standard output has the payload of the reply as one line of JSON; with --json the whole reply, as relay listen prints it.
+
+  --key FILE             the agent's key file; or RELAY_KEY_FILE
+  --url URL              the relay; or RELAY_URL; default http://127.0.0.1:8080
+  --timeout SECONDS      how long the reply may take; default ${DEFAULT_TIMEOUT_S}; none in time is exit code 5
+  --type TYPE            message.<word> instead of message.send
+  --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
+  --seal                 encrypt it to the target, whose reply must be sealed, too; see relay send --help
+  --take-over            ask although the agent is online elsewhere, which ends that connection
+  --json                 the reply with who vouches for it, as one line of JSON
+
+A reply is a message.reply of the asked agent in the task of the question: relay listen --exec … --reply sends one. It comes over a
+connection, through a relay listen of the same agent on this machine where one runs, which then does not print it; never over HTTP.
+A target that is not online is told at once (exit code 5): the relay stores no contents.
+`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, {
+      ...AGENT_OPTIONS,
+      timeout: { type: "string" },
+      type: { type: "string" },
+      "wait-online": { type: "string" },
+      seal: { type: "boolean" },
+      "take-over": { type: "boolean" },
+    });
+    const [target, given, ...others] = positionals;
+    if (target === undefined || others.length > 0)
+      throw usageError("ask takes the target and a payload, quoted as one word.");
+    const { json = false, type, seal, "take-over": takeOver = false } = values;
+    const to = targetOf(target);
+    const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, MAX_WAIT_S);
+    const timeoutSeconds = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? DEFAULT_TIMEOUT_S;
+    const payload = await readPayload(given, io);
+    const reporter = new Reporter(io.stderr, json);
+    const http = new RelayHttp(values.url, io, reporter.waiting);
+    const identity = await readIdentity(values.key, io.env, reporter);
+    const transport = await openAgentTransport(identity, http, takeOver, io);
+    try {
+      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, io.signal);
+      const reply = await transport.ask({ to, ask: payload, type, seal, timeout_ms: timeoutSeconds * 1000 });
+      const line = json ? { ok: true, ...reply, via: transport.name } : (reply.envelope as { payload: object }).payload;
+      await writeLine(io.stdout, jsonLine(line));
+    } finally {
+      await transport.close();
+    }
+    return EXIT.ok;
+  },
+};

@@ -1,0 +1,104 @@
+import { growingMs } from "./backoff.ts";
+import { Concurrency } from "./credentials/concurrency.ts";
+import { knownCode, RelayError } from "./errors.ts";
+import { membersOf, textOf } from "./frames.ts";
+import { ONLINE_LOOK } from "./limits.ts";
+import { parseJson } from "./parse-json.ts";
+import { pause } from "./pause.ts";
+import type { JsonObject } from "./types.ts";
+
+/** One agent, for all who wait for it. */
+interface Watch {
+  /** Aborted when it is online, or never can be. */
+  readonly decided: AbortController;
+  /** Aborted when nobody waits any more. */
+  readonly over: AbortController;
+  /** Why it never can be. */
+  refusal: RelayError | undefined;
+  /** check-online has said how it is. */
+  isAnswered: boolean;
+  waiting: number;
+}
+
+/** Waits for agents to come online: asks the relay's check-online again and again, for one agent once whoever waits. */
+export class PresenceWatch {
+  readonly #base: string;
+  readonly #maxWaiting: number;
+  readonly #watches = new Map<string, Watch>();
+  readonly #atOnce = new Concurrency(ONLINE_LOOK.atOnce);
+  #waiting = 0;
+
+  /** @param base address of the relay (http, https), without a slash at its end. */
+  constructor(base: string, maxWaiting: number) {
+    this.#base = base;
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /**
+   * Resolves when what is sent to the agent would reach it, or when the signal aborts. Rejects with `target_not_online`
+   * after that time, with `timeout` when check-online did not answer in it, at once with its refusal, and with `queue_full`.
+   */
+  async untilOnline(agent: string, ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#waiting >= this.#maxWaiting) throw new RelayError("queue_full");
+    const watch = this.#watches.get(agent) ?? this.#begin(agent);
+    this.#waiting += 1;
+    watch.waiting += 1;
+    await pause(ms, AbortSignal.any([signal, watch.decided.signal]));
+    this.#waiting -= 1;
+    watch.waiting -= 1;
+    if (watch.waiting === 0) this.#end(agent, watch);
+    if (watch.refusal !== undefined) throw watch.refusal;
+    if (watch.decided.signal.aborted || signal.aborted) return;
+    if (watch.isAnswered) throw new RelayError("target_not_online");
+    throw new RelayError("timeout", {
+      message: "Whether the target is online is not known: check-online did not answer.",
+    });
+  }
+
+  #begin(agent: string): Watch {
+    const [decided, over] = [new AbortController(), new AbortController()];
+    const watch = { decided, over, refusal: undefined, isAnswered: false, waiting: 0 };
+    this.#watches.set(agent, watch);
+    void this.#lookAgain(agent, watch);
+    return watch;
+  }
+
+  #end(agent: string, watch: Watch): void {
+    watch.over.abort();
+    if (this.#watches.get(agent) === watch) this.#watches.delete(agent);
+  }
+
+  async #lookAgain(agent: string, watch: Watch): Promise<void> {
+    const { signal } = watch.over;
+    for (let attempt = 0; !signal.aborted; attempt += 1) {
+      const answer = await this.#atOnce.run(() => this.#look(agent, signal));
+      const { can_deliver_realtime: isOnline, retry_after_ms } = answer;
+      watch.refusal = refusalIn(answer);
+      if (isOnline === true || watch.refusal !== undefined) {
+        this.#watches.delete(agent);
+        watch.decided.abort();
+        return;
+      }
+      if (isOnline === false) watch.isAnswered = true;
+      const askedToWaitMs = typeof retry_after_ms === "number" ? retry_after_ms : 0;
+      await pause(Math.max(askedToWaitMs, growingMs(attempt, ONLINE_LOOK.wait)), signal);
+    }
+  }
+
+  /** The members of the answer; none when there is no answer. Source: docs/protocol.md#presence. */
+  async #look(agent: string, over: AbortSignal): Promise<JsonObject> {
+    const url = `${this.#base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
+    try {
+      const signal = AbortSignal.any([over, AbortSignal.timeout(ONLINE_LOOK.timeoutMs)]);
+      return membersOf(parseJson(await (await fetch(url, { signal })).text()));
+    } catch {
+      return {};
+    }
+  }
+}
+
+/** What no repetition changes, such as an id that is none. */
+function refusalIn({ code, retry, detail, hint }: JsonObject): RelayError | undefined {
+  if (retry !== "fix" && retry !== "never") return undefined;
+  return new RelayError(knownCode(textOf(code) ?? ""), { message: textOf(detail), hint: textOf(hint), retry });
+}

@@ -1,0 +1,100 @@
+import { expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { shared } from "../fixture.ts";
+import { jsonLines, next, record } from "../kit.ts";
+import { CommandLine } from "./kit.ts";
+
+const line = shared(new CommandLine("alice", "bob-hmac"));
+const BOB = "agent://bob-hmac";
+const HELLO = '{"message":"Hello, Bob."}';
+
+const as = (name: string) => ["--key", line.keyFile(name)];
+
+/** Bob's program replies to every message. */
+const bobReplies = () => line.listen("bob-hmac", "--reply", "--exec", 'echo "{\\"to\\":\\"$RELAY_FROM\\"}"');
+
+test("relay ask prints the payload of the reply, and with --json who vouches for it", async () => {
+  await bobReplies();
+  const { code, stdout, stderr } = await line.run(["ask", ...as("alice"), BOB, HELLO]);
+  expect([code, jsonLines(stdout), stderr]).toEqual([0, [{ to: "agent://alice" }], ""]);
+  const json = await line.run(["ask", "--json", ...as("alice"), "bob-hmac", "--type", "message.note"], {
+    stdin: HELLO,
+  });
+  expect(jsonLines(json.stdout)).toMatchObject([
+    { ok: true, via: "connection", verified: "unverified", envelope: { from: BOB, payload: { to: "agent://alice" } } },
+  ]);
+});
+
+test("relay ask goes through the relay listen of its agent, which prints everything but the reply", async () => {
+  await bobReplies();
+  const listener = await line.listen("alice");
+  const { code, stdout } = await line.run(["ask", "--json", ...as("alice"), BOB, HELLO]);
+  expect([code, jsonLines(stdout)]).toMatchObject([0, [{ via: "listener", envelope: { type: "message.reply" } }]]);
+  await line.run(["send", ...as("alice"), BOB, HELLO]);
+  await listener.prints(1);
+  expect(listener.lines).toHaveLength(1);
+});
+
+test("relay ask ends with 5 when there is no reply in time, and at once when nobody received it", async () => {
+  const bob = await line.stage.online("bob-hmac", line.url);
+  const ask = (to: string, ...more: string[]) => line.run(["ask", "--json", ...as("alice"), to, HELLO, ...more]);
+  const late = await ask(BOB, "--timeout", "1");
+  expect([late.code, late.stdout, jsonLines(late.stderr)]).toMatchObject([5, "", [{ code: "timeout" }]]);
+  expect(await next(bob)).toMatchObject({ payload: { message: "Hello, Bob." } });
+  const nobody = await ask("agent://nobody");
+  expect([nobody.code, jsonLines(nobody.stderr)]).toMatchObject([5, [{ code: "target_not_online", retry: "later" }]]);
+  const vain = await ask("agent://nobody", "--wait-online", "0");
+  expect([vain.code, jsonLines(vain.stderr)]).toMatchObject([5, [{ code: "timeout" }]]);
+  for (const more of [["--timeout", "0"], ["--timeout", "soon"], ["word"]])
+    expect((await ask(BOB, ...more)).code).toBe(2);
+});
+
+test("relay ask waits for its target with --wait-online", async () => {
+  const asking = line.begin(["ask", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
+  await bobReplies();
+  expect(await asking.end()).toBe(0);
+  expect(asking.lines).toEqual([{ to: "agent://alice" }]);
+});
+
+test("what relay ask waited for when it was interrupted is printed by its relay listen", async () => {
+  const bob = await line.stage.online("bob-hmac", line.url);
+  const listener = await line.listen("alice");
+  const asking = line.begin(["ask", ...as("alice"), BOB, HELLO]);
+  const question = await next(bob);
+  expect(await asking.end("SIGINT")).toBe(130);
+  await until("the question is over", async () => {
+    await question.reply({ late: true });
+    return listener.lines.length > 0;
+  });
+  expect(listener.lines[0]).toMatchObject({ event: "delivery", envelope: { payload: { late: true } } });
+});
+
+test("a program in any language asks by a line, and is answered by the reply", async () => {
+  await bobReplies();
+  const listener = await line.listen("alice", "--stdin");
+  const ask = (request: object) => listener.child.stdin?.write(`${JSON.stringify(request)}\n`);
+  ask({ to: BOB, ask: { n: 1 }, timeout_ms: 20_000, ref: "a" });
+  await listener.prints(1);
+  expect(listener.lines[0]).toMatchObject({
+    event: "reply",
+    ref: "a",
+    verified: "unverified",
+    envelope: { from: BOB },
+  });
+  ask({ to: "agent://nobody", ask: {} });
+  await listener.prints(2);
+  expect(listener.lines[1]).toMatchObject({ event: "refused", ref: 2, code: "target_not_online", outcome: "refused" });
+  ask({ to: BOB, ask: {}, timeout_ms: "soon" });
+  await listener.prints(3);
+  expect(listener.lines[2]).toMatchObject({ event: "refused", ref: 3, code: "usage" });
+});
+
+test("--exec --reply names the message that it answers, whether it has a task or not", async () => {
+  await bobReplies();
+  const alice = await line.stage.online("alice", line.url);
+  const { deliveries } = record(alice);
+  await alice.send(BOB, {}, { taskId: "t-1" });
+  const { envelopeId } = await alice.send(BOB, {});
+  await until("both replies came", () => deliveries.length === 2);
+  expect(deliveries.map(({ envelope }) => envelope.task_id)).toEqual(["t-1", envelopeId]);
+});

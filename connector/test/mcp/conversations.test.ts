@@ -1,0 +1,64 @@
+import { describe, expect, test } from "@jest/globals";
+import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
+import { shared } from "../fixture.ts";
+import { next } from "../kit.ts";
+import { McpStage } from "./kit.ts";
+
+const [ALICE, BOB] = ["agent://alice", "agent://bob-hmac"];
+const stage = shared(new McpStage("alice", "bob-hmac", "carol"));
+
+describe("ask_agent", () => {
+  test("returns what the other model replies with reply_to, marked as untrusted; wait_for_messages does not", async () => {
+    const [alice, bob] = [await stage.onlineHost("alice", stage.url), await stage.onlineHost("bob-hmac", stage.url)];
+    const asked = alice.texts("ask_agent", { to: BOB, message: "How warm is it?" });
+    const { messages } = await bob.call("wait_for_messages");
+    const [{ from, envelope_id, task_id }] = messages;
+    const replied = await bob.call("reply_to", { to: from, envelope_id, payload: { celsius: 21.5 } });
+    expect(replied).toMatchObject({ target_status: "online", can_deliver_realtime: true });
+    const [preface, body] = await asked;
+    expect(preface).toBe(UNTRUSTED_NOTE);
+    const reply = { from: BOB, type: "message.reply", payload: { celsius: 21.5 }, task_id };
+    expect(JSON.parse(body ?? "")).toMatchObject({ reply });
+    expect(await alice.call("wait_for_messages", { timeout_seconds: 0 })).toMatchObject({ messages: [] });
+  });
+
+  test("says that nobody received it, or that no reply came in time, which then comes as a message", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const nobody = await alice.error("ask_agent", { to: "agent://carol", message: "hi" });
+    expect(nobody).toMatchObject({ code: "target_not_online", outcome: "refused", retry: "later" });
+    const bob = await stage.online("bob-hmac", stage.url);
+    const late = await alice.error("ask_agent", { to: BOB, message: "hi", timeout_seconds: 1 });
+    expect(late).toMatchObject({ code: "timeout", outcome: "unknown" });
+    await (await next(bob)).reply({ late: true });
+    const { messages } = await alice.call("wait_for_messages");
+    expect(messages).toMatchObject([{ type: "message.reply", payload: { late: true } }]);
+  });
+
+  test("waits for an agent to come online, as send_message does", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const asked = alice.call("ask_agent", { to: BOB, message: "1", wait_online_seconds: 20 });
+    const sent = alice.call("send_message", { to: BOB, message: "2", wait_online_seconds: 20 });
+    const bob = await stage.online("bob-hmac", stage.url);
+    bob.on("delivery", (delivery) => delivery.reply(delivery.payload));
+    expect(await asked).toMatchObject({ reply: { payload: { message: "1" } } });
+    expect(await sent).toMatchObject({ can_deliver_realtime: true });
+  });
+});
+
+describe("reply_to", () => {
+  test("answers no reply, and nothing that was not returned, such as another agent's message of that id", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob-hmac", stage.url);
+    const reply = await bob.send(ALICE, {}, { type: "message.reply" });
+    const message = await bob.send(ALICE, {});
+    const answer = { to: BOB, envelope_id: message.envelopeId, message: "hi" };
+    expect(await alice.error("reply_to", answer)).toMatchObject({ code: "not_answerable" });
+    await alice.call("wait_for_messages");
+    for (const other of [{ to: "agent://carol" }, { envelope_id: reply.envelopeId }]) {
+      const refusal = await alice.error("reply_to", { ...answer, ...other });
+      expect(refusal).toMatchObject({ code: "not_answerable", outcome: "refused" });
+    }
+    await alice.call("reply_to", answer);
+    expect((await next(bob)).envelope.task_id).toBe(message.envelopeId);
+  });
+});
