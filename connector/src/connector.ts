@@ -6,6 +6,7 @@ import { Connection, type ConnectionEvents } from "./connection.ts";
 import { OwnCredential } from "./credentials/own-credential.ts";
 import { Emitter } from "./emitter.ts";
 import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
+import { FirstStart } from "./first-start.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { Inbox } from "./inbox.ts";
 import { MAX_PENDING } from "./limits.ts";
@@ -29,6 +30,7 @@ import type {
   Delivery,
   SendOptions,
   SessionProposal,
+  StartOptions,
 } from "./types.ts";
 import { Warnings } from "./warnings.ts";
 import { accepted, acceptedSession, sessionRequest } from "./wire-mapping.ts";
@@ -52,6 +54,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   readonly #sendQueue: SendQueue;
   readonly #ownEnvelopes: OwnEnvelopes;
   readonly #reconnector: Reconnector;
+  readonly #first: FirstStart;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
   #stopped: Promise<void> | undefined;
@@ -59,7 +62,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** Does no I/O. Throws a TypeError when `url`, `agent`, or what is left out of `key`, is invalid. */
   constructor(options: ConnectorOptions) {
     checkOptions(options);
-    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING } = options;
+    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false } = options;
     const address = relayAddress(options.url);
     const clock = new Clock();
     const emitter = this.#emitter;
@@ -70,6 +73,12 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#sealingKeys = new OwnSealingKeys(clock);
     this.#credential = this.#ownCredential(clock);
     this.#peers = new Peers({ trust, address, clock, requireVerified });
+    this.#first = new FirstStart({
+      ...{ agent, address, takeOver },
+      failed: (error) => emitter.emit("error", error),
+      ended: (error) => void this.#stop(error),
+    });
+    const first = this.#first;
     const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
     this.#inbox = new Inbox({ options, peers, sealingKeys: this.#sealingKeys, sessions, clock, emitter });
     const notRegistered = () => this.#reconnector.checkRegistration();
@@ -89,6 +98,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       agent,
       relay: address.host,
       clock,
+      beforeRegister: () => first.beforeRegister(),
       registrations: () => credential?.registrations() ?? listed,
       presented: (registration: Registration) => credential?.presented(registration),
     };
@@ -103,14 +113,16 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       offline: ({ reason, closeCode }, retryInMs) => {
         this.#sendQueue.pause();
         this.#setState({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
+        if (reason === "unreachable") void first.unreachable();
       },
       frame: (frame) => this.#receive(frame),
       presenceRefused: (error) => {
         if (error.code === "invalid_credential") credential?.refused();
         emitter.emit("error", error);
       },
-      mayReturn: ({ code }) => CREDENTIAL_ENDS.has(code) && credential?.isRenewable === true,
-      hasChanged: async () => await credential?.hasAnother(),
+      mayReturn: (error) =>
+        first.mayPass(error) || (CREDENTIAL_ENDS.has(error.code) && credential?.isRenewable === true),
+      hasChanged: async ({ code }) => code === "unknown_key" || (await credential?.hasAnother()),
       ended: (error) => void this.#stop(error),
     });
   }
@@ -125,16 +137,14 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 
   /**
-   * Connects; resolves once the agent is registered, however long that takes. Rejects with the RelayError that ended the
-   * connector: `invalid_key`, the refusal of the register, `closed`, or `aborted` (by `signal`, which counts
-   * only until then).
+   * Connects; resolves once the agent is registered. Rejects with the RelayError that ended the connector: `invalid_key`,
+   * `superseded_elsewhere`, the refusal of the register, `unreachable` for what no further attempt can heal (its `cause` and
+   * hint tell), `timeout`, `closed` or `aborted`. Each attempt that fails is an `error` event before that.
    */
-  start({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    const abort = () => void this.#stop(new RelayError("aborted", { cause: signal?.reason }));
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort);
+  start(options: StartOptions = {}): Promise<void> {
+    const release = this.#first.limit(options);
     if (this.#state.status === "idle") void this.#begin();
-    return ignoreRejection(this.#started.promise.finally(() => signal?.removeEventListener("abort", abort)));
+    return ignoreRejection(this.#started.promise.finally(release));
   }
 
   /** Ends the connection. Sends without answer are rejected with `closed`. Resolves when the socket is gone. */
@@ -222,6 +232,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#stopped = this.#reconnector.stop();
     this.#credential?.stop();
     this.#peers.stop();
+    this.#first.stop();
     this.#sendQueue.end(reason);
     this.#inbox.end(error);
     ignoreRejection(this.#started.promise);
@@ -246,6 +257,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 
   #online(connection: Connection): void {
+    this.#first.succeeded();
     this.#sendQueue.resume(connection);
     this.#started.resolve();
     if (this.#state.status !== "online") this.#setState({ status: "online" });

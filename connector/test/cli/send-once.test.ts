@@ -54,18 +54,19 @@ describe("relay send", () => {
     }
   });
 
-  test("waits where the relay's limit for its address is reached, and then sends: others may share the address", async () => {
+  test("waits where the relay's limit for its address is reached, and takes no agent meanwhile: others may share the address", async () => {
+    await line.stage.online("alice", line.url);
     await reachLimit(1500);
-    const { code, stderr } = await line.run(["send", "--json", ...as("alice"), "agent://nobody", HELLO]);
-    expect([code, jsonLines(stderr)]).toEqual([0, [expect.objectContaining({ event: "waiting" })]]);
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
   });
 
-  test("waits so no longer than --wait-online allows", async () => {
+  test("waits so no longer than --wait-online allows, and says that it waits", async () => {
     const lift = await reachLimit(60_000);
     const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
-    const { code } = await line.run(["send", "agent://nobody", HELLO, "--wait-online", "1"], { env });
+    const args = ["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"];
+    const { code, stderr } = await line.run(args, { env });
     await lift();
-    expect(code).toBe(5);
+    expect([code, jsonLines(stderr)[0]]).toEqual([5, expect.objectContaining({ event: "waiting" })]);
   });
 
   test("says that nobody got it when the target was not online, and prints one line of JSON when asked", async () => {
@@ -136,7 +137,7 @@ describe("relay send", () => {
   test("does not take an agent from another program, unless it is told to", async () => {
     const alice = await line.stage.online("alice", line.url);
     const { states } = record(alice);
-    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "online_elsewhere");
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
     expect(states).toEqual([]);
     expect((await line.run(["send", "--take-over", ...as("alice"), BOB, HELLO])).code).toBe(0);
     await until("the other one ended", () => states.includes("closed"));

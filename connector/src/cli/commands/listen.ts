@@ -33,6 +33,7 @@ Other commands of the same user (relay send, approve, …) send through its cont
                       whom to believe, whatever the relay says; beside the trusted_issuers of the key file
   --require-verified  drop whatever is not verified as agent
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
+  --take-over         start although the agent is online elsewhere, which ends that connection
   --json              JSON lines at a terminal too, and on stderr
 
 Standard output has one JSON line for each delivery, or text when it is a terminal:
@@ -62,6 +63,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
       ...AGENT_OPTIONS,
       exec: { type: "string" },
       reply: { type: "boolean" },
+      "take-over": { type: "boolean" },
       stdin: { type: "boolean" },
       trust: { type: "string", multiple: true },
       "require-verified": { type: "boolean" },
@@ -75,8 +77,9 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
     const signing = requireKey(await readIdentity(values.key, io.env, reporter));
     const trust = await readTrust(values.trust ?? [], signing.trust.issuers, io);
     const requireVerified = values["require-verified"];
+    const takeOver = values["take-over"];
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
-    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver });
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, connector, variables, reporter };
