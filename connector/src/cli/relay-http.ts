@@ -112,7 +112,8 @@ export class RelayHttp {
     const code = textOf(body.code);
     if (code === undefined) throw this.#notARelay();
     const retryAfterMs = typeof body.retry_after_ms === "number" ? body.retry_after_ms : undefined;
-    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", knownRetry(body.retry), retryAfterMs);
+    const retry = knownRetry(body.retry);
+    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", { retry, retryAfterMs });
   }
 
   #unreachable(error: unknown): Failure {
@@ -121,7 +122,7 @@ export class RelayHttp {
     const known = networkErrorOf(cause?.code);
     const why = timeout ?? known?.why ?? cause?.code ?? "the request failed";
     const hint = `${known?.hint ?? ""} The relay's address is that of --url or RELAY_URL.`.trim();
-    return new Failure("unreachable", `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint, known?.retry);
+    return new Failure("unreachable", `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint, known);
   }
 
   #notARelay(): Failure {

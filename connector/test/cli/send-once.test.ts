@@ -27,7 +27,8 @@ async function expectFailure(args: string[], exitCode: number, code: string, env
   const { code: ended, stdout, stderr } = await line.run(args, { env });
   expect([ended, stdout]).toEqual([exitCode, ""]);
   const [{ retry, ...error }, ...more] = jsonLines(stderr) as [Record<string, unknown>];
-  expect([error, more]).toEqual([{ event: "error", message: expect.any(String), code }, []]);
+  const texts = { message: expect.any(String), hint: expect.any(String) };
+  expect([error, more]).toEqual([{ event: "error", ...texts, code, outcome: "refused" }, []]);
   expect([undefined, "never", "fix", "later"]).toContain(retry);
   return stderr;
 }
@@ -106,6 +107,24 @@ describe("relay send", () => {
     expect(refused.code).toBe(3);
     expect(await listener.end("SIGTERM")).toBe(0);
     expect((await readdir(line.folder)).filter((name) => name.startsWith("agent-relay-"))).toHaveLength(1);
+  });
+
+  test("through a listener says within 3 s that the relay is away, and that nothing was sent", async () => {
+    const listener = await line.listen("alice");
+    await line.shut();
+    await listener.reported("reconnecting");
+    const before = performance.now();
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 4, "unreachable");
+    const startUpMs = 3000;
+    expect(performance.now() - before).toBeLessThan(3000 + startUpMs);
+    await line.serve();
+    await listener.reported("online", 2);
+    expect((await line.run(["send", ...as("alice"), BOB, HELLO])).code).toBe(0);
+  });
+
+  test("says first that the target lacks agent://, where the payload is none either", async () => {
+    const stderr = await expectFailure(["send", "--json", ...as("alice"), "bob", "hi"], 2, "usage");
+    expect(stderr).toMatch(/agent:\/\/.*payload/);
   });
 
   test("takes the name of an agent for its id, as request and status do", async () => {

@@ -91,7 +91,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"refu
     await controlServer.start();
     try {
       void connector.start();
-      if (values.stdin) void serveRequestLines(io.stdin, io.stdout, connector, io.signal).finally(close);
+      if (values.stdin) void serveRequestLines(io.stdin, io.stdout, connector, io).finally(close);
       for await (const delivery of connector) {
         await writeLine(io.stdout, deliveryLine(delivery, io.stdout, json), io.signal);
         if (program) await runForDelivery(delivery, program, io);

@@ -51,7 +51,7 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
       throw usageError("send takes the target and a payload, quoted as one word.");
     const to = targetOf(target);
     const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, HOUR_S);
-    const payload = payloadOf(await payloadText(given, io));
+    const payload = payloadOf(await payloadText(given, io), target === to);
     const { type, "task-id": task_id, seal = false } = values;
     const members = { ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
     const sent = { to, payload, ...members, ...(seal && { seal }) };
@@ -70,14 +70,18 @@ async function payloadText(given: string | undefined, { stdin }: Io): Promise<st
   return await text(stdin);
 }
 
-function payloadOf(given: string): JsonObject {
+function payloadOf(given: string, targetIsId: boolean): JsonObject {
   try {
     const value: unknown = parseJson(given);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   } catch {
     // Reported below, without the text.
   }
-  throw usageError("The payload is not a JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
+  const what = "he payload is not a JSON object.";
+  const message = targetIsId
+    ? `T${what}`
+    : `The target lacks agent:// (a name alone is taken for that of an agent), and t${what}`;
+  throw usageError(message, `Quote it as one word, such as '{"message":"Hello"}'.`);
 }
 
 async function untilOnline(agent: string, seconds: number, http: RelayHttp, signal: AbortSignal): Promise<void> {

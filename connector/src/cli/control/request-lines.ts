@@ -14,13 +14,13 @@ const MAX_UNANSWERED = 100;
 /**
  * Reads control requests, one JSON object a line, and answers each with one line, `accepted`, `receipt` or `refused`, that
  * repeats the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
- * they arrive. Resolves when the input has ended and all requests are answered, or when the signal aborts.
+ * they arrive. `perform` sends a request. Resolves when the input has ended and all requests are answered, or when the signal aborts.
  */
 export async function serveRequestLines(
   input: Readable,
   output: Output,
   connector: Connector,
-  signal: AbortSignal,
+  { signal, perform = execute }: { readonly signal: AbortSignal; readonly perform?: typeof execute },
 ): Promise<void> {
   const unanswered = new Set<Promise<void>>();
   let number = 0;
@@ -28,7 +28,7 @@ export async function serveRequestLines(
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector).then((text) => writeLine(output, text, signal));
+    const answer = answerTo(line, number, connector, perform).then((text) => writeLine(output, text, signal));
     unanswered.add(answer);
     void answer.finally(() => unanswered.delete(answer));
     if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
@@ -37,17 +37,16 @@ export async function serveRequestLines(
 }
 
 /** Never rejects. */
-async function answerTo(line: string, number: number, connector: Connector): Promise<string> {
+async function answerTo(line: string, number: number, connector: Connector, perform: typeof execute): Promise<string> {
   let ref: unknown = number;
   try {
     const value = jsonOf(line);
     ref = membersOf(value).ref ?? number;
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
-    return jsonLine({ event: "accepted", ref, ...(await execute(connector, parseRequest(value))) });
+    return jsonLine({ event: "accepted", ref, ...(await perform(connector, parseRequest(value))) });
   } catch (error) {
-    const { code, message, hint, retry } = failureOf(error);
-    const outcome = (error as { outcome?: string }).outcome ?? "refused";
+    const { code, message, hint, retry, outcome } = failureOf(error);
     return jsonLine({ event: "refused", ref, code, message, hint, retry, outcome });
   }
 }

@@ -17,6 +17,20 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     tests: ["test/packages/installing.test.ts"],
   },
   {
+    name: "whoever sends through a listener is told that the relay is away",
+    file: "connector/src/cli/control/away.ts",
+    find: "setTimeout(() => away.abort(), AWAY_MS)",
+    replace: "setTimeout(() => {}, AWAY_MS)",
+    tests: ["connector/test/cli/words.test.ts"],
+  },
+  {
+    name: "a slip is answered with a word of ours, never with what was typed",
+    file: "connector/src/cli/nearest.ts",
+    find: "return isNear ? best.word : undefined;",
+    replace: "return typed;",
+    tests: ["connector/test/cli/words.test.ts"],
+  },
+  {
     name: "a key file is never overwritten",
     file: "connector/src/cli/private-file.ts",
     find: 'open(file, "wx", 0o600)',
