@@ -2,7 +2,17 @@ import type { RelayError } from "./errors.ts";
 import { ATTEMPT_PROBE_MS } from "./limits.ts";
 import { networkErrorOf, unreachable, upgradeRefusal } from "./network-errors.ts";
 
-type NodeHttp = Pick<typeof import("node:http"), "get">;
+/** What is used of node:http: this package compiles without Node's types. */
+interface NodeHttp {
+  get(url: URL, options: object): Request;
+}
+
+interface Request {
+  on(event: "upgrade", listener: (response: unknown, socket: { destroy(): void }) => void): void;
+  on(event: "response", listener: (response: { readonly statusCode?: number }) => void): void;
+  on(event: "error", listener: (error: Error & { readonly code?: string }) => void): void;
+  destroy(): void;
+}
 
 /**
  * Why a websocket could not be opened: the platform's tells nobody. Asks for the same upgrade once more, which has no effect at
@@ -37,7 +47,7 @@ function probe(url: URL, http: NodeHttp, signal: AbortSignal): Promise<RelayErro
     resolve(undefined);
   });
   request.on("response", ({ statusCode = 0 }) => resolve(unreachable(upgradeRefusal(statusCode))));
-  request.on("error", (error: Error & { code?: string }) => {
+  request.on("error", (error) => {
     const code = error.name === "AbortError" ? "ETIMEDOUT" : error.code;
     const unknown = {
       why: code ?? "the connection failed",
