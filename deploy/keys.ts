@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { UsageError } from "./keys/command-line.ts";
 import { runKeysCommand } from "./keys/commands.ts";
+import { NotInForceError } from "./keys/in-force.ts";
 import { DEVELOPMENT_FOLDER, developmentKeysFile } from "./local/dev-keys.ts";
 
 /** `npm run keys`: edits the keys file. See `--help`. */
@@ -12,5 +13,5 @@ try {
   const isUsageError = error instanceof UsageError;
   const hint = isUsageError ? "\nSee npm run keys -- --help." : "";
   process.stderr.write(`${(error as Error).message}${hint}\n`);
-  process.exitCode = isUsageError ? 2 : 1;
+  process.exitCode = isUsageError ? 2 : error instanceof NotInForceError ? 3 : 1;
 }

@@ -7,6 +7,7 @@ import { Conversations } from "./conversations.ts";
 import { OwnCredential } from "./credentials/own-credential.ts";
 import { Emitter } from "./emitter.ts";
 import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
+import { FirstStart } from "./first-start.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { ignoreRejection } from "./ignore-rejection.ts";
 import { Inbox } from "./inbox.ts";
@@ -33,6 +34,7 @@ import type {
   Delivery,
   SendOptions,
   SessionProposal,
+  StartOptions,
 } from "./types.ts";
 import { Warnings } from "./warnings.ts";
 import { acceptedSession, sessionRequest } from "./wire-mapping.ts";
@@ -57,6 +59,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   readonly #ownEnvelopes: OwnEnvelopes;
   readonly #conversations: Conversations;
   readonly #reconnector: Reconnector;
+  readonly #first: FirstStart;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
   #stopped: Promise<void> | undefined;
@@ -64,7 +67,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** Does no I/O. Throws a TypeError when `url`, `agent`, or what is left out of `key`, is invalid. */
   constructor(options: ConnectorOptions) {
     checkOptions(options);
-    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING } = options;
+    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false } = options;
     const address = relayAddress(options.url);
     const clock = new Clock();
     const emitter = this.#emitter;
@@ -75,6 +78,12 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#sealingKeys = new OwnSealingKeys(clock);
     this.#credential = this.#ownCredential(clock);
     this.#peers = new Peers({ trust, address, clock, requireVerified });
+    this.#first = new FirstStart({
+      ...{ agent, address, takeOver },
+      failed: (error) => emitter.emit("error", error),
+      ended: (error) => void this.#stop(error),
+    });
+    const first = this.#first;
     const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
     const notRegistered = () => this.#reconnector.checkRegistration();
     this.#sendQueue = new SendQueue({ clock, maxPending, notRegistered });
@@ -110,6 +119,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       agent,
       relay: address.host,
       clock,
+      beforeRegister: () => first.beforeRegister(),
       registrations: () => credential?.registrations() ?? listed,
       presented: (registration: Registration) => credential?.presented(registration),
     };
@@ -124,14 +134,16 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       offline: ({ reason, closeCode }, retryInMs) => {
         this.#sendQueue.pause();
         this.#setState({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
+        if (reason === "unreachable") void first.unreachable();
       },
       frame: (frame) => this.#receive(frame),
       presenceRefused: (error) => {
         if (error.code === "invalid_credential") credential?.refused();
         emitter.emit("error", error);
       },
-      mayReturn: ({ code }) => CREDENTIAL_ENDS.has(code) && credential?.isRenewable === true,
-      hasChanged: async () => await credential?.hasAnother(),
+      mayReturn: (error) =>
+        first.mayPass(error) || (CREDENTIAL_ENDS.has(error.code) && credential?.isRenewable === true),
+      hasChanged: async ({ code }) => code === "unknown_key" || (await credential?.hasAnother()),
       ended: (error) => void this.#stop(error),
     });
   }
@@ -146,16 +158,14 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 
   /**
-   * Connects; resolves once the agent is registered, however long that takes. Rejects with the RelayError that ended the
-   * connector: `invalid_key`, the refusal of the register, `closed`, or `aborted` (by `signal`, which counts
-   * only until then).
+   * Connects; resolves once the agent is registered. Rejects with the RelayError that ended the connector: `invalid_key`,
+   * `superseded_elsewhere`, the refusal of the register, `unreachable` for what no further attempt can heal (its `cause` and
+   * hint tell), `timeout`, `closed` or `aborted`. Each attempt that fails is an `error` event before that.
    */
-  start({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    const abort = () => void this.#stop(new RelayError("aborted", { cause: signal?.reason }));
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort);
+  start(options: StartOptions = {}): Promise<void> {
+    const release = this.#first.limit(options);
     if (this.#state.status === "idle") void this.#begin();
-    return ignoreRejection(this.#started.promise.finally(() => signal?.removeEventListener("abort", abort)));
+    return ignoreRejection(this.#started.promise.finally(release));
   }
 
   /** Ends the connection. Sends without answer are rejected with `closed`. Resolves when the socket is gone. */
@@ -249,6 +259,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#stopped = this.#reconnector.stop();
     this.#credential?.stop();
     this.#peers.stop();
+    this.#first.stop();
     this.#sendQueue.end(reason);
     this.#conversations.end(reason);
     this.#inbox.end(error);
@@ -274,6 +285,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 
   #online(connection: Connection): void {
+    this.#first.succeeded();
     this.#sendQueue.resume(connection);
     this.#started.resolve();
     if (this.#state.status !== "online") this.#setState({ status: "online" });

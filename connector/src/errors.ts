@@ -100,6 +100,7 @@ export const CONNECTOR_ERRORS = {
     "Ask the target before sending anew: it may have got it.",
   ),
   closed: entry("never", "The connector is closed.", "Make a new one."),
+  unreachable: entry("later", "The relay is not reachable.", "The connector tries again by itself."),
   policy: entry(
     "never",
     "The relay closed the connection for what it was sent (1003, 1007, 1008, 1009).",
@@ -110,6 +111,11 @@ export const CONNECTOR_ERRORS = {
     "never",
     "Another connection registered this agent (4409).",
     "Run one connector an agent; stop the other before you start this one again.",
+  ),
+  superseded_elsewhere: entry(
+    "fix",
+    "The agent is online over another connection, which this start would end.",
+    "Stop the other, use it to send, or start with takeOver: true (--take-over), which ends it.",
   ),
   refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
   forged_delivery: entry(

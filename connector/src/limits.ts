@@ -18,6 +18,21 @@ export const ANSWER_WITHIN_MS = 10_000;
 /** Waits between attempts: a random time up to a bound that doubles. All agents are back within 10 s. */
 export const BACKOFF = { firstMs: 250, capMs: 5000 } as const;
 
+/** Why an attempt failed is looked up within this time. */
+export const ATTEMPT_PROBE_MS = 3000;
+
+/** Until the first register is accepted. */
+export const FIRST_START = {
+  /** How long a key that the relay does not know yet is presented again. */
+  unknownKeyMs: 10_000,
+  /** How often, how far apart, and for how long each, the agent's presence is looked up before it counts as held elsewhere. */
+  looks: 5,
+  lookAgainMs: 300,
+  lookMs: 1000,
+  /** The longest wait for it where the limit of this address is reached: a register is due 10 s after the connect. */
+  limitedMs: 2000,
+} as const;
+
 /** A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long. */
 export const RETIRED_MS = 10_000;
 

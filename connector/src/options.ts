@@ -63,6 +63,8 @@ export interface ConnectorOptions {
   /** `agent://name`. */
   readonly agent: string;
   readonly key: AgentKey;
+  /** Register although the agent is online elsewhere, which ends that connection. Default false: `superseded_elsewhere`. */
+  readonly takeOver?: boolean | undefined;
   /** What an issuer signed for the key. Without one, the relay's keys file lists the key. */
   readonly credential?: CredentialSource | undefined;
   /** X25519 keys that others seal payloads to: the one of the credential first, then those before it. */
@@ -82,6 +84,13 @@ export interface ConnectorOptions {
   readonly maxPending?: number | undefined;
   /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
   readonly maxInbox?: number | undefined;
+}
+
+/** How long a start may take, and a signal that ends it early. Both count until the agent is registered. */
+export interface StartOptions {
+  /** By default a start waits until the relay is there. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** How long one call waits, and a signal that ends it early. */

@@ -17,6 +17,8 @@ export interface PresenceOptions {
   /** The host, with a port that is not the default, that this agent dialled. */
   readonly relay: string;
   readonly clock: Clock;
+  /** Rejects where no register may go out. */
+  readonly beforeRegister: () => Promise<void>;
   /** What a connection is to be registered with, in this order: what comes last signs from then on. */
   readonly registrations: () => readonly Registration[];
   /** A register with it goes out. */
@@ -65,6 +67,7 @@ export class Presence {
 
   async sign(type: PresenceType): Promise<SignedPresence> {
     if (type === "agent.heartbeat") return await this.#signed(type, this.signer, {});
+    await this.#options.beforeRegister();
     const registration = this.#options.registrations().find((each) => !this.#answered.has(each)) ?? this.#last;
     const { signer, credential } = registration;
     this.#options.presented(registration);

@@ -15,7 +15,7 @@ export interface ReconnectorEvents {
   /** True when another attempt after this error may help, though it ends a connection for good. */
   readonly mayReturn: (error: RelayError) => boolean;
   /** Before the attempt after such an error: false when nothing has changed, undefined when nobody could tell. */
-  readonly hasChanged: () => Promise<boolean | undefined>;
+  readonly hasChanged: (error: RelayError) => Promise<boolean | undefined>;
   /** There will be no further attempt. */
   readonly ended: (error: RelayError) => void;
 }
@@ -74,7 +74,7 @@ export class Reconnector {
   }
 
   async #attemptChanged(error: RelayError): Promise<void> {
-    const hasChanged = await this.#events.hasChanged();
+    const hasChanged = await this.#events.hasChanged(error);
     this.#timer = undefined;
     if (this.#hasStopped) return;
     if (hasChanged === undefined) return void this.#reconnectIn(backoffMs(this.#attempt));

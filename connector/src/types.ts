@@ -135,7 +135,7 @@ export interface ConnectorEvents {
   readonly state: ConnectorState;
   readonly delivery: Delivery;
   readonly notice: Notice;
-  /** Errors that belong to no call: dropped deliveries, refused heartbeats, listeners that threw. */
+  /** Errors that belong to no call: why an attempt to connect failed (`unreachable`, `unknown_key`), dropped deliveries, refused heartbeats, listeners that threw. */
   readonly error: RelayError;
   /** Once for each version that a relay offers, and each time that the clocks turn out to be apart. */
   readonly warning: Warning;

@@ -137,7 +137,7 @@ export function record(connector: Connector) {
     states: [] as string[],
     deliveries: [] as Delivery[],
     notices: [] as { kind: string }[],
-    errors: [] as { code: string; cause?: unknown }[],
+    errors: [] as { code: string; retry?: string; cause?: unknown }[],
     overflows: [] as number[],
   };
   connector.on("state", ({ status }) => heard.states.push(status));

@@ -27,6 +27,8 @@ export function parseCommandLine(args: string[]) {
         key: { type: "string" },
         listed: { type: "boolean" },
         out: { type: "string" },
+        url: { type: "string" },
+        wait: { type: "string" },
       },
     });
   } catch (error) {
@@ -49,6 +51,21 @@ export function expiryOf({ "expires-at": expiresAt }: Options): string | undefin
     throw new UsageError("--expires-at is in the past.");
   }
   return expiresAt;
+}
+
+const DEFAULT_URL = "http://127.0.0.1:8080";
+const DEFAULT_WAIT_S = 10;
+const MAX_WAIT_S = 600;
+
+/** `--wait` and `--url`: which relay is waited for, and how long. @throws {UsageError} */
+export function waitOf({ url, wait = String(DEFAULT_WAIT_S) }: Options): { url: string; waitMs: number } {
+  const seconds = /^\d{1,3}$/.test(wait) ? Number(wait) : Number.NaN;
+  if (!(seconds <= MAX_WAIT_S)) throw new UsageError(`--wait is a number of seconds, at most ${MAX_WAIT_S}.`);
+  const address = (url ?? (process.env.RELAY_URL || DEFAULT_URL)).replace(/\/+$/, "");
+  if (!/^https?:$/.test(URL.parse(address)?.protocol ?? "")) {
+    throw new UsageError("--url (or RELAY_URL) must begin with http:// or https://.");
+  }
+  return { url: address, waitMs: seconds * 1000 };
 }
 
 /** The one name after a command. @param rule what the command takes. @throws {UsageError} */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { KeysFile, SigningAlgorithm } from "protocol/contract/keys-file.ts";
-import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError } from "./command-line.ts";
+import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
+import { untilInForce } from "./in-force.ts";
 import { issueFor } from "./issue-command.ts";
 import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
 import { describe } from "./listing.ts";
@@ -24,7 +25,7 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   if (values.help === true || command === undefined) return USAGE;
 
   const keysFile = values.file ?? file;
-  if (command === "add") return await addRecord(keysFile, rest);
+  if (command === "add") return await addRecord(keysFile, rest, waitOf(values));
   if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents);
   if (command === "remove-issuer") return await removeIssuer(keysFile, rest, values.key);
   if (command === "revoke" && values.agent === undefined) return await revoke(keysFile, rest);
@@ -89,8 +90,8 @@ function keyFileOf({ id, agents }: KeyTerms, key: object): string {
   return `${JSON.stringify({ agent_id: agent, key_id: id, ...key }, null, 2)}\n`;
 }
 
-/** Adds a key that its agent made: its record comes from a file, or from standard input. */
-async function addRecord(file: string, files: string[]): Promise<string> {
+/** Adds a key that its agent made: its record comes from a file, or from standard input. Returns once it is in force. */
+async function addRecord(file: string, files: string[], { url, waitMs }: ReturnType<typeof waitOf>): Promise<string> {
   const [recordFile] = files;
   if (files.length > 1) throw new UsageError("add takes one file at most.");
   const record = await readRecord(recordFile);
@@ -99,7 +100,10 @@ async function addRecord(file: string, files: string[]): Promise<string> {
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
   const until = record.expires_at ?? "revoked";
-  return `${record.key_id} may sign for ${record.agents.join(", ")}, until ${until}. A running relay accepts it within 5 seconds.\n`;
+  const said = `${record.key_id} may sign for ${record.agents.join(", ")}, until ${until}.`;
+  if (waitMs === 0) return `${said} A running relay accepts it within 5 seconds.\n`;
+  if (await untilInForce(record, url, waitMs)) return `${said} The relay at ${url} accepts it.\n`;
+  return `${said} No relay answers at ${url} (--url names another): one that reads this file accepts it within 5 seconds, or from its start on.\n`;
 }
 
 async function addApiKey(file: string, terms: KeyTerms): Promise<string> {

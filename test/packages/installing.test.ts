@@ -127,7 +127,7 @@ for (const type of ["message.send", "message.NONE"] as const) lost.send("agent:/
 lost.start();
 setTimeout(() => lost.close(), 50);
 
-const receiver = new Connector({ url, ...bob });
+const receiver = new Connector({ url, ...bob, takeOver: true });
 const sender = new Connector({ url, ...alice });
 for (const connector of [receiver, sender]) connector.on("warning", ({ code }) => console.log(code));
 await Promise.all([receiver.start(), sender.start()]);

@@ -1,5 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { usageError } from "./failure.ts";
+import { nearest } from "./nearest.ts";
 
 /** Options of every command. */
 const COMMON = { json: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
@@ -21,7 +22,9 @@ export function readArguments<const T extends ParseArgsOptionsConfig>(args: stri
     return parseArgs({ args, options: { ...COMMON, ...options }, allowPositionals: true });
   } catch (error) {
     const [sentence] = (error as Error).message.split(/\.\s|\n/);
-    throw usageError(`${sentence?.replace(/\.$/, "")}.`);
+    const [, unknown] = /^Unknown option '--?([^']+)'/.exec(sentence ?? "") ?? [];
+    const meant = unknown && nearest(unknown, Object.keys({ ...COMMON, ...options }));
+    throw usageError(`${sentence?.replace(/\.$/, "")}.`, meant && `Did you mean --${meant}? See --help.`);
   }
 }
 

@@ -44,7 +44,7 @@ export async function checkReady(http: RelayHttp): Promise<string> {
     "unavailable",
     "The relay is up, but not ready.",
     `Try again later, or tell its operator. ${textOf(body.next_action) ?? ""}`.trim(),
-    knownRetry(body.retry),
+    { retry: knownRetry(body.retry) },
   );
 }
 
@@ -118,7 +118,9 @@ async function badSignature(text: string, { body }: Answer): Promise<Failure> {
     body.canonical_sha256 === hex
       ? "The relay checked the same text: the private key in the key file is not that of its key_id."
       : "The relay checked another text than was signed here: a proxy in between changes requests, or the versions differ.";
-  return new Failure("bad_signature", "The signature does not match the envelope.", hint, knownRetry(body.retry));
+  return new Failure("bad_signature", "The signature does not match the envelope.", hint, {
+    retry: knownRetry(body.retry),
+  });
 }
 
 function isNotYetKnown({ body: { code, detail } }: Answer): boolean {

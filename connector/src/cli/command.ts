@@ -11,3 +11,11 @@ export interface Command {
    */
   run(args: string[], io: Io): Promise<number>;
 }
+
+/** A line of `relay --help`. */
+export interface CommandEntry {
+  readonly name: string;
+  readonly summary: string;
+  /** A module is loaded when its command is run: no command pays for the dependencies of another. */
+  readonly load: () => Promise<Command>;
+}

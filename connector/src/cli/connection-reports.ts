@@ -3,16 +3,21 @@ import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.t
 import { Failure } from "./failure.ts";
 import type { Reporter } from "./reporter.ts";
 
-/** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only. */
+/** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and why. */
 export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
   let isReconnecting = false;
+  let hasSaidWhy = false;
   connector.on("state", (state) => {
     const isRepeat = isReconnecting && state.status === "reconnecting";
     if (!isRepeat || json) reportState(connector.agent, state, websocketUrl, reporter);
     isReconnecting = state.status === "reconnecting";
+    if (state.status === "online") hasSaidWhy = false;
   });
   connector.on("notice", (notice) => reportNotice(notice, reporter));
   connector.on("error", ({ code, message, hint, retry, cause }) => {
+    const isRepeat = code === "unreachable" && hasSaidWhy;
+    if (code === "unreachable") hasSaidWhy = true;
+    if (isRepeat && !json) return;
     const text = cause instanceof Failure ? `${cause.message} ${cause.hint}` : `${message} ${hint}`;
     reporter.report("problem", text, { code, retry }, "yellow");
   });

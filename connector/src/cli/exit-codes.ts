@@ -50,7 +50,7 @@ const CODES: Readonly<Record<string, number>> = {
   target_not_online: EXIT.timeout,
   outcome_unknown: EXIT.timeout,
   superseded: EXIT.superseded,
-  online_elsewhere: EXIT.superseded,
+  superseded_elsewhere: EXIT.superseded,
   usage: EXIT.usage,
   failed: EXIT.failed,
   aborted: EXIT.interrupted,

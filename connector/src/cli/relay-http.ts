@@ -2,28 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf } from "../frames.ts";
+import { networkErrorOf } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const ANSWER_WITHIN_MS = 10_000;
-
-/** Causes of failed requests, by error code: of POSIX, of getaddrinfo, and Node's names for OpenSSL's. */
-const NETWORK_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused",
-  ECONNRESET: "connection reset",
-  ENOTFOUND: "unknown host",
-  EAI_AGAIN: "the host name could not be resolved",
-  EHOSTUNREACH: "the host is not reachable",
-  ENETUNREACH: "the network is not reachable",
-  ETIMEDOUT: "the host does not answer",
-  UND_ERR_CONNECT_TIMEOUT: "the host does not answer",
-  CERT_HAS_EXPIRED: "its certificate has expired",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "its certificate is self-signed",
-  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "its certificate cannot be verified",
-};
 
 export interface Answer {
   readonly status: number;
@@ -127,18 +112,17 @@ export class RelayHttp {
     const code = textOf(body.code);
     if (code === undefined) throw this.#notARelay();
     const retryAfterMs = typeof body.retry_after_ms === "number" ? body.retry_after_ms : undefined;
-    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", knownRetry(body.retry), retryAfterMs);
+    const retry = knownRetry(body.retry);
+    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", { retry, retryAfterMs });
   }
 
   #unreachable(error: unknown): Failure {
     const { name, cause } = error as { name?: string; cause?: { code?: string } };
     const timeout = name === "TimeoutError" ? "it did not answer within 10 s" : undefined;
-    const why = timeout ?? NETWORK_ERRORS[cause?.code ?? ""] ?? cause?.code ?? "the request failed";
-    return new Failure(
-      "unreachable",
-      `The relay at ${this.baseUrl} is not reachable: ${why}.`,
-      "Set the address of your relay: --url or RELAY_URL.",
-    );
+    const known = networkErrorOf(cause?.code);
+    const why = timeout ?? known?.why ?? cause?.code ?? "the request failed";
+    const hint = `${known?.hint ?? ""} The relay's address is that of --url or RELAY_URL.`.trim();
+    return new Failure("unreachable", `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint, known);
   }
 
   #notARelay(): Failure {

@@ -1,8 +1,9 @@
 import { VERSION } from "../version.ts";
 import { COMMANDS } from "./commands/index.ts";
 import { EXIT, EXIT_CODES } from "./exit-codes.ts";
-import { failureOf, usageError } from "./failure.ts";
+import { type Failure, failureOf, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
+import { nearest } from "./nearest.ts";
 import { Reporter } from "./reporter.ts";
 
 const WIDTH = Math.max(...COMMANDS.map(({ name }) => name.length));
@@ -29,8 +30,8 @@ export async function run(args: string[], io: Io): Promise<number> {
   try {
     return await dispatch(args, io);
   } catch (error) {
-    const { code, message, hint, retry, exitCode } = failureOf(error);
-    reporter.report("error", `relay: ${message} ${hint}`.trim(), { code, retry }, "red");
+    const { code, message, hint, retry, outcome, exitCode } = failureOf(error);
+    reporter.report("error", `relay: ${message} ${hint}`.trim(), { code, hint, retry, outcome }, "red");
     return io.signal.aborted ? EXIT.interrupted : exitCode;
   }
 }
@@ -42,10 +43,21 @@ async function dispatch([first, ...rest]: string[], io: Io): Promise<number> {
   if (asksForHelp && name === undefined) return print(HELP, io);
 
   const entry = COMMANDS.find((candidate) => candidate.name === name);
-  if (entry === undefined) throw usageError("Unknown command.", "relay --help lists the commands.");
+  if (entry === undefined) throw unknownCommand(name ?? "");
   const command = await entry.load();
   const isHelp = asksForHelp || rest.includes("--help") || rest.includes("-h");
   return isHelp ? print(command.help, io) : await command.run(rest, io);
+}
+
+function unknownCommand(word: string): Failure {
+  const meant = nearest(
+    word,
+    COMMANDS.map(({ name }) => name),
+  );
+  return usageError(
+    "Unknown command.",
+    `${meant ? `Did you mean relay ${meant}? ` : ""}relay --help lists the commands.`,
+  );
 }
 
 function print(text: string, { stdout }: Io): number {

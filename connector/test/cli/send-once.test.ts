@@ -27,7 +27,8 @@ async function expectFailure(args: string[], exitCode: number, code: string, env
   const { code: ended, stdout, stderr } = await line.run(args, { env });
   expect([ended, stdout]).toEqual([exitCode, ""]);
   const [{ retry, ...error }, ...more] = jsonLines(stderr) as [Record<string, unknown>];
-  expect([error, more]).toEqual([{ event: "error", message: expect.any(String), code }, []]);
+  const texts = { message: expect.any(String), hint: expect.any(String) };
+  expect([error, more]).toEqual([{ event: "error", ...texts, code, outcome: "refused" }, []]);
   expect([undefined, "never", "fix", "later"]).toContain(retry);
   return stderr;
 }
@@ -54,18 +55,19 @@ describe("relay send", () => {
     }
   });
 
-  test("waits where the relay's limit for its address is reached, and then sends: others may share the address", async () => {
+  test("waits where the relay's limit for its address is reached, and takes no agent meanwhile: others may share the address", async () => {
+    await line.stage.online("alice", line.url);
     await reachLimit(1500);
-    const { code, stderr } = await line.run(["send", "--json", ...as("alice"), "agent://nobody", HELLO]);
-    expect([code, jsonLines(stderr)]).toEqual([0, [expect.objectContaining({ event: "waiting" })]]);
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
   });
 
-  test("waits so no longer than --wait-online allows", async () => {
+  test("waits so no longer than --wait-online allows, and says that it waits", async () => {
     const lift = await reachLimit(60_000);
     const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
-    const { code } = await line.run(["send", "agent://nobody", HELLO, "--wait-online", "1"], { env });
+    const args = ["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"];
+    const { code, stderr } = await line.run(args, { env });
     await lift();
-    expect(code).toBe(5);
+    expect([code, jsonLines(stderr)[0]]).toEqual([5, expect.objectContaining({ event: "waiting" })]);
   });
 
   test("says that nobody got it when the target was not online, and prints one line of JSON when asked", async () => {
@@ -107,6 +109,24 @@ describe("relay send", () => {
     expect((await readdir(line.folder)).filter((name) => name.startsWith("agent-relay-"))).toHaveLength(1);
   });
 
+  test("through a listener says within 3 s that the relay is away, and that nothing was sent", async () => {
+    const listener = await line.listen("alice");
+    await line.shut();
+    await listener.reported("reconnecting");
+    const before = performance.now();
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 4, "unreachable");
+    const startUpMs = 3000;
+    expect(performance.now() - before).toBeLessThan(3000 + startUpMs);
+    await line.serve();
+    await listener.reported("online", 2);
+    expect((await line.run(["send", ...as("alice"), BOB, HELLO])).code).toBe(0);
+  });
+
+  test("says first that the target lacks agent://, where the payload is none either", async () => {
+    const stderr = await expectFailure(["send", "--json", ...as("alice"), "bob", "hi"], 2, "usage");
+    expect(stderr).toMatch(/agent:\/\/.*payload/);
+  });
+
   test("takes the name of an agent for its id, as request and status do", async () => {
     const receiver = await bob();
     expect((await line.run(["send", ...as("alice"), "bob-hmac", HELLO])).code).toBe(0);
@@ -136,7 +156,7 @@ describe("relay send", () => {
   test("does not take an agent from another program, unless it is told to", async () => {
     const alice = await line.stage.online("alice", line.url);
     const { states } = record(alice);
-    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "online_elsewhere");
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
     expect(states).toEqual([]);
     expect((await line.run(["send", "--take-over", ...as("alice"), BOB, HELLO])).code).toBe(0);
     await until("the other one ended", () => states.includes("closed"));

@@ -7,8 +7,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines } from "../kit.ts";
+import { jsonLines, record } from "../kit.ts";
 import { CommandLine, nowhere } from "./kit.ts";
 import { BIN } from "./shell.ts";
 
@@ -44,6 +45,15 @@ async function check(keyFile: string, ...args: string[]) {
 const file = (name: string) => join(line.folder, name);
 const mode = async (name: string) => (await stat(file(name))).mode & 0o777;
 
+/** Why the relay refused a connector of the key file before it was registered. */
+async function refusalsAtStart(keyFile: string) {
+  const { agent_id: agent, key_id: keyId, private_key: privateKey } = JSON.parse(await readFile(file(keyFile), "utf8"));
+  await using connector = new Connector({ url: line.url, agent, key: { keyId, alg: "ed25519", privateKey } });
+  const { errors } = record(connector);
+  await connector.start();
+  return { refusals: errors };
+}
+
 describe("relay keygen", () => {
   test("makes a key that, once its record is added, passes check and listens", async () => {
     const made = await line.run(["keygen", "--agent", "agent://carol"]);
@@ -55,12 +65,25 @@ describe("relay keygen", () => {
     const before = await check("carol.json");
     expect(before).toMatchObject({ code: 7, ok: false });
     expect(before.steps.at(-1)).toMatchObject({ step: "signature", ok: false, code: "unknown_key" });
-    expect(await keys(["add"], made.stdout)).toEqual({ code: 0, said: "" });
-    expect(await check("carol.json")).toMatchObject({ code: 0 });
-    await until("the key is in force", async () => (await check("carol.json", "--register")).code === 0, 15_000);
+    const add = ["add", "--url", line.url];
+    expect(await keys(add, made.stdout)).toEqual({ code: 0, said: "" });
+    const { refusals } = await refusalsAtStart("carol.json");
+    expect(refusals).toEqual([]);
+    expect(await check("carol.json", "--register")).toMatchObject({ code: 0 });
     await line.listen("carol");
-    expect(await keys(["add"], made.stdout)).toMatchObject({ code: 1 });
+    expect(await keys(add, made.stdout)).toMatchObject({ code: 1 });
   }, 30_000);
+
+  test("adds a key that no relay has yet, and says so by the exit code where one runs that does not get it", async () => {
+    const made = await line.run(["keygen", "--agent", "agent://erin"]);
+    const elsewhere = ["--file", file("other.keys.json")];
+    expect(await keys(["add", ...elsewhere, "--url", await nowhere()], made.stdout)).toEqual({ code: 0, said: "" });
+    const again = await line.run(["keygen", "--agent", "agent://frank"]);
+    const { code } = await keys(["add", ...elsewhere, "--url", line.url, "--wait", "1"], again.stdout);
+    expect(code).toBe(3);
+    const { signing_keys } = JSON.parse(await readFile(file("other.keys.json"), "utf8"));
+    expect(signing_keys).toHaveLength(2);
+  });
 
   test("never prints the record of an HMAC key, which holds the secret, but writes it to a private file", async () => {
     const keygen = ["keygen", "--json", "--agent", "agent://dave", "--alg", "hmac-sha256", "--key-id", "dave-1"];
@@ -73,7 +96,7 @@ describe("relay keygen", () => {
     ]);
     expect(made.stderr).not.toContain(secret);
     expect([await mode("dave.json"), await mode("dave.record.json")]).toEqual([0o600, 0o600]);
-    expect((await keys(["add", file("dave.record.json")])).code).toBe(0);
+    expect((await keys(["add", file("dave.record.json"), "--url", line.url])).code).toBe(0);
     const stored = JSON.parse(await readFile(line.stage.relay.keysFile, "utf8"));
     expect(stored.signing_keys).toContainEqual({
       key_id: "dave-1",
@@ -207,8 +230,8 @@ describe("relay", () => {
     const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
     expect(code).toBe(0);
     expect(commands).toEqual([
-      ...["keygen", "check", "listen", "send", "request", "approve", "reject"],
-      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp"],
+      ...["keygen", "check", "listen", "send", "ask", "request", "approve", "reject"],
+      ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
     ]);
     for (const name of commands) {
       const help = await line.run([name, "--help"]);

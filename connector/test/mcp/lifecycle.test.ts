@@ -42,7 +42,7 @@ describe("The tools say why there is no connection, and the process stays", () =
     const alice = await stage.onlineHost("alice", stage.url);
     const waiting = alice.error("wait_for_messages", { timeout_seconds: 50 });
     await alice.untilRead();
-    await stage.online("alice", stage.url);
+    await stage.online("alice", stage.url, { takeOver: true });
     expect(await waiting).toMatchObject({ code: "superseded", connection: { status: "closed" } });
   });
 

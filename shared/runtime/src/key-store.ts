@@ -81,7 +81,7 @@ export class KeyStore {
   }
 
   #announce(): void {
-    this.#logger.info({}, "keys file changed, new keys loaded");
+    this.#logger.info({ in_force: this.#ring.countsAt(Date.now()) }, "keys file changed, new keys loaded");
     for (const listener of this.#listeners) listener(this.#ring);
   }
 

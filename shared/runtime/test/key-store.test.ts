@@ -15,6 +15,7 @@ let folder: string;
 let path: string;
 let store: KeyStore;
 let errors: object[];
+let infos: object[];
 let onError: () => void;
 
 beforeEach(async () => {
@@ -22,9 +23,10 @@ beforeEach(async () => {
   path = join(folder, "keys.json");
   const lines: object[] = [];
   errors = lines;
+  infos = [];
   onError = () => {};
   const logger = {
-    info: () => {},
+    info: (line: object) => void infos.push(line),
     error: (line: object) => {
       lines.push(line);
       onError();
@@ -63,6 +65,15 @@ async function aFewLooks(): Promise<void> {
   }
   witness.stop();
 }
+
+test("The log says how many keys and issuers are in force after each reload", async () => {
+  await writeFile(path, keysFile("a"));
+  await store.start();
+  const loaded = changed();
+  await writeFile(path, keysFile("a", "b"));
+  await loaded;
+  expect(infos).toEqual([{ in_force: { signing_keys: 2, api_keys: 0, issuers: 0 } }]);
+});
 
 describe("The key store", () => {
   test("has the file's keys once it has started, and none before", async () => {

@@ -1,12 +1,4 @@
-import type { Command } from "../command.ts";
-
-/** A line of `relay --help`. */
-export interface CommandEntry {
-  readonly name: string;
-  readonly summary: string;
-  /** A module is loaded when its command is run: no command pays for the dependencies of another. */
-  readonly load: () => Promise<Command>;
-}
+import type { CommandEntry } from "../command.ts";
 
 export const COMMANDS: readonly CommandEntry[] = [
   { name: "keygen", summary: "Make a key for an agent.", load: async () => (await import("./keygen.ts")).keygen },
@@ -72,5 +64,10 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: "mcp",
     summary: "Offer the relay to a model as MCP tools.",
     load: async () => (await import("./mcp.ts")).mcp,
+  },
+  {
+    name: "completion",
+    summary: "Print a script that makes a shell complete commands.",
+    load: async () => (await import("./completion.ts")).completionOf(COMMANDS),
   },
 ];

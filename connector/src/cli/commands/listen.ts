@@ -33,6 +33,7 @@ Other commands of the same user (relay send, ask, approve, …) send through its
                       whom to believe, whatever the relay says; beside the trusted_issuers of the key file
   --require-verified  drop whatever is not verified as agent
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
+  --take-over         start although the agent is online elsewhere, which ends that connection
   --json              JSON lines at a terminal too, and on stderr
 
 Standard output has one JSON line for each delivery, or text when it is a terminal:
@@ -63,6 +64,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
       ...AGENT_OPTIONS,
       exec: { type: "string" },
       reply: { type: "boolean" },
+      "take-over": { type: "boolean" },
       stdin: { type: "boolean" },
       trust: { type: "string", multiple: true },
       "require-verified": { type: "boolean" },
@@ -76,8 +78,9 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
     const signing = requireKey(await readIdentity(values.key, io.env, reporter));
     const trust = await readTrust(values.trust ?? [], signing.trust.issuers, io);
     const requireVerified = values["require-verified"];
+    const takeOver = values["take-over"];
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
-    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver });
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, variables, reporter };
@@ -89,7 +92,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
     await controlServer.start();
     try {
       void connector.start();
-      if (values.stdin) void serveRequestLines(io.stdin, io.stdout, connector, io.signal).finally(close);
+      if (values.stdin) void serveRequestLines(io.stdin, io.stdout, connector, io).finally(close);
       for await (const delivery of connector) {
         await writeLine(io.stdout, deliveryLine(delivery, io.stdout, json), io.signal);
         if (program) await runForDelivery(delivery, program, io);

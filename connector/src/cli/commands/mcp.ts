@@ -28,17 +28,20 @@ input. An agent has one connection: do not run relay listen for the same agent.
                       whom to believe, whatever the relay says; beside the trusted_issuers of the key file
   --require-verified  drop whatever is not verified as agent
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
+  --take-over         start although the agent is online elsewhere, which ends that connection
   --json              JSON lines on standard error
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
       ...AGENT_OPTIONS,
+      "take-over": { type: "boolean" },
       trust: { type: "string", multiple: true },
       "require-verified": { type: "boolean" },
       "max-age": { type: "string" },
     });
     if (positionals.length > 0) throw usageError("mcp takes options only.");
     const { json = false, "require-verified": requireVerified } = values;
+    const takeOver = values["take-over"];
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
@@ -46,7 +49,7 @@ input. An agent has one connection: do not run relay listen for the same agent.
     const trust = await readTrust(values.trust ?? [], signing.trust.issuers, io);
 
     // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
-    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs });
+    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver });
     reportConnection(connector, http.websocketUrl, reporter, json);
     connector.on("state", (state) => {
       if (state.status !== "closed" || state.error === undefined) return;

@@ -12,6 +12,12 @@ import { execute, parseRequest, receiptAskedBy } from "./request.ts";
 /** With this many requests unanswered, no further line is read. */
 const MAX_UNANSWERED = 100;
 
+interface Serving {
+  readonly signal: AbortSignal;
+  /** Sends a request that has no reply. */
+  readonly perform?: typeof execute;
+}
+
 /**
  * Reads control requests, one JSON object a line, and answers each with one line, `accepted`, `reply`, `receipt` or `refused`, that
  * repeats the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
@@ -21,7 +27,7 @@ export async function serveRequestLines(
   input: Readable,
   output: Output,
   connector: Connector,
-  signal: AbortSignal,
+  { signal, perform = execute }: Serving,
 ): Promise<void> {
   const unanswered = new Set<Promise<void>>();
   let number = 0;
@@ -29,7 +35,9 @@ export async function serveRequestLines(
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector, signal).then((text) => writeLine(output, text, signal));
+    const answer = answerTo(line, number, connector, { signal, perform }).then((text) =>
+      writeLine(output, text, signal),
+    );
     unanswered.add(answer);
     void answer.finally(() => unanswered.delete(answer));
     if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
@@ -38,7 +46,7 @@ export async function serveRequestLines(
 }
 
 /** Never rejects. */
-async function answerTo(line: string, number: number, connector: Connector, signal: AbortSignal): Promise<string> {
+async function answerTo(line: string, number: number, connector: Connector, how: Required<Serving>): Promise<string> {
   let ref: unknown = number;
   try {
     const value = jsonOf(line);
@@ -46,11 +54,11 @@ async function answerTo(line: string, number: number, connector: Connector, sign
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
     const request = parseRequest(value);
-    if ("ask" in request) return jsonLine({ event: "reply", ref, ...(await executeAsk(connector, request, signal)) });
-    return jsonLine({ event: "accepted", ref, ...(await execute(connector, request)) });
+    if ("ask" in request)
+      return jsonLine({ event: "reply", ref, ...(await executeAsk(connector, request, how.signal)) });
+    return jsonLine({ event: "accepted", ref, ...(await how.perform(connector, request)) });
   } catch (error) {
-    const { code, message, hint, retry } = failureOf(error);
-    const outcome = (error as { outcome?: string }).outcome ?? "refused";
+    const { code, message, hint, retry, outcome } = failureOf(error);
     return jsonLine({ event: "refused", ref, code, message, hint, retry, outcome });
   }
 }

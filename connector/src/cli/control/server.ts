@@ -2,6 +2,8 @@ import { rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Connector } from "../../connector.ts";
 import type { Io } from "../io.ts";
+import { unlessAway } from "./away.ts";
+import { execute } from "./request.ts";
 import { serveRequestLines } from "./request-lines.ts";
 import { socketFolder, socketPath } from "./socket-path.ts";
 
@@ -44,7 +46,10 @@ export class ControlServer {
         this.#clients.delete(client);
         closed.abort();
       });
-    await serveRequestLines(client, client, this.#connector, AbortSignal.any([this.#io.signal, closed.signal]));
+    const perform: typeof execute = (connector, request) =>
+      unlessAway(connector, (away) => execute(connector, request, away));
+    const signal = AbortSignal.any([this.#io.signal, closed.signal]);
+    await serveRequestLines(client, client, this.#connector, { signal, perform });
     client.end();
   }
 }

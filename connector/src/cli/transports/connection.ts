@@ -1,4 +1,5 @@
 import { Connector } from "../../connector.ts";
+import type { RelayError } from "../../errors.ts";
 import { executeAsk } from "../control/ask.ts";
 import { execute } from "../control/request.ts";
 import { Failure } from "../failure.ts";
@@ -7,12 +8,13 @@ import type { SigningAgent } from "../key-file.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import type { AgentTransport } from "./transport.ts";
 
-const REGISTERED_WITHIN_MS = 10_000;
+const REGISTERED_WITHIN_MS = 15_000;
 
 /**
  * Over a connection of its own, which registers the agent and so ends the agent's connection elsewhere.
+ * Does not wait for a relay that is not there.
  * @param takeOver end it; without it, an agent that is online is refused.
- * @throws {Failure} `online_elsewhere`, `unreachable`.
+ * @throws {Failure | RelayError} `superseded_elsewhere`, `unreachable`, the refusal of the register.
  */
 export async function connectionTransport(
   credentials: SigningAgent,
@@ -20,13 +22,15 @@ export async function connectionTransport(
   takeOver: boolean,
   io: Io,
 ): Promise<AgentTransport> {
-  if (!takeOver) await refuseWhenOnline(credentials.agent, http);
-  const connector = new Connector({ url: http.url, ...credentials });
-  const deadline = AbortSignal.timeout(REGISTERED_WITHIN_MS);
+  const connector = new Connector({ url: http.url, ...credentials, takeOver });
+  const unreachable = new AbortController();
+  connector.on("error", (error) => error.code === "unreachable" && unreachable.abort(error));
   try {
-    await connector.start({ signal: AbortSignal.any([io.signal, deadline]) });
+    const signal = AbortSignal.any([io.signal, unreachable.signal]);
+    await connector.start({ signal, timeoutMs: REGISTERED_WITHIN_MS });
   } catch (error) {
-    if (deadline.aborted && !io.signal.aborted) throw unreachable(http);
+    if (unreachable.signal.aborted) throw unreachable.signal.reason;
+    if ((error as RelayError).code === "timeout") throw notRegistered(http, error as RelayError);
     throw error;
   }
   return {
@@ -37,20 +41,7 @@ export async function connectionTransport(
   };
 }
 
-async function refuseWhenOnline(agent: string, http: RelayHttp): Promise<void> {
-  const presence = await http.patiently(() => http.presence(agent));
-  if (presence?.status !== "online") return;
-  throw new Failure(
-    "online_elsewhere",
-    `${agent} is online over another connection, which this command would end.`,
-    "Send from the program that holds it, set RELAY_API_KEY to send over HTTP, or use --take-over, which ends the other connection.",
-  );
-}
-
-function unreachable({ websocketUrl }: RelayHttp): Failure {
-  return new Failure(
-    "unreachable",
-    `The relay answers over HTTP, but did not register the agent at ${websocketUrl} within 10 s.`,
-    "Run relay check to find the cause.",
-  );
+function notRegistered({ websocketUrl }: RelayHttp, { message, cause, hint }: RelayError): Failure {
+  const text = `The agent was not registered at ${websocketUrl} within ${REGISTERED_WITHIN_MS / 1000} s. ${message}`;
+  return new Failure("unreachable", text, cause === undefined ? "Run relay check to find the cause." : hint);
 }

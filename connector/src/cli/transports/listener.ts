@@ -66,11 +66,17 @@ function transportOver(socket: Socket, signal: AbortSignal): ListenerTransport {
 function resultOf(answer: unknown): JsonObject {
   const { event, ref: _, ...members } = membersOf(answer);
   if (event !== "refused") return members;
-  const { code, message, hint, retry } = members;
-  throw new Failure(textOf(code) ?? "failed", textOf(message) ?? "", textOf(hint) ?? "", knownRetry(retry));
+  const { code, message, hint } = members;
+  const details = { retry: knownRetry(members.retry), outcome: knownOutcome(members.outcome) };
+  throw new Failure(textOf(code) ?? "failed", textOf(message) ?? "", textOf(hint) ?? "", details);
+}
+
+function knownOutcome(value: unknown): "refused" | "unknown" {
+  return value === "unknown" ? value : "refused";
 }
 
 function disconnected({ aborted }: AbortSignal): Failure {
-  if (aborted) return new Failure("aborted", "Interrupted.", "The message may have been sent.");
-  return new Failure("timeout", "The relay listen that was to send it has ended.", "The message may have been sent.");
+  const hint = "The message may have been sent.";
+  if (aborted) return new Failure("aborted", "Interrupted.", hint, { outcome: "unknown" });
+  return new Failure("timeout", "The relay listen that was to send it has ended.", hint, { outcome: "unknown" });
 }

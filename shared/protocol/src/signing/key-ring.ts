@@ -121,6 +121,17 @@ export class KeyRing {
     return isValidAt(entry.validity, now) ? entry : undefined;
   }
 
+  /** How many keys are valid, and how many issuers there are: for the operator's log. */
+  countsAt(now: number): { signing_keys: number; api_keys: number; issuers: number } {
+    const validOf = (keys: ReadonlyMap<string, WithValidity<object>>) =>
+      [...keys.values()].filter(({ validity }) => isValidAt(validity, now)).length;
+    return {
+      signing_keys: validOf(this.#signing),
+      api_keys: validOf(this.#api),
+      issuers: this.issuers.records.length,
+    };
+  }
+
   /** Unix ms after `after` at which the next key becomes valid or expires; Infinity when none does. */
   nextTransition(after: number): number {
     return this.#transitions.find((time) => time > after) ?? Number.POSITIVE_INFINITY;

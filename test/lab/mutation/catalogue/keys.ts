@@ -3,6 +3,13 @@ import type { Mutation } from "../mutation.ts";
 /** Signatures and the keys file. */
 export const KEY_MUTATIONS: readonly Mutation[] = [
   {
+    name: "a key that was added is in force when the command returns",
+    file: "deploy/keys/in-force.ts",
+    find: "if (codes.every(isKnown)) return true;",
+    replace: "if (codes.length > 0) return true;",
+    tests: ["connector/test/cli/setup.test.ts"],
+  },
+  {
     name: "another key under the same id is another key",
     file: "shared/protocol/src/signing/key-ring.ts",
     find: "entry.identity === identity && ",

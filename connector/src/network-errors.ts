@@ -1,0 +1,80 @@
+import { RelayError, type Retry } from "./errors.ts";
+
+/** Why a relay could not be reached. */
+export interface NetworkError {
+  /** The end of a sentence. */
+  readonly why: string;
+  readonly hint: string;
+  /** `fix`: trying again cannot help. */
+  readonly retry: Retry;
+}
+
+const entry = (why: string, hint: string, retry: Retry): NetworkError => ({ why, hint, retry });
+
+const REFUSED_HINT = "Start the relay, or correct the host and port of its address.";
+const NAME_HINT = "Correct the host of the relay's address, or wait until this machine's DNS knows it.";
+const NETWORK_HINT = "Check this machine's network, and firewalls between it and the relay.";
+const SELF_SIGNED_HINT =
+  "Have Node trust its authority: NODE_EXTRA_CA_CERTS=ca.pem; or give the relay a public certificate.";
+const CHAIN_HINT =
+  "The server must send its intermediate certificates, or NODE_EXTRA_CA_CERTS must name its authority.";
+const NO_TLS_HINT = "This port speaks plain http: use http:// (or ws://), or the port of the relay's TLS.";
+const MAYBE_TLS_HINT = "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).";
+
+const SELF_SIGNED = entry("its certificate is self-signed", SELF_SIGNED_HINT, "fix");
+const UNVERIFIED = entry("its certificate cannot be verified", CHAIN_HINT, "fix");
+const NO_TLS = entry("it does not speak TLS on this port", NO_TLS_HINT, "fix");
+const CUT_OFF = entry("connection reset", MAYBE_TLS_HINT, "later");
+const SILENT = entry("the host does not answer", NETWORK_HINT, "later");
+
+/** By error code: of POSIX, of getaddrinfo, of undici, and Node's names for OpenSSL's. */
+const NETWORK_ERRORS: Readonly<Record<string, NetworkError>> = {
+  ECONNREFUSED: entry("connection refused", REFUSED_HINT, "later"),
+  ECONNRESET: CUT_OFF,
+  UND_ERR_SOCKET: CUT_OFF,
+  EPIPE: CUT_OFF,
+  ENOTFOUND: entry("unknown host", NAME_HINT, "later"),
+  EAI_AGAIN: entry("the host name could not be resolved", NAME_HINT, "later"),
+  EHOSTUNREACH: entry("the host is not reachable", NETWORK_HINT, "later"),
+  ENETUNREACH: entry("the network is not reachable", NETWORK_HINT, "later"),
+  ETIMEDOUT: SILENT,
+  UND_ERR_CONNECT_TIMEOUT: SILENT,
+  CERT_HAS_EXPIRED: entry("its certificate has expired", "Renew it, or set this machine's clock.", "fix"),
+  CERT_NOT_YET_VALID: entry("its certificate is not valid yet", "Set this machine's clock.", "fix"),
+  DEPTH_ZERO_SELF_SIGNED_CERT: SELF_SIGNED,
+  SELF_SIGNED_CERT_IN_CHAIN: SELF_SIGNED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNVERIFIED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNVERIFIED,
+  ERR_TLS_CERT_ALTNAME_INVALID: entry("its certificate is for another host", "Use a host name that it names.", "fix"),
+  EPROTO: NO_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
+};
+
+/** @param code of a failed request; undefined for one that this version does not know. */
+export function networkErrorOf(code: string | undefined): NetworkError | undefined {
+  return Object.hasOwn(NETWORK_ERRORS, code ?? "") ? NETWORK_ERRORS[code as string] : undefined;
+}
+
+const PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on.";
+const REFUSED_UPGRADE_HINT =
+  "A proxy, or the relay's RELAY_ALLOWED_ORIGINS, does not let this client in: ask the operator.";
+const REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://.";
+const UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades.";
+const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again.";
+/** Timeout, too early, too many requests: other refusals of the client are as true at the next attempt. */
+const PASSING = new Set([408, 425, 429]);
+
+/** Of an HTTP answer to the websocket's upgrade. */
+export function upgradeRefusal(status: number): NetworkError {
+  const why = `the upgrade to a websocket was answered with ${status}`;
+  if (status >= 500 || PASSING.has(status)) return entry(why, LATER_HINT, "later");
+  if (status === 404) return entry(why, PATH_HINT, "fix");
+  if (status === 401 || status === 403) return entry(why, REFUSED_UPGRADE_HINT, "fix");
+  return entry(why, status >= 300 && status < 400 ? REDIRECT_HINT : UPGRADE_HINT, "fix");
+}
+
+/** The error of a connection attempt that reached no relay. */
+export function unreachable({ why, hint, retry }: NetworkError, cause?: unknown): RelayError {
+  return new RelayError("unreachable", { message: `The relay is not reachable: ${why}.`, hint, retry, cause });
+}

@@ -1,0 +1,152 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, jest, test } from "@jest/globals";
+import { freePort } from "../../test/support/free-port.ts";
+import { until } from "../../test/support/until.ts";
+import { Connector } from "../src/index.ts";
+import { shared } from "./fixture.ts";
+import { errorOf, record, testAgent, untilState, WholeStage } from "./kit.ts";
+import { SELF_SIGNED } from "./self-signed.ts";
+
+const stage = shared(new WholeStage("alice", "bob"));
+const servers: Server[] = [];
+
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((closed) => server.close(closed));
+  }
+});
+
+async function portOf(server: Server, port = 0): Promise<number> {
+  servers.push(server);
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** Answers every upgrade with this status. */
+async function refusing(status: number, port = 0): Promise<string> {
+  const server = createServer();
+  server.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
+  return `http://127.0.0.1:${await portOf(server, port)}`;
+}
+
+describe("A first start that cannot succeed is rejected at once, and says why", () => {
+  test.each([404, 403, 401, 400, 301])("where the upgrade is answered with %d", async (status) => {
+    const alice = stage.connector("alice", await refusing(status));
+    const { errors } = record(alice);
+    await expect(alice.start()).rejects.toMatchObject({ code: "unreachable", retry: "fix" });
+    expect(errors).toMatchObject([{ code: "unreachable", message: expect.stringContaining(String(status)) }]);
+    expect(alice.state.status).toBe("closed");
+  });
+
+  test("where https is spoken to plain http", async () => {
+    const url = (await refusing(404)).replace("http:", "https:");
+    const error = await errorOf(stage.connector("alice", url).start());
+    expect(error).toMatchObject({ code: "unreachable", retry: "fix", hint: expect.stringContaining("http://") });
+  });
+
+  test("where nobody vouches for the certificate", async () => {
+    const port = await portOf(createTlsServer(SELF_SIGNED));
+    const error = await errorOf(stage.connector("alice", `https://localhost:${port}`).start());
+    expect(error).toMatchObject({ retry: "fix", cause: { code: "DEPTH_ZERO_SELF_SIGNED_CERT" } });
+  });
+});
+
+describe("A start that may yet succeed goes on, and tells the cause of each failed attempt", () => {
+  test.each([
+    ["connection refused", async () => `http://127.0.0.1:${await freePort()}`, ["ECONNREFUSED"]],
+    ["a name that no DNS knows", async () => "http://nowhere.invalid", ["ENOTFOUND", "EAI_AGAIN"]],
+    [
+      "a port that speaks TLS",
+      async () => `http://127.0.0.1:${await portOf(createTlsServer(SELF_SIGNED))}`,
+      ["ECONNRESET"],
+    ],
+    ["a relay without room", async () => await refusing(503), [undefined]],
+  ])("%s", async (_, url, codes) => {
+    const alice = stage.connector("alice", await url());
+    const { errors } = record(alice);
+    void alice.start();
+    await until("two attempts were told", () => errors.length > 1);
+    expect(errors[0]).toMatchObject({ code: "unreachable", retry: "later", hint: expect.any(String) });
+    expect(codes).toContain((errors[0]?.cause as { code?: string } | undefined)?.code);
+    expect(alice.state.status).toBe("reconnecting");
+  });
+
+  test("until its time is over: then it is rejected with the last cause", async () => {
+    const alice = stage.connector("alice", `http://127.0.0.1:${await freePort()}`);
+    const error = await errorOf(alice.start({ timeoutMs: 400 }));
+    expect(error).toMatchObject({ code: "timeout", cause: { code: "unreachable", cause: { code: "ECONNREFUSED" } } });
+    expect(alice.state.status).toBe("closed");
+  });
+
+  test("and its time no longer counts once it is registered", async () => {
+    const alice = stage.connector("alice", stage.url);
+    const timers = jest.spyOn(globalThis, "clearTimeout");
+    const set = jest.spyOn(globalThis, "setTimeout");
+    await alice.start({ timeoutMs: 123_456 });
+    const timer = set.mock.results[set.mock.calls.findIndex(([, ms]) => ms === 123_456)]?.value;
+    expect(timers.mock.calls).toContainEqual([timer]);
+  });
+});
+
+test("An agent that was online before outlasts what would end a first start", async () => {
+  const proxy = await stage.proxy(stage.url);
+  const alice = await stage.online("alice", proxy.url);
+  const { errors } = record(alice);
+  const { port } = new URL(proxy.url);
+  await proxy.stop();
+  await refusing(404, Number(port));
+  await until("two refusals were told", () => errors.filter(({ retry }) => retry === "fix").length > 1);
+  expect(alice.state.status).toBe("reconnecting");
+});
+
+describe("A start under an agent that is online elsewhere", () => {
+  test("is refused, and the other stays", async () => {
+    const first = await stage.online("bob", stage.url);
+    const second = stage.connector("bob", stage.url);
+    await expect(second.start()).rejects.toMatchObject({ code: "superseded_elsewhere", outcome: "refused" });
+    expect(first.state.status).toBe("online");
+  });
+
+  test("ends the other when it is to take the agent over", async () => {
+    const first = await stage.online("bob", stage.url);
+    const second = await stage.online("bob", stage.url, { takeOver: true });
+    await untilState(first, "closed");
+    expect([second.state.status, first.state]).toMatchObject(["online", { error: { code: "superseded" } }]);
+  });
+
+  test("is none right after the former one ended, nor does a reconnect ever ask", async () => {
+    const proxy = await stage.proxy(stage.url);
+    for (let round = 0; round < 3; round += 1) await (await stage.online("alice", stage.url)).close();
+    const alice = await stage.online("alice", proxy.url);
+    const asked = jest.spyOn(globalThis, "fetch");
+    const { states } = record(alice);
+    proxy.cut();
+    await until("it is back", () => states.at(-1) === "online", 10_000);
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  test("goes on when the look-up fails", async () => {
+    await stage.online("bob", stage.url);
+    jest.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed"));
+    const second = await stage.online("bob", stage.url);
+    expect(second.state.status).toBe("online");
+  });
+});
+
+describe("A key that the relay does not know", () => {
+  test("is presented again at the first start: it may have been added a moment ago", async () => {
+    const { agent, key, record: lateKey } = testAgent("late");
+    await using late = new Connector({ url: stage.url, agent, key });
+    const { errors } = record(late);
+    const started = late.start();
+    await until("the refusal was told", () => errors.some(({ code }) => code === "unknown_key"));
+    await stage.relay.writeKeys({ signing_keys: [lateKey] });
+    await started;
+    expect(late.state.status).toBe("online");
+  }, 20_000);
+});
