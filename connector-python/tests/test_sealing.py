@@ -64,7 +64,9 @@ class ASealedPayload(unittest.TestCase):
         envelope = self.envelope(self.sealed())
         self.assertEqual(open_payload(envelope, self.keys), {"n": 1})
         for name in ("id", "type", "from", "to", "task_id"):
-            moved = read_envelope({**envelope, name: "other"})
+            members = dict(envelope)
+            members[name] = "other"
+            moved = read_envelope(members)
             assert moved is not None
             self.assertIsNone(open_payload(moved, self.keys), name)
         self.assertIsNone(open_payload(envelope, SealingKeys([])))

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
+import type { Connector, Delivery } from "../../connector/src/index.ts";
 import { PodStage } from "../../connector/test/kit.ts";
 import type { WireProxy } from "../../connector/test/wire-proxy.ts";
-import type { Connector, Delivery } from "../../connector/src/index.ts";
 import type { Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { use } from "../support/use-relay.ts";
@@ -60,7 +60,11 @@ describe("A Python agent", () => {
     agents.echo("bob");
     const alice = await stage.online("alice", stage.url, { trust: { "agent://bob": [stage.agent("bob").trusted] } });
     await alice.send("agent://bob", { n: 1 }, { taskId: "task-1" });
-    expect(await firstOf(alice)).toMatchObject({ type: "message.reply", verified: "agent", envelope: { task_id: "task-1" } });
+    expect(await firstOf(alice)).toMatchObject({
+      type: "message.reply",
+      verified: "agent",
+      envelope: { task_id: "task-1" },
+    });
     const { envelopeId } = await alice.send("agent://bob", { n: 2 });
     expect(await firstOf(alice)).toMatchObject({ payload: { n: 2 }, envelope: { task_id: envelopeId } });
   });
@@ -205,7 +209,9 @@ describe("A Python agent whose connection fails", () => {
     });
     const stranger = { ...pythonOptions("bob", stage.url), key: { ...keyOf("bob"), key_id: "nobody-1" } };
     agents.make("stranger", stranger);
-    await expect(agents.call("stranger", "start")).rejects.toMatchObject({ details: { code: "unknown_key", retry: "fix" } });
+    await expect(agents.call("stranger", "start")).rejects.toMatchObject({
+      details: { code: "unknown_key", retry: "fix" },
+    });
   });
 
   test.each([1003, 1007, 1008, 1009, 4403])("does not come back after %i", async (code) => {
@@ -227,7 +233,8 @@ describe("A Python agent whose connection fails", () => {
 
   test("goes by the relay's clock, and believes no signature when the two are far apart", async () => {
     const proxy = await stage.proxy(stage.url);
-    proxy.toAgent = (frame) => (frame.frame === "hello" ? { ...frame, server_time: frame.server_time - 240_000 } : frame);
+    proxy.toAgent = (frame) =>
+      frame.frame === "hello" ? { ...frame, server_time: frame.server_time - 240_000 } : frame;
     const agents = await inPython("bob", proxy.url);
     const [register] = texts(proxy, "agent.register") as [Frame];
     expect(Math.abs(register.ts - (Date.now() - 240_000))).toBeLessThan(30_000);

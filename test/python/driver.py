@@ -14,6 +14,8 @@ from typing import Any
 from agent_relay_connector import Connector, Delivery, RelayError, Trust, verify_receipt
 
 connectors: dict[str, Connector] = {}
+# One may have taken another's name.
+made: list[Connector] = []
 deliveries: list[Delivery] = []
 tokens: dict[str, list[str]] = {}
 tasks: set["asyncio.Task[None]"] = set()
@@ -44,6 +46,7 @@ def make(name: str, options: dict[str, Any]) -> None:
     if "trust" in options:
         options["trust"] = Trust(**options["trust"])
     connector = connectors[name] = Connector(**options)
+    made.append(connector)
     connector.on("state", lambda state: say(agent=name, state=state.status, close_code=state.close_code))
     connector.on("error", lambda error: say(agent=name, problem=error))
     connector.on("notice", lambda notice: say(agent=name, notice=notice.kind, members=notice.members))
@@ -97,7 +100,7 @@ async def main() -> None:
             spawn(echo(connectors[request["echo"]]))
         else:
             spawn(call(request))
-    for connector in connectors.values():
+    for connector in made:
         await connector.close()
 
 

@@ -14,7 +14,14 @@ function run(...args: readonly string[]): { status: number | null; printed: stri
 
 describe("The Python package", () => {
   test("passes its own tests, which leave nothing open", () => {
-    const options = ["-X", "dev", "-W", "error::ResourceWarning", "-W", "error::DeprecationWarning:agent_relay_connector"];
+    const options = [
+      "-X",
+      "dev",
+      "-W",
+      "error::ResourceWarning",
+      "-W",
+      "error::DeprecationWarning:agent_relay_connector",
+    ];
     const { status, printed } = run(...options, "-m", "unittest", "discover", "-s", "tests", "-t", ".");
     expect({ status, printed }).toMatchObject({ status: 0, printed: expect.stringMatching(/^Ran [1-9]\d* tests/m) });
   });
