@@ -98,7 +98,8 @@ class AReplayGuard(unittest.TestCase):
 
 class Frames(unittest.TestCase):
     def test_of_any_form_break_nothing(self) -> None:
-        texts: list[object] = [b"x", "", "[]", '{"frame":"new"}', '{"frame":"notice","notice":"new"}', "[" * 50_000, "nul"]
+        unknown = ['{"frame":"new"}', '{"frame":"notice","notice":"new"}']
+        texts: list[object] = [b"x", "", "[]", *unknown, "[" * 50_000, "nul"]
         for text in texts:
             self.assertIsNone(read_frame(text))
         hello = read_frame('{"frame":"hello","limits":{"heartbeat_interval_ms":"x","max_unacknowledged":1e9}}')
@@ -109,7 +110,8 @@ class Frames(unittest.TestCase):
 
     def test_an_envelope_has_its_signed_members_and_no_other(self) -> None:
         self.assertEqual(read_envelope({**ENVELOPE, "more": 1}), ENVELOPE)
-        others: list[dict[str, Any]] = [{"id": 1}, {"to": None}, {"payload": []}, {"ts": "1"}, {"ts": 1.5}, {"ts": True}]
+        times: list[dict[str, Any]] = [{"ts": "1"}, {"ts": 1.5}, {"ts": True}]
+        others: list[dict[str, Any]] = [{"id": 1}, {"to": None}, {"payload": []}, *times]
         for changes in others:
             self.assertIsNone(read_envelope({**ENVELOPE, **changes}), changes)
 

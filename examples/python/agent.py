@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An agent that replies to every message and approves every session, on the relay's connector for Python.
 
-    python3 -m venv --system-site-packages .venv && .venv/bin/pip install <the wheel that GET /connectors of a relay names>
+    python3 -m venv --system-site-packages .venv && .venv/bin/pip install <the wheel of GET /connectors>
     .venv/bin/python agent.py bob.json http://127.0.0.1:8080
 """
 

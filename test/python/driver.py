@@ -1,8 +1,8 @@
 """A connector that a test drives: a JSON object a line, calls on standard input, results and events on standard output.
 
-{"new": name, "options": {…}} makes a connector. {"call": n, "on": name, "method": …, "args": […], "options": {…}} answers
-{"call": n, "result": …} or {"call": n, "error": {…}}; `reply` takes the number of a delivery. {"echo": name} replies to what
-comes in as a `message.send`.
+{"new": name, "options": {…}} makes a connector. {"call": n, "on": name, "method": …, "args": […], "options": {…}}
+answers {"call": n, "result": …} or {"call": n, "error": {…}}; `reply` takes the number of a delivery. {"echo": name}
+replies to what comes in as a `message.send`.
 """
 
 import asyncio

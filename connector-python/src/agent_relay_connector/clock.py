@@ -11,7 +11,10 @@ def machine_ms() -> int:
 
 
 class Clock:
-    """The relay refuses an envelope whose `ts` is far from its clock, and this machine's may be wrong. Epoch milliseconds."""
+    """The relay refuses an envelope whose `ts` is far from its clock, and this machine's may be wrong.
+
+    Epoch milliseconds.
+    """
 
     def __init__(self) -> None:
         self._offset_ms = 0.0

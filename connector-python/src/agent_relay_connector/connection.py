@@ -176,7 +176,8 @@ class Connection:
             self._options.clock.measure(frame.server_time)
             self._send_presence()
         elif code in _MOMENTARY:
-            # A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
+            # A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same
+            # outage.
             if self._must_register:
                 self._wait(jittered_s(frame.retry_after_s), self._send_presence)
         elif not self._is_registered:

@@ -35,22 +35,22 @@ from .types import (
 class Connector:
     """Registers an agent, keeps it present, renews its credential, and reconnects whenever the connection is lost.
 
-    Only `close`, a refused or revoked key, a credential that ended without another, another connection that registers the
-    same agent, or a close for what it sent (1003, 1007, 1008, 1009) end it for good. Use it with `async with`.
+    Only `close`, a refused or revoked key, a credential that ended without another, another connection that registers
+    the same agent, or a close for what it sent (1003, 1007, 1008, 1009) end it for good. Use it with `async with`.
 
-    url: base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none).
-    key_file: path of a key file, which names the agent; or else agent (`agent://name`) and key.
-    credential: what an issuer signed for the key: a token, or a coroutine function that gives the present one. Without one,
-    the relay's keys file lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in base64url:
-    the one of the credential first, then those before it. A key file may have both, and is read again for each renewal.
-    trust: whom to believe; or only keys of other agents, by agent id. require_verified: drop deliveries that are not
-    `agent`, nor `gateway` by a key of `trust.gateways`. max_delivery_age: seconds; drop deliveries whose `ts` is farther
-    than this from this machine's clock, which the relay corrects by at most 5 minutes; 0 takes any. seal: `required` seals
-    every message; texts of sessions stay readable. max_pending: sends that may be unsettled at once. max_inbox: deliveries
+    url: base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). key_file:
+    path of a key file, which names the agent; or else agent (`agent://name`) and key. credential: what an issuer
+    signed for the key: a token, or a coroutine function that gives the present one. Without one, the relay's keys file
+    lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in base64url: the one of the
+    credential first, then those before it. A key file may have both, and is read again for each renewal. trust: whom
+    to believe; or only keys of other agents, by agent id. require_verified: drop deliveries that are not `agent`, nor
+    `gateway` by a key of `trust.gateways`. max_delivery_age: seconds; drop deliveries whose `ts` is farther than this
+    from this machine's clock, which the relay corrects by at most 5 minutes; 0 takes any. seal: `required` seals every
+    message; texts of sessions stay readable. max_pending: sends that may be unsettled at once. max_inbox: deliveries
     that may wait to be read; one more drops the oldest.
 
-    Does no I/O but reading the key file. Raises ValueError for options that can never work, and RelayError `invalid_key`,
-    `invalid_credential` or `invalid_issuer`.
+    Does no I/O but reading the key file. Raises ValueError for options that can never work, and RelayError
+    `invalid_key`, `invalid_credential` or `invalid_issuer`.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class Connector:
     def __aiter__(self) -> AsyncGenerator[Delivery, None]:
         """Deliveries, those of one sender in the order in which they came, each to one reader.
 
-        Those before the first read are kept, unless there is a listener of `delivery`. Ends with the connector: normally
-        after `close`, else by raising the RelayError that ended it.
+        Those before the first read are kept, unless there is a listener of `delivery`. Ends with the connector:
+        normally after `close`, else by raising the RelayError that ended it.
         """
         return self._life.inbox.read()
 
@@ -147,10 +147,10 @@ class Connector:
         While there is no connection it waits. Sends to one target arrive in the order of the calls, except one that the
         relay refused for the moment while later ones were in flight: where that matters, await each.
 
-        payload: a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most 23000
-        bytes of JSON. type: `message.send`, or a kind of your own (`message.` and 1–32 of a–z 0–9 _, a letter first).
-        task_id: 1–128 characters. seal: let nobody but the recipient read it; needs a pinned issuer of the recipient.
-        timeout: seconds from the call.
+        payload: a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most
+        23000 bytes of JSON. type: `message.send`, or a kind of your own (`message.` and 1–32 of a–z 0–9 _, a letter
+        first). task_id: 1–128 characters. seal: let nobody but the recipient read it; needs a pinned issuer of the
+        recipient. timeout: seconds from the call.
 
         Raises RelayError: `queue_full`, `timeout`, `outcome_unknown`, `frame_too_large`, `invalid_envelope`,
         `recipient_unverified` of what is sealed, a refusal of the relay, or what ended the connector.
@@ -169,9 +169,9 @@ class Connector:
     ) -> Delivery:
         """Sends a question and returns the delivery of its reply, which is then in no iteration and in no event.
 
-        Only a `message.reply` of the asked agent counts, and to a sealed question a sealed one. timeout: seconds from the call,
-        for both. Raises RelayError as `send` does; `not_delivered` when the target was not online; `timeout` with outcome
-        `unknown` when it was, and no reply came.
+        Only a `message.reply` of the asked agent counts, and to a sealed question a sealed one. timeout: seconds from
+        the call, for both. Raises RelayError as `send` does; `not_delivered` when the target was not online; `timeout`
+        with outcome `unknown` when it was, and no reply came.
         """
         deadline = time.monotonic() + timeout
         reply: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
@@ -204,8 +204,8 @@ class Connector:
     ) -> AcceptedSession:
         """Requests a session. The decision comes as a delivery of type `session.approve` or `session.reject`.
 
-        Characters: purpose 1–500, intro and scope at most 1000, expected_frequency at most 200. ttl_minutes: 5–1440, 60 when
-        left out. Raises RelayError as `send` does.
+        Characters: purpose 1–500, intro and scope at most 1000, expected_frequency at most 200. ttl_minutes: 5–1440,
+        60 when left out. Raises RelayError as `send` does.
         """
         payload = present(
             purpose=purpose,
@@ -230,17 +230,23 @@ class Connector:
     def receipt(self, session_id: str) -> Receipt:
         """What shows anybody that a session was requested and decided: `verify_receipt` checks it without a relay.
 
-        Of the newest 1000 sessions, whose two envelopes this connector signed or verified. Raises `receipt_incomplete`, with
-        what is missing.
+        Of the newest 1000 sessions, whose two envelopes this connector signed or verified. Raises
+        `receipt_incomplete`, with what is missing.
         """
         return self._life.sessions.receipt(session_id)
 
     async def check_online(self, agent: str) -> Presence:
-        """Whether an agent can be reached now. Raises RelayError: `unreachable`, `rate_limited`, a refusal of the relay."""
+        """Whether an agent can be reached now.
+
+        Raises RelayError: `unreachable`, `rate_limited`, a refusal of the relay.
+        """
         return await self._life.peers.presence_of(agent)
 
     async def wait_online(self, agent: str, *, timeout: float = SEND_TIMEOUT_S) -> Presence:
-        """Returns when an agent can be reached. Raises RelayError: `timeout` after so many seconds, a refusal that lasts."""
+        """Returns when an agent can be reached.
+
+        Raises RelayError: `timeout` after so many seconds, a refusal that lasts.
+        """
         return await self._life.peers.wait_online(agent, timeout)
 
     @overload
@@ -259,9 +265,9 @@ class Connector:
     def on(self, event: EventName, listener: Listener) -> Callable[[], None]:
         """Adds a listener, a function or a coroutine function. Returns a function that removes it.
 
-        `error`: what belongs to no call: dropped deliveries, refused heartbeats, listeners that raised. `overflow`: how many
-        deliveries were dropped because the inbox was full, since the start. Errors and warnings that nobody listens to are
-        logged by the logger `agent_relay_connector`.
+        `error`: what belongs to no call: dropped deliveries, refused heartbeats, listeners that raised. `overflow`:
+        how many deliveries were dropped because the inbox was full, since the start. Errors and warnings that nobody
+        listens to are logged by the logger `agent_relay_connector`.
         """
         return self._life.emitter.on(event, listener)
 

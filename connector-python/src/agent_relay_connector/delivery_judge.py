@@ -37,7 +37,10 @@ class DeliveryJudge:
     replier: Replier
 
     async def judge(self, incoming: IncomingEnvelope) -> Delivery | None:
-        """The delivery; None for a repeat. Those of one sender one after the other. Raises RelayError: why it is dropped."""
+        """The delivery; None for a repeat. Those of one sender one after the other.
+
+        Raises RelayError: why it is dropped.
+        """
         envelope, guard = incoming.envelope, self.replay_guard
         if envelope.get("to") != self.agent:
             raise _dropped("misdirected_delivery", envelope)

@@ -1,4 +1,7 @@
-"""The catalogue of errors: the codes of the relay, and those of the connector itself. Source: docs/protocol.md#errors."""
+"""The catalogue of errors: the codes of the relay, and those of the connector itself.
+
+Source: docs/protocol.md#errors.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -74,7 +77,9 @@ RELAY_ERRORS = {
         "The key has as many agents as one key may have.",
         "Use an agent of the key that is present, or another key; an agent that is offline makes room for a new one.",
     ),
-    "register_timeout": ErrorEntry("fix", "The relay got no valid envelope within 10 s.", "Check the key and the clock."),
+    "register_timeout": ErrorEntry(
+        "fix", "The relay got no valid envelope within 10 s.", "Check the key and the clock."
+    ),
 }
 
 _TELL_THE_OPERATOR = "Tell the relay's operator."
@@ -132,14 +137,14 @@ CONNECTOR_ERRORS = {
     ),
     "clock_untrusted": ErrorEntry(
         "fix",
-        "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing is "
-        "verified.",
+        "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing "
+        "is verified.",
         "Set this machine's clock (NTP).",
     ),
     "unopenable_delivery": ErrorEntry(
         "fix",
-        "A delivery was sealed, and no key given here opens it, or no pinned key or issuer vouches for its sender; it was "
-        "dropped.",
+        "A delivery was sealed, and no key given here opens it, or no pinned key or issuer vouches for its sender; it "
+        "was dropped.",
         "Give the key of the credential that the sender found in sealing_keys, and pin the sender's issuer.",
     ),
     "misdirected_delivery": ErrorEntry(

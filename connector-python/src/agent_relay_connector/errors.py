@@ -11,10 +11,10 @@ Outcome = Literal["refused", "unknown"]
 class RelayError(Exception):
     """Every error that this package raises or reports. Its texts contain no key, signature or payload.
 
-    code: stable, snake_case. hint: what to do. retry: `never`, `fix` or `later`, as the relay says it, else the catalogue.
-    outcome: `refused`: it did not happen; `unknown`: the envelope went out, and may have been accepted and delivered.
-    retry_after: seconds after which to try again. close_code: of the websocket, where a close is the reason.
-    missing: parts of a receipt, of `receipt_incomplete`.
+    code: stable, snake_case. hint: what to do. retry: `never`, `fix` or `later`, as the relay says it, else the
+    catalogue. outcome: `refused`: it did not happen; `unknown`: the envelope went out, and may have been accepted and
+    delivered. retry_after: seconds after which to try again. close_code: of the websocket, where a close is the
+    reason. missing: parts of a receipt, of `receipt_incomplete`.
     """
 
     def __init__(

@@ -14,8 +14,8 @@ _JUMP_S = 3.0
 class Keepalive:
     """Asks for heartbeats, and tells when a request has had no answer for too long and nothing else came in.
 
-    After a sleep of the machine, or any other jump of its clock, it asks for one at once: the connection may be long gone,
-    and what came in meanwhile is not read yet.
+    After a sleep of the machine, or any other jump of its clock, it asks for one at once: the connection may be long
+    gone, and what came in meanwhile is not read yet.
     """
 
     def __init__(self, interval_s: float, send_heartbeat: Callable[[], None], timed_out: Callable[[], None]) -> None:

@@ -69,7 +69,8 @@ def _key_in(members: JsonObject) -> AgentKey:
     try:
         public_key = signing_key(key).public_key
     except RelayError:
-        raise _invalid('The key file has neither alg "ed25519" with a private_key nor "hmac-sha256" with a secret.') from None
+        what = 'neither alg "ed25519" with a private_key nor alg "hmac-sha256" with a secret'
+        raise _invalid(f"The key file has {what}.") from None
     if credential is not None and (credential.agent, credential.public_key) != (members.get("agent_id"), public_key):
         raise RelayError("invalid_credential", "The credential in the key file is of another agent, or another key.")
     return key

@@ -1,4 +1,7 @@
-"""The rules of payloads. What was sealed, or lay in a file, was never seen by a relay. Source: docs/protocol.md#envelopes."""
+"""The rules of payloads. What was sealed, or lay in a file, was never seen by a relay.
+
+Source: docs/protocol.md#envelopes.
+"""
 
 import math
 from typing import Any

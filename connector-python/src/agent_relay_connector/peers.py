@@ -38,8 +38,8 @@ class Peers:
     async def sealing_key_of(self, agent: str) -> str:
         """The X25519 key of an agent.
 
-        Raises `recipient_unverified` unless a pinned issuer vouches for it, and `clock_untrusted` when nobody can tell here
-        what has ended.
+        Raises `recipient_unverified` unless a pinned issuer vouches for it, and `clock_untrusted` when nobody can tell
+        here what has ended.
         """
         if not self._clock.is_trusted:
             raise RelayError("clock_untrusted")

@@ -37,8 +37,8 @@ class ReconnectorEvents(Protocol):
 class Reconnector:
     """When its pod drains, the next connection is registered before the old one is retired.
 
-    A retired connection is read until the relay closes it: it may still bring envelopes whose senders were told that they
-    were delivered.
+    A retired connection is read until the relay closes it: it may still bring envelopes whose senders were told that
+    they were delivered.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Reconnector:
             self._current.check_registration()
 
     def register_again(self) -> None:
-        """Presents a renewed credential: on the next connection where there is one; the current one would take the agent back."""
+        """Presents a renewed credential: on the next connection, if any: this one would take the agent back."""
         connection = self._next or self._current
         if connection is not None:
             connection.register_again()
@@ -162,7 +162,7 @@ class Reconnector:
         self._next.open()
 
     def _lost_current(self) -> None:
-        """The back-off starts again only after a connection that lasted: a relay that loses them at once is asked less often."""
+        """The back-off starts again only after a connection that lasted: who loses them at once is asked less often."""
         self._current = None
         if time.monotonic() - self._online_at >= BACKOFF_CAP_S:
             self._attempt = 0

@@ -6,7 +6,10 @@ from .types import Envelope, Verified
 
 
 class ReplayGuard:
-    """Signatures stay valid for ever. What is old is refused by its `ts`; what is recent is remembered until it is old."""
+    """Signatures stay valid for ever.
+
+    What is old is refused by its `ts`; what is recent is remembered until it is old.
+    """
 
     def __init__(self, clock: Clock, max_age_s: float) -> None:
         """max_age_s: 0 = any age."""

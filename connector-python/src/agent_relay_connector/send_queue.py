@@ -145,7 +145,7 @@ class SendQueue:
         self._flush()
 
     def _flush(self) -> None:
-        """Sends what may go out, one after the other: what is sealed may have to wait for a key, and the order must hold."""
+        """Sends what may go out, one after the other: what is sealed may wait for a key, and the order must hold."""
         if self._is_flushing or self._next() is None:
             return
         self._is_flushing = True

@@ -1,4 +1,4 @@
-"""Tells who signed an envelope: a trusted key of its sender, one of the relay's gateways, or a key with a credential."""
+"""Tells who signed an envelope: a trusted key of its sender, a gateway of the relay, or a key with a credential."""
 
 from .canonical import is_signed_by
 from .credentials.contract import is_credential_key

@@ -1,4 +1,4 @@
-"""JSON as every reader of the protocol has it: RFC 8259, numbers are doubles, of a member that stands twice the last."""
+"""JSON as every reader of the protocol has it: RFC 8259, numbers are doubles, of a double member the last counts."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""The public types. Durations are seconds; times of envelopes are epoch milliseconds. Source: docs/protocol.md#envelopes."""
+"""The public types. Durations are seconds; times of envelopes are epoch milliseconds.
+
+Source: docs/protocol.md#envelopes.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,9 +99,9 @@ class Delivery:
     # Of `session.*`.
     session_id: str | None
     task_id: str | None
-    # Who vouches for the sender. `agent`: a key, or an issuer, that `trust` names. `relay_issuer`: an issuer that only the
-    # relay names. `gateway`: one of the relay's gateways, on behalf of a sender that it authenticated. `unverified`: the
-    # relay, nobody else.
+    # Who vouches for the sender. `agent`: a key, or an issuer, that `trust` names. `relay_issuer`: an issuer that only
+    # the relay names. `gateway`: one of the relay's gateways, on behalf of a sender that it authenticated.
+    # `unverified`: the relay, nobody else.
     verified: Verified
     # Of the credential by which it is verified.
     issuer: str | None
@@ -109,7 +112,10 @@ class Delivery:
     _replier: Callable[["Delivery", JsonObject, float], Awaitable[Accepted]] = field(repr=False, compare=False)
 
     async def reply(self, payload: JsonObject, *, timeout: float = 30.0) -> Accepted:
-        """Answers the sender with a `message.reply` that `ask` recognises; sealed where this was sealed. Raises RelayError."""
+        """Answers the sender with a `message.reply` that `ask` recognises; sealed where this was sealed.
+
+        Raises RelayError.
+        """
         return await self._replier(self, payload, timeout)
 
 
@@ -126,7 +132,7 @@ class Presence:
 
 @dataclass(frozen=True)
 class ConnectorState:
-    """`status`; while it is `reconnecting`, why and in how many seconds; of `closed`, the error that ended it for good."""
+    """`status`; of `reconnecting` why and in how many seconds; of `closed` the error that ended it for good."""
 
     status: Literal["idle", "connecting", "online", "reconnecting", "closed"]
     # `unreachable`: no relay answered. `lost`: there was a connection.

@@ -20,7 +20,10 @@ _FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError, WebSocketExcep
 
 
 class Websocket:
-    """frame: for every frame that is known. closed: once, and not after `close`, with the code and the cause of a failure."""
+    """frame: for every frame that is known.
+
+    closed: once, and not after `close`, with the code and the cause of a failure.
+    """
 
     def __init__(
         self, url: str, frame: Callable[[Frame], None], closed: Callable[[int, Exception | None], None]

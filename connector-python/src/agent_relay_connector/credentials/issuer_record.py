@@ -1,4 +1,7 @@
-"""Who may sign credentials, for which agents: the form of the relay's keys file. Source: docs/protocol.md#credentials."""
+"""Who may sign credentials, for which agents: the form of the relay's keys file.
+
+Source: docs/protocol.md#credentials.
+"""
 
 import re
 from collections.abc import Callable

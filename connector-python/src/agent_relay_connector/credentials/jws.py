@@ -16,7 +16,10 @@ def parts_of(token: str) -> tuple[str, str, bytes] | None:
 
 
 def is_token_signed_by(key: VerifyKey, token: str) -> bool:
-    """True when the token is signed by the Ed25519 key, whatever its header says of keys and algorithms. Never raises."""
+    """True when the token is signed by the Ed25519 key, whatever its header says of keys and algorithms.
+
+    Never raises.
+    """
     parts = parts_of(token)
     if parts is None or not token.isascii():
         return False

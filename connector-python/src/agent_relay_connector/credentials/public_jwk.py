@@ -16,8 +16,8 @@ _KEY_BYTES = 32
 def read_public_jwk(value: object, curve: Curve) -> str | None:
     """The `x` of a public JWK of the curve. Other members do not count.
 
-    None when the value is anything else: a private key, an `x` that is not the one spelling of 32 bytes, a point of small
-    order.
+    None when the value is anything else: a private key, an `x` that is not the one spelling of 32 bytes, a point of
+    small order.
     """
     members = members_of(value)
     x = members.get("x")

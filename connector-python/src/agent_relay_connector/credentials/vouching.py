@@ -39,8 +39,8 @@ UNVERIFIED = Verdict("unverified")
 async def vouching_for(credential: Credential, time_ms: float, trust: CredentialTrust) -> Verdict:
     """Judges a credential as it stood at a time, epoch milliseconds.
 
-    What was pinned decides alone wherever it says something: no relay adds a key to a pinned issuer, or another issuer for
-    an agent that a pinned one names.
+    What was pinned decides alone wherever it says something: no relay adds a key to a pinned issuer, or another issuer
+    for an agent that a pinned one names.
     """
     is_pinned = trust.pinned.has(credential.issuer)
     if trust.has_pinned_keys(credential.agent) or (not is_pinned and trust.pinned.names(credential.agent)):

@@ -29,7 +29,7 @@ class _Record:
 
 
 class SessionRecords:
-    """Only the relay says which session a request opened: several may claim to be one, so nothing takes another's place."""
+    """Only the relay says which session a request opened: several may claim one, so nothing takes another's place."""
 
     def __init__(self) -> None:
         # By session id, the oldest first.
@@ -48,7 +48,7 @@ class SessionRecords:
             kept.append(_Kept(envelope, request_digest(envelope), credential))
 
     def digest_of(self, session_id: str, requester: str) -> str | None:
-        """What a decision says of the request that this agent got from the requester; None when it is not clear which."""
+        """What a decision says of the request that this agent got from the requester; None when it is unclear which."""
         record = self._records.get(session_id) or _Record()
         digests = [kept.digest for kept in record.requests if kept.envelope["from"] == requester]
         return digests[0] if len(digests) == 1 else None

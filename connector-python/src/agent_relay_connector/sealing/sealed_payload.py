@@ -29,8 +29,8 @@ def is_sealed(payload: JsonObject) -> bool:
 def plaintext_of(payload: JsonObject) -> bytes:
     """What is sealed of a payload. Later changes of it have no effect.
 
-    Raises `invalid_envelope` for what the relay would not take as a payload, `frame_too_large` for more than 23,000 bytes
-    of JSON.
+    Raises `invalid_envelope` for what the relay would not take as a payload, `frame_too_large` for more than 23,000
+    bytes of JSON.
     """
     try:
         text = canonicalize(payload)
