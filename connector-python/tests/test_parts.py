@@ -163,6 +163,12 @@ class AKeyFile(unittest.TestCase):
         file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
         self.assertEqual(file.key, {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
 
+    def test_may_have_former_sealing_keys_with_their_end(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        former = {"private_key": "former", "until": "2026-09-21T14:13:20Z"}
+        self.assertEqual(self.read({**record, "sealing_key": ["new", former]}).sealing_keys, ("new", "former"))
+        self.assertEqual(self.read({**record, "sealing_key": "new"}).sealing_keys, ("new",))
+
     def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
         contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
         for content in contents:

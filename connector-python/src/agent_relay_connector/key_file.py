@@ -87,8 +87,10 @@ def _credential_in(members: JsonObject) -> Credential | None:
 
 
 def _sealing_keys_in(members: JsonObject) -> tuple[str, ...]:
+    """One key, or several, the newest first; former ones with the time until which they are kept."""
     given: Any = members.get("sealing_key", [])
-    return tuple(given) if isinstance(given, list) else (given,)
+    entries = given if isinstance(given, list) else [given]
+    return tuple(entry.get("private_key") if isinstance(entry, dict) else entry for entry in entries)
 
 
 def _invalid(message: str) -> RelayError:

@@ -41,7 +41,7 @@ class Lifecycle:
         self.emitter = Emitter()
         self.sessions = SessionRecords()
         self.conversations = Conversations()
-        self.peers = Peers(options.trust, address, clock, background)
+        self.peers = Peers(options, address, clock, background)
         self._guard = ReplayGuard(clock, options.max_delivery_age_s)
         judge = DeliveryJudge(
             agent=options.agent,

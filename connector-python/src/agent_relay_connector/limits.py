@@ -66,6 +66,8 @@ MAX_CREDENTIAL_AHEAD_MS = 60_000
 RENEWAL_EARLIEST = 0.5
 RENEWAL_LATEST = 0.8
 RENEWAL_CAP_S = 60.0
+# How long the callback that gives it may take.
+RENEWAL_ANSWER_WITHIN_S = 30.0
 # A machine may sleep: the clock is looked at this often.
 RENEWAL_LOOKS_EVERY_S = 600.0
 

@@ -14,23 +14,28 @@ from .errors import RelayError
 from .frames import positive
 from .http import Answer, HttpClient
 from .limits import PRESENCE_CAP_S, PRESENCE_TIMEOUT_S, RETRY_AFTER_S
+from .options import ConnectorOptions
 from .relay_manifest import RelayManifest
 from .sender_verifier import SenderVerifier
 from .strict_json import text_of
-from .types import Presence, Trust
+from .types import Presence
 
 _STATUSES = ("online", "stale", "offline", "not_seen")
 
 
 class Peers:
-    def __init__(self, trust: Trust, address: RelayAddress, clock: Clock, background: Background) -> None:
+    def __init__(
+        self, options: ConnectorOptions, address: RelayAddress, clock: Clock, background: Background
+    ) -> None:
         """Raises `invalid_key` or `invalid_issuer`."""
         self._base = address.base
         self._clock = clock
         self._http = HttpClient()
         manifest = RelayManifest(address.base, self._http, background)
         credentials = SenderCredentials(address.base, self._http, background)
-        self.verifier = SenderVerifier(trust, manifest, credentials, address.host)
+        self.verifier = SenderVerifier(
+            options.trust, manifest, credentials, address.host, is_pinned_only=options.require_verified
+        )
 
     def stop(self) -> None:
         self._http.stop()

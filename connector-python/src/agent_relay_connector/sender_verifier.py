@@ -13,8 +13,19 @@ from .types import Envelope, Trust
 
 
 class SenderVerifier:
-    def __init__(self, trust: Trust, manifest: RelayManifest, credentials: SenderCredentials, relay: str) -> None:
-        """relay: the host that this agent dialled. Raises `invalid_key` or `invalid_issuer`."""
+    def __init__(
+        self,
+        trust: Trust,
+        manifest: RelayManifest,
+        credentials: SenderCredentials,
+        relay: str,
+        is_pinned_only: bool,
+    ) -> None:
+        """relay: the host that this agent dialled. is_pinned_only: nobody else counts, so nobody else is looked up.
+
+        Raises `invalid_key` or `invalid_issuer`.
+        """
+        self._is_pinned_only = is_pinned_only
         self._gateways = trust.gateways
         self._manifest = manifest
         self._credentials = credentials
@@ -59,7 +70,8 @@ class SenderVerifier:
 
     async def _check_credential(self, envelope: Envelope) -> Verdict | None:
         agent, key_id, ts = envelope["from"], envelope["key_id"], envelope["ts"]
-        credential = await self._credentials.find(agent, key_id, ts) if is_credential_key(key_id) else None
+        is_of_use = is_credential_key(key_id) and (not self._is_pinned_only or self._trust.pinned.may_hold(agent))
+        credential = await self._credentials.find(agent, key_id, ts) if is_of_use else None
         if credential is None:
             return UNVERIFIED
         # Whoever issued it: `key_id` is the digest of the key, so no other could have signed.

@@ -44,6 +44,10 @@ class Issuers:
         """True for the name of one of them."""
         return issuer in self._names
 
+    def may_hold(self, agent: str) -> bool:
+        """True when one of them has the agent, be it as one of all others."""
+        return self._holders.holder_of(agent) is not None
+
     def names(self, agent: str) -> bool:
         """True when one of them has the agent by its id or its name space, not only as one of all others."""
         return self._holders.named_holder_of(agent) is not None

@@ -8,7 +8,13 @@ from ..backoff import backoff_s
 from ..background import Background
 from ..clock import Clock
 from ..errors import RelayError
-from ..limits import RENEWAL_CAP_S, RENEWAL_EARLIEST, RENEWAL_LATEST, RENEWAL_LOOKS_EVERY_S
+from ..limits import (
+    RENEWAL_ANSWER_WITHIN_S,
+    RENEWAL_CAP_S,
+    RENEWAL_EARLIEST,
+    RENEWAL_LATEST,
+    RENEWAL_LOOKS_EVERY_S,
+)
 from ..types import CredentialSource
 from .read_credential import Credential, read_credential
 
@@ -104,9 +110,11 @@ class OwnCredential:
         if isinstance(self._source, str):
             return self._source
         try:
-            return await self._source()
+            return await asyncio.wait_for(self._source(), RENEWAL_ANSWER_WITHIN_S)
         except RelayError:
             raise
+        except asyncio.TimeoutError:
+            raise RelayError("timeout", "The callback that gives the credential did not answer in time.") from None
         except Exception as cause:
             message = "The callback that gives the credential failed; see __cause__."
             raise RelayError("invalid_credential", message) from cause
