@@ -80,13 +80,16 @@ describe("A Python agent", () => {
     await alice.send("agent://bob", { from: "alice" }, reply);
     expect((await asked).payload).toEqual({ from: "alice" });
     await alice.send("agent://bob", { from: "alice again" }, reply);
-    await agents.tells("the second", ({ delivery }) => delivery?.payload.from === "alice again");
+    const second = ({ delivery }: Frame) => delivery?.payload.from === "alice again";
+    const { number } = await agents.tells("the second", second);
+    const answer = agents.call("bob", "reply", [number, {}]);
+    await expect(answer).rejects.toMatchObject({ details: { code: "not_answerable", retry: "never" } });
   });
 
   test("is told at once when nobody is there to be asked, and after its time when no reply comes", async () => {
     const agents = await inPython("bob");
     const absent = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 60 });
-    await expect(absent).rejects.toMatchObject({ details: { code: "not_delivered", outcome: "refused" } });
+    await expect(absent).rejects.toMatchObject({ details: { code: "target_not_online", outcome: "refused" } });
     await stage.online("alice", stage.url);
     const unanswered = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 0.5 });
     await expect(unanswered).rejects.toMatchObject({ details: { code: "timeout", outcome: "unknown" } });

@@ -170,8 +170,8 @@ class Connector:
         """Sends a question and returns the delivery of its reply, which is then in no iteration and in no event.
 
         Only a `message.reply` of the asked agent counts, and to a sealed question a sealed one. timeout: seconds from
-        the call, for both. Raises RelayError as `send` does; `not_delivered` when the target was not online; `timeout`
-        with outcome `unknown` when it was, and no reply came.
+        the call, for both. Raises RelayError as `send` does; `target_not_online` when the target was not online;
+        `timeout` with outcome `unknown` when it was, and no reply came.
         """
         deadline = time.monotonic() + timeout
         reply: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
@@ -184,7 +184,7 @@ class Connector:
             )
             # The first delivery of what turns out to be a duplicate may have reached the target.
             if not accepted.delivery.can_deliver_realtime and not accepted.duplicate:
-                raise RelayError("not_delivered", envelope_id=accepted.envelope_id)
+                raise RelayError("target_not_online", envelope_id=accepted.envelope_id)
             return await asyncio.wait_for(reply, max(0.0, deadline - time.monotonic()))
         except asyncio.TimeoutError:
             raise RelayError("timeout", "No reply came in time.", outcome="unknown") from None
@@ -272,6 +272,8 @@ class Connector:
         return self._life.emitter.on(event, listener)
 
     async def _reply(self, delivery: Delivery, payload: JsonObject, timeout: float) -> Accepted:
+        if not delivery.type.startswith("message.") or delivery.type == REPLY:
+            raise RelayError("not_answerable")
         task_id = task_of_reply(delivery)
         return await self.send(
             delivery.sender, payload, type=REPLY, task_id=task_id, seal=delivery.sealed, timeout=timeout

@@ -1,4 +1,4 @@
-"""Questions that wait for their reply. Source: docs/protocol.md#envelopes."""
+"""Questions that wait for their reply. Source: docs/protocol.md#conversations."""
 
 import asyncio
 from dataclasses import dataclass

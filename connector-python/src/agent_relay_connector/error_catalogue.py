@@ -96,10 +96,15 @@ CONNECTOR_ERRORS = {
         "later", "Too many sends are unsettled.", "Await earlier sends before the next, or raise max_pending."
     ),
     "timeout": ErrorEntry("later", "No answer came in time.", _SEE_OUTCOME),
-    "not_delivered": ErrorEntry(
+    "target_not_online": ErrorEntry(
         "later",
-        "The target was not online: nobody received the question, and nothing of it is kept.",
-        "Ask again when the target is online: wait_online says when.",
+        "The target is not online: nobody received it, and the relay keeps nothing.",
+        "Send it again when the target is online; wait_online waits for that.",
+    ),
+    "not_answerable": ErrorEntry(
+        "never",
+        "Only messages are replied to, and a message.reply is not: two agents that both reply would go on forever.",
+        "Ask or send anew, or decide the session with approve or reject.",
     ),
     "unreachable": ErrorEntry(
         "later", "The relay does not answer over HTTP, or is none.", "Check the address that the connector was given."
