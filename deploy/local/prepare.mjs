@@ -1,5 +1,5 @@
 // Prepares what an npm script needs: the packages, the pinned Node, a Redis server for `start` and the tests, for `test` a
-// Python that can run `examples/python`, and for `test:browser` a Chromium. For `test:containers` it checks that there is
+// Python that can run `examples/python` and the tests of `connector-python`, and for `test:browser` a Chromium. For `test:containers` it checks that there is
 // a Docker engine and kubectl. Prints what it does, and nothing when nothing is missing. Runs on Node 20 without packages.
 //
 //   node deploy/local/prepare.mjs [start | test | test:browser | test:containers]

@@ -1,12 +1,20 @@
 import { spawnSync } from "node:child_process";
 import { allOnPath, onPath } from "./programs.mjs";
 
-/** What `examples/python` imports, as Debian packages it. */
-export const PYTHON_PACKAGES = ["python3-websockets", "python3-cryptography"];
-const PROBE = "import sys, websockets, cryptography; sys.exit(sys.version_info < (3, 11))";
+/** What `examples/python` and `connector-python` import, and what the tests check and build it with, as Debian packages it. */
+export const PYTHON_PACKAGES = [
+  "python3-websockets",
+  "python3-cryptography",
+  "mypy",
+  "python3-build",
+  "python3-setuptools",
+  "python3-wheel",
+];
+const PROBE =
+  "import sys, websockets, cryptography, mypy, build, setuptools, wheel; sys.exit(sys.version_info < (3, 11))";
 
 /**
- * Path of the first python3 on the PATH that can run `examples/python`. There may be several, and only Debian's own finds
+ * Path of the first python3 on the PATH that can run `examples/python` and the tests of `connector-python`. There may be several, and only Debian's own finds
  * Debian's packages.
  *
  * @param {string} [path] the PATH to search
@@ -18,8 +26,8 @@ export function pythonProgram(path = process.env.PATH ?? "") {
   if (found !== undefined) return found;
   const howTo = onPath("apt-get", path)
     ? `Run: sudo apt-get install -y --no-install-recommends ${PYTHON_PACKAGES.join(" ")}`
-    : "Run: python3 -m pip install websockets cryptography";
+    : "Run: python3 -m pip install websockets cryptography mypy build setuptools wheel";
   throw new Error(
-    `There is no python3 3.11 or later with the packages websockets and cryptography on the PATH. ${howTo}`,
+    `There is no python3 3.11 or later with websockets, cryptography, and mypy, build, setuptools and wheel on the PATH. ${howTo}`,
   );
 }

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
 
 /**
- * Digest of files and folders, names and contents, in an order of their own.
+ * Digest of files and folders, names and contents, in an order of their own; what Python compiles beside them is no source.
  * @param paths from `root` on.
  */
 export async function digestOf(root: string, paths: readonly string[]): Promise<string> {
@@ -20,5 +20,7 @@ export async function digestOf(root: string, paths: readonly string[]): Promise<
 async function filesAt(path: string): Promise<string[]> {
   if ((await stat(path)).isFile()) return [path];
   const entries = await readdir(path, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return entries
+    .filter((entry) => entry.isFile() && !entry.parentPath.endsWith("__pycache__"))
+    .map((entry) => join(entry.parentPath, entry.name));
 }

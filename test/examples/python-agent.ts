@@ -6,6 +6,9 @@ import { until } from "../support/until.ts";
 
 export const PYTHON_EXAMPLE = fileURLToPath(new URL("../../examples/python/agent.py", import.meta.url));
 
+/** Of the package that it imports. */
+export const PYTHON_SOURCES = fileURLToPath(new URL("../../connector-python/src", import.meta.url));
+
 /** `examples/python/agent.py` as a process. */
 export class PythonAgent {
   readonly #child: ChildProcess;
@@ -13,8 +16,9 @@ export class PythonAgent {
   #printed = "";
 
   /** @throws {Error} what to install, where there is no Python that can run it. */
-  constructor(args: readonly string[], env: Record<string, string> = {}) {
-    this.#child = spawn(pythonProgram(), [PYTHON_EXAMPLE, ...args], { env: { PYTHONUTF8: "1", ...env } });
+  constructor(args: readonly string[]) {
+    const settings = { PYTHONUTF8: "1", PYTHONDONTWRITEBYTECODE: "1", PYTHONPATH: PYTHON_SOURCES };
+    this.#child = spawn(pythonProgram(), [PYTHON_EXAMPLE, ...args], { env: settings });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on("data", (chunk) => (this.#printed += String(chunk)));
     }

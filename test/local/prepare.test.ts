@@ -95,10 +95,10 @@ describe("finding a Python", () => {
   test("says what to run when there is none", async () => {
     await using folder = await temporaryFolder();
     await program(folder.path, "python3", "exit 1");
-    expect(() => pythonProgram(folder.path)).toThrow("Run: python3 -m pip install websockets cryptography");
+    expect(() => pythonProgram(folder.path)).toThrow("Run: python3 -m pip install websockets cryptography mypy");
     await program(folder.path, "apt-get", "");
     expect(() => pythonProgram(folder.path)).toThrow(
-      "Run: sudo apt-get install -y --no-install-recommends python3-websockets python3-cryptography",
+      "Run: sudo apt-get install -y --no-install-recommends python3-websockets python3-cryptography mypy",
     );
   });
 });

@@ -40,7 +40,7 @@ describe("GET /connectors", () => {
   });
 
   test("tells size and SHA-512 of exactly the bytes that are served", async () => {
-    expect(listed).toHaveLength(2);
+    expect(listed).toHaveLength(3);
     for (const { path, bytes, integrity } of listed) {
       const content = Buffer.from(await (await fetch(gateway.url + path)).arrayBuffer());
       expect(content.length).toBe(bytes);
@@ -168,7 +168,7 @@ describe("A folder that is not as its index says keeps the gateway from starting
   test("a file that is missing, or has other bytes", async () => {
     await using copy = await temporaryFolder();
     await cp(folder, copy.path, { recursive: true });
-    expect(start(copy.path).size).toBe(2);
+    expect(start(copy.path).size).toBe(3);
     const file = join(copy.path, named("connector").path.split("/").at(-1) as string);
     await writeFile(file, "other bytes");
     expect(() => start(copy.path)).toThrow(SettingsError);

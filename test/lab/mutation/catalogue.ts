@@ -1,5 +1,6 @@
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
+import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
@@ -43,5 +44,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,
+  ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
 ];

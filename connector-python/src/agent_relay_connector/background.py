@@ -1,0 +1,38 @@
+"""Tasks that nobody awaits."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+log = logging.getLogger("agent_relay_connector")
+
+
+class Background:
+    """Holds tasks until they end: the event loop itself has only weak references."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Runs what reports its own errors; one that it raises all the same is logged."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def stop(self) -> None:
+        """Cancels all but the task that asks for it, and waits for their end."""
+        others = self._tasks - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def finish(self) -> None:
+        """Waits for the end of all."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a task of the connector failed", exc_info=task.exception())

@@ -1,0 +1,1 @@
+"""Credentials: an issuer binds a key to an agent. Source: docs/protocol.md#credentials."""

@@ -1,0 +1,196 @@
+"""The catalogue of errors: the codes of the relay, and those of the connector itself.
+
+Source: docs/protocol.md#errors.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Retry = Literal["never", "fix", "later"]
+
+
+@dataclass(frozen=True)
+class ErrorEntry:
+    """What a code means, and what to do about it.
+
+    retry: `never`: the same call cannot succeed. `fix`: fix what the hint names first. `later`: it may succeed later.
+    """
+
+    retry: Retry
+    message: str
+    hint: str
+
+
+# Codes of the relay's `error` frames.
+RELAY_ERRORS = {
+    "malformed_json": ErrorEntry("fix", "The frame is not JSON.", "This package never sends one; report it."),
+    "frame_too_large": ErrorEntry("fix", "The signed envelope is over 32768 bytes.", "Shorten the payload."),
+    "invalid_envelope": ErrorEntry(
+        "fix",
+        "The envelope is invalid for its type.",
+        "Check agent ids, type and payload against the protocol.",
+    ),
+    "clock_skew": ErrorEntry(
+        "fix",
+        "The clock is too far from the relay's, even after a correction.",
+        "Set this machine's clock.",
+    ),
+    "unknown_key": ErrorEntry(
+        "fix",
+        "The key is unknown to the relay, or not in force.",
+        "Ask the relay's operator to add the key, or use one that is in force.",
+    ),
+    "bad_signature": ErrorEntry(
+        "fix", "The signature does not match the key.", "Check that the private key belongs to key_id."
+    ),
+    "key_not_allowed": ErrorEntry(
+        "fix", "The key may not sign for this agent.", "Use a key whose agents list holds the agent."
+    ),
+    "invalid_credential": ErrorEntry(
+        "fix",
+        "The credential of the register is not accepted.",
+        "The message begins with the reason; have the issuer issue one for this key, this agent and this relay.",
+    ),
+    "not_registered": ErrorEntry(
+        "later", "This connection does not own the agent.", "The connector registers it again."
+    ),
+    "unknown_session": ErrorEntry("never", "No such session.", "Sessions are kept until one hour after their end."),
+    "not_your_session": ErrorEntry(
+        "never",
+        "The session is not between this agent and that one.",
+        "Only the target decides, and `to` is the requester.",
+    ),
+    "session_closed": ErrorEntry(
+        "never", "The session is already decided or expired.", "Its requester may request a new one."
+    ),
+    "rate_limited": ErrorEntry("later", "Too many requests.", "Send fewer; retry_after says when to try again."),
+    "unavailable": ErrorEntry(
+        "later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."
+    ),
+    "over_capacity": ErrorEntry(
+        "later",
+        "The relay has no room for this now.",
+        "Agents that are present go on, and messages. Request the session again later.",
+    ),
+    "agents_per_key": ErrorEntry(
+        "fix",
+        "The key has as many agents as one key may have.",
+        "Use an agent of the key that is present, or another key; an agent that is offline makes room for a new one.",
+    ),
+    "register_timeout": ErrorEntry(
+        "fix", "The relay got no valid envelope within 10 s.", "Check the key and the clock."
+    ),
+}
+
+_TELL_THE_OPERATOR = "Tell the relay's operator."
+_SEE_OUTCOME = "See outcome: when it is unknown, the target may have got it."
+
+# Codes of the connector itself.
+CONNECTOR_ERRORS = {
+    "invalid_key": ErrorEntry(
+        "fix",
+        "The key cannot be used.",
+        "private_key is the 32-byte seed, secret at least 32 bytes, both base64url.",
+    ),
+    "queue_full": ErrorEntry(
+        "later", "Too many sends are unsettled.", "Await earlier sends before the next, or raise max_pending."
+    ),
+    "timeout": ErrorEntry("later", "No answer came in time.", _SEE_OUTCOME),
+    "target_not_online": ErrorEntry(
+        "later",
+        "The target is not online: nobody received it, and the relay keeps nothing.",
+        "Send it again when the target is online; wait_online waits for that.",
+    ),
+    "not_answerable": ErrorEntry(
+        "never",
+        "Only messages are replied to, and a message.reply is not: two agents that both reply would go on forever.",
+        "Ask or send anew, or decide the session with approve or reject.",
+    ),
+    "unreachable": ErrorEntry(
+        "later", "The relay does not answer over HTTP, or is none.", "Check the address that the connector was given."
+    ),
+    "outcome_unknown": ErrorEntry(
+        "never",
+        "The envelope was sent, no answer came, and it is too old to be sent again.",
+        "Ask the target before sending anew: it may have got it.",
+    ),
+    "closed": ErrorEntry("never", "The connector is closed.", "Make a new one."),
+    "policy": ErrorEntry(
+        "never",
+        "The relay closed the connection for what it was sent (1003, 1007, 1008, 1009).",
+        "Fix what the refusals named.",
+    ),
+    "key_revoked": ErrorEntry("fix", "The key was revoked or has expired (4403).", "Use a key that is in force."),
+    "superseded": ErrorEntry(
+        "never",
+        "Another connection registered this agent (4409).",
+        "Run one connector an agent; stop the other before you start this one again.",
+    ),
+    "refused": ErrorEntry(
+        "never", "The relay refused for a reason that this version does not know.", "Update this package."
+    ),
+    "forged_delivery": ErrorEntry(
+        "never", "The signature of a delivery does not match its key; it was dropped.", _TELL_THE_OPERATOR
+    ),
+    "unverified_delivery": ErrorEntry(
+        "fix", "The key of a delivery is unknown; it was dropped.", "Add the sender's key to `trust`."
+    ),
+    "stale_delivery": ErrorEntry(
+        "never",
+        "A delivery was signed too long ago, or too far in the future; it was dropped.",
+        "The relay delivers at once: it, or somebody before it, kept the envelope. max_delivery_age is the limit.",
+    ),
+    "clock_untrusted": ErrorEntry(
+        "fix",
+        "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing "
+        "is verified.",
+        "Set this machine's clock (NTP).",
+    ),
+    "unopenable_delivery": ErrorEntry(
+        "fix",
+        "A delivery was sealed, and no key given here opens it, or no pinned key or issuer vouches for its sender; it "
+        "was dropped.",
+        "Give the key of the credential that the sender found in sealing_keys, and pin the sender's issuer.",
+    ),
+    "misdirected_delivery": ErrorEntry(
+        "never", "A delivery was for another agent; it was dropped.", _TELL_THE_OPERATOR
+    ),
+    "malformed_delivery": ErrorEntry("never", "A delivery was not an envelope; it was dropped.", _TELL_THE_OPERATOR),
+    "invalid_issuer": ErrorEntry(
+        "fix",
+        "A record of an issuer cannot be used.",
+        "It has the form of an issuer in the relay's keys file; no pattern and no key stands under two issuers.",
+    ),
+    "recipient_unverified": ErrorEntry(
+        "fix",
+        "No pinned issuer vouches for a key of the recipient to seal to.",
+        "Pin the recipient's issuer; its credential must hold an X25519 key in enc.",
+    ),
+    "receipt_incomplete": ErrorEntry(
+        "never",
+        "Not all that a receipt consists of is there; see missing.",
+        "Who received both envelopes has it; requests and decisions under a key without credential have none.",
+    ),
+    "listener_failed": ErrorEntry("fix", "A listener raised; see __cause__.", "Fix the listener."),
+}
+
+# Close codes after which a connector does not reconnect. Source: docs/protocol.md#close-codes.
+FINAL_CLOSES = {
+    1003: "policy",
+    1007: "policy",
+    1008: "policy",
+    1009: "policy",
+    4403: "key_revoked",
+    4409: "superseded",
+}
+
+
+def known_code(code: str) -> str:
+    """The catalogue's code for one that the relay sent."""
+    return code if code in RELAY_ERRORS else "refused"
+
+
+def known_retry(value: object) -> Retry | None:
+    """The advice of a relay on when to try again; None for what this version does not know."""
+    known: tuple[Retry, ...] = get_args(Retry)
+    return next((retry for retry in known if retry == value), None)

@@ -1,0 +1,127 @@
+"""Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Union, cast, get_args
+
+from .error_catalogue import Retry, known_retry
+from .limits import HEARTBEAT_INTERVAL_S, MAX_CLOCK_SKEW_MS, MAX_IN_FLIGHT, RETRY_AFTER_S
+from .strict_json import members_of, number_of, parse_json, text_of
+from .types import Notice, SessionStatus, TargetDelivery
+
+
+@dataclass(frozen=True)
+class HelloFrame:
+    # Epoch milliseconds.
+    server_time: float | None
+    heartbeat_interval_s: float
+    max_clock_skew_ms: float
+    # Envelopes without an answer that the connector may have.
+    max_in_flight: int
+
+
+@dataclass(frozen=True)
+class AckFrame:
+    envelope_id: str
+    duplicate: bool
+    delivery: TargetDelivery
+    session_id: str
+    session_status: SessionStatus
+
+
+@dataclass(frozen=True)
+class ErrorFrame:
+    code: str
+    message: str | None
+    hint: str | None
+    retry: Retry | None
+    envelope_id: str | None
+    retry_after_s: float
+    server_time: float | None
+
+
+@dataclass(frozen=True)
+class DeliverFrame:
+    envelope: Any
+    session_id: str | None
+
+
+Frame = Union[HelloFrame, AckFrame, ErrorFrame, DeliverFrame, Notice]
+
+_NOTICES = get_args(Notice.__annotations__["kind"])
+
+
+def read_frame(text: object) -> Frame | None:
+    """The frame; None for one that this version does not know. Never raises."""
+    members = _parsed(text)
+    kind = members.get("frame")
+    if kind == "hello":
+        return _hello(members)
+    if kind == "ack":
+        return _ack(members)
+    if kind == "error":
+        return _error(members)
+    if kind == "deliver":
+        return DeliverFrame(members.get("envelope"), text_of(members.get("session_id")))
+    if kind == "notice" and members.get("notice") in _NOTICES:
+        return Notice(members["notice"], members)
+    return None
+
+
+def _hello(members: Mapping[str, Any]) -> HelloFrame:
+    limits = members_of(members.get("limits"))
+    interval_ms = positive(limits.get("heartbeat_interval_ms"))
+    most = positive(limits.get("max_unacknowledged"))
+    return HelloFrame(
+        server_time=_finite(members.get("server_time")),
+        heartbeat_interval_s=HEARTBEAT_INTERVAL_S if interval_ms is None else interval_ms / 1000,
+        max_clock_skew_ms=positive(limits.get("max_clock_skew_ms")) or MAX_CLOCK_SKEW_MS,
+        max_in_flight=MAX_IN_FLIGHT if most is None else max(1, math.floor(min(most, MAX_IN_FLIGHT))),
+    )
+
+
+def _ack(members: Mapping[str, Any]) -> AckFrame:
+    target = members_of(members.get("target_delivery"))
+    status = target.get("status")
+    return AckFrame(
+        envelope_id=text_of(members.get("envelope_id")) or "",
+        duplicate=members.get("duplicate") is True,
+        delivery=TargetDelivery(
+            status=status if status in ("online", "stale") else "not_seen",
+            can_deliver_realtime=target.get("can_deliver_realtime") is True,
+        ),
+        session_id=text_of(members.get("session_id")) or "",
+        session_status=cast(SessionStatus, text_of(members.get("session_status")) or ""),
+    )
+
+
+def _error(members: Mapping[str, Any]) -> ErrorFrame:
+    retry_after_ms = positive(members.get("retry_after_ms"))
+    return ErrorFrame(
+        code=text_of(members.get("code")) or "",
+        message=text_of(members.get("message")),
+        hint=text_of(members.get("hint")),
+        retry=known_retry(members.get("retry")),
+        envelope_id=text_of(members.get("envelope_id")),
+        retry_after_s=RETRY_AFTER_S if retry_after_ms is None else retry_after_ms / 1000,
+        server_time=_finite(members.get("server_time")),
+    )
+
+
+def _parsed(text: object) -> Mapping[str, Any]:
+    try:
+        return members_of(parse_json(text)) if isinstance(text, str) else {}
+    except ValueError:
+        return {}
+
+
+def _finite(value: object) -> float | None:
+    number = number_of(value)
+    return number if number is not None and math.isfinite(number) else None
+
+
+def positive(value: object) -> float | None:
+    """A finite number above 0; None for anything else."""
+    number = _finite(value)
+    return number if number is not None and number > 0 else None

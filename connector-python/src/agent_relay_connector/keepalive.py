@@ -1,0 +1,66 @@
+"""Heartbeats in time, and connections that died without a close."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from .limits import ANSWER_WITHIN_S
+
+# How often the times are compared, at most; and by how much the two clocks may drift apart before it counts as a jump.
+_TICK_S = 1.0
+_JUMP_S = 3.0
+
+
+class Keepalive:
+    """Asks for heartbeats, and tells when a request has had no answer for too long and nothing else came in.
+
+    After a sleep of the machine, or any other jump of its clock, it asks for one at once: the connection may be long
+    gone, and what came in meanwhile is not read yet.
+    """
+
+    def __init__(self, interval_s: float, send_heartbeat: Callable[[], None], timed_out: Callable[[], None]) -> None:
+        self._interval_s = interval_s
+        self._tick_s = min(_TICK_S, interval_s / 4)
+        self._send_heartbeat = send_heartbeat
+        self._timed_out = timed_out
+        self._timer: asyncio.TimerHandle | None = None
+        self._ticked_at = 0.0
+        self._heartbeat_at = 0.0
+        # Since when a request has been waiting for an answer.
+        self._requested_at: float | None = None
+
+    def start(self) -> None:
+        self._heartbeat_at = time.monotonic()
+        self._wait()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def request_sent(self) -> None:
+        """Something was sent that the relay answers."""
+        if self._requested_at is None:
+            self._requested_at = time.monotonic()
+
+    def frame_received(self) -> None:
+        self._requested_at = None
+
+    def heartbeat_now(self) -> None:
+        self._heartbeat_at = time.monotonic()
+        self._send_heartbeat()
+
+    def _wait(self) -> None:
+        self._ticked_at = time.time()
+        self._timer = asyncio.get_running_loop().call_later(self._tick_s, self._tick)
+
+    def _tick(self) -> None:
+        has_jumped = abs(time.time() - self._ticked_at - self._tick_s) > _JUMP_S
+        now = time.monotonic()
+        self._wait()
+        if has_jumped:
+            self._requested_at = None
+            self.heartbeat_now()
+        elif self._requested_at is not None and now - self._requested_at > min(ANSWER_WITHIN_S, self._interval_s):
+            self._timed_out()
+        elif now - self._heartbeat_at >= self._interval_s - self._tick_s:
+            self.heartbeat_now()

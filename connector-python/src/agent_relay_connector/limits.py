@@ -1,0 +1,85 @@
+"""Numbers of the protocol that hold before `hello` says them, and this package's own.
+
+Names end in their unit: `_S` seconds, `_MS` milliseconds (times in envelopes and tokens).
+"""
+
+# Source: docs/protocol.md#limits.
+MAX_FRAME_BYTES = 32_768
+# Used for whatever `hello` leaves out. Source: docs/protocol.md#limits.
+HEARTBEAT_INTERVAL_S = 15.0
+MAX_CLOCK_SKEW_MS = 300_000
+# Of one frame of the relay: its longest notice is far shorter.
+MAX_INCOMING_BYTES = 1_048_576
+
+# From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one.
+HELLO_WITHIN_S = 5.0
+# The relay answers within a second: a connection without any frame this long after a request is dead.
+ANSWER_WITHIN_S = 10.0
+# After this long, a close handshake without an answer is given up.
+CLOSE_WITHIN_S = 1.0
+# Waits between attempts: a random time up to a bound that doubles. All agents are back within 10 s.
+BACKOFF_FIRST_S = 0.25
+BACKOFF_CAP_S = 5.0
+# A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long.
+RETIRED_S = 10.0
+# The wait where a refusal does not name one.
+RETRY_AFTER_S = 1.0
+
+SEND_TIMEOUT_S = 30.0
+MAX_PENDING = 1000
+MAX_INBOX = 1000
+# Envelopes without an answer on one connection, where the relay allows as many. Source: docs/protocol.md#limits.
+MAX_IN_FLIGHT = 64
+# An envelope this close to the relay's age limit is not sent again: it would arrive too late.
+RESEND_MARGIN_MS = 5000
+
+# Deliveries that are remembered to recognise repeats, of verified and of other senders each.
+MAX_SEEN = 20_000
+# The relay takes envelopes up to 5 min from its clock, and delivers at once: what is older was kept by somebody.
+MAX_DELIVERY_AGE_S = 600.0
+# How far the relay's time may move the clock by which deliveries are judged.
+MAX_CLOCK_CORRECTION_MS = 300_000
+
+# Look-ups at the relay: how long a delivery waits for one, and how long one may take in all.
+LOOK_UP_WAIT_S = 1.0
+LOOK_UP_TIMEOUT_S = 3.0
+LOOK_UPS_AT_ONCE = 16
+MAX_LOOK_UP_BYTES = 4_194_304
+# How often an unknown key of a gateway or an issuer asks for the signing manifest again.
+MANIFEST_AGAIN_AFTER_S = 5.0
+# When a credential is looked up again; sooner after a look-up that failed, or when what it found has ended.
+CREDENTIAL_AGAIN_AFTER_S = 300.0
+CREDENTIAL_SOON_AGAIN_AFTER_S = 5.0
+MAX_CREDENTIALS_KEPT = 2000
+
+# The longest wait between two questions whether an agent is online, and how long one question may take.
+PRESENCE_CAP_S = 2.0
+PRESENCE_TIMEOUT_S = 10.0
+
+# Of a credential: characters of the token, from `iat` to `exp`, and how far `iat` and `nbf` may lie ahead.
+# Source: docs/protocol.md#credentials.
+MAX_TOKEN_CHARACTERS = 2048
+MAX_CREDENTIAL_LIFE_MS = 90 * 24 * 3_600_000
+MAX_CREDENTIAL_AHEAD_MS = 60_000
+
+# The next credential is asked for at a random part of the life of the present one, then with a growing wait.
+RENEWAL_EARLIEST = 0.5
+RENEWAL_LATEST = 0.8
+RENEWAL_CAP_S = 60.0
+# How long the callback that gives it may take.
+RENEWAL_ANSWER_WITHIN_S = 30.0
+# A machine may sleep: the clock is looked at this often.
+RENEWAL_LOOKS_EVERY_S = 600.0
+
+# Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits.
+SESSION_TTL_MINUTES = (5, 1440)
+SESSION_TTL_DEFAULT_MINUTES = 60
+# Sessions whose envelopes are kept for receipts, and envelopes of a kind that are kept of one.
+MAX_SESSION_RECORDS = 1000
+MAX_OF_A_KIND = 4
+
+# Of a payload that is parsed here before the relay could see it. Source: docs/protocol.md#envelopes.
+MAX_PAYLOAD_LEVELS = 32
+MAX_PAYLOAD_MEMBERS = 2000
+# Of the JSON of a payload that is to be sealed: sealed, and with the envelope around it, it still fits into a frame.
+MAX_SEALED_BYTES = 23_000

@@ -1,0 +1,66 @@
+"""What a connector is made of."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .agent_id import is_agent_id
+from .key_file import read_key_file, renewed_credential
+from .types import AgentKey, CredentialSource, JsonObject, Trust, TrustedKey
+
+
+@dataclass(frozen=True)
+class ConnectorOptions:
+    """See Connector."""
+
+    url: str
+    agent: str
+    key: AgentKey
+    credential: CredentialSource | None
+    sealing_keys: Sequence[str]
+    trust: Trust
+    require_verified: bool
+    max_delivery_age_s: float
+    seal: Literal["required"] | None
+    max_pending: int
+    max_inbox: int
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a connector acts as."""
+
+    agent: str
+    key: AgentKey
+    credential: CredentialSource | None
+    sealing_keys: Sequence[str]
+    trusted_issuers: Sequence[JsonObject]
+
+
+def identity_of_file(path: str) -> Identity:
+    """Of a key file, which is read again for each renewal. Raises `invalid_key` or `invalid_credential`."""
+    file = read_key_file(path)
+
+    async def credential() -> str:
+        return await asyncio.to_thread(renewed_credential, path, file.agent, file.key.get("key_id"))
+
+    source = None if file.credential is None else credential
+    return Identity(file.agent, file.key, source, file.sealing_keys, file.trusted_issuers)
+
+
+def trust_of(trust: "Trust | Mapping[str, Sequence[TrustedKey]] | None", pinned: Sequence[JsonObject]) -> Trust:
+    """In its one form. A record that is given counts in place of one of the same name that the key file pins."""
+    given = trust if isinstance(trust, Trust) else Trust(keys=trust or {})
+    issuers = {str(record.get("issuer")): record for record in (*pinned, *given.issuers)}
+    return Trust(given.keys, tuple(issuers.values()), given.gateways)
+
+
+def check_options(options: ConnectorOptions) -> None:
+    """Raises ValueError for options that can never work."""
+    if not is_agent_id(options.agent):
+        raise ValueError("agent must be agent:// and a name")
+    if "key_id" not in options.key and options.credential is None:
+        raise ValueError("key needs a key_id, or a credential")
+    if options.seal == "required" and options.key.get("alg") != "ed25519":
+        raise ValueError("seal needs an Ed25519 key")

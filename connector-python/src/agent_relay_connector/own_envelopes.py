@@ -1,0 +1,90 @@
+"""Makes this agent's envelopes: drafts them, seals them, and keeps those of sessions for receipts."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .connection import PresenceType
+from .credentials.own_credential import OwnCredential
+from .errors import RelayError
+from .frames import AckFrame
+from .peers import Peers
+from .pending_sends import SendDraft
+from .read_envelope import read_envelope
+from .receipts.session_records import SessionRecords
+from .sealing.sealed_payload import is_sealed, plaintext_of, seal_payload
+from .send_queue import SendQueue
+from .signer import Signer
+from .strict_json import parse_json
+
+# The members of an envelope that differ from call to call: `type`, `to`, `task_id`, `payload`.
+Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OwnEnvelopes:
+    agent: str
+    # The host, with a port that is not the default, that this agent dialled.
+    relay: str
+    signer: Signer
+    credential: OwnCredential | None
+    send_queue: SendQueue
+    sessions: SessionRecords
+    peers: Peers
+
+    async def message(self, content: Content, seals: bool, timeout_s: float) -> AckFrame:
+        """Raises RelayError."""
+        if isinstance(content["payload"], dict) and is_sealed(content["payload"]):
+            raise RelayError("invalid_envelope", "A payload of one member named sealed means another thing.")
+        if seals and not self.signer.is_ed25519:
+            raise RelayError("invalid_key", "A key of HMAC cannot seal.")
+        envelope_id = str(uuid.uuid4())
+        draft = self._sealed(content, envelope_id) if seals else self._draft(content, envelope_id)
+        return (await self.send_queue.add(envelope_id, draft, timeout_s)).ack
+
+    async def session(self, content: Content, timeout_s: float) -> AckFrame:
+        """An envelope of a session, which is kept once it is accepted. Raises RelayError."""
+        envelope_id = str(uuid.uuid4())
+        acknowledged = await self.send_queue.add(envelope_id, self._draft(content, envelope_id), timeout_s)
+        envelope = read_envelope(parse_json(acknowledged.text))
+        if envelope is not None:
+            credential = None if self.credential is None else self.credential.held_at(envelope["ts"])
+            self.sessions.keep(acknowledged.ack.session_id, envelope, credential)
+        return acknowledged.ack
+
+    async def decision(
+        self, kind: Literal["approve", "reject"], session_id: str, to: str, reason: str | None, timeout_s: float
+    ) -> AckFrame:
+        """On the request that this agent got, where it is clear which. Raises RelayError."""
+        digest = self.sessions.digest_of(session_id, to)
+        payload = present(session_id=session_id, request_sha256=digest, reason=reason)
+        return await self.session({"type": f"session.{kind}", "to": to, "payload": payload}, timeout_s)
+
+    def presence(self, kind: PresenceType) -> tuple[str, str]:
+        """A register or heartbeat, signed: its id, and its text."""
+        envelope_id = str(uuid.uuid4())
+        payload = {}
+        if kind == "agent.register" and self.credential is not None:
+            payload = {"credential": self.credential.present(), "relay": self.relay}
+        draft = self._draft({"type": kind, "payload": payload}, envelope_id)
+        return envelope_id, self.signer.sign(draft).text
+
+    def _draft(self, content: Content, envelope_id: str) -> str:
+        return self.signer.draft({**content, "id": envelope_id, "from": self.agent})
+
+    def _sealed(self, content: Content, envelope_id: str) -> SendDraft:
+        """Sealed when it goes out: there may be no connection yet, and the recipient may get another key meanwhile."""
+        plaintext = plaintext_of(content["payload"])
+        surroundings = {**content, "id": envelope_id, "from": self.agent}
+
+        async def draft() -> str:
+            key = await self.peers.sealing_key_of(content["to"])
+            return self._draft({**content, "payload": seal_payload(plaintext, surroundings, key)}, envelope_id)
+
+        return draft
+
+
+def present(**members: Any) -> dict[str, Any]:
+    """The members that are given."""
+    return {name: value for name, value in members.items() if value is not None}

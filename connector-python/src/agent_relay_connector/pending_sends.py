@@ -1,0 +1,87 @@
+"""Sends without an answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Union
+
+from .frames import AckFrame
+from .signer import SignedEnvelope
+
+# Canonical text up to the payload; or what makes it once there is a connection.
+SendDraft = Union[str, Callable[[], Awaitable[str]]]
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """The ack of an envelope, and the envelope's text as it was signed."""
+
+    ack: AckFrame
+    text: str
+
+
+@dataclass(eq=False)
+class PendingSend:
+    id: str
+    draft: SendDraft
+    answer: "asyncio.Future[Acknowledged]" = field(repr=False)
+    signed: SignedEnvelope | None = None
+    # Sent on the current connection, and not answered yet.
+    is_in_flight: bool = False
+    # It went out before, and whether it was accepted then is not known: signed again, it could be accepted twice.
+    is_outcome_unknown: bool = False
+    # It was signed a second time, after the clock was corrected.
+    is_signed_again: bool = False
+
+    @property
+    def may_be_accepted(self) -> bool:
+        return self.is_in_flight or self.is_outcome_unknown
+
+    def sign_again(self) -> None:
+        """Only for one that was certainly not accepted."""
+        self.signed = None
+        self.is_signed_again = True
+
+
+class PendingSends:
+    """In the order of their calls."""
+
+    def __init__(self) -> None:
+        self._sends: dict[str, PendingSend] = {}
+        self.in_flight = 0
+
+    def __len__(self) -> int:
+        return len(self._sends)
+
+    def all(self) -> list[PendingSend]:
+        return list(self._sends.values())
+
+    def get(self, envelope_id: str | None) -> PendingSend | None:
+        return self._sends.get(envelope_id or "")
+
+    def add(self, send: PendingSend) -> None:
+        self._sends[send.id] = send
+
+    def remove(self, send: PendingSend) -> None:
+        self.requeue(send)
+        self._sends.pop(send.id, None)
+
+    def first_waiting(self) -> PendingSend | None:
+        return next((send for send in self._sends.values() if not send.is_in_flight), None)
+
+    def mark_in_flight(self, send: PendingSend) -> None:
+        send.is_in_flight = True
+        self.in_flight += 1
+
+    def requeue(self, send: PendingSend) -> None:
+        """It is not in flight any more; it keeps its place in the order."""
+        if send.is_in_flight:
+            send.is_in_flight = False
+            self.in_flight -= 1
+
+    def requeue_all(self) -> None:
+        """The connection on which they went out is gone, or was replaced: whether they were accepted is not known."""
+        for send in self._sends.values():
+            if send.is_in_flight:
+                send.is_outcome_unknown = True
+            self.requeue(send)

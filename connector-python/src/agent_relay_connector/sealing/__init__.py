@@ -1,0 +1,1 @@
+"""Payloads that only their recipient can read. Source: docs/protocol.md#sealed-payloads."""

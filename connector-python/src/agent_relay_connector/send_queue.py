@@ -1,0 +1,193 @@
+"""Sends that have no answer yet, in the order of their calls."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from .backoff import jittered_s
+from .background import Background
+from .clock import Clock
+from .error_catalogue import known_code
+from .errors import RelayError
+from .frames import AckFrame, ErrorFrame
+from .limits import MAX_IN_FLIGHT, RESEND_MARGIN_MS
+from .pending_sends import Acknowledged, PendingSend, PendingSends, SendDraft
+from .signer import Signer
+
+
+class EnvelopeWriter(Protocol):
+    """A registered connection, as far as the queue needs it."""
+
+    @property
+    def max_clock_skew_ms(self) -> float: ...
+    @property
+    def max_in_flight(self) -> int: ...
+    def send(self, text: str) -> None: ...
+
+
+class SendQueue:
+    """What a lost connection or an outage left without an answer goes out again as it was signed.
+
+    The relay recognises a repeat. Source: docs/protocol.md#replay.
+    """
+
+    def __init__(
+        self,
+        signer: Signer,
+        clock: Clock,
+        max_pending: int,
+        not_registered: Callable[[], None],
+        background: Background,
+    ) -> None:
+        self._signer = signer
+        self._clock = clock
+        self._max_pending = max_pending
+        self._not_registered = not_registered
+        self._background = background
+        self._pending = PendingSends()
+        self._writer: EnvelopeWriter | None = None
+        # How many may be in flight: one after a refusal because of a rate, then one more with each ack.
+        self._allowed = MAX_IN_FLIGHT
+        # While it runs, nothing is sent.
+        self._hold: asyncio.TimerHandle | None = None
+        self._is_flushing = False
+        self._ended_by: RelayError | None = None
+
+    async def add(self, envelope_id: str, draft: SendDraft, timeout_s: float) -> Acknowledged:
+        """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again."""
+        if self._ended_by is not None:
+            raise self._ended_by.for_call("refused", envelope_id)
+        if len(self._pending) >= self._max_pending:
+            raise RelayError("queue_full")
+        loop = asyncio.get_running_loop()
+        send = PendingSend(envelope_id, draft, loop.create_future())
+        self._pending.add(send)
+        timer = loop.call_later(timeout_s, lambda: self._fail(send, RelayError("timeout")))
+        self._flush()
+        try:
+            return await send.answer
+        finally:
+            timer.cancel()
+            self._pending.remove(send)
+            self._flush()
+
+    def resume(self, writer: EnvelopeWriter) -> None:
+        """There is a connection: all that has no answer goes out on it, in order."""
+        self._pending.requeue_all()
+        self._writer = writer
+        self._end_hold()
+
+    def pause(self) -> None:
+        """There is no connection."""
+        self._writer = None
+
+    def acknowledge(self, ack: AckFrame) -> None:
+        send = self._pending.get(ack.envelope_id)
+        if send is None or send.signed is None:
+            return
+        self._allowed = min(MAX_IN_FLIGHT, self._allowed + 1)
+        self._pending.remove(send)
+        _settle(send, Acknowledged(ack, send.signed.text))
+        self._flush()
+
+    def refuse(self, frame: ErrorFrame) -> bool:
+        """False when no send with this id is pending."""
+        send = self._pending.get(frame.envelope_id)
+        if send is None:
+            return False
+        code = known_code(frame.code)
+        self._pending.requeue(send)
+        if code in ("unavailable", "rate_limited", "not_registered"):
+            self._retry_later(send, code, frame.retry_after_s)
+        elif code == "clock_skew" and send.is_outcome_unknown:
+            self._fail(send, RelayError("outcome_unknown"))
+        elif code == "clock_skew" and not send.is_signed_again:
+            send.sign_again()
+        else:
+            self._fail(send, RelayError(code, frame.message, frame.hint, retry=frame.retry))
+        self._flush()
+        return True
+
+    def end(self, error: RelayError) -> None:
+        """Ends all pending sends with the error, and all later ones."""
+        self._ended_by = error
+        self._writer = None
+        if self._hold is not None:
+            self._hold.cancel()
+        for send in self._pending.all():
+            self._fail(send, error)
+
+    def _retry_later(self, send: PendingSend, code: str, retry_after_s: float) -> None:
+        """Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again."""
+        if code == "unavailable":
+            send.is_outcome_unknown = True
+        if code == "rate_limited":
+            self._allowed = 1
+        if code == "not_registered":
+            self._not_registered()
+        if self._hold is not None:
+            self._hold.cancel()
+        self._hold = asyncio.get_running_loop().call_later(jittered_s(retry_after_s), self._end_hold)
+
+    def _end_hold(self) -> None:
+        if self._hold is not None:
+            self._hold.cancel()
+        self._hold = None
+        self._flush()
+
+    def _fail(self, send: PendingSend, error: RelayError) -> None:
+        if self._pending.get(send.id) is not send:
+            return
+        outcome = error.for_call("unknown" if send.may_be_accepted else "refused", send.id)
+        outcome.__cause__ = error.__cause__
+        self._pending.remove(send)
+        _settle(send, outcome)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Sends what may go out, one after the other: what is sealed may wait for a key, and the order must hold."""
+        if self._is_flushing or self._next() is None:
+            return
+        self._is_flushing = True
+        self._background.spawn(self._transmit_all())
+
+    async def _transmit_all(self) -> None:
+        try:
+            while (send := self._next()) is not None:
+                await self._transmit(send)
+        finally:
+            self._is_flushing = False
+
+    def _next(self) -> PendingSend | None:
+        if self._writer is None or self._hold is not None:
+            return None
+        most = min(self._allowed, self._writer.max_in_flight)
+        return None if self._pending.in_flight >= most else self._pending.first_waiting()
+
+    async def _transmit(self, send: PendingSend) -> None:
+        writer = self._writer
+        assert writer is not None
+        age_ms = 0 if send.signed is None else self._clock.now() - send.signed.ts
+        if age_ms > writer.max_clock_skew_ms - RESEND_MARGIN_MS:
+            if send.is_outcome_unknown:
+                return self._fail(send, RelayError("outcome_unknown"))
+            send.signed = None
+        try:
+            if not isinstance(send.draft, str):
+                send.draft = await send.draft()
+            send.signed = send.signed or self._signer.sign(send.draft)
+        except RelayError as error:
+            return self._fail(send, error)
+        if self._writer is not writer or self._pending.get(send.id) is not send:
+            return None
+        self._pending.mark_in_flight(send)
+        writer.send(send.signed.text)
+
+
+def _settle(send: PendingSend, outcome: Acknowledged | RelayError) -> None:
+    if send.answer.done():
+        return
+    if isinstance(outcome, RelayError):
+        send.answer.set_exception(outcome)
+    else:
+        send.answer.set_result(outcome)

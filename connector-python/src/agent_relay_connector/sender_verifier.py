@@ -1,0 +1,84 @@
+"""Tells who signed an envelope: a trusted key of its sender, a gateway of the relay, or a key with a credential."""
+
+from .canonical import is_signed_by
+from .credentials.contract import is_credential_key
+from .credentials.issuers import Issuers
+from .credentials.sender_credentials import SenderCredentials
+from .credentials.vouching import UNVERIFIED, CredentialTrust, Verdict, vouching_for
+from .errors import RelayError
+from .gateway_keys import GATEWAY_KEY_PREFIX
+from .keys import VerifyKey, verify_key
+from .relay_manifest import RelayManifest
+from .types import Envelope, Trust
+
+
+class SenderVerifier:
+    def __init__(
+        self,
+        trust: Trust,
+        manifest: RelayManifest,
+        credentials: SenderCredentials,
+        relay: str,
+        is_pinned_only: bool,
+    ) -> None:
+        """relay: the host that this agent dialled. is_pinned_only: nobody else counts, so nobody else is looked up.
+
+        Raises `invalid_key` or `invalid_issuer`.
+        """
+        self._is_pinned_only = is_pinned_only
+        self._gateways = trust.gateways
+        self._manifest = manifest
+        self._credentials = credentials
+        # A key is trusted for one agent only.
+        self._keys = {
+            (agent, key.get("key_id", "")): verify_key(key) for agent, keys in trust.keys.items() for key in keys
+        }
+        pinned_agents = {agent for agent, _ in self._keys}
+        self._trust = CredentialTrust(
+            pinned=Issuers(trust.issuers),
+            of_relay=manifest.issuers_for,
+            has_pinned_keys=lambda agent: agent in pinned_agents,
+            relay=relay,
+        )
+
+    async def check(self, envelope: Envelope) -> Verdict | None:
+        """None for a forged one: its key is known, and did not sign it. Never raises."""
+        key_id = envelope["key_id"]
+        if key_id.startswith(GATEWAY_KEY_PREFIX):
+            key = await self._manifest.gateway_key(key_id)
+            return UNVERIFIED if key is None else _signed(envelope, key, Verdict("gateway"))
+        pinned = self._keys.get((envelope["from"], key_id))
+        if pinned is not None:
+            return _signed(envelope, pinned, Verdict("agent"))
+        return await self._check_credential(envelope)
+
+    def is_verified(self, verdict: Verdict, envelope: Envelope) -> bool:
+        """True for one that passes where only what is verified is wanted."""
+        is_known_gateway = verdict.verified == "gateway" and envelope["key_id"] in self._gateways
+        return verdict.verified == "agent" or is_known_gateway
+
+    async def sealing_key_of(self, agent: str, now_ms: float) -> str:
+        """The X25519 key of an agent, in base64url, for payloads that only it is to read.
+
+        Raises `recipient_unverified` unless a pinned issuer vouches for it now.
+        """
+        credential = await self._credentials.find(agent, None, now_ms)
+        verdict = UNVERIFIED if credential is None else await vouching_for(credential, now_ms, self._trust)
+        if credential is None or verdict.verified != "agent" or credential.sealing_key is None:
+            raise RelayError("recipient_unverified")
+        return credential.sealing_key
+
+    async def _check_credential(self, envelope: Envelope) -> Verdict | None:
+        agent, key_id, ts = envelope["from"], envelope["key_id"], envelope["ts"]
+        is_of_use = is_credential_key(key_id) and (not self._is_pinned_only or self._trust.pinned.may_hold(agent))
+        credential = await self._credentials.find(agent, key_id, ts) if is_of_use else None
+        if credential is None:
+            return UNVERIFIED
+        # Whoever issued it: `key_id` is the digest of the key, so no other could have signed.
+        if not is_signed_by(credential.key, envelope):
+            return None
+        return await vouching_for(credential, ts, self._trust)
+
+
+def _signed(envelope: Envelope, key: VerifyKey, verdict: Verdict) -> Verdict | None:
+    return verdict if is_signed_by(key, envelope) else None

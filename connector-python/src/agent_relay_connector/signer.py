@@ -1,0 +1,69 @@
+"""Signs this agent's envelopes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .base64url import encode_base64url
+from .canonical import canonical_text, draft_text, signed_text
+from .clock import Clock
+from .credentials.read_credential import Credential
+from .errors import RelayError
+from .keys import signing_key
+from .limits import MAX_FRAME_BYTES
+from .types import AgentKey
+
+# Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names.
+_REST_BYTES = 86 + 16 + len(',"ts":,"key_id":"","sig":""}')
+# Of the id that a key has by its credential: `jkt-` and a thumbprint.
+_CREDENTIAL_KEY_ID_BYTES = 47
+
+
+@dataclass(frozen=True)
+class SignedEnvelope:
+    """An envelope as it goes over the wire."""
+
+    text: str
+    # Epoch milliseconds, by the relay's clock.
+    ts: int
+
+
+class Signer:
+    def __init__(self, key: AgentKey, clock: Clock) -> None:
+        """Raises RelayError `invalid_key`."""
+        self._key = signing_key(key)
+        self._key_id = key.get("key_id")
+        self._clock = clock
+
+    @property
+    def is_ed25519(self) -> bool:
+        return self._key.public_key is not None
+
+    def take_id_of(self, credential: Credential) -> None:
+        """Takes the key's id from its credential. Raises `invalid_credential` for the credential of another key."""
+        is_named = self._key_id in (None, credential.key_id)
+        if not is_named or credential.public_key != self._key.public_key:
+            raise RelayError("invalid_credential", "The credential is of another key.")
+        self._key_id = credential.key_id
+
+    def draft(self, members: Mapping[str, Any]) -> str:
+        """The text of an envelope that is to be signed.
+
+        Raises `invalid_envelope`, and `frame_too_large`: the relay closes the connection for a frame over its limit.
+        """
+        if not isinstance(members["payload"], dict):
+            raise RelayError("invalid_envelope", "The payload is not a JSON object.")
+        try:
+            text = draft_text(members)
+        except ValueError as problem:
+            raise RelayError("invalid_envelope", f"The payload is not a JSON object: {problem}.") from None
+        key_id_bytes = _CREDENTIAL_KEY_ID_BYTES if self._key_id is None else len(self._key_id)
+        if len(text.encode()) + key_id_bytes + _REST_BYTES > MAX_FRAME_BYTES:
+            raise RelayError("frame_too_large")
+        return text
+
+    def sign(self, draft: str) -> SignedEnvelope:
+        """Signs with the present time."""
+        ts = self._clock.now()
+        canonical = canonical_text(draft, ts, self._key_id or "")
+        return SignedEnvelope(signed_text(canonical, encode_base64url(self._key.sign(canonical.encode()))), ts)

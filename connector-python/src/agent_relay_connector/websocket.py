@@ -1,0 +1,88 @@
+"""One websocket: parsed frames in, texts out."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import websockets
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+from .background import Background
+from .frames import Frame, read_frame
+from .limits import CLOSE_WITHIN_S, HELLO_WITHIN_S, MAX_INCOMING_BYTES
+
+# Exported in a way that type checkers do not see.
+_connect: Any = getattr(websockets, "connect")
+NO_CODE = 1006
+# What an attempt to connect fails with: network, TLS, an address that is none, an answer that is no upgrade.
+_FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError, WebSocketException)
+
+
+class Websocket:
+    """frame: for every frame that is known.
+
+    closed: once, and not after `close`, with the code and the cause of a failure.
+    """
+
+    def __init__(
+        self, url: str, frame: Callable[[Frame], None], closed: Callable[[int, Exception | None], None]
+    ) -> None:
+        self._url = url
+        self._frame = frame
+        self._closed = closed
+        self._background = Background()
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue()
+        self._socket: Any = None
+        self._is_closing = False
+
+    def open(self) -> None:
+        self._background.spawn(self._run())
+
+    def send(self, text: str) -> None:
+        """In the order of the calls. What cannot be sent any more is dropped: the end of the connection follows."""
+        self._outgoing.put_nowait(text)
+
+    async def close(self) -> None:
+        """No event follows. Returns when the socket is gone, or the other end does not answer the close."""
+        self._is_closing = True
+        if self._socket is not None:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._socket.close(), CLOSE_WITHIN_S * 2)
+        await self._background.stop()
+
+    async def _run(self) -> None:
+        try:
+            self._socket = await _connect(
+                self._url,
+                open_timeout=HELLO_WITHIN_S,
+                close_timeout=CLOSE_WITHIN_S,
+                ping_interval=None,
+                max_size=MAX_INCOMING_BYTES,
+            )
+            if self._is_closing:
+                await self._socket.close()
+                return
+            self._background.spawn(self._send_all())
+            while True:
+                self._receive(await self._socket.recv())
+        except ConnectionClosed as closed:
+            self._end(closed.rcvd.code if closed.rcvd is not None else NO_CODE, None)
+        except _FAILURES as failure:
+            self._end(NO_CODE, failure)
+
+    async def _send_all(self) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await self._socket.send(await self._outgoing.get())
+
+    def _receive(self, message: object) -> None:
+        frame = None if self._is_closing else read_frame(message)
+        if frame is not None:
+            self._frame(frame)
+
+    def _end(self, code: int, cause: Exception | None) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self._closed(code, cause)

@@ -1,0 +1,223 @@
+"""Parts that need no relay."""
+
+import asyncio
+import hashlib
+import json
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from agent_relay_connector import Connector, RelayError, Trust
+from agent_relay_connector.address import relay_address
+from agent_relay_connector.backoff import backoff_s, jittered_s
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.bounded_queue import BoundedQueue
+from agent_relay_connector.clock import Clock, machine_ms
+from agent_relay_connector.errors import final_close
+from agent_relay_connector.frames import AckFrame, HelloFrame, read_frame
+from agent_relay_connector.gateway_keys import read_gateway_keys
+from agent_relay_connector.key_file import read_key_file
+from agent_relay_connector.options import trust_of
+from agent_relay_connector.read_envelope import read_envelope
+from agent_relay_connector.replay_guard import ReplayGuard
+from agent_relay_connector.types import AgentKey, Envelope, Verified
+
+SEED = encode_base64url(bytes(range(32)))
+# Nothing listens there.
+NOWHERE = "http://127.0.0.1:1"
+KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+ENVELOPE: dict[str, Any] = {
+    **{"id": "e-1", "type": "message.send", "from": "agent://a", "to": "agent://b"},
+    **{"payload": {}, "ts": 1_790_000_000_000, "key_id": "a-1", "sig": "s"},
+}
+
+
+class Addresses(unittest.TestCase):
+    def test_of_a_relay_and_of_its_websocket(self) -> None:
+        for url, websocket, base, host in (
+            ("http://127.0.0.1:8080", "ws://127.0.0.1:8080/ws", "http://127.0.0.1:8080", "127.0.0.1:8080"),
+            ("https://Relay.example:443/x/", "wss://relay.example/x/ws", "https://relay.example/x", "relay.example"),
+            ("wss://relay.example", "wss://relay.example/ws", "https://relay.example", "relay.example"),
+            ("ws://[::1]:81/relay", "ws://[::1]:81/relay", "http://[::1]:81", "[::1]:81"),
+        ):
+            address = relay_address(url)
+            self.assertEqual((address.websocket, address.base, address.host), (websocket, base, host))
+        for url in ("relay.example", "ftp://relay.example", "http://", ""):
+            with self.assertRaises(ValueError):
+                relay_address(url)
+
+
+class Waits(unittest.TestCase):
+    def test_are_random_up_to_a_bound_that_doubles(self) -> None:
+        for attempt, bound in ((0, 0.25), (1, 0.5), (4, 4), (5, 5), (5000, 5)):
+            waits = [backoff_s(attempt) for _ in range(200)]
+            self.assertLessEqual(max(waits), bound)
+            self.assertGreater(max(waits), bound / 2)
+            self.assertLess(min(waits), bound / 2)
+        self.assertTrue(all(2 <= jittered_s(2) <= 3 for _ in range(200)))
+
+
+class TheClock(unittest.TestCase):
+    def test_follows_the_relay_to_sign_and_within_bounds_to_judge(self) -> None:
+        clock = Clock()
+        clock.measure(machine_ms() - 3_600_000)
+        self.assertAlmostEqual(clock.now(), machine_ms() - 3_600_000, delta=1000)
+        self.assertAlmostEqual(clock.bounded_now(), machine_ms() - 300_000, delta=1000)
+        self.assertFalse(clock.is_trusted)
+
+
+class AReplayGuard(unittest.TestCase):
+    def envelope(self, **changes: Any) -> Envelope:
+        read = read_envelope({**ENVELOPE, "ts": machine_ms(), **changes})
+        assert read is not None
+        return read
+
+    def test_knows_what_it_remembers_by_sender_and_id(self) -> None:
+        guard = ReplayGuard(Clock(), 600)
+        kinds: list[tuple[Verified, str]] = [("agent", "e-1"), ("unverified", "e-2")]
+        for verified, name in kinds:
+            envelope = self.envelope(id=name)
+            self.assertFalse(guard.is_repeat(envelope))
+            guard.remember(envelope, verified)
+            self.assertTrue(guard.is_repeat(envelope))
+        self.assertFalse(guard.is_repeat(self.envelope(**{"from": "agent://c"})))
+
+    def test_refuses_what_is_old_or_of_the_future_unless_told_otherwise(self) -> None:
+        guard = ReplayGuard(Clock(), 600)
+        for age_ms, is_stale in ((0, False), (590_000, False), (610_000, True), (-610_000, True)):
+            self.assertEqual(guard.is_stale(self.envelope(ts=machine_ms() - age_ms)), is_stale)
+        self.assertFalse(ReplayGuard(Clock(), 0).is_stale(self.envelope(ts=1)))
+
+    def test_cannot_judge_when_the_clocks_are_far_apart(self) -> None:
+        clock = Clock()
+        clock.measure(machine_ms() + 301_000)
+        self.assertFalse(ReplayGuard(clock, 600).can_judge)
+        self.assertTrue(ReplayGuard(clock, 0).can_judge)
+
+
+class Frames(unittest.TestCase):
+    def test_of_any_form_break_nothing(self) -> None:
+        unknown = ['{"frame":"new"}', '{"frame":"notice","notice":"new"}']
+        texts: list[object] = [b"x", "", "[]", *unknown, "[" * 50_000, "nul"]
+        for text in texts:
+            self.assertIsNone(read_frame(text))
+        hello = read_frame('{"frame":"hello","limits":{"heartbeat_interval_ms":"x","max_unacknowledged":1e9}}')
+        self.assertEqual(hello, HelloFrame(None, 15, 300_000, 64))
+        ack = read_frame('{"frame":"ack","envelope_id":7,"target_delivery":[]}')
+        assert isinstance(ack, AckFrame)
+        self.assertFalse(ack.delivery.can_deliver_realtime)
+
+    def test_an_envelope_has_its_signed_members_and_no_other(self) -> None:
+        self.assertEqual(read_envelope({**ENVELOPE, "more": 1}), ENVELOPE)
+        times: list[dict[str, Any]] = [{"ts": "1"}, {"ts": 1.5}, {"ts": True}]
+        others: list[dict[str, Any]] = [{"id": 1}, {"to": None}, {"payload": []}, *times]
+        for changes in others:
+            self.assertIsNone(read_envelope({**ENVELOPE, **changes}), changes)
+
+
+class Closes(unittest.TestCase):
+    def test_that_are_final_have_a_code(self) -> None:
+        codes = {code: error.code for code in range(1000, 5000) if (error := final_close(code)) is not None}
+        policy = dict.fromkeys((1003, 1007, 1008, 1009), "policy")
+        self.assertEqual(codes, {**policy, 4403: "key_revoked", 4409: "superseded"})
+
+
+class GatewayKeys(unittest.TestCase):
+    def test_have_the_digest_of_their_key_for_an_id(self) -> None:
+        public = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+        key_id = "gateway-" + encode_base64url(hashlib.sha256(public.encode()).digest())[:22]
+        listed = {"key_id": key_id, "alg": "ed25519", "public_key": public}
+        self.assertEqual(list(read_gateway_keys([listed, {**listed, "key_id": "gateway-x"}, None])), [key_id])
+        self.assertEqual(read_gateway_keys({}), {})
+
+
+class ABoundedQueue(unittest.IsolatedAsyncioTestCase):
+    async def test_drops_the_oldest_and_ends_after_what_is_left(self) -> None:
+        queue: BoundedQueue[int] = BoundedQueue(2)
+        self.assertEqual([queue.push(n) for n in range(3)], [True, True, False])
+        queue.end()
+        self.assertEqual([await queue.take() for _ in range(3)], [1, 2, None])
+
+    async def test_wakes_readers_each_for_one_item(self) -> None:
+        queue: BoundedQueue[int] = BoundedQueue(2)
+        readers = [asyncio.create_task(queue.take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        queue.push(1)
+        queue.push(2)
+        queue.end(RelayError("superseded"))
+        results = await asyncio.gather(*readers, return_exceptions=True)
+        self.assertEqual([str(result)[:10] for result in results], ["1", "2", "superseded"])
+
+
+class AKeyFile(unittest.TestCase):
+    def read(self, content: object) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "key.json")
+            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+            return read_key_file(str(path))
+
+    def test_names_the_agent_and_its_key(self) -> None:
+        file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED})
+        self.assertEqual(file.key, {"key_id": "a-1", "alg": "ed25519", "private_key": SEED})
+        file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
+        self.assertEqual(file.key, {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
+
+    def test_may_have_former_sealing_keys_with_their_end(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        former = {"private_key": "former", "until": "2026-09-21T14:13:20Z"}
+        self.assertEqual(self.read({**record, "sealing_key": ["new", former]}).sealing_keys, ("new", "former"))
+        self.assertEqual(self.read({**record, "sealing_key": "new"}).sealing_keys, ("new",))
+
+    def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
+        contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
+        for content in contents:
+            with self.assertRaises(RelayError) as raised:
+                self.read(content)
+            self.assertEqual(raised.exception.code, "invalid_key")
+            self.assertNotIn(SEED, str(raised.exception))
+
+
+class AConnector(unittest.IsolatedAsyncioTestCase):
+    def test_that_can_never_work_is_not_made(self) -> None:
+        key: Any = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        hmac: Any = {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED}
+        refused: list[dict[str, Any]] = [
+            {},
+            {"agent": "agent://A", "key": key},
+            {"agent": "agent://a", "key": {**key, "key_id": "a-1"}, "url": "x"},
+            {"agent": "agent://a", "key": {"alg": "ed25519", "private_key": SEED}},
+            {"agent": "agent://a", "key": hmac, "seal": "required"},
+        ]
+        for options in refused:
+            with self.assertRaises(ValueError):
+                given: dict[str, Any] = {"url": NOWHERE, **options}
+                Connector(**given)
+        with self.assertRaises(RelayError):
+            Connector(NOWHERE, agent="agent://a", key={"key_id": "a-1", "alg": "ed25519", "private_key": "x"})
+
+    async def test_closes_before_it_was_started_and_twice(self) -> None:
+        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+        await connector.close()
+        await connector.close()
+        with self.assertRaises(RelayError) as raised:
+            await connector.send("agent://b", {})
+        self.assertEqual(raised.exception.code, "closed")
+        self.assertEqual([delivery async for delivery in connector], [])
+
+    async def test_that_cannot_connect_tries_again_and_says_why(self) -> None:
+        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+        causes: asyncio.Queue[Exception | None] = asyncio.Queue()
+        connector.on("state", lambda state: causes.put_nowait(state.cause) if state.status == "reconnecting" else None)
+        with self.assertLogs("agent_relay_connector", "WARNING"):
+            starting = asyncio.create_task(connector.start())
+            for _ in range(2):
+                self.assertIsInstance(await asyncio.wait_for(causes.get(), 5), OSError)
+            starting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await starting
+        self.assertEqual(connector.state.status, "closed")
+
+    def test_pins_what_it_is_given_in_place_of_the_key_files(self) -> None:
+        trust = trust_of(Trust(issuers=[{"issuer": "a", "n": 2}]), [{"issuer": "a", "n": 1}, {"issuer": "b"}])
+        self.assertEqual(list(trust.issuers), [{"issuer": "a", "n": 2}, {"issuer": "b"}])

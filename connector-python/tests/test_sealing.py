@@ -1,0 +1,90 @@
+"""HPKE, and sealed payloads."""
+
+import unittest
+
+from agent_relay_connector import RelayError
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.read_envelope import read_envelope
+from agent_relay_connector.sealing.hpke import Ciphertext, open_bytes, seal_bytes, seal_with
+from agent_relay_connector.sealing.sealed_payload import open_payload, plaintext_of, seal_payload
+from agent_relay_connector.sealing.sealing_keys import SealingKeys
+from agent_relay_connector.types import Envelope, JsonObject
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+# RFC 9180, appendix A.1.1, and its first encryption: the one of a single-shot.
+INFO = bytes.fromhex("4f6465206f6e2061204772656369616e2055726e")
+PUBLIC = bytes.fromhex("3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d")
+PRIVATE = bytes.fromhex("4612c550263fc8ad58375df3f557aac531d26850903e55a9f23f21d8534e8ac8")
+EPHEMERAL = bytes.fromhex("52c4a758a802cd8b936eceea314432798d5baf2d7e9235dc084ab1b9cfa2f736")
+ENC = bytes.fromhex("37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431")
+PLAINTEXT = bytes.fromhex("4265617574792069732074727574682c20747275746820626561757479")
+AAD = bytes.fromhex("436f756e742d30")
+CT = bytes.fromhex("f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a")
+KEY = X25519PrivateKey.from_private_bytes(PRIVATE)
+
+
+class Rfc9180(unittest.TestCase):
+    def test_a_1_1_is_sealed_and_opens(self) -> None:
+        ephemeral = X25519PrivateKey.from_private_bytes(EPHEMERAL)
+        self.assertEqual(seal_with(ephemeral, PUBLIC, PLAINTEXT, INFO, AAD), Ciphertext(ENC, CT))
+        self.assertEqual(open_bytes(KEY, Ciphertext(ENC, CT), INFO, AAD), PLAINTEXT)
+
+    def test_it_opens_in_no_other_context(self) -> None:
+        others = [
+            (Ciphertext(ENC, CT), b"", AAD),
+            (Ciphertext(ENC, CT), INFO, b"Count-1"),
+            (Ciphertext(ENC, CT[:-1] + b"x"), INFO, AAD),
+            (Ciphertext(PUBLIC, CT), INFO, AAD),
+            (Ciphertext(bytes(32), CT), INFO, AAD),
+        ]
+        for sealed, info, aad in others:
+            with self.assertRaises((InvalidTag, ValueError)):
+                open_bytes(KEY, sealed, info, aad)
+
+    def test_each_time_another_key_of_its_own_is_used(self) -> None:
+        one, two = (seal_bytes(PUBLIC, PLAINTEXT, INFO, AAD) for _ in range(2))
+        self.assertNotEqual(one.enc, two.enc)
+        self.assertEqual(open_bytes(KEY, one, INFO, AAD), PLAINTEXT)
+
+
+class ASealedPayload(unittest.TestCase):
+    keys = SealingKeys([encode_base64url(PRIVATE)])
+
+    def envelope(self, payload: JsonObject) -> Envelope:
+        surroundings = {"id": "env-1", "type": "message.send", "from": "agent://a", "to": "agent://b", "task_id": "t"}
+        read = read_envelope({**surroundings, "payload": payload, "ts": 1, "key_id": "k", "sig": "s"})
+        assert read is not None
+        return read
+
+    def sealed(self) -> JsonObject:
+        return seal_payload(plaintext_of({"n": 1}), self.envelope({}), encode_base64url(PUBLIC))
+
+    def test_opens_in_its_envelope_alone(self) -> None:
+        envelope = self.envelope(self.sealed())
+        self.assertEqual(open_payload(envelope, self.keys), {"n": 1})
+        for name in ("id", "type", "from", "to", "task_id"):
+            members = dict(envelope)
+            members[name] = "other"
+            moved = read_envelope(members)
+            assert moved is not None
+            self.assertIsNone(open_payload(moved, self.keys), name)
+        self.assertIsNone(open_payload(envelope, SealingKeys([])))
+
+    def test_has_one_form(self) -> None:
+        members = self.sealed()["sealed"]
+        others: list[JsonObject] = [{"v": 2}, {"v": True}, {"more": 1}, {"kid": "x"}, {"enc": "x"}, {"ct": ""}]
+        for changes in others:
+            payload = {"sealed": {**members, **changes}}
+            self.assertIsNone(open_payload(self.envelope(payload), self.keys), changes)
+        self.assertIsNone(open_payload(self.envelope({**self.sealed(), "more": 1}), self.keys))
+
+    def test_is_of_what_the_relay_would_take(self) -> None:
+        refused: list[tuple[JsonObject, str]] = [
+            ({"a": {1}}, "invalid_envelope"),
+            ({"a": "x" * 23_000}, "frame_too_large"),
+        ]
+        for payload, code in refused:
+            with self.assertRaises(RelayError) as raised:
+                plaintext_of(payload)
+            self.assertEqual(raised.exception.code, code)

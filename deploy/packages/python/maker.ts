@@ -1,0 +1,42 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ADDRESS } from "protocol/contract/packages.ts";
+import type { Draft, Maker } from "../release.ts";
+import type { ZippedFile } from "../zip.ts";
+import { projectOf, wheel, wheelFile } from "./wheel.ts";
+
+const FOLDER = fileURLToPath(new URL("../../../connector-python", import.meta.url));
+
+/** The connector for Python, as a wheel. */
+export const pythonConnector: Maker = {
+  sources: ["connector-python/src", "connector-python/pyproject.toml", "connector-python/README.md"],
+  make: async () => {
+    const project = projectOf(await readFile(join(FOLDER, "pyproject.toml"), "utf8"));
+    const [modules, readme] = [await modulesIn(join(FOLDER, "src")), await readFile(join(FOLDER, "README.md"), "utf8")];
+    const draft: Draft = {
+      name: project.name,
+      media: "application/zip",
+      purpose: "Connects an agent, from Python: an asyncio library with types.",
+      needs: "Python 3.10 or later; pip gets websockets and cryptography, or Debian has them",
+      usage: [
+        { for: "make an environment", line: "python3 -m venv --system-site-packages .venv" },
+        { for: "add the library to it", line: `.venv/bin/pip install ${ADDRESS}` },
+        { for: "import it", line: "from agent_relay_connector import Connector, RelayError" },
+      ],
+      file: (version) => wheelFile(project, version),
+      contents: (version) => wheel(project, version, modules, readme),
+    };
+    return { number: project.version, drafts: [draft] };
+  },
+};
+
+/** In an order of their own; what Python leaves beside them is none. */
+async function modulesIn(folder: string): Promise<ZippedFile[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries
+    .filter((entry) => entry.isFile() && (entry.name.endsWith(".py") || entry.name === "py.typed"))
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .sort();
+  return await Promise.all(paths.map(async (path) => ({ path, content: await readFile(join(folder, path)) })));
+}

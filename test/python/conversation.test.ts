@@ -1,0 +1,255 @@
+import { afterEach, describe, expect, test } from "@jest/globals";
+import type { Connector, Delivery } from "../../connector/src/index.ts";
+import { PodStage } from "../../connector/test/kit.ts";
+import type { WireProxy } from "../../connector/test/wire-proxy.ts";
+import type { Frame } from "../support/agent.ts";
+import { until } from "../support/until.ts";
+import { use } from "../support/use-relay.ts";
+import { serveWhole } from "../support/whole-relay.ts";
+import { PythonConnectors } from "./python-connector.ts";
+
+const stage = use(new PodStage("alice", "bob", "carol-hmac"));
+let python: PythonConnectors | undefined;
+afterEach(async () => {
+  await python?.stop();
+  python = undefined;
+  await stage.clear();
+});
+
+/** A Python connector, registered. */
+async function inPython(name: string, url = stage.url, options: object = {}): Promise<PythonConnectors> {
+  python ??= new PythonConnectors();
+  await python.start(name, pythonOptions(name, url, options));
+  return python;
+}
+
+function pythonOptions(name: string, url: string, options: object = {}): object {
+  const { agent, key } = stage.agent(name);
+  const { keyId, alg, ...rest } = key as { keyId: string; alg: string; privateKey?: string; secret?: string };
+  const secret = rest.secret === undefined ? { private_key: rest.privateKey } : { secret: rest.secret };
+  return { url, agent, key: { key_id: keyId, alg, ...secret }, ...options };
+}
+
+/** Replies to each question, in TypeScript. */
+async function replies(connector: Connector): Promise<void> {
+  for await (const { from, type, envelope, payload } of connector) {
+    const taskId = envelope.task_id ?? envelope.id;
+    if (type === "message.send") await connector.send(from, payload, { type: "message.reply", taskId });
+  }
+}
+
+async function firstOf(connector: Connector): Promise<Delivery> {
+  for await (const delivery of connector) return delivery;
+  throw new Error("no delivery");
+}
+
+const texts = (proxy: WireProxy, type: string) => proxy.sent.filter((one) => one.type === type);
+
+describe("A Python agent", () => {
+  test.each(["bob", "carol-hmac"])("asks one in TypeScript as agent://%s, and gets its reply", async (name) => {
+    void replies(await stage.online("alice", stage.url));
+    const agents = await inPython(name);
+    const question = { text: "Grüße 😂", n: [1e21, 1.5, { b: null, a: true }] };
+    const reply = await agents.call(name, "ask", ["agent://alice", question], { timeout: 10 });
+    expect(reply).toMatchObject({ sender: "agent://alice", type: "message.reply", payload: question, sealed: false });
+    expect(agents.told.filter((told) => told.delivery)).toEqual([]);
+  });
+
+  test("replies to one in TypeScript, about the task, else about the envelope", async () => {
+    const agents = await inPython("bob");
+    agents.echo("bob");
+    const alice = await stage.online("alice", stage.url, { trust: { "agent://bob": [stage.agent("bob").trusted] } });
+    await alice.send("agent://bob", { n: 1 }, { taskId: "task-1" });
+    expect(await firstOf(alice)).toMatchObject({
+      type: "message.reply",
+      verified: "agent",
+      envelope: { task_id: "task-1" },
+    });
+    const { envelopeId } = await alice.send("agent://bob", { n: 2 });
+    expect(await firstOf(alice)).toMatchObject({ payload: { n: 2 }, envelope: { task_id: envelopeId } });
+  });
+
+  test("takes no other agent's reply, and no second one, for that to its question", async () => {
+    const agents = await inPython("bob");
+    const [alice, carol] = [await stage.online("alice", stage.url), await stage.online("carol-hmac", stage.url)];
+    const asked = agents.call("bob", "ask", ["agent://alice", { n: 1 }], { timeout: 10 });
+    const { envelope } = await firstOf(alice);
+    const reply = { type: "message.reply", taskId: envelope.task_id as string } as const;
+    await carol.send("agent://bob", { from: "carol" }, reply);
+    await agents.tells("carol's", ({ delivery }) => delivery?.sender === "agent://carol-hmac");
+    await alice.send("agent://bob", { from: "alice" }, reply);
+    expect((await asked).payload).toEqual({ from: "alice" });
+    await alice.send("agent://bob", { from: "alice again" }, reply);
+    const second = ({ delivery }: Frame) => delivery?.payload.from === "alice again";
+    const { number } = await agents.tells("the second", second);
+    const answer = agents.call("bob", "reply", [number, {}]);
+    await expect(answer).rejects.toMatchObject({ details: { code: "not_answerable", retry: "never" } });
+  });
+
+  test("is told at once when nobody is there to be asked, and after its time when no reply comes", async () => {
+    const agents = await inPython("bob");
+    const absent = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 60 });
+    await expect(absent).rejects.toMatchObject({ details: { code: "target_not_online", outcome: "refused" } });
+    await stage.online("alice", stage.url);
+    const unanswered = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 0.5 });
+    await expect(unanswered).rejects.toMatchObject({ details: { code: "timeout", outcome: "unknown" } });
+  });
+
+  test("knows who signed: a pinned key, or nobody but the relay; and drops what only claims to be", async () => {
+    const { publicKey: public_key } = stage.agent("alice").trusted as { publicKey: string };
+    const key = { key_id: stage.agent("alice").keyId, alg: "ed25519", public_key };
+    const proxy = await stage.proxy(stage.url);
+    const trust = { keys: { "agent://alice": [key] } };
+    const agents = await inPython("bob", proxy.url, { trust });
+    const [alice, carol] = [await stage.online("alice", stage.url), await stage.online("carol-hmac", stage.url)];
+    await alice.send("agent://bob", { n: 1 });
+    await carol.send("agent://bob", { n: 2 });
+    const isFrom = (name: string) => (told: Frame) => told.delivery?.sender === `agent://${name}`;
+    expect((await agents.tells("alice's", isFrom("alice"))).delivery.verified).toBe("agent");
+    expect((await agents.tells("carol's", isFrom("carol-hmac"))).delivery.verified).toBe("unverified");
+    proxy.toAgent = (frame) =>
+      frame.frame === "deliver" ? { ...frame, envelope: { ...frame.envelope, payload: { n: 9 } } } : frame;
+    await alice.send("agent://bob", { n: 3 });
+    await agents.tells("the forged one", ({ problem }) => problem?.code === "forged_delivery");
+    expect(await agents.call("bob", "dropped")).toEqual({ forged_delivery: 1 });
+  });
+
+  test("negotiates sessions, and hears of those of its absence", async () => {
+    const alice = await stage.online("alice", stage.url);
+    const { sessionId } = await alice.requestSession("agent://bob", { purpose: "later" });
+    const agents = await inPython("bob");
+    const { members } = await agents.tells("the notice", ({ notice }) => notice === "pending_sessions");
+    expect(members.sessions[0]).toMatchObject({ session_id: sessionId, requester: "agent://alice" });
+    expect(await agents.call("bob", "approve", [sessionId, "agent://alice"])).toMatchObject({ status: "approved" });
+    expect(await firstOf(alice)).toMatchObject({ type: "session.approve", sessionId });
+    const own = await agents.call("bob", "request_session", ["agent://alice", "to trade"], { ttl_minutes: 5 });
+    expect(await firstOf(alice)).toMatchObject({ payload: { purpose: "to trade", ttl_minutes: 5 } });
+    await alice.reject(own.session_id, "agent://bob", "no time");
+    const rejected = await agents.tells("the decision", ({ delivery }) => delivery?.type === "session.reject");
+    expect(rejected.delivery).toMatchObject({ session_id: own.session_id, payload: { reason: "no time" } });
+  });
+
+  test("waits until another is online", async () => {
+    const whole = await serveWhole(stage.relay);
+    const agents = await inPython("bob", whole.url);
+    expect(await agents.call("bob", "check_online", ["agent://alice"])).toMatchObject({ can_deliver_realtime: false });
+    const waiting = agents.call("bob", "wait_online", ["agent://alice"], { timeout: 10 });
+    await stage.online("alice", whole.url);
+    expect(await waiting).toMatchObject({ status: "online", can_deliver_realtime: true });
+    await expect(agents.call("bob", "wait_online", ["agent://nobody"], { timeout: 0.3 })).rejects.toMatchObject({
+      details: { code: "timeout" },
+    });
+    await whole.stop();
+  });
+
+  test("refuses what cannot be sent before it is sent", async () => {
+    const agents = await inPython("bob");
+    const refused = (payload: unknown) => expect(agents.call("bob", "send", ["agent://alice", payload])).rejects;
+    await refused({ text: "x".repeat(33_000) }).toMatchObject({ details: { code: "frame_too_large" } });
+    await refused([1]).toMatchObject({ details: { code: "invalid_envelope" } });
+    await refused({ sealed: {} }).toMatchObject({ details: { code: "invalid_envelope" } });
+  });
+});
+
+describe("A Python agent whose connection fails", () => {
+  test("sends all again under the same ids, and each arrives once and in order", async () => {
+    const victim = await stage.relay.startWsConnectorProcess();
+    const proxy = await stage.proxy(victim.url);
+    const agents = await inPython("bob", proxy.url);
+    const alice = await stage.online("alice", stage.url);
+    const arrived: unknown[] = [];
+    alice.on("delivery", ({ payload }) => arrived.push(payload.n));
+    const sends = Array.from({ length: 300 }, (_, n) => agents.call("bob", "send", ["agent://alice", { n }]));
+    await until("it flows", () => arrived.length > 20);
+    const killed = victim.end("SIGKILL");
+    proxy.lead(stage.url);
+    await killed;
+    await Promise.all(sends);
+    await until("all are delivered", () => arrived.length >= sends.length);
+    expect(arrived).toEqual(sends.map((_, n) => n));
+    const again = texts(proxy, "message.send").map(({ id, ts, sig }) => `${id} ${ts} ${sig}`);
+    expect(new Set(again).size).toBe(sends.length);
+    expect(again.length).toBeGreaterThan(sends.length);
+  });
+
+  test("gets the answer that was lost on the way as a duplicate", async () => {
+    const proxy = await stage.proxy(stage.url);
+    const agents = await inPython("bob", proxy.url);
+    await stage.online("alice", stage.url);
+    proxy.toAgent = (frame) => (frame.type === "message.send" ? void proxy.cut() : frame);
+    const sent = agents.call("bob", "send", ["agent://alice", { n: 0 }]);
+    await agents.tells("the loss", ({ state }) => state === "reconnecting");
+    proxy.toAgent = (frame) => frame;
+    expect(await sent).toMatchObject({ duplicate: true, delivery: { status: "online" } });
+    const [first, second] = texts(proxy, "message.send");
+    expect(second).toEqual(first);
+  });
+
+  test("registers the next connection before it leaves a draining pod: nothing is missed", async () => {
+    const leaving = await stage.relay.startWsConnector();
+    const proxy = await stage.proxy(leaving.url, 100);
+    const agents = await inPython("bob", proxy.url);
+    const alice = await stage.online("alice", stage.url);
+    const goodbye = { frame: "notice", notice: "draining", reconnect_after_ms: 20 };
+    proxy.toAgent = (frame) => (frame.type === "agent.heartbeat" ? goodbye : frame);
+    await agents.tells("the notice", ({ notice }) => notice === "draining");
+    proxy.toAgent = (frame) => frame;
+    proxy.lead(stage.url);
+    const answers = [];
+    while (proxy.connections < 2 || answers.length < 50) answers.push(await alice.send("agent://bob", {}));
+    expect(answers.every(({ delivery }) => delivery.canDeliverRealtime)).toBe(true);
+    const delivered = () => agents.told.filter(({ delivery }) => delivery).length;
+    await until("all are delivered", () => delivered() === answers.length);
+    expect(agents.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
+  });
+
+  test("ends for good when another connection takes the agent, and when its key is unknown", async () => {
+    const agents = await inPython("bob");
+    await stage.online("bob", stage.url);
+    await agents.tells("the end", ({ state }) => state === "closed");
+    await expect(agents.call("bob", "send", ["agent://alice", {}])).rejects.toMatchObject({
+      details: { code: "superseded", outcome: "refused" },
+    });
+    const stranger = { ...pythonOptions("bob", stage.url), key: { ...keyOf("bob"), key_id: "nobody-1" } };
+    agents.make("stranger", stranger);
+    await expect(agents.call("stranger", "start")).rejects.toMatchObject({
+      details: { code: "unknown_key", retry: "fix" },
+    });
+  });
+
+  test.each([1003, 1007, 1008, 1009, 4403])("does not come back after %i", async (code) => {
+    const proxy = await stage.proxy(stage.url);
+    const agents = await inPython("bob", proxy.url);
+    proxy.closeAgents(code);
+    await agents.tells("the end", ({ state }) => state === "closed");
+    expect(proxy.connections).toBe(1);
+  });
+
+  test("notices a network that is dead, and one that loses its close", async () => {
+    const proxy = await stage.proxy(stage.url, 400);
+    const agents = await inPython("bob", proxy.url);
+    proxy.isSilent = true;
+    await agents.tells("the loss", ({ state }) => state === "reconnecting");
+    proxy.isSilent = false;
+    await until("it is back", () => agents.told.filter(({ state }) => state === "online").length === 2, 15_000);
+  });
+
+  test("goes by the relay's clock, and believes no signature when the two are far apart", async () => {
+    const proxy = await stage.proxy(stage.url);
+    proxy.toAgent = (frame) =>
+      frame.frame === "hello" ? { ...frame, server_time: frame.server_time - 240_000 } : frame;
+    const agents = await inPython("bob", proxy.url);
+    const [register] = texts(proxy, "agent.register") as [Frame];
+    expect(Math.abs(register.ts - (Date.now() - 240_000))).toBeLessThan(30_000);
+    const old = stage.agent("alice");
+    const alice = await stage.online(old.agent.slice("agent://".length), stage.url);
+    proxy.toAgent = (frame) =>
+      frame.frame === "deliver" ? { ...frame, envelope: { ...frame.envelope, ts: Date.now() - 1_000_000 } } : frame;
+    await alice.send("agent://bob", {});
+    await agents.tells("what is old", ({ problem }) => problem?.code === "stale_delivery");
+  });
+});
+
+function keyOf(name: string): object {
+  return (pythonOptions(name, stage.url) as { key: object }).key;
+}

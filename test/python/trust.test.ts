@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { type Connector, type Delivery, verifyReceipt } from "../../connector/src/index.ts";
+import {
+  ACME,
+  GLOBEX,
+  IssuerStage,
+  type Party,
+  party,
+  secondsFromNow,
+} from "../../connector/test/credentials/parties.ts";
+import type { Frame } from "../support/agent.ts";
+import { until } from "../support/until.ts";
+import { use } from "../support/use-relay.ts";
+import { PythonConnectors } from "./python-connector.ts";
+
+const SECRET = "the plan of the day";
+const PINNED = { issuers: [ACME, GLOBEX] };
+const stage = use(new IssuerStage());
+let python: PythonConnectors;
+let ann: Party;
+let bob: Party;
+beforeEach(async () => {
+  python = new PythonConnectors();
+  ann = await party("agent://acme.ann");
+  bob = await party("agent://globex.bob");
+});
+afterEach(async () => {
+  await python.stop();
+  await stage.clear();
+});
+
+/** Bob, in Python. @param tokens what his credential callback gives in turn. */
+async function inPython(options: object = {}, tokens?: readonly string[]): Promise<void> {
+  const { privateKey } = bob.key as { privateKey: string };
+  await python.start("bob", {
+    ...{ url: stage.front.url, agent: bob.agent, key: { alg: "ed25519", private_key: privateKey } },
+    ...{ sealing_keys: bob.sealingKeys.map((pair) => pair.privateKey), trust: PINNED },
+    ...{ tokens: tokens ?? [await bob.token()], ...options },
+  });
+}
+
+async function firstOf(connector: Connector): Promise<Delivery> {
+  for await (const delivery of connector) return delivery;
+  throw new Error("no delivery");
+}
+
+const delivered = async (what: string, fits: (delivery: Frame) => boolean): Promise<Frame> =>
+  (await python.tells(what, ({ delivery }) => delivery !== undefined && fits(delivery))).delivery;
+
+describe("A Python agent with a credential", () => {
+  test("is known by a pinned issuer to one in TypeScript, and the other way round", async () => {
+    await inPython();
+    const connector = await stage.join(ann, stage.url, { trust: PINNED });
+    await connector.send(bob.agent, { n: 1 });
+    expect(await delivered("ann's", ({ payload }) => payload.n === 1)).toMatchObject({
+      verified: "agent",
+      issuer: "acme",
+    });
+    await python.call("bob", "send", [ann.agent, { n: 2 }]);
+    expect(await firstOf(connector)).toMatchObject({ payload: { n: 2 }, verified: "agent", issuer: "globex" });
+  });
+
+  test("believes an issuer that only the relay names less, and nobody when it wants pinned ones only", async () => {
+    await inPython({ trust: {} });
+    const connector = await stage.join(ann, stage.url);
+    await connector.send(bob.agent, { n: 1 });
+    expect(await delivered("ann's", () => true)).toMatchObject({ verified: "relay_issuer", issuer: "acme" });
+    await inPython({ trust: {}, require_verified: true });
+    await connector.send(bob.agent, { n: 2 });
+    await python.tells("what was dropped", ({ problem }) => problem?.code === "unverified_delivery");
+  });
+
+  test("asks sealed questions, gets sealed replies, and nobody on the way reads either", async () => {
+    const seen: string[] = [];
+    stage.front.toAgent = (frame) => frame[seen.push(JSON.stringify(frame)) && "frame"] && frame;
+    await inPython();
+    const connector = await stage.join(ann, stage.url, { trust: PINNED });
+    const asked = python.call("bob", "ask", [ann.agent, { message: SECRET }], { seal: true, timeout: 10 });
+    const question = await firstOf(connector);
+    expect(question).toMatchObject({ payload: { message: SECRET }, sealed: true, verified: "agent" });
+    const reply = { type: "message.reply", taskId: question.envelope.task_id as string } as const;
+    await connector.send(bob.agent, { message: "open" }, reply);
+    await delivered("the open reply", ({ payload }) => payload.message === "open");
+    await connector.send(bob.agent, { message: `${SECRET}!` }, { ...reply, seal: true });
+    expect(await asked).toMatchObject({ payload: { message: `${SECRET}!` }, sealed: true, verified: "agent" });
+    expect([...seen, ...stage.front.sent.map((one) => JSON.stringify(one))].join()).not.toContain(SECRET);
+  });
+
+  test("replies sealed to what was sealed", async () => {
+    await inPython();
+    python.echo("bob");
+    const connector = await stage.join(ann, stage.url, { trust: PINNED });
+    await connector.send(bob.agent, { n: 1 }, { seal: true });
+    expect(await firstOf(connector)).toMatchObject({ payload: { n: 1 }, sealed: true, type: "message.reply" });
+    await connector.send(bob.agent, { n: 2 });
+    const open = await firstOf(connector);
+    expect([open.payload, open.sealed]).toEqual([{ n: 2 }, undefined]);
+  });
+
+  test("seals to nobody whom no pinned issuer vouches for, and drops what it cannot open", async () => {
+    await inPython({ trust: {} });
+    const sealed = python.call("bob", "send", [ann.agent, {}], { seal: true });
+    await expect(sealed).rejects.toMatchObject({ details: { code: "recipient_unverified", outcome: "refused" } });
+    const connector = await stage.join(ann, stage.url, { trust: PINNED });
+    await connector.send(bob.agent, { n: 1 }, { seal: true });
+    await python.tells("what was dropped", ({ problem }) => problem?.code === "unopenable_delivery");
+  });
+
+  test("renews its credential on the same connection, and says what the relay said of none", async () => {
+    const before = stage.front.sent.length;
+    const due = { iat: secondsFromNow(-2), exp: secondsFromNow(8) };
+    await inPython({}, [await bob.token(due), await bob.token()]);
+    const registers = () => stage.front.sent.slice(before).filter(({ type }) => type === "agent.register");
+    await until("it registers with the next", () => registers().length === 2, 15_000);
+    expect(registers()[1]?.payload.credential).not.toBe(registers()[0]?.payload.credential);
+    expect(python.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
+    const ended = { iat: secondsFromNow(-8), exp: secondsFromNow(-2) };
+    await expect(inPython({}, [await bob.token(ended)])).rejects.toMatchObject({
+      details: { code: "invalid_credential", retry: "fix" },
+    });
+  });
+
+  test("comes back after a revocation with another credential alone", async () => {
+    await inPython({}, [await bob.token({ iat: secondsFromNow(-600) }), await bob.token()]);
+    const revoked = [{ agent: bob.agent, issued_before: new Date(Date.now() - 60_000).toISOString() }];
+    await stage.list([ACME, { ...GLOBEX, revoked }]);
+    await python.tells("why", ({ notice, members }) => notice === "released" && members.reason === "revoked");
+    await until("it is back", () => python.told.filter(({ state }) => state === "online").length === 2, 15_000);
+    await stage.list([ACME, GLOBEX]);
+  }, 30_000);
+});
+
+describe("A receipt", () => {
+  test("of a session between the two languages is the same to both, and verified by both", async () => {
+    await inPython();
+    const connector = await stage.join(ann, stage.url, { trust: PINNED });
+    const requested = connector.requestSession(bob.agent, { purpose: "to trade", ttlMinutes: 5 });
+    const { session_id } = await delivered("the request", ({ type }) => type === "session.request");
+    await python.call("bob", "approve", [session_id, ann.agent]);
+    expect((await requested).sessionId).toBe(session_id);
+    await firstOf(connector);
+    const own = connector.receipt(session_id);
+    const theirs = await python.call("bob", "receipt", [session_id]);
+    expect(theirs).toEqual(own);
+    const facts = { requester: ann.agent, target: bob.agent, decision: "approved" };
+    expect(await verifyReceipt(JSON.stringify(theirs), [ACME, GLOBEX] as never)).toMatchObject({ valid: true, facts });
+    const verify = async (receipt: object) =>
+      await python.call("bob", "verify_receipt", [JSON.stringify(receipt), [ACME, GLOBEX]]);
+    expect(await verify(own)).toMatchObject({ facts: { ...facts, session_id }, problem: null });
+    for (const [receipt, problem] of spoilt(own)) {
+      expect(await verify(receipt)).toMatchObject({ facts: null, problem });
+      expect(await verifyReceipt(JSON.stringify(receipt), [ACME, GLOBEX] as never)).toMatchObject({ problem });
+    }
+  });
+
+  test("of a session that Python asked for is built there, and says what it lacks before the decision", async () => {
+    await inPython();
+    const connector = await stage.join(ann, stage.url, { trust: PINNED });
+    const { session_id } = await python.call("bob", "request_session", [ann.agent, "to trade"]);
+    await expect(python.call("bob", "receipt", [session_id])).rejects.toMatchObject({
+      details: { code: "receipt_incomplete", missing: ["decision"] },
+    });
+    await firstOf(connector);
+    await connector.reject(session_id, bob.agent, "no");
+    await delivered("the decision", ({ type }) => type === "session.reject");
+    const receipt = JSON.stringify(await python.call("bob", "receipt", [session_id]));
+    expect(await verifyReceipt(receipt, [ACME, GLOBEX] as never)).toMatchObject({ facts: { decision: "rejected" } });
+  });
+});
+
+/** What both must refuse alike, and why. */
+function spoilt(receipt: Frame): [Frame, object][] {
+  const { request, decision, credentials } = receipt;
+  const other = (text: string) => `${text.slice(0, -2)}${text.endsWith("AA") ? "Ag" : "AA"}`;
+  return [
+    [{ ...receipt, more: 1 }, { code: "malformed" }],
+    [{ ...receipt, decision: { ...decision, from: "agent://globex.eve" } }, { code: "parties" }],
+    [{ ...receipt, request: { ...request, payload: { purpose: "another" } } }, { code: "digest" }],
+    [
+      { ...receipt, decision: { ...decision, payload: { ...decision.payload, session_id: "ses_x" } } },
+      { code: "session" },
+    ],
+    [{ ...receipt, decision: { ...decision, ts: decision.ts + 301_000 } }, { code: "time" }],
+    [
+      { ...receipt, decision: { ...decision, sig: other(decision.sig) } },
+      { code: "signature", part: "decision" },
+    ],
+    [
+      { ...receipt, credentials: [] },
+      { code: "credential", part: "request", reason: "key_mismatch" },
+    ],
+    [
+      { ...receipt, credentials: [credentials[0]] },
+      { code: "credential", part: "decision", reason: "key_mismatch" },
+    ],
+  ];
+}
