@@ -1,28 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { relayAddress } from "./address.ts";
-import { Clock } from "./clock.ts";
 import { Connection, type ConnectionEvents } from "./connection.ts";
-import { Conversations } from "./conversations.ts";
-import { OwnCredential } from "./credentials/own-credential.ts";
 import { Emitter } from "./emitter.ts";
 import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
-import { FirstStart } from "./first-start.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { ignoreRejection } from "./ignore-rejection.ts";
-import { Inbox } from "./inbox.ts";
-import { MAX_PENDING } from "./limits.ts";
 import { checkOptions } from "./options-check.ts";
-import { OwnEnvelopes } from "./own-envelopes.ts";
-import { Peers } from "./peers.ts";
-import { Presence, type Registration } from "./presence.ts";
-import { PresenceWatch } from "./presence-watch.ts";
+import { Parts } from "./parts.ts";
 import type { Receipt } from "./receipts/contract.ts";
-import { SessionRecords } from "./receipts/session-records.ts";
 import { Reconnector } from "./reconnector.ts";
-import { OwnSealingKeys } from "./sealing/own-sealing-keys.ts";
-import { SendQueue } from "./send-queue.ts";
-import { Signer } from "./signer.ts";
 import type {
   Accepted,
   AcceptedSession,
@@ -47,19 +33,9 @@ import { acceptedSession, sessionRequest } from "./wire-mapping.ts";
 export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** `agent://name`. */
   readonly agent: string;
-  readonly #options: ConnectorOptions;
   readonly #emitter = new Emitter();
-  readonly #signer: Signer;
-  readonly #sealingKeys: OwnSealingKeys;
-  readonly #credential: OwnCredential | undefined;
-  readonly #peers: Peers;
-  readonly #sessions = new SessionRecords();
-  readonly #inbox: Inbox;
-  readonly #sendQueue: SendQueue;
-  readonly #ownEnvelopes: OwnEnvelopes;
-  readonly #conversations: Conversations;
+  readonly #parts: Parts;
   readonly #reconnector: Reconnector;
-  readonly #first: FirstStart;
   readonly #started = Promise.withResolvers<void>();
   #state: ConnectorState = { status: "idle" };
   #stopped: Promise<void> | undefined;
@@ -67,74 +43,29 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   /** Does no I/O. Throws a TypeError when `url`, `agent`, or what is left out of `key`, is invalid. */
   constructor(options: ConnectorOptions) {
     checkOptions(options);
-    const { agent, key, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false } = options;
-    const address = relayAddress(options.url);
-    const clock = new Clock();
     const emitter = this.#emitter;
-    const sessions = this.#sessions;
-    this.agent = agent;
-    this.#options = options;
-    this.#signer = new Signer(key, clock);
-    this.#sealingKeys = new OwnSealingKeys(clock);
-    this.#credential = this.#ownCredential(clock);
-    this.#peers = new Peers({ trust, address, clock, requireVerified });
-    this.#first = new FirstStart({
-      ...{ agent, address, takeOver },
-      failed: (error) => emitter.emit("error", error),
+    const parts = new Parts(options, {
+      emitter,
+      notRegistered: () => this.#reconnector.checkRegistration(),
+      renewed: () => this.#reconnector.registerAgain(),
       ended: (error) => void this.#stop(error),
     });
-    const first = this.#first;
-    const [signer, credential, peers] = [this.#signer, this.#credential, this.#peers];
-    const notRegistered = () => this.#reconnector.checkRegistration();
-    this.#sendQueue = new SendQueue({ clock, maxPending, notRegistered });
-    const sendQueue = this.#sendQueue;
-    this.#ownEnvelopes = new OwnEnvelopes({
-      agent,
-      signer,
-      credential,
-      sendQueue,
-      sessions,
-      peers,
-    });
-    this.#conversations = new Conversations({
-      ownEnvelopes: this.#ownEnvelopes,
-      presence: new PresenceWatch(address.base, maxPending),
-      verifier: peers.verifier,
-      sealsAll: options.seal === "required",
-      maxAsks: maxPending,
-    });
-    const conversations = this.#conversations;
-    this.#inbox = new Inbox({
-      options,
-      peers,
-      sealingKeys: this.#sealingKeys,
-      sessions,
-      conversations,
-      clock,
-      emitter,
-    });
+    const { address, clock, credential, firstStart } = parts;
     const warnings = new Warnings(emitter);
-    const listed = [{ signer, credential: undefined }];
-    const presence = {
-      agent,
-      relay: address.host,
-      clock,
-      beforeRegister: () => first.beforeRegister(),
-      registrations: () => credential?.registrations() ?? listed,
-      presented: (registration: Registration) => credential?.presented(registration),
-    };
     const connect = (events: ConnectionEvents) =>
-      new Connection({ url: address.websocket, clock, presence: new Presence(presence), events });
+      new Connection({ url: address.websocket, clock, presence: parts.presence(), events });
+    this.agent = options.agent;
+    this.#parts = parts;
     this.#reconnector = new Reconnector(connect, {
       greeted: ({ connectorVersion }) => {
         warnings.compareVersion(connectorVersion);
-        if (!this.#inbox.canJudge) warnings.clockUntrusted();
+        if (!parts.inbox.canJudge) warnings.clockUntrusted();
       },
       online: (connection) => this.#online(connection),
       offline: ({ reason, closeCode }, retryInMs) => {
-        this.#sendQueue.pause();
+        parts.sendQueue.pause();
         this.#setState({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
-        if (reason === "unreachable") void first.unreachable();
+        if (reason === "unreachable") void firstStart.unreachable();
       },
       frame: (frame) => this.#receive(frame),
       presenceRefused: (error) => {
@@ -142,7 +73,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
         emitter.emit("error", error);
       },
       mayReturn: (error) =>
-        first.mayPass(error) || (CREDENTIAL_ENDS.has(error.code) && credential?.isRenewable === true),
+        firstStart.mayPass(error) || (CREDENTIAL_ENDS.has(error.code) && credential?.isRenewable === true),
       hasChanged: async ({ code }) => code === "unknown_key" || (await credential?.hasAnother()),
       ended: (error) => void this.#stop(error),
     });
@@ -154,7 +85,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   /** How many deliveries were dropped for what they are, by the code of the `error` event that reported each. */
   get dropped(): ReadonlyMap<ErrorCode, number> {
-    return this.#inbox.dropped;
+    return this.#parts.inbox.dropped;
   }
 
   /**
@@ -163,7 +94,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * hint tell), `timeout`, `closed` or `aborted`. Each attempt that fails is an `error` event before that.
    */
   start(options: StartOptions = {}): Promise<void> {
-    const release = this.#first.limit(options);
+    const release = this.#parts.firstStart.limit(options);
     if (this.#state.status === "idle") void this.#begin();
     return ignoreRejection(this.#started.promise.finally(release));
   }
@@ -189,7 +120,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * 23000 bytes of JSON. One member alone may not be called `sealed`.
    */
   send(to: string, payload: object, options: SendOptions = {}): Promise<Accepted> {
-    return ignoreRejection(this.#conversations.send(to, payload, options));
+    return ignoreRejection(this.#parts.conversations.send(to, payload, options));
   }
 
   /**
@@ -201,22 +132,22 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * within `timeoutMs`: `outcome` says whether the target may have got it. At most `maxPending` may be without a reply.
    */
   ask(to: string, payload: object, options: AskOptions = {}): Promise<Delivery> {
-    return ignoreRejection(this.#conversations.ask(to, payload, options));
+    return ignoreRejection(this.#parts.conversations.ask(to, payload, options));
   }
 
   /** Requests a session. The target's decision comes as a delivery of type `session.approve` or `session.reject`. */
   requestSession(to: string, proposal: SessionProposal, options: CallOptions = {}): Promise<AcceptedSession> {
-    return resultOf(this.#ownEnvelopes.session(sessionRequest(to, proposal), options), acceptedSession);
+    return resultOf(this.#parts.ownEnvelopes.session(sessionRequest(to, proposal), options), acceptedSession);
   }
 
   /** Approves a session. @param to who requested it. */
   approve(sessionId: string, to: string, options: CallOptions = {}): Promise<AcceptedSession> {
-    return resultOf(this.#ownEnvelopes.decision("approve", { sessionId, to }, options), acceptedSession);
+    return resultOf(this.#parts.ownEnvelopes.decision("approve", { sessionId, to }, options), acceptedSession);
   }
 
   /** Rejects a session. @param to who requested it. @param reason at most 500 characters. */
   reject(sessionId: string, to: string, reason?: string, options: CallOptions = {}): Promise<AcceptedSession> {
-    return resultOf(this.#ownEnvelopes.decision("reject", { sessionId, to, reason }, options), acceptedSession);
+    return resultOf(this.#parts.ownEnvelopes.decision("reject", { sessionId, to, reason }, options), acceptedSession);
   }
 
   /**
@@ -224,7 +155,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * 1000 sessions, whose two envelopes this connector signed or verified. Throws `receipt_incomplete`, with what is missing.
    */
   receipt(sessionId: string): Receipt {
-    return this.#sessions.receipt(sessionId);
+    return this.#parts.sessions.receipt(sessionId);
   }
 
   /** Adds a listener. What it throws is reported as `error`. @returns a function that removes it. */
@@ -237,16 +168,13 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * a `delivery` listener. Ends with the connector: normally after `close`, else by throwing the RelayError that ended it.
    */
   [Symbol.asyncIterator](): AsyncGenerator<Delivery, void, undefined> {
-    return this.#inbox.read();
+    return this.#parts.inbox.read();
   }
 
   async #begin(): Promise<void> {
     this.#setState({ status: "connecting" });
     try {
-      await this.#signer.start();
-      await this.#sealingKeys.start(this.#options.sealingKeys ?? []);
-      await this.#credential?.start();
-      await this.#peers.start();
+      await this.#parts.start();
       if (this.#stopped === undefined) this.#reconnector.start();
     } catch (error) {
       await this.#stop(error as RelayError);
@@ -255,38 +183,17 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   #stop(error?: RelayError): Promise<void> {
     if (this.#stopped !== undefined) return this.#stopped;
-    const reason = error ?? new RelayError("closed");
     this.#stopped = this.#reconnector.stop();
-    this.#credential?.stop();
-    this.#peers.stop();
-    this.#first.stop();
-    this.#sendQueue.end(reason);
-    this.#conversations.end(reason);
-    this.#inbox.end(error);
+    this.#parts.stop(error);
     ignoreRejection(this.#started.promise);
-    this.#started.reject(reason);
+    this.#started.reject(error ?? new RelayError("closed"));
     this.#setState({ status: "closed", ...(error && { error }) });
     return this.#stopped;
   }
 
-  #ownCredential(clock: Clock): OwnCredential | undefined {
-    const { agent, credential: source } = this.#options;
-    if (source === undefined) return undefined;
-    return new OwnCredential({
-      source,
-      agent,
-      clock,
-      signer: this.#signer,
-      sealingKeys: this.#sealingKeys,
-      needs: (keyId) => this.#sendQueue.needs(keyId),
-      renewed: () => this.#reconnector.registerAgain(),
-      failed: (error) => this.#emitter.emit("error", error),
-    });
-  }
-
   #online(connection: Connection): void {
-    this.#first.succeeded();
-    this.#sendQueue.resume(connection);
+    this.#parts.firstStart.succeeded();
+    this.#parts.sendQueue.resume(connection);
     this.#started.resolve();
     if (this.#state.status !== "online") this.#setState({ status: "online" });
   }
@@ -297,10 +204,10 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   }
 
   #receive(frame: Exclude<Frame, HelloFrame>): void {
-    if (frame.frame === "ack") this.#sendQueue.acknowledge(frame);
-    else if (frame.frame === "deliver") this.#inbox.receive(frame);
+    if (frame.frame === "ack") this.#parts.sendQueue.acknowledge(frame);
+    else if (frame.frame === "deliver") this.#parts.inbox.receive(frame);
     else if (frame.frame === "notice") this.#emitter.emit("notice", frame.notice);
-    else if (!this.#sendQueue.refuse(frame) && frame.envelopeId === undefined) {
+    else if (!this.#parts.sendQueue.refuse(frame) && frame.envelopeId === undefined) {
       const { code, message, hint, retry, retryAfterMs } = frame;
       this.#emitter.emit("error", new RelayError(knownCode(code), { message, hint, retry, retryAfterMs }));
     }

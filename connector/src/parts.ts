@@ -1,0 +1,128 @@
+import { type RelayAddress, relayAddress } from "./address.ts";
+import { Clock } from "./clock.ts";
+import { Conversations } from "./conversations.ts";
+import { OwnCredential } from "./credentials/own-credential.ts";
+import type { Emitter } from "./emitter.ts";
+import { RelayError } from "./errors.ts";
+import { FirstStart } from "./first-start.ts";
+import { Inbox } from "./inbox.ts";
+import { MAX_PENDING } from "./limits.ts";
+import type { ConnectorOptions } from "./options.ts";
+import { OwnEnvelopes } from "./own-envelopes.ts";
+import { Peers } from "./peers.ts";
+import { Presence } from "./presence.ts";
+import { PresenceWatch } from "./presence-watch.ts";
+import { SessionRecords } from "./receipts/session-records.ts";
+import { OwnSealingKeys } from "./sealing/own-sealing-keys.ts";
+import { SendQueue } from "./send-queue.ts";
+import { Signer } from "./signer.ts";
+
+/** What the parts ask of the connector. */
+export interface PartsEvents {
+  readonly emitter: Emitter;
+  /** The relay says that the agent is not registered. */
+  readonly notRegistered: () => void;
+  /** There is another credential to register with. */
+  readonly renewed: () => void;
+  /** The connector cannot go on. */
+  readonly ended: (error: RelayError) => void;
+}
+
+/** What a connector is made of, its connections apart: they outlast each of them. */
+export class Parts {
+  readonly address: RelayAddress;
+  readonly clock = new Clock();
+  readonly sessions = new SessionRecords();
+  readonly credential: OwnCredential | undefined;
+  readonly sendQueue: SendQueue;
+  readonly ownEnvelopes: OwnEnvelopes;
+  readonly conversations: Conversations;
+  readonly inbox: Inbox;
+  readonly firstStart: FirstStart;
+  readonly #options: ConnectorOptions;
+  readonly #signer: Signer;
+  readonly #sealingKeys: OwnSealingKeys;
+  readonly #peers: Peers;
+
+  constructor(options: ConnectorOptions, events: PartsEvents) {
+    const { agent, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false } = options;
+    const { emitter, notRegistered, ended } = events;
+    const { clock, sessions } = this;
+    const address = relayAddress(options.url);
+    const signer = new Signer(options.key, clock);
+    const sealingKeys = new OwnSealingKeys(clock);
+    const peers = new Peers({ trust, address, clock, requireVerified });
+    const failed = (error: RelayError) => emitter.emit("error", error);
+    const sendQueue = new SendQueue({ clock, maxPending, notRegistered });
+    const credential = ownCredential(options, { signer, sealingKeys, sendQueue, clock, failed, ...events });
+    const ownEnvelopes = new OwnEnvelopes({ agent, signer, credential, sendQueue, sessions, peers });
+    const conversations = new Conversations({
+      ownEnvelopes,
+      presence: new PresenceWatch(address.base, maxPending),
+      verifier: peers.verifier,
+      sealsAll: options.seal === "required",
+      maxAsks: maxPending,
+    });
+    this.#options = options;
+    this.#signer = signer;
+    this.#sealingKeys = sealingKeys;
+    this.#peers = peers;
+    this.address = address;
+    this.credential = credential;
+    this.sendQueue = sendQueue;
+    this.ownEnvelopes = ownEnvelopes;
+    this.conversations = conversations;
+    this.inbox = new Inbox({ options, peers, sealingKeys, sessions, conversations, clock, emitter });
+    this.firstStart = new FirstStart({ agent, address, takeOver, failed, ended });
+  }
+
+  /** Rejects with a RelayError for a key, credential or trust that cannot be used. */
+  async start(): Promise<void> {
+    await this.#signer.start();
+    await this.#sealingKeys.start(this.#options.sealingKeys ?? []);
+    await this.credential?.start();
+    await this.#peers.start();
+  }
+
+  /** @param error what ended the connector; undefined when it was closed. */
+  stop(error?: RelayError): void {
+    const reason = error ?? new RelayError("closed");
+    this.credential?.stop();
+    this.#peers.stop();
+    this.firstStart.stop();
+    this.sendQueue.end(reason);
+    this.conversations.end(reason);
+    this.inbox.end(error);
+  }
+
+  /** The registers and heartbeats of one connection. */
+  presence(): Presence {
+    const { credential, firstStart, clock, address } = this;
+    const listed = [{ signer: this.#signer, credential: undefined }];
+    return new Presence({
+      agent: this.#options.agent,
+      relay: address.host,
+      clock,
+      beforeRegister: () => firstStart.beforeRegister(),
+      registrations: () => credential?.registrations() ?? listed,
+      presented: (registration) => credential?.presented(registration),
+    });
+  }
+}
+
+interface CredentialParts extends Pick<PartsEvents, "renewed"> {
+  readonly signer: Signer;
+  readonly sealingKeys: OwnSealingKeys;
+  readonly sendQueue: SendQueue;
+  readonly clock: Clock;
+  readonly failed: (error: RelayError) => void;
+}
+
+function ownCredential(
+  { agent, credential: source }: ConnectorOptions,
+  { signer, sealingKeys, sendQueue, clock, failed, renewed }: CredentialParts,
+): OwnCredential | undefined {
+  if (source === undefined) return undefined;
+  const needs = (keyId: string) => sendQueue.needs(keyId);
+  return new OwnCredential({ source, agent, clock, signer, sealingKeys, needs, renewed, failed });
+}
