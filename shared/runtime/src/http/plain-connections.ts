@@ -93,16 +93,9 @@ export class PlainConnections {
     return (this.#all.get(socket)?.waiting ?? 0) > 0;
   }
 
-  /** Calls back when the answers on it are gone, unless it is closed by then. */
-  afterAnswers(socket: Socket, takeTurn: () => void): void {
-    const answer = this.answerOn(socket);
-    if (answer === null || answer.closed) {
-      takeTurn();
-      return;
-    }
-    answer.once("close", () => {
-      if (!socket.destroyed) takeTurn();
-    });
+  /** Whether its client has yet to take the latest answer on it. */
+  isAnswering(socket: Socket): boolean {
+    return this.answerOn(socket)?.closed === false;
   }
 
   /** It is closed, or has another owner. */
@@ -113,6 +106,10 @@ export class PlainConnections {
     const ofAddress = this.#ofAddress.get(connection.address);
     ofAddress?.delete(connection);
     if (ofAddress?.size === 0) this.#ofAddress.delete(connection.address);
+  }
+
+  closeAll(): void {
+    for (const socket of this.#all.keys()) socket.destroy();
   }
 
   /** The latest answer on it; null when there is none. */

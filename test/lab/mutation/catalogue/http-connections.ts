@@ -1,6 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
+const SERVER = "shared/runtime/test/http/server.test.ts";
 const TURNS = "shared/runtime/test/http/request-turns.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
@@ -126,10 +127,38 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     tests: [STARTING],
   },
   {
+    name: "no upgrade behind an open answer",
+    file: "shared/runtime/src/http/server.ts",
+    find: "if (this.#connections.isAnswering(socket)) {",
+    replace: "if (false) {",
+    tests: [SERVER],
+  },
+  {
+    name: "time to read the refusal of an upgrade",
+    file: "shared/runtime/src/http/server.ts",
+    find: "setTimeout(() => socket.destroy(), REFUSAL_MS)",
+    replace: "setTimeout(() => {}, REFUSAL_MS)",
+    tests: [SERVER],
+  },
+  {
+    name: "a refused upgrade counts as a plain connection",
+    file: "shared/runtime/src/http/server.ts",
+    find: "    take();\n",
+    replace: "    take();\n    this.#untrack(socket);\n",
+    tests: [BOUNDS],
+  },
+  {
+    name: "a stop ends connections that Node has let go of",
+    file: "shared/runtime/src/http/server.ts",
+    find: "this.#connections.closeAll()",
+    replace: "this.#server.closeAllConnections()",
+    tests: [SERVER],
+  },
+  {
     name: "an answer for who has ended its side",
     file: "shared/runtime/src/http/server.ts",
     find: "{ httpAllowHalfOpen: true }",
     replace: "{ httpAllowHalfOpen: false }",
-    tests: ["shared/runtime/test/http/server.test.ts"],
+    tests: [SERVER],
   },
 ];
