@@ -136,9 +136,11 @@ describe("Refusals by key", () => {
     expect(await socket.ask({ ...envelope, sig: "A".repeat(86) })).toMatchObject({ code: "bad_signature" });
     expect(await socket.ask({ ...envelope, key_id: "somebody" })).toMatchObject({ code: "unknown_key" });
     expect(await socket.ask({ ...envelope, ts: 0 })).toMatchObject({ code: "clock_skew" });
+    expect(await socket.ask(envelope)).toMatchObject({ code: "not_registered" });
     expect((await metricsOf("ws-connector")).value(SERIES) ?? 0).toBe(before);
     const known = await countOf("ws-connector", envelope.key_id);
-    expect(await socket.ask(envelope)).toMatchObject({ code: "not_registered" });
+    const foreign = relay.envelope("alice", "message.send", { from: "agent://bob-hmac", to: "agent://nobody" });
+    expect(await socket.ask(foreign)).toMatchObject({ code: "key_not_allowed" });
     expect(await countOf("ws-connector", envelope.key_id)).toBe(known + 1);
   });
 

@@ -147,12 +147,18 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
+      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, this.#senderOf(verified));
       return true;
     }
     if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
     this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
+  }
+
+  /** Who sent a publication: its signer where the connection is the signer's. Whoever was sent one can send it again. */
+  #senderOf(verified: VerifiedEnvelope): Principal | undefined {
+    const signer = principalOf(verified);
+    return signer === this.#connection.principal ? signer : undefined;
   }
 
   #handlePrepared(verified: VerifiedEnvelope): boolean {
@@ -223,7 +229,7 @@ class Intake {
 
   /**
    * @param from the sender that the envelope names, verified or not.
-   * @param principal once the signature was verified; anybody can write another's key id.
+   * @param principal that was proven to have sent it; anybody can write another's key id.
    */
   #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, principal: Principal | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};

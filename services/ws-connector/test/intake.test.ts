@@ -6,6 +6,7 @@ import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
+import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { Authority } from "../src/authority.ts";
@@ -128,6 +129,27 @@ describe("what is in flight when the connection closes", () => {
     prepared.resolve({ kind: "request", pendingElsewhere: 0, openedElsewhere: 0, openedByPrincipalElsewhere: 0 });
     await until("the request goes on", () => accepting.length > 0);
     expect(isAbandoned()).toEqual([["request", true]]);
+  });
+});
+
+describe("a message of an agent that is not registered there", () => {
+  const refusalsCounted = async (principal: Principal | undefined) => {
+    Object.assign(connection, { principal });
+    receive(signed({ id: "message", ts: Date.now() }));
+    await until("it is refused", () => errors.length > 0);
+    expect(errors).toEqual(["not_registered"]);
+    return [...dependencies.keyRefusals].length;
+  };
+
+  test.each([undefined, "key:bob-1", "issuer:alice-hmac"] as const)(
+    "counts for nobody when whoever was sent it sends it again, on a connection of %s",
+    async (principal) => {
+      expect(await refusalsCounted(principal)).toBe(0);
+    },
+  );
+
+  test("counts for its key on a connection of the key's holder", async () => {
+    expect(await refusalsCounted("key:alice-hmac")).toBe(1);
   });
 });
 

@@ -24,6 +24,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["test/integration/metrics.test.ts"],
   },
   {
+    name: "no refusal counts for the key of a message that its recipient sends again",
+    file: "services/ws-connector/src/intake.ts",
+    find: "return signer === this.#connection.principal ? signer : undefined;",
+    replace: "return signer;",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
     name: "refusals in a row",
     file: "services/ws-connector/src/connection.ts",
     find: ">= CONNECTION_LIMITS.maxRefusalsInARow",
