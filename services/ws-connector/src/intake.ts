@@ -9,7 +9,7 @@ import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { nameOf, type Principal, principalOf } from "window/principal.ts";
+import { boundsFactorOf, nameOf, type Principal, principalOf } from "window/principal.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
@@ -220,8 +220,8 @@ class Intake {
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
       this.#keyRefusals.add(nameOf(principal));
-      const { limit, retryAfterMs } = acceptance;
-      this.#sendError("rate_limited", { envelopeId: envelope.id, ...sessionRefusal(limit, retryAfterMs) });
+      const refusal = sessionRefusal(acceptance.limit, acceptance.retryAfterMs, boundsFactorOf(principal));
+      this.#sendError("rate_limited", { envelopeId: envelope.id, ...refusal });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
       this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, principal);
     }

@@ -5,6 +5,7 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
+import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
@@ -187,7 +188,7 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
   ];
   const ttl = ttlMinutesOf(envelope.payload);
   const factor = boundsFactorOf(item.principal);
-  const most = [SESSION_LIMITS.maxPendingPerPrincipal * factor, SESSION_LIMITS.openedPerMinuteOfPrincipal * factor];
+  const most = [sessionBound("pending_sessions", factor), sessionBound("key_opened_sessions", factor)];
   const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
   return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most];
 }
