@@ -9,7 +9,7 @@ import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { boundsFactorOf, nameOf, type Principal, principalOf } from "window/principal.ts";
+import { boundsFactorOf, labelsOf, type Principal, principalOf } from "window/principal.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
@@ -216,10 +216,10 @@ class Intake {
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
       this.#connection.noteValid(principal);
-      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(nameOf(principal));
+      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(labelsOf(principal));
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
-      this.#keyRefusals.add(nameOf(principal));
+      this.#keyRefusals.add(labelsOf(principal));
       const refusal = sessionRefusal(acceptance.limit, acceptance.retryAfterMs, boundsFactorOf(principal));
       this.#sendError("rate_limited", { envelopeId: envelope.id, ...refusal });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
@@ -233,7 +233,7 @@ class Intake {
    */
   #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, principal: Principal | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (principal !== undefined) this.#keyRefusals.add(nameOf(principal));
+    if (principal !== undefined) this.#keyRefusals.add(labelsOf(principal));
     this.#sendError(code, { ...details, ...serverTime });
     if (!this.#authority.isForgiven(this.#connection, code, from)) this.#connection.noteRefusal();
   }

@@ -31,6 +31,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/intake.test.ts"],
   },
   {
+    name: "a key and an issuer of one name have series of their own",
+    file: "shared/window/src/principal.ts",
+    find: 'principal.replace(":", " ")',
+    replace: 'principal.replace(/.*:/, "key ")',
+    tests: ["services/ws-connector/test/connection-registry.test.ts"],
+  },
+  {
     name: "refusals in a row",
     file: "services/ws-connector/src/connection.ts",
     find: ">= CONNECTION_LIMITS.maxRefusalsInARow",
