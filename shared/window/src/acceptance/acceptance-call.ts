@@ -16,7 +16,10 @@ import { principalDigestOf, textDigestOf } from "./envelope-digest.ts";
 
 const MINUTE_MS = 60_000;
 
-/** How long a guard bucket is kept before and after its minute. */
+/**
+ * How long a guard bucket is kept before and after its minute: an envelope is known until 7 minutes after its `ts` at most, so
+ * for up to 12 minutes when it was signed ahead.
+ */
 export const GUARD_MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
 const NOTHING_ELSEWHERE: PreparedRequest = {
   kind: "request",
