@@ -58,17 +58,17 @@ export class PlainConnections {
   }
 
   /**
-   * A request came in on it. Its turn comes when the answers before it are gone: a client that sends ahead and reads nothing
+   * A request came in on it, which begins when the answers before it are gone: a client that sends ahead and reads nothing
    * has one answer made, not one for each request.
    */
-  use(socket: Socket, answer: ServerResponse, takeTurn: () => void): void {
+  use(socket: Socket, answer: ServerResponse, begin: () => void): void {
     const connection = this.#all.get(socket);
     // Closed since the request was read.
     if (connection === undefined) return;
     const before = connection.answer;
     connection.answer = answer;
     if (before === null || before.closed) {
-      this.#begin(connection, takeTurn);
+      this.#begin(connection, begin);
       return;
     }
 
@@ -83,7 +83,7 @@ export class PlainConnections {
     before.once("close", () =>
       setImmediate(() => {
         connection.waiting -= 1;
-        if (!socket.destroyed) this.#begin(connection, takeTurn);
+        if (!socket.destroyed) this.#begin(connection, begin);
       }),
     );
   }
@@ -123,11 +123,11 @@ export class PlainConnections {
   }
 
   /** A request that only waits does not count as use: a client that reads nothing would never be overdue. */
-  #begin(connection: PlainConnection, takeTurn: () => void): void {
+  #begin(connection: PlainConnection, begin: () => void): void {
     this.remove(connection.socket);
     connection.usedAt = performance.now();
     this.#append(connection);
-    takeTurn();
+    begin();
   }
 
   #append(connection: PlainConnection): void {

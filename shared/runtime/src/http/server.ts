@@ -9,8 +9,8 @@ import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
+import { RequestQueue } from "./request-queue.ts";
 import { refusalOfRequest } from "./request-rules.ts";
-import { RequestTurns } from "./request-turns.ts";
 
 /** Takes over the socket, or ends it with a refusal. */
 export type TakeUpgrade = (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -73,7 +73,7 @@ export class HttpServer implements Service {
    * are open, so that a stop could announce the close in their header, nor whether a socket that then breaks was answered.
    */
   readonly #connections: PlainConnections;
-  readonly #turns = new RequestTurns();
+  readonly #queue = new RequestQueue();
   /** Listener for the close of any socket; its `this` is the socket. */
   readonly #forget: (this: Socket) => void;
   #started: Promise<void> | null = null;
@@ -156,7 +156,7 @@ export class HttpServer implements Service {
   }
 
   #track(socket: Socket): void {
-    this.#turns.accepted();
+    this.#queue.accepted();
     // Node removes its own error listener at an upgrade: without this one, a reset would end the process.
     socket.on("error", ignore);
     if (this.#connections.add(socket)) socket.on("close", this.#forget);
@@ -197,7 +197,7 @@ export class HttpServer implements Service {
         return;
       }
       const network = networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0));
-      this.#turns.join(network, () => {
+      this.#queue.join(network, () => {
         if (!req.socket.destroyed) this.#options.handler(req, res);
       });
     };

@@ -2,10 +2,10 @@ import type { Mutation } from "../mutation.ts";
 
 const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
-const TURNS = "shared/runtime/test/http/request-turns.test.ts";
+const QUEUE = "shared/runtime/test/http/request-queue.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
-/** Plain connections, and the turns of their requests. */
+/** Plain connections, and the queue of their requests. */
 export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "one answer at a time on a connection",
@@ -30,38 +30,38 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "one request of an address begins in a turn of the event loop",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "let left = this.#waiting.size",
-    replace: "let left = 1000",
-    tests: [TURNS],
+    file: "shared/runtime/src/http/request-queue.ts",
+    find: "let addresses = this.#waiting.size",
+    replace: "let addresses = 1000",
+    tests: [QUEUE],
   },
   {
     name: "requests that begin in a turn of the event loop have a slice of it",
-    file: "shared/runtime/src/http/request-turns.ts",
+    file: "shared/runtime/src/http/request-queue.ts",
     find: "      if (performance.now() >= until) return;\n",
     replace: "",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
-    name: "turns are left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES",
+    name: "turns are yielded to newcomers",
+    file: "shared/runtime/src/http/request-queue.ts",
+    find: "this.#hasAccepted && this.#yielded < MOST_YIELDED && this.#waiting.size <= FEW_ADDRESSES",
     replace: "false",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
-    name: "no turns of many addresses are left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
+    name: "no turns of many addresses are yielded to newcomers",
+    file: "shared/runtime/src/http/request-queue.ts",
     find: " && this.#waiting.size <= FEW_ADDRESSES",
     replace: "",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
-    name: "turns are not all left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: " && this.#left < MOST_LEFT",
+    name: "turns are not all yielded to newcomers",
+    file: "shared/runtime/src/http/request-queue.ts",
+    find: " && this.#yielded < MOST_YIELDED",
     replace: "",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
     name: "bound of plain connections",
