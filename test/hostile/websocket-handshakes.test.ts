@@ -138,9 +138,15 @@ describe("a handshake that keeps the rules", () => {
 
   test("may follow other requests on its connection", async () => {
     const socket = new RawWebsocket(pod.port);
-    socket.write(`GET /health HTTP/1.1\r\nHost: relay\r\n\r\n${HANDSHAKE}`);
+    socket.write("GET /health HTTP/1.1\r\nHost: relay\r\n\r\n");
+    await until("the answer", () => socket.isAnswered);
+    socket.write(HANDSHAKE);
     await until("hello", () => socket.texts.length === 1);
     await socket.end();
+  });
+
+  test("is not taken behind a request that is not answered yet", async () => {
+    expect(await answersTo(pod.port, `GET /health HTTP/1.1\r\nHost: relay\r\n\r\n${HANDSHAKE}`)).toEqual([]);
   });
 });
 

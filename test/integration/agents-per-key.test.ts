@@ -49,5 +49,5 @@ test("those that it has go on", async () => {
 test("it stands in the metrics, by limit and by key", async () => {
   const metrics = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
   expect(metrics.value("relay_limits_total", { limit: "agents_per_key" })).toBe(REFUSED);
-  expect(metrics.value("relay_key_refusals_total", { key_id: "team-1" })).toBe(REFUSED);
+  expect(metrics.value("relay_key_refusals_total", { kind: "key", id: "team-1" })).toBe(REFUSED);
 });

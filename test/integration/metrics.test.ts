@@ -11,7 +11,7 @@ import { given, useRelay } from "../support/use-relay.ts";
 
 /** Every label there may be: closed sets all of them, `key_id` of the keys file's ids. Those after `service` are of prom-client's process metrics. */
 const LABELS = [
-  "key_id",
+  "id",
   ...["code", "le", "limit", "link", "outcome", "status", "surface", "type", "service"],
   ...["kind", "space", "version", "major", "minor", "patch"],
 ];
@@ -100,7 +100,9 @@ describe("The gateway's metrics", () => {
 describe("Refusals by key", () => {
   const SERIES = "relay_key_refusals_total";
   const keysFile = () => KeysFile.parse(relay.keys.file);
-  const countOf = async (name: ServiceName, key_id: string) => (await metricsOf(name)).value(SERIES, { key_id }) ?? 0;
+  const KINDS = { gateway: "api", "ws-connector": "key" } as const;
+  const countOf = async (name: keyof typeof KINDS, id: string) =>
+    (await metricsOf(name)).value(SERIES, { kind: KINDS[name], id }) ?? 0;
 
   test("name the API key that was valid, and never one that was not", async () => {
     const send = (key: object, changes = {}) =>
@@ -136,9 +138,11 @@ describe("Refusals by key", () => {
     expect(await socket.ask({ ...envelope, sig: "A".repeat(86) })).toMatchObject({ code: "bad_signature" });
     expect(await socket.ask({ ...envelope, key_id: "somebody" })).toMatchObject({ code: "unknown_key" });
     expect(await socket.ask({ ...envelope, ts: 0 })).toMatchObject({ code: "clock_skew" });
+    expect(await socket.ask(envelope)).toMatchObject({ code: "not_registered" });
     expect((await metricsOf("ws-connector")).value(SERIES) ?? 0).toBe(before);
     const known = await countOf("ws-connector", envelope.key_id);
-    expect(await socket.ask(envelope)).toMatchObject({ code: "not_registered" });
+    const foreign = relay.envelope("alice", "message.send", { from: "agent://bob-hmac", to: "agent://nobody" });
+    expect(await socket.ask(foreign)).toMatchObject({ code: "key_not_allowed" });
     expect(await countOf("ws-connector", envelope.key_id)).toBe(known + 1);
   });
 

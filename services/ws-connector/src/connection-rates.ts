@@ -23,7 +23,7 @@ export interface RateWait {
 export class ConnectionRates {
   readonly #rates: PodRates;
   readonly #principal: Principal;
-  /** Of a token, in tokens of the principal's bucket: it has the rate of a key. */
+  /** What one envelope, or byte, takes from the principal's bucket: a token of a key, 1/25 of one of an issuer. */
   readonly #cost: number;
   /** When each bucket of the connection is full again. */
   #envelopesFullAt = 0;
@@ -37,7 +37,7 @@ export class ConnectionRates {
     this.#cost = 1 / boundsFactorOf(principal);
   }
 
-  /** Takes the tokens of one envelope. Returns null, or how long until they may be used when they were taken in advance. */
+  /** Takes the tokens of one envelope, which may wait for them. Returns null, or how long until they are there. */
   takeEnvelope(): RateWait | null {
     const { envelopes, principals } = this.#rates;
     const now = performance.now();
@@ -47,7 +47,7 @@ export class ConnectionRates {
     return longer({ ms, limit: "envelopes" }, { ms: sharedMs, limit: "key_envelopes" });
   }
 
-  /** Takes the tokens of bytes that came in. Returns null, or how long until they are used up. */
+  /** Takes the tokens of bytes that are in already: what comes next waits. Returns null, or how long until there is one. */
   takeBytes(count: number): RateWait | null {
     const { bytes, principalBytes } = this.#rates;
     const now = performance.now();

@@ -4,7 +4,7 @@ import { ServiceError } from "protocol/contract/errors.ts";
 import { type AnnouncedLimits, announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { nameOf } from "window/principal.ts";
+import { labelsOf } from "window/principal.ts";
 import type { WebSocket } from "ws";
 import type { CongestionNotices } from "./congestion.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
@@ -61,7 +61,7 @@ export class ConnectionRegistry {
         refused: (code) => counters.refusals.add(code),
         limitReached: (limit, { principal }) => {
           counters.limitReached(limit);
-          if (principal !== undefined && !CAUSED_BY_SENDERS.has(limit)) counters.keyRefusals.add(nameOf(principal));
+          if (principal !== undefined && !CAUSED_BY_SENDERS.has(limit)) counters.keyRefusals.add(labelsOf(principal));
         },
         congestionChanged: (connection) => congestion.changed(connection),
         closing: (connection) => {

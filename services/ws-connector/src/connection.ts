@@ -86,7 +86,6 @@ export class Connection implements OutboxOwner, InflowOwner {
   readonly #reading: Reading;
   /** Undefined from the first valid envelope on. */
   #registerTimer: NodeJS.Timeout | undefined;
-  /** Of the first envelope that was valid. */
   #principal: Principal | undefined;
   #refusalsInARow = 0;
   #unansweredPings = 0;
@@ -112,7 +111,7 @@ export class Connection implements OutboxOwner, InflowOwner {
     return this.#closing || this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** The id of the key that its limits count for: who holds the connection holds it. Undefined before a valid envelope. */
+  /** The key or issuer that its limits count for: that of its first valid envelope. Undefined before it. */
   get principal(): Principal | undefined {
     return this.#principal;
   }

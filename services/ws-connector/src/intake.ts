@@ -9,7 +9,7 @@ import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { nameOf, type Principal, principalOf } from "window/principal.ts";
+import { boundsFactorOf, labelsOf, type Principal, principalOf } from "window/principal.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
@@ -147,12 +147,18 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
+      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, this.#senderOf(verified));
       return true;
     }
     if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
     this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
+  }
+
+  /** Who sent a publication: its signer where the connection is the signer's. Whoever was sent one can send it again. */
+  #senderOf(verified: VerifiedEnvelope): Principal | undefined {
+    const signer = principalOf(verified);
+    return signer === this.#connection.principal ? signer : undefined;
   }
 
   #handlePrepared(verified: VerifiedEnvelope): boolean {
@@ -210,12 +216,12 @@ class Intake {
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
       this.#connection.noteValid(principal);
-      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(nameOf(principal));
+      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(labelsOf(principal));
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {
-      this.#keyRefusals.add(nameOf(principal));
-      const { limit, retryAfterMs } = acceptance;
-      this.#sendError("rate_limited", { envelopeId: envelope.id, ...sessionRefusal(limit, retryAfterMs) });
+      this.#keyRefusals.add(labelsOf(principal));
+      const refusal = sessionRefusal(acceptance.limit, acceptance.retryAfterMs, boundsFactorOf(principal));
+      this.#sendError("rate_limited", { envelopeId: envelope.id, ...refusal });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
       this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, principal);
     }
@@ -223,11 +229,11 @@ class Intake {
 
   /**
    * @param from the sender that the envelope names, verified or not.
-   * @param principal once the signature was verified; anybody can write another's key id.
+   * @param principal that was proven to have sent it; anybody can write another's key id.
    */
   #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, principal: Principal | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (principal !== undefined) this.#keyRefusals.add(nameOf(principal));
+    if (principal !== undefined) this.#keyRefusals.add(labelsOf(principal));
     this.#sendError(code, { ...details, ...serverTime });
     if (!this.#authority.isForgiven(this.#connection, code, from)) this.#connection.noteRefusal();
   }

@@ -12,8 +12,10 @@ export interface TurnTaker {
 const BURST_MS = 50;
 
 /**
- * The unregistered connections of a pod that have a text to be taken in. All together they get a share of the event loop,
- * whatever they send; within it each address, and each connection of an address, has one text taken in at a time.
+ * The unregistered connections of a pod that have a text to be taken in. All together they get a share of the event loop
+ * for all that comes before the signature is checked, which is most of it, whatever they send; what a worker finds of an
+ * Ed25519 signature is answered outside it. Within the share each address, and each connection of an address, has one text
+ * taken in at a time.
  * Source: docs/protocol.md#limits.
  */
 export class Turns {

@@ -5,6 +5,7 @@ import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { clientAddress } from "runtime/http/client-address.ts";
 import { rawProblem } from "runtime/http/problem.ts";
+import type { TakeUpgrade } from "runtime/http/server.ts";
 import { WebSocketServer } from "ws";
 import type { ConnectionRegistry } from "./connection-registry.ts";
 import type { WsConnectorSettings } from "./settings.ts";
@@ -33,15 +34,10 @@ export interface UpgradeOptions {
 }
 
 /** Handles HTTP upgrades: path, origin and limits are checked before the handshake. */
-export function createUpgrade({
-  settings,
-  connections,
-  refused,
-}: UpgradeOptions): (req: IncomingMessage, socket: Duplex, head: Buffer) => void {
+export function createUpgrade({ settings, connections, refused }: UpgradeOptions): TakeUpgrade {
   const server = new WebSocketServer(SERVER_OPTIONS);
   const refuse = (socket: Duplex, error: ServiceError, fields = {}) => {
     refused(error.code);
-    socket.on("error", () => {});
     socket.end(rawProblem(error, fields), () => socket.destroy());
   };
   const refuseHandshake = (socket: Duplex) =>

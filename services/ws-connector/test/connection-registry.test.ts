@@ -34,7 +34,13 @@ describe("a limit that a registered connection reached", () => {
     connection.noteValid("key:alice-1");
     connection.noteValid("key:bob-1");
     connection.closeFor("pings");
-    expect([...counters.keyRefusals]).toEqual([["alice-1", 1]]);
+    expect([...counters.keyRefusals]).toEqual([["key alice-1", 1]]);
+  });
+
+  test("is told apart by kind: an issuer may have the name of a key", () => {
+    connection.noteValid("issuer:alice-1");
+    connection.closeFor("pings");
+    expect([...counters.keyRefusals]).toEqual([["issuer alice-1", 1]]);
   });
 
   test.each<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"])(

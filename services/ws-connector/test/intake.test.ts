@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { Tally } from "runtime/metrics/service-metrics.ts";
@@ -6,6 +7,7 @@ import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
+import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
 import { Authority } from "../src/authority.ts";
@@ -131,24 +133,63 @@ describe("what is in flight when the connection closes", () => {
   });
 });
 
+describe("a message of an agent that is not registered there", () => {
+  const refusalsCounted = async (principal: Principal | undefined) => {
+    Object.assign(connection, { principal });
+    receive(signed({ id: "message", ts: Date.now() }));
+    await until("it is refused", () => errors.length > 0);
+    expect(errors).toEqual(["not_registered"]);
+    return [...dependencies.keyRefusals].length;
+  };
+
+  test.each([undefined, "key:bob-1", "issuer:alice-hmac"] as const)(
+    "counts for nobody when whoever was sent it sends it again, on a connection of %s",
+    async (principal) => {
+      expect(await refusalsCounted(principal)).toBe(0);
+    },
+  );
+
+  test("counts for its key on a connection of the key's holder", async () => {
+    expect(await refusalsCounted("key:alice-hmac")).toBe(1);
+  });
+});
+
 describe("a session request beyond a bound", () => {
-  test("is told when to come again, and is no refusal of the kind that closes a connection", () => {
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
-    let refusals = 0;
-    let frame: object | undefined;
+  /** The error frame when acceptance refuses for `limit`. */
+  const refusalFrame = (limit: SessionLimit): object => {
+    let frame = {};
     const send = (text: string) => {
       frame = JSON.parse(text);
     };
-    Object.assign(connection, { noteRefusal: () => (refusals += 1), send });
+    Object.assign(connection, { send });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
     receive(signed({ id: "message", ts: Date.now() }));
-    accepting[0]?.done({ outcome: "rate_limited", limit: "pending_sessions", retryAfterMs: 60_000 });
-    expect(refusals).toBe(0);
-    expect(frame).toMatchObject({
+    accepting[0]?.done({ outcome: "rate_limited", limit, retryAfterMs: 60_000 });
+    return frame;
+  };
+
+  test("is told when to come again, and is no refusal of the kind that closes a connection", () => {
+    let refusals = 0;
+    Object.assign(connection, { noteRefusal: () => (refusals += 1) });
+    expect(refusalFrame("pending_sessions")).toMatchObject({
       code: "rate_limited",
-      message: expect.stringMatching(/max_pending_sessions_per_key.*200/),
       hint: expect.stringContaining("60000 ms"),
       retry_after_ms: 60_000,
     });
+    expect(refusals).toBe(0);
+  });
+
+  test.each([
+    ["pending_sessions", undefined, "max_pending_sessions_per_key", 200],
+    ["pending_sessions", "acme", "max_pending_sessions_per_key", 5000],
+    ["key_opened_sessions", undefined, "sessions_opened_per_minute_per_key", 600],
+    ["key_opened_sessions", "acme", "sessions_opened_per_minute_per_key", 15_000],
+    ["opened_sessions", "acme", "sessions_opened_per_minute", 60],
+  ] as const)("is told the bound that held: %s, issuer %s", (limit, issuer, name, most) => {
+    const entry = { ...KEYS.ring.signingKey("alice-hmac", Date.now()), issuer };
+    const ring = { signingKey: () => entry, issuers: {} };
+    Object.defineProperty(dependencies.authority, "known", { value: { ...KEYS, ring } });
+    expect(refusalFrame(limit)).toMatchObject({ message: expect.stringMatching(`${name} .*: ${most}\\.`) });
   });
 
   test("is answered for by the key that signed it", () => {

@@ -30,7 +30,7 @@ export function boundsFactorOf(principal: Principal): number {
   return isIssuer(principal) ? CREDENTIAL_LIMITS.issuerFactor : 1;
 }
 
-/** Its id in the keys file. */
-export function nameOf(principal: Principal): string {
-  return principal.slice(principal.indexOf(":") + 1);
+/** Its kind and its id in the keys file, as metrics label it. */
+export function labelsOf(principal: Principal): string {
+  return principal.replace(":", " ");
 }

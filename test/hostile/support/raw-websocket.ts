@@ -62,6 +62,11 @@ export class RawWebsocket {
     this.#stream.end();
   }
 
+  /** Something came before the handshake's answer. */
+  get isAnswered(): boolean {
+    return this.#unread.length > 0;
+  }
+
   /** Acks and errors. */
   get answers(): Frame[] {
     return this.texts.map((text) => JSON.parse(text)).filter(({ frame }) => frame === "ack" || frame === "error");

@@ -8,18 +8,15 @@ const LIMITS = {
   failed_keys: ["failed_keys_per_minute", "of this address"],
   public_requests: ["public_requests_per_minute", "of this address on this surface"],
   opened_sessions: ["sessions_opened_per_minute", "of this requester"],
-  key_opened_sessions: ["sessions_opened_per_minute_per_key", "of this key"],
-  pending_sessions: ["max_pending_sessions_per_key", "of this key"],
+  key_opened_sessions: ["sessions_opened_per_minute_per_key", "of this key or its issuer"],
+  pending_sessions: ["max_pending_sessions_per_key", "of this key or its issuer"],
   address_connections: ["connections_per_address", "of this address"],
   address_unregistered: ["unregistered_connections_per_address", "of this address"],
   address_opens: ["connections_opened_per_minute", "of this address"],
 } as const;
 
-const SESSION_BOUNDS = {
-  opened_sessions: SESSION_LIMITS.openedPerMinute,
-  key_opened_sessions: SESSION_LIMITS.openedPerMinuteOfPrincipal,
-  pending_sessions: SESSION_LIMITS.maxPendingPerPrincipal,
-} as const;
+/** Those of session requests, as `relay_limits_total` names them. */
+export type SessionLimit = "opened_sessions" | "key_opened_sessions" | "pending_sessions";
 
 /** Parts of a refusal, for a problem document as for an error frame. */
 export interface RateRefusal {
@@ -39,7 +36,14 @@ export function rateRefusal(limit: keyof typeof LIMITS, most: number, retryAfter
   };
 }
 
-/** The same, of a session request. */
-export function sessionRefusal(limit: keyof typeof SESSION_BOUNDS, retryAfterMs: number): RateRefusal {
-  return rateRefusal(limit, SESSION_BOUNDS[limit], retryAfterMs);
+/** The same, of a session request. @param factor as in `sessionBound`; that of an API key is one. */
+export function sessionRefusal(limit: SessionLimit, retryAfterMs: number, factor = 1): RateRefusal {
+  return rateRefusal(limit, sessionBound(limit, factor), retryAfterMs);
+}
+
+/** How many sessions a limit allows. @param factor how many times the bounds of one key hold for who answers for the request. */
+export function sessionBound(limit: SessionLimit, factor: number): number {
+  if (limit === "opened_sessions") return SESSION_LIMITS.openedPerMinute;
+  if (limit === "key_opened_sessions") return SESSION_LIMITS.openedPerMinuteOfPrincipal * factor;
+  return SESSION_LIMITS.maxPendingPerPrincipal * factor;
 }

@@ -1,12 +1,11 @@
-import type { IncomingMessage, RequestListener } from "node:http";
-import type { Duplex } from "node:stream";
+import type { RequestListener } from "node:http";
 import type { Registry } from "prom-client";
 import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { MetricsServer } from "../metrics/server.ts";
 import { type ConnectionSettings, connectionBounds } from "./connection-bounds.ts";
-import { HttpServer } from "./server.ts";
+import { HttpServer, type TakeUpgrade } from "./server.ts";
 
 /** A service that answers HTTP requests; the server that hands them over is not its own. */
 export interface HttpService extends Service {
@@ -16,7 +15,7 @@ export interface HttpService extends Service {
   /** Counts a limit that its server reached. */
   readonly limitReached: (limit: LimitName) => void;
   /** Takes over websocket upgrades; the service closes these sockets itself. */
-  readonly upgrade?: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly upgrade?: TakeUpgrade;
   /** Websockets that are open; only of a service that takes upgrades. */
   readonly connectionCount?: () => number;
 }

@@ -58,17 +58,17 @@ export class PlainConnections {
   }
 
   /**
-   * A request came in on it. Its turn comes when the answers before it are gone: a client that sends ahead and reads nothing
+   * A request came in on it, which begins when the answers before it are gone: a client that sends ahead and reads nothing
    * has one answer made, not one for each request.
    */
-  use(socket: Socket, answer: ServerResponse, takeTurn: () => void): void {
+  use(socket: Socket, answer: ServerResponse, begin: () => void): void {
     const connection = this.#all.get(socket);
     // Closed since the request was read.
     if (connection === undefined) return;
     const before = connection.answer;
     connection.answer = answer;
     if (before === null || before.closed) {
-      this.#begin(connection, takeTurn);
+      this.#begin(connection, begin);
       return;
     }
 
@@ -83,7 +83,7 @@ export class PlainConnections {
     before.once("close", () =>
       setImmediate(() => {
         connection.waiting -= 1;
-        if (!socket.destroyed) this.#begin(connection, takeTurn);
+        if (!socket.destroyed) this.#begin(connection, begin);
       }),
     );
   }
@@ -93,16 +93,9 @@ export class PlainConnections {
     return (this.#all.get(socket)?.waiting ?? 0) > 0;
   }
 
-  /** Calls back when the answers on it are gone, unless it is closed by then. */
-  afterAnswers(socket: Socket, takeTurn: () => void): void {
-    const answer = this.answerOn(socket);
-    if (answer === null || answer.closed) {
-      takeTurn();
-      return;
-    }
-    answer.once("close", () => {
-      if (!socket.destroyed) takeTurn();
-    });
+  /** Whether its client has yet to take the latest answer on it. */
+  isAnswering(socket: Socket): boolean {
+    return this.answerOn(socket)?.closed === false;
   }
 
   /** It is closed, or has another owner. */
@@ -113,6 +106,10 @@ export class PlainConnections {
     const ofAddress = this.#ofAddress.get(connection.address);
     ofAddress?.delete(connection);
     if (ofAddress?.size === 0) this.#ofAddress.delete(connection.address);
+  }
+
+  closeAll(): void {
+    for (const socket of this.#all.keys()) socket.destroy();
   }
 
   /** The latest answer on it; null when there is none. */
@@ -126,11 +123,11 @@ export class PlainConnections {
   }
 
   /** A request that only waits does not count as use: a client that reads nothing would never be overdue. */
-  #begin(connection: PlainConnection, takeTurn: () => void): void {
+  #begin(connection: PlainConnection, begin: () => void): void {
     this.remove(connection.socket);
     connection.usedAt = performance.now();
     this.#append(connection);
-    takeTurn();
+    begin();
   }
 
   #append(connection: PlainConnection): void {

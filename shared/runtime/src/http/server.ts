@@ -9,8 +9,11 @@ import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
+import { RequestQueue } from "./request-queue.ts";
 import { refusalOfRequest } from "./request-rules.ts";
-import { RequestTurns } from "./request-turns.ts";
+
+/** Takes over the socket, or ends it with a refusal. */
+export type TakeUpgrade = (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export interface HttpServerOptions {
   /** Koa's callback, or a dispatcher over several; sees targets in origin-form only. */
@@ -18,7 +21,7 @@ export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
   /** Takes over the sockets of websocket upgrades; without it they are answered as plain requests. */
-  readonly upgrade?: (req: http.IncomingMessage, socket: Duplex, head: Buffer) => void;
+  readonly upgrade?: TakeUpgrade;
   /** By default those of a server that few ask. */
   readonly bounds?: ConnectionBounds;
   /** How many X-Forwarded-For entries are trusted, from the right; by default none. */
@@ -48,6 +51,8 @@ const MAX_REQUESTS_PER_SOCKET = 1000;
 const BACKLOG = 1024;
 /** A client that does not read its answer is disconnected after two of these periods without a byte of progress. */
 const UNREAD_TIMEOUT_MS = 5000;
+/** One that does not read the refusal of its upgrade or CONNECT is disconnected after this. */
+const REFUSAL_MS = 5000;
 /** Every answer is due within a second; connections that are still open after this are closed. */
 const STOP_GRACE_MS = 1500;
 const LISTEN_FAULTS: Readonly<Record<string, string>> = {
@@ -68,7 +73,7 @@ export class HttpServer implements Service {
    * are open, so that a stop could announce the close in their header, nor whether a socket that then breaks was answered.
    */
   readonly #connections: PlainConnections;
-  readonly #turns = new RequestTurns();
+  readonly #queue = new RequestQueue();
   /** Listener for the close of any socket; its `this` is the socket. */
   readonly #forget: (this: Socket) => void;
   #started: Promise<void> | null = null;
@@ -100,12 +105,11 @@ export class HttpServer implements Service {
     this.#server.on("connection", (socket) => this.#track(socket));
     this.#server.on("request", (req, res) => this.#answer(req, res));
     this.#server.on("checkExpectation", (req, res) => this.#answer(req, res, new ServiceError("expectation_failed")));
-    // The answers before it would otherwise follow in the middle of the new protocol.
     this.#server.on("upgrade", (req, socket: Socket, head) => {
-      connections.afterAnswers(socket, () => this.#upgrade(req, socket, head));
+      this.#detach(socket, () => this.#upgrade(req, socket, head));
     });
     this.#server.on("connect", (_, socket: Socket) => {
-      connections.afterAnswers(socket, () => refuseSocket(socket, new ServiceError("not_found")));
+      this.#detach(socket, () => refuseSocket(socket, new ServiceError("not_found")));
     });
     this.#server.on("clientError", (error, socket) => this.#refuse(error, socket as Socket));
   }
@@ -146,17 +150,35 @@ export class HttpServer implements Service {
     for (const res of this.#connections.answers()) {
       if (!res.headersSent) res.setHeader("Connection", "close");
     }
-    const deadline = setTimeout(() => this.#server.closeAllConnections(), STOP_GRACE_MS);
+    const deadline = setTimeout(() => this.#connections.closeAll(), STOP_GRACE_MS);
     await closed;
     clearTimeout(deadline);
   }
 
   #track(socket: Socket): void {
-    this.#turns.accepted();
+    this.#queue.accepted();
     // Node removes its own error listener at an upgrade: without this one, a reset would end the process.
     socket.on("error", ignore);
     if (this.#connections.add(socket)) socket.on("close", this.#forget);
     else socket.destroy();
+  }
+
+  /**
+   * A client asks to leave HTTP: from here on Node neither times its socket out nor closes it. It may be taken over, or is
+   * refused within a deadline. Behind an answer that is still open it would have to wait for its client, so it is closed.
+   */
+  #detach(socket: Socket, take: () => void): void {
+    if (this.#connections.isAnswering(socket)) {
+      socket.destroy();
+      return;
+    }
+    take();
+    if (!socket.writableEnded) {
+      this.#untrack(socket);
+      return;
+    }
+    const deadline = setTimeout(() => socket.destroy(), REFUSAL_MS);
+    socket.once("close", () => clearTimeout(deadline));
   }
 
   /** The socket has a new owner. A pod has tens of thousands of them, so nothing of this server's stays attached. */
@@ -175,7 +197,7 @@ export class HttpServer implements Service {
         return;
       }
       const network = networkOf(clientAddress(req, this.#options.trustedProxyHops ?? 0));
-      this.#turns.join(network, () => {
+      this.#queue.join(network, () => {
         if (!req.socket.destroyed) this.#options.handler(req, res);
       });
     };
@@ -184,12 +206,8 @@ export class HttpServer implements Service {
 
   #upgrade(req: http.IncomingMessage, socket: Socket, head: Buffer): void {
     const refusal = refusalOfRequest(req);
-    if (refusal !== null) {
-      refuseSocket(socket, refusal);
-      return;
-    }
-    this.#options.upgrade?.(req, socket, head);
-    this.#untrack(socket);
+    if (refusal === null) this.#options.upgrade?.(req, socket, head);
+    else refuseSocket(socket, refusal);
   }
 
   #limitReached(limit: LimitName): void {

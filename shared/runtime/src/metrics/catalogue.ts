@@ -71,8 +71,9 @@ export const METRICS = {
   ),
   relay_refusals_total: counter("Error frames and problem documents sent, by error code.", "code"),
   relay_key_refusals_total: counter(
-    "Requests refused or limited that were proven to come from a key's holder, by its id in the keys file: the 50 refused most, the rest as other.",
-    "key_id",
+    "Requests refused or limited that were proven to come from a key's holder, by kind (key, api, issuer) and id of its record in the keys file: the 50 refused most, the rest as other.",
+    "kind",
+    "id",
   ),
   relay_limits_total: counter(
     "How often a limit was reached: requests and connections that were refused for it, connections that were closed or paused, by limit.",

@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import type http from "node:http";
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../../test/support/until.ts";
@@ -128,6 +129,16 @@ describe("at the bound of plain connections", () => {
     for (let n = 0; n < 3; n += 1) expect(await client().ask()).toBe(200);
     expect(websockets.filter(({ socket }) => socket.closed)).toEqual([]);
     expect(new Set(reached)).toEqual(new Set(["http_connections"]));
+  });
+
+  test("an upgrade that was refused counts until its refusal is read", async () => {
+    const unread = "x".repeat(20_000_000);
+    const refused = Promise.withResolvers<Duplex>();
+    const { client, reached } = await start({ plain: 1 }, { upgrade: (_, s) => refused.resolve(s.end(unread)) });
+    client().socket.pause().write(UPGRADE);
+    const socket = await refused.promise;
+    expect(await client().ask()).toBe(200);
+    expect([socket.destroyed, reached]).toEqual([true, ["http_connections"]]);
   });
 
   test("sockets that nobody bounds are counted all the same, and the next one is dropped", async () => {

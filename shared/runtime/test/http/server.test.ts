@@ -10,6 +10,12 @@ import { createLogger } from "../../src/logging.ts";
 import { exchange } from "./kit.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
+/** More than the kernel holds for a client that reads nothing. */
+const UNREADABLE = "x".repeat(20_000_000);
+/** Far within the deadlines that hold while the server runs. */
+const GRACE_MS = 4000;
+const UPGRADE = "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const CONNECT = "CONNECT relay:1 HTTP/1.1\r\nHost: relay\r\n\r\n";
 const running: HttpServer[] = [];
 const sockets: net.Socket[] = [];
 
@@ -23,6 +29,10 @@ const connect = (server: HttpServer) => {
   const socket = net.connect(server.port, "127.0.0.1");
   sockets.push(socket);
   return socket;
+};
+
+const closed = async (socket: Duplex) => {
+  if (!socket.closed) await once(socket, "close");
 };
 
 afterEach(async () => {
@@ -92,11 +102,7 @@ describe("the http server", () => {
 
   test("answers upgrades as plain requests when nobody takes them", async () => {
     const server = await start({ handler: (_, res) => res.writeHead(404, { Connection: "close" }).end() });
-    const answer = await exchange(
-      server.port,
-      "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    );
-    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+    expect(await exchange(server.port, UPGRADE)).toMatch(/^HTTP\/1\.1 404 /);
   });
 
   test("hands websocket upgrades over, and no other ones", async () => {
@@ -104,8 +110,7 @@ describe("the http server", () => {
       handler: (_, res) => res.writeHead(200, { Connection: "close" }).end("plain"),
       upgrade: (_, socket) => socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
     });
-    const upgrade = (protocol: string) =>
-      exchange(server.port, `GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
+    const upgrade = (protocol: string) => exchange(server.port, UPGRADE.replace("websocket", protocol));
     expect(await upgrade("WebSocket")).toMatch(/^HTTP\/1\.1 101 /);
     expect(await upgrade("h2c")).toMatch(/^HTTP\/1\.1 200 /);
   });
@@ -115,7 +120,7 @@ describe("the http server", () => {
     const onError = () => {};
     const server = await start({ upgrade: (_, socket) => taken.resolve(socket.on("error", onError)) });
     const client = connect(server);
-    client.write("GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    client.write(UPGRADE);
     const socket = await taken.promise;
     await setImmediate();
     expect([socket.listeners("error"), socket.listeners("close")]).toEqual([[onError], []]);
@@ -124,17 +129,39 @@ describe("the http server", () => {
 
   test("survives a reset on a socket that it handed over", async () => {
     const server = await start({ upgrade: (_, socket) => socket.destroy(new Error("reset")) });
-    const bytes = "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-    expect(await exchange(server.port, bytes)).toBe("");
+    expect(await exchange(server.port, UPGRADE)).toBe("");
     expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(200);
   });
 
+  test.each([
+    ["an upgrade", UPGRADE],
+    ["CONNECT", CONNECT],
+  ])("closes who asks for %s behind an answer that is not read", async (_, bytes) => {
+    const asked = Promise.withResolvers<net.Socket>();
+    const handler = (req: http.IncomingMessage, res: http.ServerResponse) => {
+      asked.resolve(req.socket);
+      res.end(UNREADABLE);
+    };
+    const socket = connect(await start({ handler, upgrade: () => expect(true).toBe(false) })).pause();
+    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    const answered = await asked.promise;
+    socket.write(bytes);
+    await closed(answered);
+  });
+
+  test("closes who does not read the refusal of its upgrade, whatever it goes on sending", async () => {
+    const refused = Promise.withResolvers<Duplex>();
+    const server = await start({ upgrade: (_, socket) => refused.resolve(socket.end(UNREADABLE)) });
+    const socket = connect(server).pause();
+    socket.write(UPGRADE);
+    const pulse = setInterval(() => socket.write("x"), 200);
+    socket.on("error", () => {}).on("close", () => clearInterval(pulse));
+    await closed(await refused.promise);
+  }, 20_000);
+
   test("refuses an upgrade whose target is no path", async () => {
     const server = await start({ upgrade: () => expect(true).toBe(false) });
-    const answer = await exchange(
-      server.port,
-      "GET * HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    );
+    const answer = await exchange(server.port, UPGRADE.replace("/ws", "*"));
     expect(answer).toMatch(/^HTTP\/1\.1 404 /);
   });
 });
@@ -163,6 +190,23 @@ describe("stopping the http server", () => {
     await asked.promise;
     await server.stop();
     await closed;
+  });
+
+  test("cuts off who reads neither its answer nor the refusal of its upgrade", async () => {
+    const left = { answer: Promise.withResolvers<Duplex>(), refusal: Promise.withResolvers<Duplex>() };
+    const server = await start({
+      handler: (req, res) => {
+        res.end(UNREADABLE);
+        left.answer.resolve(req.socket);
+      },
+      upgrade: (_, socket) => left.refusal.resolve(socket.end(UNREADABLE)),
+    });
+    connect(server).pause().write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    connect(server).pause().write(UPGRADE);
+    await Promise.all([left.answer.promise, left.refusal.promise]);
+    const begun = performance.now();
+    await server.stop();
+    expect(performance.now() - begun).toBeLessThan(GRACE_MS);
   });
 
   test("closes idle connections at once and takes no new ones", async () => {

@@ -5,6 +5,7 @@ import {
   SESSION_LIMITS,
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
+import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
@@ -15,7 +16,10 @@ import { principalDigestOf, textDigestOf } from "./envelope-digest.ts";
 
 const MINUTE_MS = 60_000;
 
-/** How long a guard bucket is kept before and after its minute. */
+/**
+ * How long a guard bucket is kept before and after its minute: an envelope is known until 7 minutes after its `ts` at most, so
+ * for up to 12 minutes when it was signed ahead.
+ */
 export const GUARD_MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
 const NOTHING_ELSEWHERE: PreparedRequest = {
   kind: "request",
@@ -187,7 +191,7 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
   ];
   const ttl = ttlMinutesOf(envelope.payload);
   const factor = boundsFactorOf(item.principal);
-  const most = [SESSION_LIMITS.maxPendingPerPrincipal * factor, SESSION_LIMITS.openedPerMinuteOfPrincipal * factor];
+  const most = [sessionBound("pending_sessions", factor), sessionBound("key_opened_sessions", factor)];
   const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
   return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most];
 }

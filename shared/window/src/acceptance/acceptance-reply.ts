@@ -1,10 +1,11 @@
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
+import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import { NO_SESSION } from "../records/channel-line.ts";
 import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../records/session-records.ts";
 import type { Reply } from "../redis/scripts.ts";
-import type { Acceptance, AcceptanceRefusal, PlacedItem, PreparedDecision, SessionLimit } from "./acceptance.ts";
+import type { Acceptance, AcceptanceRefusal, PlacedItem, PreparedDecision } from "./acceptance.ts";
 import { isPlain } from "./acceptance-call.ts";
 
 /** Replies of the script accept as outcomes. Pure. */

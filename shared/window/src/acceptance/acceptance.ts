@@ -1,8 +1,8 @@
 import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
+import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { Principal } from "../principal.ts";
 import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
 
@@ -111,9 +111,6 @@ export interface RateLimited {
   readonly limit: SessionLimit;
   readonly retryAfterMs: number;
 }
-
-/** As `relay_limits_total` names them. */
-export type SessionLimit = Extract<LimitName, "opened_sessions" | "key_opened_sessions" | "pending_sessions">;
 
 /** A heartbeat of an agent that another, live connection owns. */
 export interface NotRegistered {

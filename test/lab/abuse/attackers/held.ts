@@ -13,6 +13,11 @@ const OPENED_AT_ONCE = 100;
 const SLOW = 1500;
 const UNREAD = 200;
 const UNREAD_REQUESTS = 200;
+const BODY = "Host: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n";
+/** Of 50 strands, as many connections a second as a client makes that is refused each time. */
+const LEAVING = 50;
+const LEAVING_EVERY_MS = 50;
+const LEAVES = ["GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n", "CONNECT relay:1 HTTP/1.1\r\n"];
 
 /** Connections that were used once and then kept, each by another client of the edge. */
 export async function idle(target: Target) {
@@ -36,17 +41,22 @@ function idleAt(target: Target, port: number): Launch {
   });
 }
 
-/** Requests that come a byte at a time and never end. */
+/** Requests that come a byte at a time and never end, every other one in its header. */
 export async function slowRequests(target: Target) {
   return strands(target, SLOW, async (on, n) => {
     const socket = await openSocket(target.gateway);
     if (socket === undefined) return;
     on.connections += 1;
-    write(on, socket, `GET /health HTTP/1.1\r\n${FORWARDED}: ${on.address(n)}\r\n`);
+    const cutOff = n % 2 === 0 ? "a header that does not end is cut off" : "a body that does not end is cut off";
+    on.expects(cutOff);
+    const head = `POST /api/self-test HTTP/1.1\r\n${FORWARDED}: ${on.address(n)}\r\n`;
+    socket.resume();
+    write(on, socket, n % 2 === 0 ? head : `${head}${BODY}\r\n`);
     while (!on.isOver && !socket.destroyed) {
       await delay(1000, undefined, { signal: on.over }).catch(() => {});
       socket.write("X");
     }
+    if (!on.isOver) on.saw(cutOff);
   });
 }
 
@@ -65,5 +75,24 @@ export async function unread(target: Target) {
       await drained(socket, on.over);
     }
     await ended(socket, on.over);
+  });
+}
+
+/** Asks to leave HTTP behind an answer that is still open: an upgrade of a websocket, or CONNECT. */
+export async function leaving(target: Target) {
+  return strands(target, LEAVING, async (on, n) => {
+    const socket = await openSocket(target.connectors[0]);
+    if (socket === undefined) return;
+    on.connections += 1;
+    const leave = LEAVES[n % LEAVES.length] as string;
+    const closed = `who asks ${leave.split("\r\n", 1)[0]} behind an open answer is closed`;
+    on.expects(closed);
+    const ask = textOf({ path: "/health", address: n }, on.address(n));
+    write(on, socket, `${ask}${leave}Host: 127.0.0.1\r\n\r\n`);
+    socket.resume();
+    await ended(socket, on.over);
+    if (!on.isOver) on.saw(closed);
+    socket.destroy();
+    await delay(LEAVING_EVERY_MS);
   });
 }

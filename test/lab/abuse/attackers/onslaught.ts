@@ -15,6 +15,8 @@ export class Onslaught {
   frames = 0;
   bytes = 0;
   readonly #network: number;
+  /** What the relay is to do about it, and whether it was seen to. */
+  readonly #expected = new Map<string, boolean>();
 
   constructor({ forMs, network }: Target) {
     this.over = AbortSignal.timeout(forMs);
@@ -28,6 +30,15 @@ export class Onslaught {
   /** The n-th of the addresses that the attack comes from. */
   address(n: number): string {
     return addressOf(this.#network, n);
+  }
+
+  /** The attack has not come to what it is about until this was seen. */
+  expects(what: string): void {
+    if (!this.#expected.has(what)) this.#expected.set(what, false);
+  }
+
+  saw(what: string): void {
+    this.#expected.set(what, true);
   }
 
   /** A websocket from that address; undefined when it was not let in. */
@@ -49,7 +60,8 @@ export class Onslaught {
 
   get attacked(): Attacked {
     const { connections, frames, bytes, faults } = this;
-    return { connections, frames, bytes, faults };
+    const unseen = [...this.#expected].filter(([, isSeen]) => !isSeen).map(([what]) => `not seen: ${what}`);
+    return { connections, frames, bytes, faults: [...faults, ...unseen] };
   }
 }
 

@@ -1,4 +1,5 @@
 import { deflateRawSync } from "node:zlib";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { Target } from "../support/target.ts";
 import { type Onslaught, strands } from "./onslaught.ts";
 import { frameOf, type Wire } from "./wire.ts";
@@ -14,6 +15,7 @@ const ADDRESSES = 20;
 const CHURNED_PER_SECOND = 1000;
 const CHURNING = 25;
 const COMPRESSED_TEXT = 0xc1;
+const CUT_OFF = "a compressed frame closed its connection with 1002";
 const INFLATED = 10_000_000;
 
 /** Valid in shape, of a key that nobody has, and costly to bring into canonical form: very many members, unsorted. */
@@ -51,9 +53,11 @@ export async function compressed(target: Target) {
     const offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits";
     const wire = await on.open(target.connectors[0], on.address(n % ADDRESSES), [offer]);
     if (wire === undefined) return;
+    on.expects(CUT_OFF);
     if (/permessage-deflate/i.test(wire.head)) on.faults.push("compression was agreed on");
     await on.write(wire, bomb);
     await answered(on, wire, Number.POSITIVE_INFINITY);
+    if (wire.closedWith === CLOSE_CODES.protocolError.code) on.saw(CUT_OFF);
     wire.socket.destroy();
   });
 }

@@ -20,6 +20,8 @@ export interface Attack {
   readonly stoppedBy: string;
   /** The limits that it comes to: one that it does not reach says nothing about it. */
   readonly reaches?: readonly LimitName[];
+  /** Longer than other attacks, where a time is what stops it. */
+  readonly forMs?: number;
   /** Without one the attack is the witness's alone. */
   readonly attacker?: Attacker;
   readonly witness?: Witness;

@@ -1,6 +1,6 @@
 import { crowd, fillPending, overRate, sessionsToAll, takeovers } from "../attackers/agents.ts";
 import { fragments, pings } from "../attackers/framing.ts";
-import { idle, idleAtFewFiles, slowRequests, unread } from "../attackers/held.ts";
+import { idle, idleAtFewFiles, leaving, slowRequests, unread } from "../attackers/held.ts";
 import {
   feedback,
   guessedApiKeys,
@@ -16,7 +16,15 @@ import { burstOfAKey, bytesOfAKey, displacing } from "../attackers/one-key.ts";
 import { slowAgent } from "../attackers/slow-agent.ts";
 import { churn, compressed, withoutAKey } from "../attackers/strangers.ts";
 import type { Attack } from "./attack.ts";
-import { escapedNames, fewFiles, pendingOfAnother, replacedKey, replayedDecision, twoHosts } from "./checks.ts";
+import {
+  escapedNames,
+  fewFiles,
+  latestJourneys,
+  pendingOfAnother,
+  replacedKey,
+  replayedDecision,
+  twoHosts,
+} from "./checks.ts";
 import { fullRedis } from "./full-redis.ts";
 
 /** Every attack that the relay is held against, in the order in which they are launched. The first is none: what it costs, the machine costs. */
@@ -156,6 +164,7 @@ export const ATTACKS: readonly Attack[] = [
     name: "journeys from thousands of addresses",
     stoppedBy: "200 journeys, the oldest give way; counts are gathered and written ten times a second",
     attacker: journeys,
+    witness: latestJourneys,
   },
   {
     name: "presence of ever new agents",
@@ -190,14 +199,19 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "1,500 requests that never end",
     stoppedBy: "a header is due within 5 s, a request within 10 s",
+    forMs: 14_000,
     attacker: slowRequests,
   },
   {
     name: "long answers that nobody reads",
-    stoppedBy:
-      "one answer at a time on a connection, 16 requests may wait for theirs; after 10 s without progress it is closed",
+    stoppedBy: "one answer at a time on a connection, 16 requests may wait for theirs; beyond it is closed",
     reaches: ["http_waiting_requests"],
     attacker: unread,
+  },
+  {
+    name: "upgrades and CONNECT behind open answers",
+    stoppedBy: "who asks to leave HTTP before its answers are taken is closed",
+    attacker: leaving,
   },
   {
     name: "Redis filled to its limit",

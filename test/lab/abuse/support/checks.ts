@@ -3,7 +3,9 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { addressOf, FORWARDED } from "./addresses.ts";
 import { ask } from "./ask.ts";
 import type { Witness } from "./attack.ts";
@@ -94,6 +96,14 @@ export const twoHosts: Witness = async (relay) => async () => {
   return { faults: [...new Set(wrong)].map((line) => `two Host fields are answered ${line}`) };
 };
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
+
+/** Of ever more visitors the latest are kept, and all are counted. */
+export const latestJourneys: Witness = async (relay) => async () => {
+  const { body } = await ask(relay.reports.port, SURFACES.sessionJourneys.path, relay.headers());
+  const { journeys, unique_sessions } = JSON.parse(body).totals;
+  const isBounded = journeys === WINDOW_LIMITS.journeys && unique_sessions > journeys;
+  return { faults: isBounded ? [] : [`${journeys} journeys are kept of ${unique_sessions} visitors`] };
+};
 
 /** A gateway with few file descriptors answers all the same. */
 export const fewFiles: Witness = async (relay) => {

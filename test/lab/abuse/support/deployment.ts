@@ -69,6 +69,10 @@ export class Deployment {
     return this.#running.gateway;
   }
 
+  get reports(): PodProcess {
+    return this.#running.reports;
+  }
+
   /** A gateway that may open `FEW_FILES` only. */
   get smallGateway(): PodProcess {
     return this.#running.smallGateway;

@@ -17,7 +17,7 @@ const NOT_AN_ATTACKER = { attacked: { connections: 0, frames: 0, bytes: 0, fault
 
 /** Launches an attack while bystanders go about their business, and tells what they noticed. */
 export async function endure(relay: Deployment, bystanders: Bystanders, attack: Attack): Promise<Outcome> {
-  const target = relay.target(ATTACK_MS);
+  const target = relay.target(attack.forMs ?? ATTACK_MS);
   const attacker =
     attack.attacker === undefined ? undefined : await AttackerProcess.start({ name: attack.name, target });
   try {

@@ -1,10 +1,11 @@
 import type { Mutation } from "../mutation.ts";
 
 const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
-const TURNS = "shared/runtime/test/http/request-turns.test.ts";
+const SERVER = "shared/runtime/test/http/server.test.ts";
+const QUEUE = "shared/runtime/test/http/request-queue.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
-/** Plain connections, and the turns of their requests. */
+/** Plain connections, and the queue of their requests. */
 export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "one answer at a time on a connection",
@@ -29,38 +30,38 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "one request of an address begins in a turn of the event loop",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "let left = this.#waiting.size",
-    replace: "let left = 1000",
-    tests: [TURNS],
+    file: "shared/runtime/src/http/request-queue.ts",
+    find: "let addresses = this.#waiting.size",
+    replace: "let addresses = 1000",
+    tests: [QUEUE],
   },
   {
     name: "requests that begin in a turn of the event loop have a slice of it",
-    file: "shared/runtime/src/http/request-turns.ts",
+    file: "shared/runtime/src/http/request-queue.ts",
     find: "      if (performance.now() >= until) return;\n",
     replace: "",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
-    name: "turns are left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: "this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES",
+    name: "turns are yielded to newcomers",
+    file: "shared/runtime/src/http/request-queue.ts",
+    find: "this.#hasAccepted && this.#yielded < MOST_YIELDED && this.#waiting.size <= FEW_ADDRESSES",
     replace: "false",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
-    name: "no turns of many addresses are left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
+    name: "no turns of many addresses are yielded to newcomers",
+    file: "shared/runtime/src/http/request-queue.ts",
     find: " && this.#waiting.size <= FEW_ADDRESSES",
     replace: "",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
-    name: "turns are not all left to newcomers",
-    file: "shared/runtime/src/http/request-turns.ts",
-    find: " && this.#left < MOST_LEFT",
+    name: "turns are not all yielded to newcomers",
+    file: "shared/runtime/src/http/request-queue.ts",
+    find: " && this.#yielded < MOST_YIELDED",
     replace: "",
-    tests: [TURNS],
+    tests: [QUEUE],
   },
   {
     name: "bound of plain connections",
@@ -126,10 +127,38 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     tests: [STARTING],
   },
   {
+    name: "no upgrade behind an open answer",
+    file: "shared/runtime/src/http/server.ts",
+    find: "if (this.#connections.isAnswering(socket)) {",
+    replace: "if (false) {",
+    tests: [SERVER],
+  },
+  {
+    name: "time to read the refusal of an upgrade",
+    file: "shared/runtime/src/http/server.ts",
+    find: "setTimeout(() => socket.destroy(), REFUSAL_MS)",
+    replace: "setTimeout(() => {}, REFUSAL_MS)",
+    tests: [SERVER],
+  },
+  {
+    name: "a refused upgrade counts as a plain connection",
+    file: "shared/runtime/src/http/server.ts",
+    find: "    take();\n",
+    replace: "    take();\n    this.#untrack(socket);\n",
+    tests: [BOUNDS],
+  },
+  {
+    name: "a stop ends connections that Node has let go of",
+    file: "shared/runtime/src/http/server.ts",
+    find: "this.#connections.closeAll()",
+    replace: "this.#server.closeAllConnections()",
+    tests: [SERVER],
+  },
+  {
     name: "an answer for who has ended its side",
     file: "shared/runtime/src/http/server.ts",
     find: "{ httpAllowHalfOpen: true }",
     replace: "{ httpAllowHalfOpen: false }",
-    tests: ["shared/runtime/test/http/server.test.ts"],
+    tests: [SERVER],
   },
 ];

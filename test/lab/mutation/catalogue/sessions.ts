@@ -40,6 +40,13 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/session-bounds.test.ts"],
   },
   {
+    name: "a refused session names the bound that held for its principal",
+    file: "services/ws-connector/src/intake.ts",
+    find: ", boundsFactorOf(principal));",
+    replace: ");",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
     name: "pending sessions of a principal",
     file: `${LUA}/accept/session_bounds.lua`,
     find: "if held >= newcomer.principal_holds_most then",

@@ -24,6 +24,20 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["test/integration/metrics.test.ts"],
   },
   {
+    name: "no refusal counts for the key of a message that its recipient sends again",
+    file: "services/ws-connector/src/intake.ts",
+    find: "return signer === this.#connection.principal ? signer : undefined;",
+    replace: "return signer;",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
+    name: "a key and an issuer of one name have series of their own",
+    file: "shared/window/src/principal.ts",
+    find: 'principal.replace(":", " ")',
+    replace: 'principal.replace(/.*:/, "key ")',
+    tests: ["services/ws-connector/test/connection-registry.test.ts"],
+  },
+  {
     name: "refusals in a row",
     file: "services/ws-connector/src/connection.ts",
     find: ">= CONNECTION_LIMITS.maxRefusalsInARow",

@@ -1,8 +1,8 @@
-/** Turns in a row that are left to connections that wait to be accepted. */
-const MOST_LEFT = 8;
+/** Turns of the event loop in a row that are yielded to connections that wait to be accepted. */
+const MOST_YIELDED = 8;
 /** Ms of a turn of the event loop in which requests of further addresses begin. */
 const SLICE_MS = 1;
-/** Where more addresses wait, none is left: whoever is let in would wait for a turn of each. */
+/** Where more addresses wait, none is yielded: whoever is let in would wait for a turn of each. */
 const FEW_ADDRESSES = 4;
 
 /**
@@ -11,26 +11,27 @@ const FEW_ADDRESSES = 4;
  * a turn of the event loop, of as many addresses as fit into a slice: addresses take turns, and the requests of each stand
  * in order. Source: docs/protocol.md#sharing-a-relay.
  */
-export class RequestTurns {
+export class RequestQueue {
   /** By address; who is next stands first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #isScheduled = false;
   #hasAccepted = false;
-  #left = 0;
+  /** Turns in a row. */
+  #yielded = 0;
 
   /**
    * A connection was accepted, the one that Node accepts in a turn of the event loop. Where others wait, a newcomer would have
-   * to wait for as many requests: turns are left to them, most of the time, while few addresses have requests.
+   * to wait for as many requests: turns are yielded to them, most of the time, while few addresses have requests.
    */
   accepted(): void {
     this.#hasAccepted = true;
   }
 
-  /** @param address of the client; kept until the turn. */
-  join(address: string, takeTurn: () => void): void {
+  /** @param address of the client; kept until the request begins. */
+  join(address: string, begin: () => void): void {
     const ofAddress = this.#waiting.get(address);
-    if (ofAddress === undefined) this.#waiting.set(address, [takeTurn]);
-    else ofAddress.push(takeTurn);
+    if (ofAddress === undefined) this.#waiting.set(address, [begin]);
+    else ofAddress.push(begin);
     this.#schedule();
   }
 
@@ -42,23 +43,23 @@ export class RequestTurns {
 
   #run(): void {
     this.#isScheduled = false;
-    if (!this.#isLeft()) this.#begin(performance.now() + SLICE_MS);
+    if (!this.#mustYield()) this.#beginSome(performance.now() + SLICE_MS);
     this.#schedule();
   }
 
   /** One request of each address, until then: at least one, or a slow one would keep all others waiting. */
-  #begin(until: number): void {
-    for (let left = this.#waiting.size; left > 0; left -= 1) {
+  #beginSome(until: number): void {
+    for (let addresses = this.#waiting.size; addresses > 0; addresses -= 1) {
       this.#next()?.();
       if (performance.now() >= until) return;
     }
   }
 
-  #isLeft(): boolean {
-    const isLeft = this.#hasAccepted && this.#left < MOST_LEFT && this.#waiting.size <= FEW_ADDRESSES;
+  #mustYield(): boolean {
+    const mustYield = this.#hasAccepted && this.#yielded < MOST_YIELDED && this.#waiting.size <= FEW_ADDRESSES;
     this.#hasAccepted = false;
-    this.#left = isLeft ? this.#left + 1 : 0;
-    return isLeft;
+    this.#yielded = mustYield ? this.#yielded + 1 : 0;
+    return mustYield;
   }
 
   /** Takes the first request of who is next; its address, where others wait, goes to the end. */

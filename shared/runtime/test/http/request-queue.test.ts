@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { RequestTurns } from "../../src/http/request-turns.ts";
+import { RequestQueue } from "../../src/http/request-queue.ts";
 
-let turns: RequestTurns;
+let queue: RequestQueue;
 let begun: string[];
 /** Monotonic ms. */
 let now: number;
@@ -10,7 +10,7 @@ let now: number;
 beforeEach(() => {
   now = 0;
   jest.spyOn(performance, "now").mockImplementation(() => now);
-  turns = new RequestTurns();
+  queue = new RequestQueue();
   begun = [];
 });
 afterEach(() => void jest.restoreAllMocks());
@@ -19,7 +19,7 @@ afterEach(() => void jest.restoreAllMocks());
 function join(address: string, count = 1, ms = 0): void {
   const order = begun;
   for (let n = 0; n < count; n += 1) {
-    turns.join(address, () => {
+    queue.join(address, () => {
       order.push(`${address} ${n}`);
       now += ms;
     });
@@ -76,7 +76,7 @@ describe("requests", () => {
   test("leave most turns to connections that wait to be accepted, and never all", async () => {
     join("a", 10);
     for (let n = 0; n < 45; n += 1) {
-      turns.accepted();
+      queue.accepted();
       await pass(1);
     }
     expect(begun.length).toBeGreaterThanOrEqual(4);
@@ -88,7 +88,7 @@ describe("requests", () => {
   test("of many addresses leave none: who comes anew would wait for all of them", async () => {
     for (let n = 0; n < 100; n += 1) join(`a${n}`, 1, 1);
     for (let n = 0; n < 50; n += 1) {
-      turns.accepted();
+      queue.accepted();
       await pass(1);
     }
     expect(begun).toHaveLength(50);
