@@ -8,7 +8,7 @@ import { usageError } from "../failure.ts";
 export const completionOf = (commands: readonly CommandEntry[]): Command => ({
   help: `relay completion <shell>: print a script that makes bash, zsh or fish complete commands and options.
 
-  bash:  relay completion bash > ~/.local/share/bash-completion/completions/relay
+  bash:  source <(relay completion bash)
   zsh:   source <(relay completion zsh)
   fish:  relay completion fish > ~/.config/fish/completions/relay.fish
 `,
