@@ -24,7 +24,7 @@ const nameOf = (situation: string, guide: string) => `t${SITUATIONS.indexOf(situ
 const SITUATIONS = ROWS.map(([situation]) => situation as string);
 const WITH_KEYS = SITUATIONS.slice(4).flatMap((situation) => GUIDES.map((guide) => nameOf(situation, guide)));
 
-const relay = useRelay("alice", "carol", "dora", "erin", "fay", "gus", ...WITH_KEYS);
+const relay = useRelay("alice", "carol", "dora", "erin", "fay", "gus", "hal", "ida", ...WITH_KEYS);
 const http = new HttpClient();
 const pod = given(() =>
   relay.startWhole({ RELAY_CONNECTIONS_PER_ADDRESS: "0", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0" }),
@@ -93,6 +93,18 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     await relay.online(pod, target);
     return naming(target, session_id);
   },
+  "your request did not reach it, but another's did": async (target) => naming(target, await unreached("gus", target)),
+  "approved your session, whose request did not reach it, and another's did": async (target) => {
+    const session_id = await unreached("hal", target);
+    await (await relay.online(pod, target)).ask(approval(target, "hal", session_id));
+    return naming(target, session_id);
+  },
+  "approved your session": async (target) => {
+    const socket = await relay.online(pod, target);
+    const session_id = await request("hal", target);
+    await socket.ask(approval(target, "hal", session_id));
+    return naming(target, session_id);
+  },
   "you name a session that it does not have": async (target) => {
     await relay.online(pod, target);
     await request("carol", target);
@@ -103,9 +115,21 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     return naming(target, await request("carol", target));
   },
 };
+/** A request while the target was away, and another's once it was online. */
+async function unreached(from: string, target: string): Promise<string> {
+  const session_id = await request(from, target, false);
+  await relay.online(pod, target);
+  await request("ida", target);
+  return session_id;
+}
+
+const approval = (target: string, to: string, session_id: string) =>
+  relay.envelope(target, "session.approve", { to: `agent://${to}`, payload: { session_id } });
+
 /** Whose session it is goes the way. One key may not send the requests of all ways in a minute. */
 function askerOf(situation: string): string {
   if (situation.endsWith("you have a newer one")) return "fay";
+  if (situation.startsWith("approved your session")) return "hal";
   if (situation.startsWith("your request")) return "gus";
   if (/your session/.test(situation)) return "dora";
   return situation.startsWith("you name") ? "erin" : "alice";
@@ -160,6 +184,11 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
     expect(follower.calls.filter(({ status }) => status !== 200 && status !== 202)).toEqual([]);
     const urls = follower.calls.map(({ url }) => url);
     expect(urls).toEqual([...new Set(urls)]);
+    // A program that goes by the boolean alone hands off where the target approved, and nowhere before.
+    for (const { url, document } of follower.documents.filter((read) => read.url.includes("from="))) {
+      const isLast = situation === "approved your session" && url.includes("session_id=");
+      expect([url, permitsOf(document).includes(!isLast)]).toEqual([url, false]);
+    }
     const isGo = status === "go" || endsAt?.endsWith(", go");
     const gateUrl = withoutSession(end.url, SURFACES.marketplaceHandoffStatus.path);
     await until(`the gate says ${isGo ? "go" : "no go"}`, async () => {
@@ -177,6 +206,16 @@ test("a key that is refused ends the way at the operator", async () => {
   const follower = new LiteralFollower({ agents, apiKey: "rk_wrong" });
   expect((await follower.follow(pod.url + SURFACES.activationPlan.path)).who).toBe("operator");
 });
+
+/** What the gates of a document say. */
+function permitsOf(document: object): unknown[] {
+  const told: unknown[] = [];
+  JSON.stringify(document, (name, value) => {
+    if (name === "important_handoff_permitted_from_process_window") told.push(value);
+    return value;
+  });
+  return told;
+}
 
 /** The same query at another path; the decision on a session leaves the gate's status as it is. */
 function withoutSession(url: string, path: string): string {

@@ -25,6 +25,8 @@ const MOST_REQUESTS = 12;
  * to send.
  */
 export class LiteralFollower {
+  /** Each document that was read, at its address. */
+  readonly documents: { readonly url: string; readonly document: Document }[] = [];
   readonly calls: { readonly method: string; readonly url: string; readonly status: number }[] = [];
   readonly #http = new HttpClient();
   readonly #given: Given;
@@ -37,6 +39,7 @@ export class LiteralFollower {
     let url = start;
     for (;;) {
       const document = (await this.#read(url)).body;
+      this.documents.push({ url, document });
       const { request, who, after, on_401 } = document.next;
       if (request === null) return { document, url, who };
       if (request.method === "GET") {

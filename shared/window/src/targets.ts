@@ -37,6 +37,7 @@ export interface Target {
 export interface TargetSession {
   readonly requester: string;
   readonly decision: TargetDecision;
+  readonly createdAt: number;
   /** What the target was when the request was accepted: unless online, it has not received what was asked. */
   readonly delivery: DeliveryStatus;
 }
@@ -79,8 +80,8 @@ export async function readTarget(
 }
 
 function sessionOf(state: SessionState, record: string): TargetSession {
-  const { requester, delivery } = parseSession(record);
-  return { requester, decision: decisionOf(state), delivery };
+  const { requester, createdAt, delivery } = parseSession(record);
+  return { requester, decision: decisionOf(state), createdAt, delivery };
 }
 
 function latest(times: readonly number[]): number | null {

@@ -89,10 +89,11 @@ describe("what a target decided of a session", () => {
     ["approve", "approved"],
     ["reject", "rejected"],
   ] as const)("is pending until it says %s", async (verb, decided) => {
-    const { sessionId } = await pod.request(ALICE, BOB);
+    const { sessionId, acceptedAt } = await pod.request(ALICE, BOB);
     expect((await read(BOB, sessionId)).session).toEqual({
       requester: ALICE,
       decision: "pending",
+      createdAt: acceptedAt,
       delivery: "not_seen",
     });
     await pod.take(decisionOf(verb, BOB, ALICE, sessionId as string));

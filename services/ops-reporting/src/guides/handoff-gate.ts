@@ -11,6 +11,7 @@ import { currentWindow } from "../reports/current-window.ts";
 import { isoOrNull } from "../reports/format.ts";
 import { proofGate } from "../reports/proof-freshness.ts";
 import type { GuideContext } from "./guide-context.ts";
+import type { Standing } from "./standing.ts";
 
 /** The window; its counts only where no target is asked for, since they are not the target's. Pure. */
 export function guideWindow({ source, standing }: GuideContext): GuideWindow {
@@ -30,7 +31,8 @@ export function guideWindow({ source, standing }: GuideContext): GuideWindow {
 }
 
 /** Whether a handoff is permitted now: to the target, else to any. Pure. Source: docs/reports.md#freshness. */
-export function handoffGate({ standing, query, settings }: GuideContext): HandoffGate {
+export function handoffGate(context: GuideContext): HandoffGate {
+  const { standing, query, settings } = context;
   const { freshness, target } = standing;
   return {
     status: freshness.state === "fresh" ? GATE_GO : GATE_NO_GO,
@@ -38,10 +40,11 @@ export function handoffGate({ standing, query, settings }: GuideContext): Handof
     scope: target === null ? "process_window" : "target",
     accepted_online_target: freshness.state !== "none",
     ...proofGate(freshness, settings.proofFreshnessMs),
+    important_handoff_permitted_from_process_window: isPermitted(context),
     target_presence: target === null ? null : presenceOf(target),
     last_request_accepted_at_iso: isoOrNull(target?.lastRequestAt ?? null),
     // Where identities are hidden, asking with one id after the other would tell who asked whom.
-    proof_requester_is_you: settings.proofIdentities === "hidden" ? null : isOwnProof(target, query.from),
+    proof_requester_is_you: settings.proofIdentities === "hidden" ? null : isOwnProof(standing, query.from),
     target_decision: standing.decision,
   };
 }
@@ -56,9 +59,15 @@ function presenceOf({ presence }: Target): HandoffGate["target_presence"] {
   };
 }
 
-function isOwnProof(target: Target | null, from: string | undefined): boolean | null {
-  const requester = target?.lastOnlineProof?.requester;
-  return requester === undefined || from === undefined ? null : requester === from;
+function isOwnProof({ requester }: Standing, from: string | undefined): boolean | null {
+  return requester === null || from === undefined ? null : requester === from;
+}
+
+/** A fresh proof permits a handoff to the target; to who asks for themselves, only in a session that the target approved. */
+function isPermitted({ standing, query }: GuideContext): boolean {
+  if (standing.freshness.state !== "fresh") return false;
+  const isForAsker = query.from !== undefined || query.session_id !== undefined;
+  return standing.target === null || !isForAsker || standing.decision === "approved";
 }
 
 /** What must be proven before a handoff, in the order in which it is reached. Pure. */

@@ -5,7 +5,7 @@ import type { GuideContext } from "./guide-context.ts";
 import { type GuideId, guideTemplate, guideUrl } from "./links.ts";
 import { newestSessionOf } from "./own-session.ts";
 import { sessionRequest, withoutSession } from "./session-request.ts";
-import { isSpent, stepToRequest } from "./standing.ts";
+import { stepToRequest } from "./standing.ts";
 import { adviceAt } from "./target-advice.ts";
 
 /**
@@ -80,7 +80,7 @@ function withFreshProof(context: GuideContext, target: Target): GuideNext {
     const action = "The target has a fresh proof: read the handoff gate.";
     return { step: "read_handoff_gate", who: "you", action, request: get(context, "marketplaceHandoffStatus") };
   }
-  if (decision === null || isSpent(target, decision)) return withoutOpenSession(context, target);
+  if (decision === null || decision === "expired") return withoutOpenSession(context, target);
   if (decision === "pending") {
     const action = "Wait until the target has signed session.approve or session.reject.";
     return { step: "wait_for_target_decision", who: "target", action, request: null, watch: links.session };

@@ -36,7 +36,8 @@ export function refreshPacket(context: GuideContext): RefreshPacket {
     target_agent_id: query.target_agent_id ?? TARGET_PLACEHOLDER,
     ...request,
     request_body: body,
-    ready_to_run: isReadyToRun(context),
+    // The request, not the document: under a fresh proof there is none to send.
+    ready_to_run: isReadyToRun(context) && standing.allowed !== "open_marketplace_first_job_handoff",
     missing: [...missing],
     preflight_checklist: preflightChecklist(context),
     pass_when: PASS_WHEN,
@@ -49,6 +50,7 @@ export function refreshPacket(context: GuideContext): RefreshPacket {
       pass_when: [
         { field: "status", equals: GATE_GO },
         { field: "target_decision", equals: "approved" },
+        { field: "important_handoff_permitted_from_process_window", equals: true },
       ],
     },
   };

@@ -5,6 +5,7 @@ import { canDeliverRealtime, type PresenceCounts } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import { activationOf } from "../reports/activation.ts";
 import { type ProofFreshness, proofFreshness } from "../reports/proof-freshness.ts";
+import type { AcceptedRequest } from "../reports/session-proofs.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { adviceAt } from "./target-advice.ts";
@@ -17,6 +18,8 @@ type Settings = Pick<ReportSettings, "proofFreshnessMs">;
  */
 export interface Standing {
   readonly freshness: ProofFreshness;
+  /** Who sent the request that freshness is of; null without one, and for the window. */
+  readonly requester: string | null;
   readonly allowed: AllowedNextStep;
   readonly status: ActivationStatus;
   /** Null: nothing is missing. */
@@ -34,6 +37,7 @@ export function windowStanding(source: ReportSource<"presence">, settings: Setti
   const { freshness, status, bottleneck, nextAction } = activationOf(source, settings);
   return {
     freshness,
+    requester: null,
     status,
     // A fresh proof permits a handoff, whoever is online by now; reports name that as what ails the window.
     bottleneck: freshness.state === "fresh" ? "none" : bottleneck,
@@ -55,14 +59,13 @@ function allowedInWindow(presence: PresenceCounts, { state }: ProofFreshness): A
 /** Of one target: other agents count for nothing here. Pure. */
 export function targetStanding(source: ReportSource, read: Target, settings: Settings, query: GuideQuery): Standing {
   const target = withRetainedProofs(read, source);
-  const freshness = proofFreshness(
-    { lastOnlineProof: target.lastOnlineProof, now: source.now },
-    settings.proofFreshnessMs,
-  );
   const decision = decisionFor(query, target);
+  const lastOnlineProof = onlineRequestOf(target, decision);
+  const freshness = proofFreshness({ lastOnlineProof, now: source.now }, settings.proofFreshnessMs);
   const allowed = allowedAtTarget(target, freshness, decision);
   const advice = adviceAt(target, allowed, decision);
-  return { freshness, allowed, ...activationAt(target, freshness), advice, target, decision };
+  const requester = lastOnlineProof?.requester ?? null;
+  return { freshness, requester, allowed, ...activationAt(target, freshness), advice, target, decision };
 }
 
 /** A session is its requester's: to another it is unknown. */
@@ -72,9 +75,17 @@ function decisionFor({ from, session_id }: GuideQuery, { session }: Target): Ses
   return session.decision;
 }
 
-/** No decision on it is to be waited for: it ended without one, or waits for a target that has not received what it asks. */
-export function isSpent({ session }: Target, decision: SessionDecision | null): boolean {
-  return decision === "expired" || (decision === "pending" && session?.delivery !== "online");
+/**
+ * The request that found the target online: that of the session which is named, never another's in its place; without a
+ * session, or with one that expired and counts as none, the target's last.
+ */
+function onlineRequestOf(
+  { session, lastOnlineProof }: Target,
+  decision: SessionDecision | null,
+): (AcceptedRequest & { readonly requester: string }) | null {
+  if (decision === null || decision === "expired") return lastOnlineProof;
+  if (session === null || decision === "unknown" || session.delivery !== "online") return null;
+  return { requester: session.requester, acceptedAt: session.createdAt, targetStatus: session.delivery };
 }
 
 /** The target's own proof goes when it is no longer fresh: that there was one, the retained ones may still show. */
@@ -88,13 +99,10 @@ function withRetainedProofs(target: Target, { proofs }: ReportSource): Target {
   };
 }
 
-/**
- * What the target decided comes first: its no ends the way, however fresh the proof. An unknown session starts it again; one
- * that is spent counts as none.
- */
+/** What the target decided comes first: its no ends the way, however fresh the proof. */
 function allowedAtTarget(target: Target, { state }: ProofFreshness, decision: SessionDecision | null): AllowedNextStep {
   if (decision === "rejected") return "ask_another_target";
-  if (state === "fresh" && decision !== "unknown") return "open_marketplace_first_job_handoff";
+  if (state === "fresh") return "open_marketplace_first_job_handoff";
   return stepToRequest(target, state);
 }
 

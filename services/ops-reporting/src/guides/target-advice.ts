@@ -16,6 +16,9 @@ export function adviceAt({ presence }: Target, step: AllowedNextStep, decision: 
   if (decision === "unknown") return `No such session of yours. ${ADVICE[step]}`;
   if (decision === "expired")
     return `The session expired: its time ran out, or newer ones took its place. ${ADVICE[step]}`;
+  if ((decision === "pending" || decision === "approved") && step !== "open_marketplace_first_job_handoff") {
+    return `The request of this session is no fresh proof: the target was away, or it was too long ago. ${ADVICE[step]}`;
+  }
   if (step === "bring_target_connector_online" && presence.isCongested) {
     return "The target is online and reads too slowly: ask again once it has read what waits for it.";
   }

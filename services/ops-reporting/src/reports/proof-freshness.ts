@@ -1,7 +1,6 @@
 import type { ProofGate, ProofState, RefreshUrgency } from "protocol/contract/reports/window.ts";
-import type { WindowSnapshot } from "window/snapshot.ts";
 import { duration, isoOrNull } from "./format.ts";
-import { isFresh } from "./session-proofs.ts";
+import { type AcceptedRequest, isFresh } from "./session-proofs.ts";
 
 /** Whether the last session request accepted to an online target still permits a handoff. Source: docs/reports.md#freshness. */
 export interface ProofFreshness {
@@ -17,7 +16,7 @@ export interface ProofFreshness {
 
 /** Pure. */
 export function proofFreshness(
-  { lastOnlineProof, now }: Pick<WindowSnapshot, "lastOnlineProof" | "now">,
+  { lastOnlineProof, now }: { readonly lastOnlineProof: AcceptedRequest | null; readonly now: number },
   freshnessMs: number,
 ): ProofFreshness {
   if (lastOnlineProof === null) {

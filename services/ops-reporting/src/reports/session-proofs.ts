@@ -19,11 +19,14 @@ export const PROOF_BOUNDARIES: ProofBoundaries = {
 /** What ends a session proof before its freshness does. A restart of a service does not. */
 export const PROOFS_END = "A deploy that resets the window, or the loss of Redis, ends it earlier.";
 
+/** As much of an accepted request as decides whether it permits a handoff. */
+export type AcceptedRequest = Pick<SessionProof, "acceptedAt" | "targetStatus">;
+
 /**
  * True while a proof permits a handoff: the target was online, and `freshnessMs` have not passed; the last millisecond
  * still counts. Times are Unix ms. Source: docs/reports.md#freshness.
  */
-export function isFresh(proof: SessionProof, now: number, freshnessMs: number): boolean {
+export function isFresh(proof: AcceptedRequest, now: number, freshnessMs: number): boolean {
   return proof.targetStatus === "online" && now <= proof.acceptedAt + freshnessMs;
 }
 

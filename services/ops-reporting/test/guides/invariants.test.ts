@@ -54,11 +54,27 @@ describe.each(CASES)("$name", (asked) => {
     const reachesTarget = gate.target_presence?.can_deliver_realtime === true;
     for (const [id, { ready_to_run, missing, next, templates }] of all) {
       const isReady = missing.length === 0 && next.request !== null && reachesTarget;
+      if (id === "sessionRequestRefreshPacket") continue;
       expect([id, ready_to_run]).toEqual([id, isReady]);
       if (ready_to_run) expect([id, templates]).not.toContain("next");
     }
-    const { ready_to_run, missing } = guides.sessionRequestGuide;
-    expect(guides.sessionRequestGuide.compact_refresh_packet).toMatchObject({ ready_to_run, missing });
+    expect(guides.sessionRequestGuide.compact_refresh_packet.missing).toEqual(guides.sessionRequestGuide.missing);
+  });
+
+  test("the packet's request is ready only where it is what next leads to", () => {
+    const { sessionRequestGuide, sessionRequestRefreshPacket } = guides;
+    const { ready_to_run } = sessionRequestRefreshPacket;
+    expect(ready_to_run).toBe(sessionRequestRefreshPacket.next.request?.method === "POST");
+    expect(sessionRequestGuide.compact_refresh_packet.ready_to_run).toBe(ready_to_run);
+  });
+
+  test("no gate permits a handoff to who asks for themselves without a session that is approved and proven", () => {
+    if (asked.query.target_agent_id === undefined) return;
+    const isForAsker = asked.query.from !== undefined || asked.query.session_id !== undefined;
+    const isApproved = gate.target_decision === "approved";
+    expect(gate.important_handoff_permitted_from_process_window).toBe(
+      gate.status.startsWith("go_") && (isApproved || !isForAsker),
+    );
   });
 
   test("a session request is printed to be sent only where the guide is ready to run", () => {
@@ -156,12 +172,11 @@ function stepsAt(
   missing: readonly string[],
   { query, target: { session } }: TargetSituation,
 ): readonly string[] {
-  const isSpent = session?.decision === "expired" || (session?.decision === "pending" && session.delivery !== "online");
   if (missing.some((name) => name !== "session_id")) return ["name_what_is_missing"];
   if (allowed !== OPEN) return [allowed];
   if (id === "marketplaceHandoffStatus") return [OPEN];
   if (id !== "marketplaceFirstJobHandoff") return ["read_handoff_gate"];
   const withoutOpenSession = ["name_what_is_missing", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
-  if (isSpent || query.session_id === undefined) return withoutOpenSession;
+  if (session?.decision === "expired" || query.session_id === undefined) return withoutOpenSession;
   return ["wait_for_target_decision", "agree_on_first_job_in_marketplace"];
 }

@@ -1,4 +1,5 @@
 import type { GuideQuery } from "protocol/contract/reports/guides.ts";
+import type { TargetDecision } from "protocol/contract/session.ts";
 import type { Presence } from "window/presence.ts";
 import type { Target, TargetSession } from "window/targets.ts";
 import { proofOf, STARTED_AT, type WholeSource } from "../report-sources.ts";
@@ -48,14 +49,19 @@ const provenByAnother = (target: Target, query = NAMED): TargetSituation => ({
   query,
 });
 
-const undelivered = (presence: Presence) =>
-  targetOf({ presence, session: { requester: "agent://alice", decision: "pending", delivery: "stale" } });
+const undeliveredSession = (decision: TargetDecision): TargetSession => ({
+  requester: "agent://alice",
+  decision,
+  createdAt: STARTED_AT,
+  delivery: "stale",
+});
+const undelivered = (presence: Presence) => targetOf({ presence, session: undeliveredSession("pending") });
 const NEWER = proofOf({ sessionId: NEWER_ID, acceptedAt: STARTED_AT + 1 });
 const withNewer: TargetSituation = {
   source: { ...windows.FRESH, now, proofs: [NEWER, proofOf()], lastOnlineProof: NEWER },
   target: { ...withSession("expired"), lastOnlineProof: NEWER },
   query: WITH_SESSION,
-  newer: { requester: "agent://alice", decision: "pending", delivery: "online" },
+  newer: { requester: "agent://alice", decision: "pending", createdAt: STARTED_AT + 1, delivery: "online" },
 };
 
 /** Those of the table in docs/protocol.md, by its first cell. */
@@ -75,6 +81,15 @@ export const TABLE: Readonly<Record<string, TargetSituation>> = {
   "your session with it expired, and you have a newer one": withNewer,
   "your request did not reach it, and it is away": before(undelivered(AWAY.stale), NO_PROOF, WITH_SESSION),
   "your request did not reach it, and it is online by now": before(undelivered(ONLINE), NO_PROOF, WITH_SESSION),
+  "your request did not reach it, but another's did": provenByAnother(
+    { ...undelivered(ONLINE), lastOnlineProof: ANOTHERS },
+    WITH_SESSION,
+  ),
+  "approved your session, whose request did not reach it, and another's did": provenByAnother(
+    targetOf({ ...PROVEN_BY_ANOTHER, session: undeliveredSession("approved") }),
+    WITH_SESSION,
+  ),
+  "approved your session": proven(withSession("approved"), WITH_SESSION),
   "you name a session that it does not have": provenByAnother(targetOf(PROVEN_BY_ANOTHER), WITH_SESSION),
   "you name another's session with it": provenByAnother(withSession("approved", "agent://carol"), WITH_SESSION),
 };
@@ -82,7 +97,6 @@ export const TABLE: Readonly<Record<string, TargetSituation>> = {
 /** The same and others: a proof outlives the session and the presence that it was made of. */
 export const ALL: Readonly<Record<string, TargetSituation>> = {
   ...TABLE,
-  "approved your session": proven(withSession("approved"), WITH_SESSION),
   "approved your session, which you do not name": proven(withSession("approved")),
   "approved your session, and its proof expired": {
     ...proven({ ...withSession("approved"), lastOnlineProof: null }, WITH_SESSION),
@@ -95,12 +109,8 @@ export const ALL: Readonly<Record<string, TargetSituation>> = {
   "fresh proof of your own, and away by now": proven({ ...withSession("pending"), presence: AWAY.stale }),
   "expired both your session and the newer one": {
     ...withNewer,
-    newer: { requester: "agent://alice", decision: "expired", delivery: "online" },
+    newer: { requester: "agent://alice", decision: "expired", createdAt: STARTED_AT + 1, delivery: "online" },
   },
-  "your request did not reach it, and another's did": provenByAnother(
-    { ...undelivered(ONLINE), lastOnlineProof: ANOTHERS },
-    WITH_SESSION,
-  ),
   "your request did not reach it, another's did, and it is away by now": provenByAnother(
     { ...undelivered(AWAY.offline), lastOnlineProof: ANOTHERS },
     WITH_SESSION,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import type { GuideQuery } from "protocol/contract/reports/guides.ts";
 import { FRESHNESS_MS, proofOf, STARTED_AT } from "../report-sources.ts";
 import { TABLE, type TargetSituation } from "./target-situations.ts";
 import * as windows from "./windows.ts";
@@ -64,6 +65,16 @@ describe("with a target, the gate is that target's", () => {
       target_presence: { status: "offline", can_deliver_realtime: false },
       last_request_accepted_at_iso: new Date(STARTED_AT).toISOString(),
     });
+  });
+
+  test("it permits a handoff to nobody who asks for themselves, before the target approved a session of theirs", () => {
+    const permitted = (query: GuideQuery) =>
+      written(windows.FRESH, query, withSession("approved")).marketplaceHandoffStatus
+        .important_handoff_permitted_from_process_window;
+    expect(permitted({ target_agent_id: "agent://bob" })).toBe(true);
+    expect(permitted(NAMED)).toBe(false);
+    expect(permitted({ ...NAMED, session_id: SESSION_ID })).toBe(true);
+    expect(permitted({ ...NAMED, from: "agent://carol", session_id: SESSION_ID })).toBe(false);
   });
 
   test.each([
@@ -139,8 +150,9 @@ describe("with a session", () => {
   ] as const)("%s stands in every guide, and ends the way", (decision, step, done, who) => {
     const guides = written(windows.FRESH, asked, withSession(decision));
     for (const guide of Object.values(guides)) expect(guide.target_decision).toBe(decision);
-    const { status, allowed_next_step, target_decision } = guides.marketplaceHandoffStatus;
+    const { status, allowed_next_step, target_decision, ...gate } = guides.marketplaceHandoffStatus;
     expect([status, allowed_next_step, target_decision]).toEqual([GO, step, decision]);
+    expect(gate.important_handoff_permitted_from_process_window).toBe(decision === "approved");
     expect(guides.marketplaceFirstJobHandoff.steps[2]).toMatchObject({ step: "target_decision", done });
     expect(guides.marketplaceFirstJobHandoff.next).toMatchObject({ who, request: null });
   });
@@ -162,15 +174,51 @@ describe("with a session", () => {
   ] as const)(
     "one that did not reach the target waits for it, then is requested anew (%#)",
     (presence, who, method) => {
-      const undelivered = { requester: "agent://alice", decision: "pending", delivery: "not_seen" } as const;
+      const undelivered = {
+        requester: "agent://alice",
+        decision: "pending",
+        createdAt: STARTED_AT,
+        delivery: "not_seen",
+      } as const;
       for (const proof of [null, proofOf({ requester: "agent://carol" })]) {
         const target = targetOf({ presence, session: undelivered, lastOnlineProof: proof });
-        const { marketplaceFirstJobHandoff, sessionRequestRefreshPacket } = written(windows.NO_REQUEST, asked, target);
-        const { next } = proof === null ? sessionRequestRefreshPacket : marketplaceFirstJobHandoff;
+        const guides = written(windows.NO_REQUEST, asked, target);
+        const { next } = guides.sessionRequestRefreshPacket;
         expect([next.who, next.request?.method]).toEqual([who, method]);
+        expect(new Set(Object.values(guides).map((guide) => guide.next.step)).size).toBe(1);
       }
     },
   );
+
+  test.each(["pending", "approved"] as const)("one that is %s borrows no proof of another", (decision) => {
+    const session = { requester: "agent://alice", decision, createdAt: STARTED_AT, delivery: "stale" } as const;
+    const guides = written(windows.FRESH, asked, targetOf({ ...PROVEN, session }));
+    expect(guides.marketplaceHandoffStatus).toMatchObject({
+      status: NO_GO,
+      proof_freshness: "none",
+      accepted_online_target: false,
+      important_handoff_permitted_from_process_window: false,
+      refresh_before_important_handoff: true,
+      latest_online_target_proof_at: null,
+      proof_requester_is_you: null,
+      target_decision: decision,
+    });
+    for (const { next } of Object.values(guides)) expect(next.step).toBe("request_session_with_online_target");
+  });
+
+  test("its proof is as old as it is, however fresh the target's last one", () => {
+    const session = {
+      requester: "agent://alice",
+      decision: "approved",
+      createdAt: STARTED_AT,
+      delivery: "online",
+    } as const;
+    const newer = proofOf({ requester: "agent://carol", acceptedAt: STARTED_AT + 1 });
+    const target = targetOf({ ...PROVEN, lastOnlineProof: newer, session });
+    const gateAt = (at: number) => written({ ...windows.FRESH, now: at }, asked, target).marketplaceHandoffStatus;
+    expect(gateAt(STARTED_AT + FRESHNESS_MS)).toMatchObject({ status: GO, proof_requester_is_you: true });
+    expect(gateAt(STARTED_AT + FRESHNESS_MS + 1)).toMatchObject({ status: NO_GO, stale_by_ms: 1 });
+  });
 
   test("rejected ends the way without a fresh proof too", () => {
     const guides = written(windows.EXPIRED, asked, { ...withSession("rejected"), lastOnlineProof: null });
@@ -204,11 +252,15 @@ describe("with a session", () => {
       expect(guide).toMatchObject({ target_decision: "unknown", templates: ["session"] });
       expect(guide.next.step).toBe("request_session_with_online_target");
     }
-    expect(guides.marketplaceHandoffStatus).toMatchObject({ status: GO, target_decision: "unknown" });
+    expect(guides.marketplaceHandoffStatus).toMatchObject({
+      status: NO_GO,
+      target_decision: "unknown",
+      accepted_online_target: false,
+    });
   });
 
   test("a request sends the asker on with the session that it opens, not with the one of before", () => {
-    const { sessionRequestRefreshPacket } = written(windows.NO_REQUEST, asked, {
+    const { sessionRequestRefreshPacket } = written(windows.EXPIRED, asked, {
       ...withSession("pending"),
       lastOnlineProof: null,
     });

@@ -60,7 +60,7 @@ export function targetOf(changes: Partial<Target> = {}): Target {
 
 /** bob with a fresh proof and a session, of alice unless another is named. */
 export function withSession(decision: TargetDecision, requester = "agent://alice"): Target {
-  return targetOf({ ...PROVEN, session: { requester, decision, delivery: "online" } });
+  return targetOf({ ...PROVEN, session: { requester, decision, createdAt: STARTED_AT, delivery: "online" } });
 }
 
 /** Presence so many ms after the last heartbeat, at the start of the window. @param heldMs for how long it was held before. */
