@@ -100,7 +100,7 @@ function acceptedUntil(token: string, keys: KeysFile, now: number): number {
   const credential = readCredential(token);
   const problem = credential === undefined ? "malformed" : issuers.problemOf(credential, now);
   if (credential === undefined || problem !== undefined) {
-    throw new Error(`The relay would refuse this credential: ${CREDENTIAL_REASONS[problem ?? "malformed"]}.
+    throw new Error(`The relay would refuse this credential: ${CREDENTIAL_REASONS[problem ?? "malformed"].means}.
 list shows the issuers and their agents; those of listed keys are none of an issuer's.`);
   }
   return issuers.endOf(credential);

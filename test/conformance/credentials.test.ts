@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { JWTPayload } from "jose";
+import { CREDENTIAL_REASONS, type CredentialReason } from "protocol/contract/credential.ts";
 import { type AgentSocket, type Frame, signed } from "../support/agent.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";
 import { until } from "../support/until.ts";
@@ -149,7 +150,7 @@ describe("agents that share a key on one connection", () => {
   });
 });
 
-describe("invalid_credential says why:", () => {
+describe("invalid_credential says why, each with what to do:", () => {
   const REFUSED: Readonly<Record<string, () => Promise<Frame>>> = {
     malformed: async () => registerWith({ ...(await acme.agent("agent://acme.x")), credential: "a.b.c" }, HOST),
     unknown_issuer: async () => registerWith(await new TestIssuer("initech").agent("agent://acme.x"), HOST),
@@ -174,6 +175,9 @@ describe("invalid_credential says why:", () => {
     const answer = await socket.ask(await make());
     expect(answer).toMatchObject({ code: "invalid_credential", retry: "fix" });
     expect(answer.message.startsWith(`${reason}:`)).toBe(true);
+    const { hint } = CREDENTIAL_REASONS[reason as CredentialReason];
+    expect(answer.hint.startsWith(hint)).toBe(true);
+    if (reason === "wrong_relay") expect(answer.hint).toContain(HOST);
   });
 });
 

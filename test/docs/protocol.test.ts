@@ -21,7 +21,7 @@ describe("docs/protocol.md", () => {
   });
 
   test("lists every reason for which a credential is refused", () => {
-    const expected = Object.entries(CREDENTIAL_REASONS).map(([reason, text]) => [`\`${reason}\``, text]);
+    const expected = Object.entries(CREDENTIAL_REASONS).map(([reason, { means, hint }]) => [`\`${reason}\``, means, hint]);
     expect(rowsBetween(protocol, "credential reasons")).toEqual(expected);
   });
 

@@ -4,7 +4,7 @@ import { healthHandler } from "runtime/http/health.ts";
 import { mountSurfaces } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
-import { relayHosts } from "runtime/relay-hosts.ts";
+import { relayHosts, relayName } from "runtime/relay-hosts.ts";
 import type { Counters } from "window/counters.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
@@ -53,7 +53,7 @@ export function createGatewayApp(parts: GatewayParts): Koa {
     ...sessionEndpoints({ link, limits, settings }),
     ...feedbackEndpoints({ link, window, limits, settings }),
     ...credentialEndpoints({ link, keys, limits, settings }),
-    ...selfTestEndpoints({ keys, counters, limits, hosts: relayHosts(settings) }),
+    ...selfTestEndpoints({ keys, counters, limits, hosts: relayHosts(settings), relay: relayName(settings) }),
   };
   const site = {
     ...discoveryEndpoints({ gatewayKey, keys, settings, packages, ...readiness }),

@@ -41,10 +41,18 @@ describe("the credential of an agent", () => {
 
   test("is unknown alike of who has none, of who is unknown, and under another key", async () => {
     await kit.online("agent://alice");
-    const answers = [lookUp("alice"), lookUp("nobody"), lookUp("ACME"), lookUp("acme.bob", "?key_id=jkt-other")];
+    const answers = [lookUp("alice"), lookUp("nobody"), lookUp("acme.bob", "?key_id=jkt-other")];
     const bodies = await Promise.all(answers.map(async (answer) => await (await answer).text()));
     expect(new Set(bodies).size).toBe(1);
     expect(await codeOf(lookUp("nobody"))).toBe("404 unknown_agent");
+    // Whoever goes by retry does not ask for ever.
+    expect(JSON.parse(bodies[0] as string)).toMatchObject({ retry: "fix" });
+    expect((await lookUp("nobody")).headers.has("retry-after")).toBe(false);
+  });
+
+  test.each(["ACME", "a%20b", "-a"])("is asked for by the name of an agent: %s is none", async (name) => {
+    const answer = await lookUp(name);
+    expect([answer.status, await answer.json()]).toMatchObject([400, { errors: [{ field: "name" }] }]);
   });
 
   test.each([
@@ -69,6 +77,49 @@ describe("a self-test", () => {
     const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
     return post(`${gateway.url}/api/self-test`, { ...envelope, sig });
   }
+
+  /** A message under the key of the credential, with a credential beside it. */
+  async function message(token: string) {
+    const addresses = { from: "agent://acme.bob", to: "agent://alice" };
+    const envelope = { id: "env-1", type: "message.send", ...addresses, payload: {}, ts: Date.now(), key_id: KEY_ID };
+    const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
+    return post(`${gateway.url}/api/self-test?credential=${token}`, { ...envelope, sig });
+  }
+
+  test("takes any envelope of the key whose credential is shown beside it", async () => {
+    const answer = await message(await issued(TERM));
+    expect([answer.status, await answer.json()]).toMatchObject([200, { stage: "pass", type: "message.send" }]);
+    const forThis = await message(await issued({ ...TERM, aud: ["relay.example"] }));
+    expect(forThis.status).toBe(200);
+  });
+
+  test.each([
+    ["no token", "malformed", async () => "a.b.c"],
+    ["a forged one", "signature", () => issued(TERM, {}, newKeys())],
+    ["one that has ended", "expired", () => issued({ ...TERM, exp: SECONDS - 1 })],
+    ["one for another relay", "wrong_relay", () => issued({ ...TERM, aud: ["evil.example"] })],
+  ])("refuses it beside %s", async (_, reason, make) => {
+    const answer = await message(await make());
+    const { code, detail } = (await answer.json()) as { code: string; detail: string };
+    expect([answer.status, code, detail.split(":")[0]]).toEqual([400, "invalid_credential", reason]);
+  });
+
+  test("vouches by it for no other agent and no other key", async () => {
+    expect(await codeOf(message(await issued({ ...TERM, sub: "agent://acme.eve" })))).toBe("400 key_not_allowed");
+    const other = await issued({ ...TERM, cnf: { jwk: newKeys().publicKey.export({ format: "jwk" }) } });
+    expect(await codeOf(message(other))).toBe("400 unknown_key");
+  });
+
+  test("says in its template what payload.relay of a register must be, and a refusal says it too", async () => {
+    const guide = (await (await fetch(`${gateway.url}/api/self-test`)).json()) as {
+      request_template: { payload: JsonObject };
+    };
+    const { relay } = guide.request_template.payload;
+    const credential = await issued(TERM);
+    expect((await register({ credential, relay: relay as string })).status).toBe(200);
+    const refused = (await (await register({ credential, relay: "evil.example" })).json()) as { hint: string };
+    expect(refused.hint).toContain(relay);
+  });
 
   test("passes a register with a credential for this relay", async () => {
     const answer = await register({ credential: await issued(TERM), relay: "relay.example" });

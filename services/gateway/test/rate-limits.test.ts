@@ -35,6 +35,12 @@ test("a key has thirty requests a minute on each endpoint, over all gateways tog
   expect((await send(one, kit.freshKey())).status).toBe(202);
 });
 
+test("the policy goes out with every answer, a refused key's included", async () => {
+  for (const answer of [await send(one, ""), await send(one, "rk_wrong")]) {
+    expect([answer.status, answer.headers.get("ratelimit-policy")]).toEqual([401, '"default";q=30;w=60']);
+  }
+});
+
 test("a key whose 200 sessions pend is refused one more, which opens none and spoils no Idempotency-Key", async () => {
   const { link } = await kit.link();
   const [apiKey, other] = [kit.freshKey(), kit.freshKey()];

@@ -70,7 +70,7 @@ export interface ErrorDetails {
   readonly envelopeId?: string | undefined;
   readonly detail?: string | undefined;
   /** In place of the code's. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   readonly retryAfterMs?: number;
   /** Unix ms, for clock errors. */
   readonly serverTime?: number;

@@ -109,9 +109,9 @@ class Intake {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      const { code, envelopeId, canonicalSha256, from, signer } = result;
+      const { code, envelopeId, hint, canonicalSha256, from, signer } = result;
       const principal = signer && principalOf(signer);
-      this.#refuse(code, { envelopeId, detail: detailOf(result), canonicalSha256 }, from, principal);
+      this.#refuse(code, { envelopeId, detail: detailOf(result), hint, canonicalSha256 }, from, principal);
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);

@@ -27,6 +27,11 @@ const SERVER_OPTIONS = {
 /** The only version of the RFC; ws would also accept that of a draft. Source: RFC 6455, section 4.4. */
 const WEBSOCKET_VERSION = "13";
 
+const HANDSHAKE_RULE = {
+  detail: "The request is no websocket handshake of RFC 6455.",
+  hint: "Send a GET with Upgrade, Connection, Sec-WebSocket-Version 13, and a Sec-WebSocket-Key of 16 bytes in base64.",
+};
+
 export interface UpgradeOptions {
   readonly settings: Pick<WsConnectorSettings, "alternateWsPath" | "allowedOrigins" | "trustedProxyHops">;
   readonly connections: ConnectionRegistry;
@@ -41,7 +46,7 @@ export function createUpgrade({ settings, connections, refused }: UpgradeOptions
     socket.end(rawProblem(error, fields), () => socket.destroy());
   };
   const refuseHandshake = (socket: Duplex) =>
-    refuse(socket, new ServiceError("invalid_request"), { "Sec-WebSocket-Version": WEBSOCKET_VERSION });
+    refuse(socket, new ServiceError("invalid_request", HANDSHAKE_RULE), { "Sec-WebSocket-Version": WEBSOCKET_VERSION });
   server.on("wsClientError", (_error, socket) => refuseHandshake(socket));
   return (req, socket, head) => {
     const address = clientAddress(req, settings.trustedProxyHops);

@@ -15,6 +15,11 @@ export function relayHosts({ baseUrl, wsUrl, publicHosts = [] }: RelayAddresses)
   return new Set(named.length > 0 ? named.map(({ host }) => host) : addresses.flatMap(namesOfMachine));
 }
 
+/** The name that documents tell to put into `payload.relay`: that of the websocket's address. */
+export function relayName({ wsUrl }: Pick<RelayAddresses, "wsUrl">): string {
+  return new URL(wsUrl).host;
+}
+
 /** As the settings say them. */
 interface RelayAddresses {
   readonly baseUrl: string;

@@ -40,6 +40,7 @@ export async function authenticate<Schema extends z.ZodType>(
   { keys, limits, settings }: AuthenticationParts,
 ): Promise<AuthenticatedRequest<z.output<Schema>>> {
   const surface = ctx.state.surfaceId;
+  ctx.set("RateLimit-Policy", RATE_POLICY);
   const apiKeyText = ctx.get("x-api-key");
   const apiKey = keys.ring.apiKey(apiKeyText, Date.now());
   if (apiKey === undefined) {
@@ -50,7 +51,7 @@ export async function authenticate<Schema extends z.ZodType>(
   ctx.state.apiKeyId = apiKey.id;
 
   const usage = await limits.useApiKey(surface, apiKey.id);
-  ctx.set(rateLimitFields(usage));
+  ctx.set("RateLimit", rateLimitOf(usage));
   if (!usage.allowed) throw rateLimited("api_key_requests", HTTP_LIMITS.gatewayRequestsPerMinute, usage);
 
   const body = await readBody(ctx, schema);
@@ -73,12 +74,8 @@ function rateLimited(limit: "api_key_requests" | "failed_keys", most: number, { 
 }
 
 /** Source: draft-ietf-httpapi-ratelimit-headers-10. */
-function rateLimitFields({ remaining, resetMs }: Usage): Record<string, string> {
-  return {
-    "RateLimit-Policy": `"default";q=${HTTP_LIMITS.gatewayRequestsPerMinute};w=${RATE_WINDOW_SECONDS}`,
-    RateLimit: `"default";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
-  };
-}
+const RATE_POLICY = `"default";q=${HTTP_LIMITS.gatewayRequestsPerMinute};w=${RATE_WINDOW_SECONDS}`;
+const rateLimitOf = ({ remaining, resetMs }: Usage) => `"default";r=${remaining};t=${Math.ceil(resetMs / 1000)}`;
 
 function idempotencyKeyOf(ctx: SurfaceContext): string | undefined {
   const key = ctx.headers["idempotency-key"];

@@ -11,7 +11,10 @@ const SCHEME = "agent://";
 /** An agent id less its scheme, as it stands in a path. */
 export const AgentName = z
   .string()
-  .regex(new RegExp(AGENT_ID_PATTERN.source.replace("agent:\\/\\/", "")))
+  .regex(
+    new RegExp(AGENT_ID_PATTERN.source.replace("agent:\\/\\/", "")),
+    "must be the name of an agent: a-z, 0-9, '.', '_', '-'",
+  )
   .meta({ id: "AgentName", description: "An agent id without agent://.", examples: ["bob"] });
 
 /** The agent id of a name. */

@@ -19,18 +19,45 @@ export const CREDENTIAL_HEADER = {
   algorithms: ["Ed25519", "EdDSA"],
 } as const;
 
-/** Why a credential is refused: the first word of the detail of `invalid_credential`. */
+/** Why a credential is refused, the first word of the detail of `invalid_credential`; and what its holder does about it. */
 export const CREDENTIAL_REASONS = {
-  malformed: "it does not have the form of a credential",
-  unknown_issuer: "the relay knows no issuer with this iss and kid",
-  signature: "its signature does not match the key of its issuer",
-  expired: "its term, or that of its issuer's key, is over",
-  not_yet_valid: "its iat or nbf, or the begin of its issuer's key, lies in the future",
-  revoked: "its issuer revoked the credentials of that time",
-  agent_not_allowed: "its sub is not of the agents that its issuer speaks for",
-  key_mismatch: "key_id is not jkt- and the thumbprint of the key in cnf",
-  wrong_relay: "payload.relay, or aud, does not name this relay",
-} as const;
+  malformed: {
+    means: "it does not have the form of a credential",
+    hint: "Present the token as its issuer made it; payload.credential is the compact JWT alone.",
+  },
+  unknown_issuer: {
+    means: "the relay knows no issuer with this iss and kid",
+    hint: "The relay's operator must admit the issuer; the issuers that are admitted stand in /.well-known/signing-manifest.json.",
+  },
+  signature: {
+    means: "its signature does not match the key of its issuer",
+    hint: "Present the token unchanged, or have its issuer issue another.",
+  },
+  expired: {
+    means: "its term, or that of its issuer's key, is over",
+    hint: "Have its issuer issue a new one, and register with that.",
+  },
+  not_yet_valid: {
+    means: "its iat or nbf, or the begin of its issuer's key, lies in the future",
+    hint: "Wait until then; if it should hold by now, its issuer's clock is wrong.",
+  },
+  revoked: {
+    means: "its issuer revoked the credentials of that time",
+    hint: "Ask its issuer: one that is issued now is accepted.",
+  },
+  agent_not_allowed: {
+    means: "its sub is not of the agents that its issuer speaks for",
+    hint: "Have an issuer issue it that speaks for the agent, or the operator admit the agent for this one.",
+  },
+  key_mismatch: {
+    means: "key_id is not jkt- and the thumbprint of the key in cnf",
+    hint: "Set key_id to jkt- and the RFC 7638 thumbprint of the key in cnf, and sign with that key.",
+  },
+  wrong_relay: {
+    means: "payload.relay, or aud, does not name this relay",
+    hint: "Set payload.relay to the host of the address that you dialled, with a port that is not the default; aud, where there is one, must contain it.",
+  },
+} as const satisfies Record<string, { readonly means: string; readonly hint: string }>;
 export type CredentialReason = keyof typeof CREDENTIAL_REASONS;
 
 /** Why a credential that was accepted does not hold any more. */

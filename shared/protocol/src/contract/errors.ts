@@ -48,7 +48,7 @@ export const ERRORS = {
     true,
     "fix",
     "The envelope is invalid for its type.",
-    "Fix the fields that errors names, in an error frame message; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
+    "Fix what errors names, without it detail, in an error frame message; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
   ),
   clock_skew: error(
     400,
@@ -62,7 +62,7 @@ export const ERRORS = {
     true,
     "fix",
     "key_id does not name a valid key.",
-    "Ask the relay's operator to add the key, or use a key that is valid now.",
+    "Use a key that is valid now, or ask the relay's operator to add it. A jkt- key is known from the agent.register on that brings its credential on the same connection; the self-test takes ?credential=.",
   ),
   bad_signature: error(
     400,
@@ -76,14 +76,14 @@ export const ERRORS = {
     true,
     "fix",
     "The key is not allowed to sign for this sender.",
-    "Use a key whose agents list contains the from id.",
+    "Use a key that may sign for from: one whose agents list contains it, or whose credential has it as sub.",
   ),
   invalid_credential: error(
     400,
     true,
     "fix",
     "The credential of the register is not accepted.",
-    "The first word of message or detail says why; have the issuer issue a credential for this key, this agent and this relay.",
+    "The first word of detail, in an error frame message, says why; have the issuer issue a credential for this key, this agent and this relay.",
   ),
   not_registered: error(
     null,
@@ -95,9 +95,9 @@ export const ERRORS = {
   unknown_agent: error(
     404,
     false,
-    "later",
+    "fix",
     "No credential of this agent is known.",
-    "Check the name; a credential is known from the agent's register on, while it holds and the agent is not forgotten.",
+    "Check name and key_id. A credential is known from the agent's register on, while it holds and the agent is not forgotten; an agent with a listed key has none.",
   ),
   unknown_session: error(
     404,
@@ -146,7 +146,7 @@ export const ERRORS = {
     false,
     "fix",
     "The request is invalid for this endpoint.",
-    "Fix the fields listed in errors; unknown fields are refused.",
+    "Fix what errors names, without it detail; unknown fields are refused.",
   ),
   missing_api_key: error(
     401,
@@ -184,7 +184,7 @@ export const ERRORS = {
     false,
     "fix",
     "The body must be application/json without a content encoding.",
-    "Send content-type: application/json.",
+    "Send content-type: application/json, and no content-encoding.",
   ),
   expectation_failed: error(
     417,

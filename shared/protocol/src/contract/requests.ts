@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AgentId, EXAMPLE_TARGET } from "./agent-id.ts";
 import { isBetweenTwo, KEY_ID_PATTERN, MESSAGE_TYPE_PATTERN, NOT_BETWEEN_TWO, TtlMinutes } from "./envelope.ts";
 import { CATEGORIES, SENTIMENTS } from "./feedback-labels.ts";
-import { HTTP_LIMITS, TEXT_LIMITS } from "./limits.ts";
+import { CREDENTIAL_LIMITS, HTTP_LIMITS, TEXT_LIMITS } from "./limits.ts";
 
 /** Request bodies of the HTTP surfaces; unknown fields are refused. Source: docs/protocol.md#http. */
 
@@ -68,6 +68,11 @@ export const SelfTestQuery = z.object({
     .literal("1")
     .optional()
     .meta({ description: "1: the answer contains the canonical text of an envelope whose shape is valid." }),
+  credential: z
+    .string()
+    .max(CREDENTIAL_LIMITS.maxCharacters)
+    .optional()
+    .meta({ description: "That of the key, which a connection knows from the register on." }),
 });
 
 /** Query of GET /api/onboarding/check-online. */

@@ -3,7 +3,7 @@ import type { Envelope } from "../contract/envelope.ts";
 import { type Credential, readCredential } from "../credentials/read-credential.ts";
 import { type VerifyKey, verify } from "../signing/algorithms.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
-import { type Refusal, refuse } from "./refusal.ts";
+import { isRefusal, type Refusal, refuse } from "./refusal.ts";
 
 /** What an envelope is judged by at this relay, whatever its connection. */
 export interface KnownKeys {
@@ -36,22 +36,40 @@ export function isCredentialKey(keyId: string): boolean {
  */
 export function presentedCredential(
   value: Pick<Envelope, "key_id"> & { readonly type?: unknown; readonly payload?: unknown },
-  { ring: { issuers }, hosts }: KnownKeys,
+  { ring, hosts }: KnownKeys,
   now: number,
 ): Refusal | PresentedCredential | undefined {
   if (value.type !== "agent.register" || !isCredentialKey(value.key_id)) return undefined;
   const payload = value.payload as { readonly credential?: unknown; readonly relay?: unknown } | null | undefined;
   if (payload?.credential === undefined) return undefined;
 
-  const credential = readCredential(payload.credential);
+  const presented = judge(payload.credential, ring, now, value);
+  if (isRefusal(presented)) return presented;
+  const { credential } = presented;
+  if (credential.keyId !== value.key_id) return invalidCredential("key_mismatch", value);
+  return isMeantFor(credential, payload.relay, hosts) ? presented : wrongRelay(hosts, value);
+}
+
+/**
+ * The key of a credential that is shown beside an envelope, as an accepted register would have made it known.
+ * Refusal: invalid_credential.
+ */
+export function keyOfShown(token: string, { ring, hosts }: KnownKeys, now: number): Refusal | SigningEntry {
+  const shown = judge(token, ring, now, undefined);
+  if (isRefusal(shown)) return shown;
+  const { audience } = shown.credential;
+  if (audience?.some((host) => hosts.has(host)) === false) return wrongRelay(hosts, undefined);
+  return isIssued(shown) ? entryOfCredential(shown.credential) : invalidCredential("signature", undefined);
+}
+
+/** @param value the envelope that presents the token, for its id. */
+function judge(token: unknown, { issuers }: KeyRing, now: number, value: unknown): Refusal | PresentedCredential {
+  const credential = readCredential(token);
   if (credential === undefined) return invalidCredential("malformed", value);
   const issuerKey = issuers.keyOf(credential);
   if (issuerKey === undefined) return invalidCredential("unknown_issuer", value);
   const problem = issuers.problemOf(credential, now);
-  if (problem !== undefined) return invalidCredential(problem, value);
-  if (credential.keyId !== value.key_id) return invalidCredential("key_mismatch", value);
-  if (!isMeantFor(credential, payload.relay, hosts)) return invalidCredential("wrong_relay", value);
-  return { credential, issuerKey };
+  return problem === undefined ? { credential, issuerKey } : invalidCredential(problem, value);
 }
 
 /** Whether the credential was signed by its issuer. It takes as long as a signature: services verify it on other threads. */
@@ -77,7 +95,14 @@ export function entryOfCredential({
 }
 
 export function invalidCredential(reason: CredentialReason, value: unknown): Refusal {
-  return refuse("invalid_credential", value, { detail: `${reason}: ${CREDENTIAL_REASONS[reason]}.` });
+  const { means, hint } = CREDENTIAL_REASONS[reason];
+  return refuse("invalid_credential", value, { detail: `${reason}: ${means}.`, hint });
+}
+
+/** The names of the relay are public: whoever dialled one can say it. */
+function wrongRelay(hosts: ReadonlySet<string>, value: unknown): Refusal {
+  const refusal = invalidCredential("wrong_relay", value);
+  return { ...refusal, hint: `${refusal.hint} This relay is ${[...hosts].join(" or ")}.` };
 }
 
 /** The host that the client dialled must be one of this relay's, so that no other relay can use a register that it was sent. */

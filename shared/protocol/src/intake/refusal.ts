@@ -6,6 +6,8 @@ export interface Refusal {
   readonly code: ErrorCode;
   /** One more sentence than the code has. */
   readonly detail?: string;
+  /** In place of the code's. */
+  readonly hint?: string;
   /** The envelope's id, when it could be read. */
   readonly envelopeId?: string;
   readonly errors?: readonly FieldError[];

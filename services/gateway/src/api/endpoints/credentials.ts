@@ -1,10 +1,12 @@
-import { AGENT_ID_PATTERN, agentNamed } from "protocol/contract/agent-id.ts";
+import { AgentName, agentNamed } from "protocol/contract/agent-id.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { readCredential } from "protocol/credentials/read-credential.ts";
 import type { Handlers } from "runtime/http/router.ts";
+import { validate } from "runtime/http/validate.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import { readCredentials } from "window/credentials.ts";
 import type { RedisLink } from "window/redis/redis-link.ts";
+import { z } from "zod";
 import type { GatewaySettings } from "../../settings.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
@@ -25,11 +27,10 @@ export function credentialEndpoints({
   return {
     async readCredential(ctx) {
       await limits.addresses.use("credential_lookups", ctx.ip);
-      const agent = agentNamed(ctx.params.name ?? "");
+      const agent = agentNamed(validate(z.object({ name: AgentName }), ctx.params).name);
       const { key_id } = ctx.state.query;
       const { issuers } = keys.ring;
-      const known = AGENT_ID_PATTERN.test(agent) ? await readCredentials(link, agent, settings.partitions) : [];
-      for (const { keyId, token } of known) {
+      for (const { keyId, token } of await readCredentials(link, agent, settings.partitions)) {
         const credential = key_id === undefined || key_id === keyId ? readCredential(token) : undefined;
         // What was accepted once may not hold any more.
         if (credential === undefined || issuers.problemOf(credential, Date.now()) !== undefined) continue;

@@ -1,7 +1,7 @@
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
-import { invalidCredential, isIssued, type KnownKeys } from "protocol/intake/credential-step.ts";
+import { invalidCredential, isIssued, type KnownKeys, keyOfShown } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { verify } from "protocol/signing/algorithms.ts";
@@ -18,25 +18,29 @@ interface Parts {
   readonly limits: RateLimits;
   /** The names of this relay, which a register with a credential may be meant for. */
   readonly hosts: ReadonlySet<string>;
+  /** The one that documents tell. */
+  readonly relay: string;
 }
 
 const STEPS = [
   "Fill in request_template; ts is now in epoch milliseconds.",
   "Serialize the fields in canonical_signing_order as RFC 8785 says, without sig and without absent fields.",
   "Sign those UTF-8 bytes with your key and put the base64url signature, without padding, into sig.",
-  "POST the envelope to this path: stage pass means that the websocket would accept it too.",
+  "POST the envelope to this path: stage pass means that the websocket would accept it too, once from is registered there.",
+  "An envelope that is no register, under a key with a credential: add ?credential=<token>. A connection knows it from the register.",
   "After bad_signature POST it to this path with ?explain=1, and compare canonical with the text that you signed.",
 ];
 
-const REQUEST_TEMPLATE = {
+/** @param relay what a register with a credential says that it is meant for. */
+const requestTemplate = (relay: string) => ({
   id: "env-1",
   type: "agent.register",
   from: "agent://your-agent",
-  payload: {},
+  payload: { credential: "that of your key; leave it and relay out where the relay lists the key", relay },
   ts: 0,
   key_id: "your-key-id",
   sig: "base64url: 86 characters for ed25519, 43 for hmac-sha256",
-};
+});
 
 /** The checks of the websocket, without acceptance. Source: docs/protocol.md#self-test. */
 export function selfTestEndpoints({
@@ -44,13 +48,14 @@ export function selfTestEndpoints({
   counters,
   limits,
   hosts,
+  relay,
 }: Parts): Pick<Handlers<"gateway">, "selfTestGuide" | "selfTest"> {
   return {
     selfTestGuide: () => ({
       ok: true,
       stage: "guide",
       canonical_signing_order: [...CANONICAL_SIGNING_ORDER],
-      request_template: REQUEST_TEMPLATE,
+      request_template: requestTemplate(relay),
       steps: STEPS,
       privacy: PRIVACY,
       next_proof_step: "Connect, send agent.register, then read /api/onboarding/check-online.",
@@ -59,8 +64,9 @@ export function selfTestEndpoints({
     async selfTest(ctx) {
       await useLimit(limits, ctx.ip);
       const text = await readBodyText(ctx);
-      const explained = ctx.state.query.explain === "1" ? explanation(text) : {};
-      const result = examine(text, { ring: keys.ring, hosts });
+      const { explain, credential } = ctx.state.query;
+      const explained = explain === "1" ? explanation(text) : {};
+      const result = examine(text, { ring: keys.ring, hosts }, credential);
       if (isRefusal(result)) throw refused(result, explained);
       counters.count("self_test_passed");
       return {
@@ -84,8 +90,13 @@ async function useLimit(limits: RateLimits, address: string): Promise<void> {
   }
 }
 
-function examine(text: string, keys: KnownKeys): Refusal | VerifiedEnvelope {
-  const result = checkBeforeSignature(text, keys, Date.now());
+/** @param shown a credential, known as if its register had been accepted. */
+function examine(text: string, keys: KnownKeys, shown: string | undefined): Refusal | VerifiedEnvelope {
+  const now = Date.now();
+  const key = shown === undefined ? undefined : keyOfShown(shown, keys, now);
+  if (key !== undefined && isRefusal(key)) return key;
+  const credentialKey = (keyId: string) => (key?.keyId === keyId ? key : undefined);
+  const result = checkBeforeSignature(text, { ...keys, credentialKey }, now);
   if (isRefusal(result)) return result;
   const { credential } = result;
   if (credential !== undefined && !isIssued(credential)) return invalidCredential("signature", result.envelope);
@@ -98,10 +109,11 @@ function explanation(text: string): { readonly canonical?: string } {
   return isRefusal(shaped) ? {} : { canonical: canonicalText(shaped.envelope) };
 }
 
-function refused({ code, detail, errors, canonicalSha256 }: Refusal, explained: object): ServiceError {
+function refused({ code, detail, hint, errors, canonicalSha256 }: Refusal, explained: object): ServiceError {
   const digest = canonicalSha256 === undefined ? {} : { canonical_sha256: canonicalSha256 };
   return new ServiceError(code, {
     ...(detail !== undefined && { detail }),
+    ...(hint !== undefined && { hint }),
     ...(errors !== undefined && { errors }),
     members: { ...digest, ...explained },
   });
