@@ -161,7 +161,7 @@ export const CONNECTOR_ERRORS = {
   ),
   receipt_incomplete: entry(
     "never",
-    "Not all that a receipt consists of is there; see missing.",
+    "Not all that a receipt consists of is there.",
     "Who received both envelopes has it; requests and decisions under a key without credential have none.",
   ),
   listener_failed: entry("fix", "A listener threw; see cause.", "Fix the listener."),

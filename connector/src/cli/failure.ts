@@ -44,6 +44,11 @@ export function usageError(message: string, hint = "See --help."): Failure {
 /** Turns any thrown value into a Failure. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  if (error instanceof RelayError) return new Failure(error.code, error.message, error.hint, error);
+  if (error instanceof RelayError) return new Failure(error.code, messageOf(error), error.hint, error);
   return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.");
+}
+
+/** With what is missing of a receipt: who reads the message has no members to look at. */
+function messageOf({ message, missing = [] }: RelayError): string {
+  return missing.length === 0 ? message : `${message} Missing: ${missing.join(", ")}.`;
 }

@@ -17,7 +17,7 @@ function accepted(request: ControlRequest, { session_id, session_status }: Contr
 }
 
 const STATUS_TEXTS: Readonly<Record<string, string>> = {
-  stale: "was online, but is not now",
+  stale: "is not online any more",
   not_seen: "has not been online since the relay's window opened",
 };
 

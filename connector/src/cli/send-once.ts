@@ -18,8 +18,8 @@ export interface SendOnceOptions {
 
 export interface SendOnce {
   readonly isForGateway: boolean;
-  /** Called once the transport is open. */
-  readonly request: (http: RelayHttp) => Promise<ControlRequest>;
+  /** Called once the transport is open. @param agent who sends it. */
+  readonly request: (http: RelayHttp, agent: string) => Promise<ControlRequest>;
   /** Called with the result while the transport is still open. @returns the exit code. */
   readonly after?: (result: ControlResult, http: RelayHttp, reporter: Reporter) => Promise<number>;
 }
@@ -36,7 +36,7 @@ export async function sendOnce(
   const takeOver = options["take-over"] === true;
   const transport = await openTransport({ identity, http, isForGateway, takeOver }, io);
   try {
-    const sent = await request(http);
+    const sent = await request(http, identity.agent);
     const result = await transport.send(sent);
     const line = options.json ? jsonLine({ ok: true, ...result, via: transport.name }) : resultText(sent, result);
     await writeLine(io.stdout, line);

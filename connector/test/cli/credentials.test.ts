@@ -84,6 +84,7 @@ describe("relay receipt", () => {
     await bob.prints(1);
     const early = await line.run(["receipt", ...as("bob"), session]);
     expect([early.code, jsonLines(early.stderr).at(-1)?.code]).toEqual([8, "receipt_incomplete"]);
+    expect(jsonLines(early.stderr).at(-1)?.message).toContain("decision");
     expect((await line.run(["approve", ...as("bob"), session])).code).toBe(0);
     await ann.prints(1);
     for (const name of ["ann", "bob"]) {

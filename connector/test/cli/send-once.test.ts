@@ -202,6 +202,7 @@ describe("relay request, approve and reject", () => {
     await listener.prints(1);
     const { session_id: session, envelope } = listener.lines[0];
     expect(envelope.payload).toEqual({ purpose: "talk", ttl_minutes: 5 });
+    await expectFailure(["approve", "--json", ...as("alice"), session], 3, "not_your_session");
     const approval = await line.run(["approve", "--json", ...as("bob-hmac"), session]);
     expect(approval.code).toBe(0);
     expect(jsonLines(approval.stdout)).toMatchObject([

@@ -277,5 +277,5 @@ function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<
 
 function detailOf({ detail, errors }: Refusal): string | undefined {
   const fields = errors?.map(({ field, message }) => `${field}: ${message}`).join("; ");
-  return [detail, fields].filter((text) => text !== undefined).join(" ") || undefined;
+  return [detail, fields && `${fields}.`].filter((text) => text !== undefined).join(" ") || undefined;
 }

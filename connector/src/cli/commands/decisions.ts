@@ -2,7 +2,7 @@ import { textOf } from "../../frames.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import type { ControlRequest } from "../control/request.ts";
-import { usageError } from "../failure.ts";
+import { Failure, usageError } from "../failure.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { sendOnce } from "../send-once.ts";
 
@@ -26,8 +26,8 @@ ${OPTIONS_HELP}`,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, OPTIONS);
     const sessionId = sessionIn(positionals);
-    const request = async (http: RelayHttp): Promise<ControlRequest> => {
-      return { to: await requesterOf(sessionId, http), approve: sessionId };
+    const request = async (http: RelayHttp, agent: string): Promise<ControlRequest> => {
+      return { to: await requesterOf(sessionId, http, agent), approve: sessionId };
     };
     return await sendOnce(values, { isForGateway: false, request }, io);
   },
@@ -44,8 +44,8 @@ ${OPTIONS_HELP}`,
     const { values, positionals } = readArguments(args, { ...OPTIONS, reason: { type: "string" } });
     const sessionId = sessionIn(positionals);
     const { reason } = values;
-    const request = async (http: RelayHttp): Promise<ControlRequest> => {
-      const to = await requesterOf(sessionId, http);
+    const request = async (http: RelayHttp, agent: string): Promise<ControlRequest> => {
+      const to = await requesterOf(sessionId, http, agent);
       return { to, reject: sessionId, ...(reason !== undefined && { reason }) };
     };
     return await sendOnce(values, { isForGateway: false, request }, io);
@@ -58,7 +58,14 @@ function sessionIn([sessionId, ...others]: string[]): string {
 }
 
 /** A decision is sent to the requester, whom the relay knows. */
-async function requesterOf(sessionId: string, http: RelayHttp): Promise<string> {
+async function requesterOf(sessionId: string, http: RelayHttp, agent: string): Promise<string> {
   const { requester } = await http.session(sessionId);
+  if (requester === agent) {
+    throw new Failure(
+      "not_your_session",
+      `${agent} requested this session: only its target decides it.`,
+      "Wait for the decision, or decide with the key file of the target.",
+    );
+  }
   return textOf(requester) ?? "";
 }
