@@ -29,21 +29,22 @@ describe("session-journeys", () => {
     });
   });
 
-  test("shows a journey: its times, its actions in order, and how much there was", () => {
+  test("shows a journey: its minutes, its actions in order, and how much there was", () => {
+    const minute = STARTED_AT - (STARTED_AT % 60_000);
     const journey = { ...journeyOf("signingManifest", "selfTest", "checkOnline"), count: 70 };
     expect(reportOf(journey).journeys).toEqual([
       {
         journey: 1,
-        first_seen: STARTED_AT,
-        first_seen_iso: new Date(STARTED_AT).toISOString(),
-        last_seen: STARTED_AT + 2000,
-        last_seen_iso: new Date(STARTED_AT + 2000).toISOString(),
-        idle_ms: 58_000,
+        first_seen: minute,
+        first_seen_iso: new Date(minute).toISOString(),
+        last_seen: minute,
+        last_seen_iso: new Date(minute).toISOString(),
+        idle_ms: 80_000,
         event_count: 70,
         actions: [
-          { action: "signingManifest", at: STARTED_AT },
-          { action: "selfTest", at: STARTED_AT + 1000 },
-          { action: "checkOnline", at: STARTED_AT + 2000 },
+          { action: "signingManifest", at: minute },
+          { action: "selfTest", at: minute },
+          { action: "checkOnline", at: minute },
         ],
         actions_truncated: true,
         drop_off: { stage: "connector_onboarding", next_stage: "message_delivery" },

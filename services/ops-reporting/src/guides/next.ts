@@ -1,4 +1,5 @@
 import type { AllowedNextStep, GuideNext } from "protocol/contract/reports/guides.ts";
+import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { canDeliverRealtime } from "window/presence.ts";
 import type { Target } from "window/targets.ts";
 import type { GuideContext } from "./guide-context.ts";
@@ -37,12 +38,18 @@ function nameWhatIsMissing({ guide, missing, settings, query, standing }: GuideC
   return { step: "name_what_is_missing", who: "you", action, request: { method: "GET", url } };
 }
 
+/** The asker's own part of a step. */
+type Asking = Pick<GuideNext, "request" | "websocket_envelope" | "after" | "on_401">;
+
+const REFUSED =
+  "Ask the relay's operator for an API key that is allowed for your agent id; or, with a signing key, send websocket_envelope on a connection on which you are registered: its ack has the session_id.";
+
 /** @param ask the asker's own part of the way, once the target is online. */
 function towardsRequest(
   context: GuideContext,
   step: AllowedNextStep,
   action: string,
-  ask: (context: GuideContext) => Pick<GuideNext, "request" | "after" | "on_401">,
+  ask: (context: GuideContext) => Asking,
 ): GuideNext {
   switch (step) {
     case "connect_target_connector":
@@ -59,13 +66,15 @@ function readPacket(context: GuideContext): Pick<GuideNext, "request"> {
   return { request: get(context, "sessionRequestRefreshPacket") };
 }
 
-function sendRequest(context: GuideContext): Pick<GuideNext, "request" | "after" | "on_401"> {
+function sendRequest(context: GuideContext): Asking {
   const { query, settings } = context;
   const { method, endpoint, auth_header, content_type, body } = sessionRequest(context);
+  const { from: _from, to, ...payload } = body;
   return {
     request: { method, url: endpoint, auth_header, content_type, body },
+    websocket_envelope: { url: settings.wsUrl + WEBSOCKET_PATH, type: "session.request", to, payload },
     after: { url: guideUrl(settings, "marketplaceHandoffStatus", withoutSession(query)), add: ["session_id"] },
-    on_401: { who: "operator", action: "Ask the relay's operator for an API key that is allowed for your agent id." },
+    on_401: { who: "operator", action: REFUSED },
   };
 }
 

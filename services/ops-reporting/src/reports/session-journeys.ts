@@ -2,6 +2,7 @@ import { STAGES, type StageName } from "protocol/contract/reports/activation-fun
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import {
   JOURNEY_BOUNDS,
+  JOURNEY_RESOLUTION_MS,
   type JourneyDropOff,
   type JourneySummary,
   type SessionJourney,
@@ -70,19 +71,24 @@ function stageReached({ stages }: Journey): StageName {
   return stages.has("connector_onboarding") ? "connector_onboarding" : "discovery";
 }
 
+/** Session proofs name agents with their times: a journey in milliseconds could be told whose it is by them. */
+function minuteOf(time: number): number {
+  return time - (time % JOURNEY_RESOLUTION_MS);
+}
+
 function journeyEntry(journey: Journey, number: number, now: number, baseUrl: string): SessionJourney {
   const { firstSeen, lastSeen, count, actions } = journey;
   const reached = stageReached(journey);
   const next_stage = STAGES[STAGES.indexOf(reached) + 1];
   return {
     journey: number,
-    first_seen: firstSeen,
-    first_seen_iso: new Date(firstSeen).toISOString(),
-    last_seen: lastSeen,
-    last_seen_iso: new Date(lastSeen).toISOString(),
-    idle_ms: Math.max(0, now - lastSeen),
+    first_seen: minuteOf(firstSeen),
+    first_seen_iso: new Date(minuteOf(firstSeen)).toISOString(),
+    last_seen: minuteOf(lastSeen),
+    last_seen_iso: new Date(minuteOf(lastSeen)).toISOString(),
+    idle_ms: Math.max(0, now - minuteOf(lastSeen)),
     event_count: count,
-    actions: actions.map(({ name, at }) => ({ action: name, at })),
+    actions: actions.map(({ name, at }) => ({ action: name, at: minuteOf(at) })),
     actions_truncated: count > actions.length,
     drop_off: next_stage === undefined ? null : { stage: reached, next_stage },
     next_best_action: nextBestAction(reached, baseUrl),

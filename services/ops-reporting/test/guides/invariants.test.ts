@@ -68,6 +68,16 @@ describe.each(CASES)("$name", (asked) => {
     expect(sessionRequestGuide.compact_refresh_packet.ready_to_run).toBe(ready_to_run);
   });
 
+  test("what can be posted with an API key can be signed by who has a signing key", () => {
+    for (const [, { next }] of all) {
+      const { body } = next.request ?? {};
+      expect(next.websocket_envelope?.to).toBe(body?.to);
+      if (body === undefined) continue;
+      const { purpose, ttl_minutes } = body;
+      expect(next.websocket_envelope).toMatchObject({ type: "session.request", payload: { purpose, ttl_minutes } });
+    }
+  });
+
   test("no gate permits a handoff to who asks for themselves without a session that is approved and proven", () => {
     if (asked.query.target_agent_id === undefined) return;
     const isForAsker = asked.query.from !== undefined || asked.query.session_id !== undefined;

@@ -201,4 +201,11 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     replace: "if not target then",
     tests: ["shared/window/test/targets.test.ts"],
   },
+  {
+    name: "journeys tell minutes only",
+    file: `${REPORTING}/reports/session-journeys.ts`,
+    find: "return time - (time % JOURNEY_RESOLUTION_MS);",
+    replace: "return time;",
+    tests: ["services/ops-reporting/test/session-journeys.test.ts"],
+  },
 ];

@@ -47,11 +47,12 @@ export const PROOF_PRIVACY: Readonly<Record<ProofIdentities, Privacy>> = {
   shown: {
     ...PRIVACY,
     identities:
-      "recent_session_proofs name requester, target and session in public; whoever has a session id can read that session's status at /sessions/{session_id} (a template, RFC 6570).",
+      "Counts are aggregates; recent_session_proofs are single requests: they name requester, target and session in public; whoever has a session id can read that session's status at /sessions/{session_id} (a template, RFC 6570).",
   },
   hidden: {
     ...PRIVACY,
-    identities: "recent_session_proofs number agents and sessions; a number means nothing outside this document.",
+    identities:
+      "Counts are aggregates; recent_session_proofs are single requests, and number agents and sessions; a number means nothing outside this document.",
   },
 };
 

@@ -98,6 +98,17 @@ export const GuideNext = z
       })
       .nullable()
       .meta({ description: "Null where the way ends until `who` has acted." }),
+    websocket_envelope: z
+      .strictObject({
+        url: z.string(),
+        type: z.literal("session.request"),
+        to: z.string(),
+        payload: GuideRequestBody.omit({ from: true, to: true }),
+      })
+      .optional()
+      .meta({
+        description: "Beside a POST: the same for a registered agent that signs it itself, without an API key.",
+      }),
     after: z.strictObject({ url: z.string(), add: z.array(z.literal("session_id")) }).optional(),
     watch: z.string().optional(),
     on_401: z.strictObject({ who: z.literal("operator"), action: z.string() }).optional(),

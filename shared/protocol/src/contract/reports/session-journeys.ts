@@ -15,6 +15,9 @@ export const STAGE_OF_ACTION: Readonly<Record<string, StageName>> = {
   submitFeedback: "feedback",
 };
 
+/** All times of journeys are the beginning of their minute. Source: docs/reports.md#journeys. */
+export const JOURNEY_RESOLUTION_MS = 60_000;
+
 /** Between which stages a journey stopped. */
 const Gap = { stage: z.enum(STAGES), next_stage: z.enum(STAGES) };
 
@@ -65,7 +68,7 @@ export const SessionJourney = z.strictObject({
   actions: z
     .array(z.strictObject({ action: z.string(), at: z.int() }))
     .max(WINDOW_LIMITS.actionsPerJourney)
-    .meta({ description: "The latest actions, oldest first: operation id and Unix ms." }),
+    .meta({ description: "The latest actions, oldest first: operation id, and its minute in Unix ms." }),
   actions_truncated: z.boolean(),
   drop_off: z.strictObject(Gap).nullable().meta({ description: "Null: the journey reached the last stage." }),
   next_best_action: z.string(),
