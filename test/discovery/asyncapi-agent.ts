@@ -18,7 +18,9 @@ export class AsyncApiAgent {
 
   /** The example of a message, made ready to send. */
   made(message: string, to = "agent://nobody", sessionId?: string): Frame {
-    const session = sessionId === undefined ? {} : { "payload.session_id": sessionId };
+    // The relay does not check the digest: it is for whoever makes a receipt.
+    const ofRequest = { "payload.session_id": sessionId as string, "payload.request_sha256": "A".repeat(43) };
+    const session = sessionId === undefined ? {} : ofRequest;
     return this.#reader.envelope(message, this.key, { from: this.id, to, ...session });
   }
 

@@ -1,6 +1,8 @@
+import { hash } from "node:crypto";
 import { expect, test } from "@jest/globals";
 import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
+import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { joining } from "./asyncapi-agent.ts";
 import { AsyncApiReader } from "./asyncapi-reader.ts";
@@ -8,7 +10,11 @@ import { AsyncApiReader } from "./asyncapi-reader.ts";
 /** The envelopes of the AsyncAPI document are sent to a relay, by agents with a key of either algorithm. */
 
 const relay = useRelay("ann", "bea-hmac");
-const pod = given(() => relay.startWhole());
+const acme = new TestIssuer("acme");
+const pod = given(async () => {
+  await relay.writeKeys({ ...relay.keys.file, issuers: [acme.record(["agent://acme.*"])] });
+  return await relay.startWhole();
+});
 const asyncapi = given(() => AsyncApiReader.read(pod.url));
 const { join, pending } = joining(relay, pod, asyncapi);
 
@@ -38,6 +44,22 @@ test.each(fromEither(DECISIONS))("So is %s of %s, and it reaches %s", async (mes
   const decision = target.made(message, requester.id, sessionId);
   expect(await target.socket.ask(decision)).toMatchObject({ accepted: true, session_id: sessionId });
   expect((await requester.socket.delivered(decision.id)).envelope).toEqual(decision);
+});
+
+test("Its approval carries the digest of its request, as a reader of the document makes it", () => {
+  const [request, approval] = ["session.request", "session.approve"].map(
+    (name) => asyncapi.examplesOf(name)[0]?.payload,
+  );
+  const { sig, ...unsigned } = request as Frame;
+  const signed = `${asyncapi.canonical(unsigned).slice(0, -1)},"sig":"${sig}"}`;
+  expect(approval?.payload.request_sha256).toBe(hash("sha256", signed, "base64url"));
+});
+
+test("It tells which name of this relay a register with a credential carries", async () => {
+  const socket = await relay.connect(pod);
+  const name = new URL(pod.url).host;
+  expect(asyncapi.document.info.description).toContain(`\`${name}\``);
+  expect(await socket.ask(registerWith(await acme.agent("agent://acme.bob"), name))).toMatchObject({ accepted: true });
 });
 
 test("There is an example for each message that the relay receives", () => {

@@ -14,6 +14,7 @@ export interface Replacements {
   readonly from: string;
   readonly to?: string;
   readonly "payload.session_id"?: string;
+  readonly "payload.request_sha256"?: string;
 }
 
 /** A reader of the AsyncAPI document, who knows of the relay what stands in it and nothing else. */

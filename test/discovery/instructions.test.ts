@@ -9,6 +9,8 @@ import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { ERRORS } from "protocol/contract/errors.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { issue, newAgentKeys } from "../../deploy/keys/issue.ts";
+import { makeIssuerFile } from "../../deploy/keys/issuer-file.ts";
 import { makeApiKey, makeEd25519Key } from "../../deploy/keys/make.ts";
 import { readRecord } from "../../deploy/keys/record.ts";
 import { canonical } from "../support/agent.ts";
@@ -30,9 +32,25 @@ const apiKey = makeApiKey({ ...terms, id: "carol-gateway" });
 let text: string;
 let program: string;
 
-const pod = given(async () => {
+const ISSUER = makeIssuerFile("acme");
+const ISSUER_RECORD = {
+  issuer: "acme",
+  keys: [{ public_key: ISSUER.public_key }],
+  agents: ["agent://dave"],
+  revoked: [],
+};
+
+function withCarol() {
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
-  await relay.writeKeys({ api_keys: [...api_keys, apiKey.record], signing_keys: [...signing_keys, signingKey.record] });
+  return {
+    api_keys: [...api_keys, apiKey.record],
+    signing_keys: [...signing_keys, signingKey.record],
+    issuers: [ISSUER_RECORD],
+  };
+}
+
+const pod = given(async () => {
+  await relay.writeKeys(withCarol());
   return await relay.startWhole({
     RELAY_PUBLIC_REQUESTS_PER_MINUTE: "777",
     RELAY_PROOF_FRESHNESS_MS: "123456",
@@ -45,18 +63,16 @@ beforeAll(async () => {
   program = await (await fetch(`${pod.url}/examples/agent.mjs`)).text();
 });
 
+const LISTED = { agent_id: "agent://carol", key_id: terms.id, private_key: signingKey.privateKey };
+
 /** Runs the program in a folder of its own, as carol; `given` are further variables. */
-async function runProgram(given: Readonly<Record<string, string>>) {
+async function runProgram(given: Readonly<Record<string, string>>, key: object = LISTED) {
   await using folder = await temporaryFolder();
   const file = join(folder.path, "agent.mjs");
   await writeFile(file, program);
-  const env = {
-    RELAY: pod.url,
-    AGENT_ID: "agent://carol",
-    KEY_ID: terms.id,
-    PRIVATE_KEY: signingKey.privateKey,
-    ...given,
-  };
+  const keyFile = join(folder.path, "you.json");
+  await writeFile(keyFile, JSON.stringify(key));
+  const env = { RELAY: pod.url, KEY_FILE: keyFile, ...given };
   return await promisify(execFile)(process.execPath, [file], { env });
 }
 
@@ -79,6 +95,20 @@ test("Its program leads from a key to an approved session, as it is served, and 
     "session: approved",
     "",
   ]);
+});
+
+test("Its program takes a key file whose key stands under a credential, as it takes one that the relay lists", async () => {
+  const keys = { api_keys: [], signing_keys: [], issuers: [ISSUER_RECORD] };
+  const made = issue(ISSUER, keys, { agent: "agent://dave", days: 1 }, newAgentKeys(), Date.now()).keyFile;
+  const running = runProgram({ DECISION: "approve" }, made);
+  await until("dave is online", async () => {
+    const presence = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=${made.agent_id}`);
+    return ((await presence.json()) as { status: string }).status === "online";
+  });
+  const bob = await relay.online(pod, "bob");
+  const ask = { to: made.agent_id, payload: { purpose: "Agree on terms.", ttl_minutes: 5 } };
+  bob.socket.send(JSON.stringify(relay.envelope("bob", "session.request", ask)));
+  expect((await running).stdout).toContain("session: approved");
 });
 
 test.each([
@@ -106,13 +136,13 @@ test.each([
     "",
   ]);
   await until("bob has the decision and the reply", () => delivered.length === 2);
-  expect(delivered).toEqual([`session.${decision}`, "message.send"]);
+  expect(delivered).toEqual([`session.${decision}`, "message.reply"]);
 });
 
 test("Its program says in one line which variables or which Node it needs", async () => {
-  await expect(runProgram({ KEY_ID: "", TARGET_ID: "agent://bob" })).rejects.toMatchObject({
+  await expect(runProgram({ KEY_FILE: "", TARGET_ID: "agent://bob" })).rejects.toMatchObject({
     code: 1,
-    stderr: "Set KEY_ID, RELAY_API_KEY.\n",
+    stderr: "Set KEY_FILE, RELAY_API_KEY.\n",
   });
   await expect(runProgram({ NODE_OPTIONS: "--no-experimental-websocket" })).rejects.toMatchObject({
     code: 1,

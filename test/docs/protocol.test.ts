@@ -21,7 +21,11 @@ describe("docs/protocol.md", () => {
   });
 
   test("lists every reason for which a credential is refused", () => {
-    const expected = Object.entries(CREDENTIAL_REASONS).map(([reason, { means, hint }]) => [`\`${reason}\``, means, hint]);
+    const expected = Object.entries(CREDENTIAL_REASONS).map(([reason, { means, hint }]) => [
+      `\`${reason}\``,
+      means,
+      hint,
+    ]);
     expect(rowsBetween(protocol, "credential reasons")).toEqual(expected);
   });
 

@@ -15,9 +15,12 @@ export function relayHosts({ baseUrl, wsUrl, publicHosts = [] }: RelayAddresses)
   return new Set(named.length > 0 ? named.map(({ host }) => host) : addresses.flatMap(namesOfMachine));
 }
 
-/** The name that documents tell to put into `payload.relay`: that of the websocket's address. */
-export function relayName({ wsUrl }: Pick<RelayAddresses, "wsUrl">): string {
-  return new URL(wsUrl).host;
+/** The one of them that documents tell to put into `payload.relay`: that of the websocket's address, where it counts. */
+export function relayName(addresses: RelayAddresses): string {
+  const hosts = relayHosts(addresses);
+  const { host } = new URL(addresses.wsUrl);
+  const [first = host] = hosts;
+  return hosts.has(host) ? host : first;
 }
 
 /** As the settings say them. */

@@ -42,7 +42,7 @@ function nextAction({ status, stableInMs, isCongested }: Presence): string {
     : `Check again in 30 s, or choose another target: now ${NOT_DELIVERED}`;
 }
 
-const ASK = `Request a session with POST ${SURFACES.requestSession.path}, or send a message.`;
+const ASK = `Request a session with POST ${SURFACES.requestSession.path}, or with a signed session.request on a websocket; or send a message.`;
 const NOT_DELIVERED =
   "what is sent to this agent is not delivered, and no contents are kept; a session request stays pending by its ids.";
 const NOTHING_ARRIVES = "is accepted and stays pending by its ids; its contents are neither delivered nor kept.";

@@ -69,6 +69,10 @@ export const SessionRequestPayload = z.looseObject({
 });
 const SessionDecisionPayload = z.looseObject({
   session_id: SessionId,
+  request_sha256: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{43}$/, "must be a SHA-256 in base64url")
+    .optional(),
   reason: z.string().max(TEXT_LIMITS.reason).optional(),
 });
 

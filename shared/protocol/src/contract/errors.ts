@@ -153,14 +153,14 @@ export const ERRORS = {
     false,
     "fix",
     "The request has no x-api-key header.",
-    "Send the key in the x-api-key header only. Without a key, ask the relay's operator; feedback of category session_request_auth_needed is only counted, and no person reads it.",
+    "Send the key in the x-api-key header only. Without a key, sign it yourself and send it on the websocket (/asyncapi.json), or ask the relay's operator; feedback of category session_request_auth_needed is only counted, and no person reads it.",
   ),
   invalid_api_key: error(
     401,
     false,
     "fix",
     "The x-api-key header does not contain a valid key.",
-    "Use a key that is valid now; keys expire and are revoked. For another, ask the relay's operator; feedback of category session_request_auth_needed is only counted, and no person reads it.",
+    "Use a key that is valid now; keys expire and are revoked. For another, ask the relay's operator, or sign it yourself and send it on the websocket (/asyncapi.json); feedback of category session_request_auth_needed is only counted, and no person reads it.",
   ),
   api_key_not_allowed_for_sender: error(
     401,

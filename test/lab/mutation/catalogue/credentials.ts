@@ -241,4 +241,25 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     replace: "context.agentsPerKey",
     tests: ["shared/window/test/agents-per-key.test.ts"],
   },
+  {
+    name: "a credential that is shown to the self-test is its issuer's",
+    file: "shared/protocol/src/intake/credential-step.ts",
+    find: "return isIssued(shown) ?",
+    replace: "return true ?",
+    tests: ["services/gateway/test/credentials.test.ts"],
+  },
+  {
+    name: "a credential that is shown to the self-test is for this relay",
+    file: "shared/protocol/src/intake/credential-step.ts",
+    find: "if (audience?.some((host) => hosts.has(host)) === false)",
+    replace: "if (false)",
+    tests: ["services/gateway/test/credentials.test.ts"],
+  },
+  {
+    name: "a credential that is shown to the self-test is of its key alone",
+    file: "services/gateway/src/api/endpoints/self-test.ts",
+    find: "key?.keyId === keyId ? key : undefined",
+    replace: "key",
+    tests: ["services/gateway/test/credentials.test.ts"],
+  },
 ];

@@ -66,7 +66,8 @@ export function envelopeMessages(): Messages {
 /** The example with the members that its reader replaces, in words: a test sends it with these replaced, and nothing else. */
 function signedExample(payload: Envelope): MessageExample {
   const members = Object.keys(payload).filter((name) => name !== "type" && name !== "payload" && name !== "sig");
-  const all = "session_id" in payload.payload ? [...members, "payload.session_id"] : members;
+  const ofRequest = ["session_id", "request_sha256"].filter((name) => name in payload.payload);
+  const all = [...members, ...ofRequest.map((name) => `payload.${name}`)];
   const named = all.map((name) => `\`${name}\``).join(", ");
   const summary = `Signed with a published key. Before you send it, replace ${named}, and then \`sig\`.`;
   return { name: payload.type, summary, payload };

@@ -1,6 +1,7 @@
+import { hash } from "node:crypto";
 import type { Envelope, UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import { sign } from "protocol/signing/algorithms.ts";
-import { canonicalText } from "protocol/signing/canonical.ts";
+import { canonicalText, signedText } from "protocol/signing/canonical.ts";
 import { privateKeyOfSeed } from "protocol/signing/ed25519.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
 
@@ -29,9 +30,16 @@ const VECTOR = testVectors().find(({ alg }) => alg === "ed25519");
 const KEY_ID = String(VECTOR?.envelope.key_id);
 const PRIVATE_KEY = privateKeyOfSeed(Buffer.from(VECTOR?.key.private_key ?? "", "base64url"));
 
+/** What a decision says of the request that it decides. Source: docs/protocol.md#session-receipts. */
+function requestDigest(): string {
+  const request = exampleEnvelope("session.request");
+  return hash("sha256", signedText(canonicalText(request), request.sig), "base64url");
+}
+
 /** An envelope of each type, signed with the published Ed25519 key of the test vectors. */
 export function exampleEnvelope(type: ExampleType): Envelope {
-  const { payload, ...addresses } = UNSIGNED[type];
+  const { payload: own, ...addresses } = UNSIGNED[type];
+  const payload = type === "session.approve" ? { ...own, request_sha256: requestDigest() } : own;
   const id = `example-${type.replace(".", "-")}`;
   const envelope: UnsignedEnvelope = { id, type, ...addresses, payload, ts: EXAMPLE_TIME, key_id: KEY_ID };
   return { ...envelope, sig: sign({ alg: "ed25519", privateKey: PRIVATE_KEY }, canonicalText(envelope)) };

@@ -27,6 +27,7 @@ export type DiscoverySettings = Pick<
   GatewaySettings,
   | "baseUrl"
   | "wsUrl"
+  | "publicHosts"
   | "alternateWsPath"
   | "offlineAfterMs"
   | "proofFreshnessMs"
@@ -44,9 +45,10 @@ export const AUTHENTICATION: Authentication = {
     name: "x-api-key",
     rule: "Send the key in the header only, never in a URL, a body or feedback, and never log it. It is bound to its from ids.",
     without_a_key:
-      "Ask the relay's operator: contact says how. Feedback with category session_request_auth_needed is only counted, and no person reads it. Neither a 401 nor feedback is a relay proof.",
+      "With a signing key, send it on the websocket. Else ask the relay's operator: contact says how. Feedback with category session_request_auth_needed is only counted, and no person reads it. Neither a 401 nor feedback is a relay proof.",
   },
-  websocket: "Every envelope is signed by its sender with a key that the relay's operator has added.",
+  websocket:
+    "Every envelope is signed by its sender, with a key that the relay's operator lists, or with one under a credential of an issuer that the operator admits.",
   everything_else: "Public: no credentials.",
 };
 

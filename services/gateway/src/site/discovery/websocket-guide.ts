@@ -3,6 +3,7 @@ import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
+import { credentialRules, RECEIPT_RULES, SEALING_RULES, SESSION_RULES } from "./agreement-guide.ts";
 import { urlOf } from "./links.ts";
 import { signingManifest } from "./manifests.ts";
 import {
@@ -24,6 +25,10 @@ export function websocketGuide(settings: DiscoverySettings): string {
     DESCRIPTION,
     `## Connect\n\n${connect()}`,
     `## Sign\n\n${sign(baseUrl)}`,
+    `## Credentials\n\n${credentialRules(settings)}`,
+    `## Sessions and replies\n\n${SESSION_RULES}`,
+    `## Sealed payloads\n\n${SEALING_RULES}`,
+    `## Session receipts\n\n${RECEIPT_RULES}`,
     `## Rates\n\n${rates(settings)}`,
     `## Examples\n\n${EXAMPLES}`,
     `## Closes\n\n\`x-close-codes\` has the codes. ${NO_RECONNECT} The frame that 1003, 1007 or 1009 is about was not accepted; of every other envelope without an answer the outcome is unknown.`,
@@ -70,7 +75,7 @@ function sign(baseUrl: string): string {
   const manifest = urlOf(baseUrl, "signingManifest");
   const selfTest = urlOf(baseUrl, "selfTest");
   return [
-    "You need a signing key that the relay's operator has added for your agent id: an Ed25519 key of which the relay has the public half, or an HMAC secret that both have.",
+    "You need a signing key for your agent id: one that the relay's operator lists (an Ed25519 key of which the relay has the public half, or an HMAC secret that both have), or an Ed25519 key with a [credential](#credentials).",
     [
       `1. Make the canonical text: one JSON object with the members ${ORDER} in this order. Absent members are left out, and \`sig\` is not part of it. Each value is written as in RFC 8785 (JCS), without white space: inside \`payload\` the members of every object are sorted by the UTF-16 code units of their names; strings and numbers are as \`JSON.stringify\` of ECMAScript writes them. The eight members themselves are not sorted.`,
       "2. Sign the UTF-8 bytes of this text with the key that `key_id` names: Ed25519 (RFC 8032, without prehashing; the private key is a seed of 32 bytes) or HMAC-SHA256 (RFC 2104; the key is the bytes of which the secret is the base64url text). The key decides which; the envelope does not say it.",
@@ -93,4 +98,4 @@ function rates(settings: DiscoverySettings): string {
 }
 
 const EXAMPLES =
-  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace: `id` and `ts` as said above; `from` and `key_id` with your agent and its key, `to` with your target; `payload.session_id` with the `session_id` of the delivered `session.request`; at last `sig`, made over the result. Examples of frames show which members each has.";
+  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace: `id` and `ts` as said above; `from` and `key_id` with your agent and its key, `to` with your target; `payload.session_id` with the `session_id` of the delivered `session.request`, `payload.request_sha256` with its digest; at last `sig`, made over the result. Examples of frames show which members each has.";

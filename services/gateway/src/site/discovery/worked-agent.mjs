@@ -1,18 +1,30 @@
 // A whole agent: Node 22 or later, no package. It signs with Ed25519.
 // With TARGET_ID and RELAY_API_KEY it requests a session and ends with the decision. Without TARGET_ID it waits for one request,
 // approves it (DECISION=reject: rejects it), replies, and ends.
-import { createPrivateKey, randomUUID, sign } from "node:crypto";
+import { createHash, createPrivateKey, randomUUID, sign } from "node:crypto";
+import { readFileSync } from "node:fs";
 
-const { RELAY, AGENT_ID, KEY_ID, PRIVATE_KEY, RELAY_API_KEY, TARGET_ID, HOLD_MS, DECISION = "approve" } = process.env;
+const { RELAY, KEY_FILE, RELAY_API_KEY, TARGET_ID, HOLD_MS, DECISION = "approve" } = process.env;
 const fail = (text) => {
   console.error(text);
   process.exit(1);
 };
 if (typeof WebSocket === "undefined") fail(`agent.mjs needs Node 22 or later; this is Node ${process.versions.node}.`);
-const needed = { RELAY, AGENT_ID, KEY_ID, PRIVATE_KEY, ...(TARGET_ID && { RELAY_API_KEY }) };
+const needed = { RELAY, KEY_FILE, ...(TARGET_ID && { RELAY_API_KEY }) };
 const unset = Object.keys(needed).filter((name) => !needed[name]);
 if (unset.length > 0) fail(`Set ${unset.join(", ")}.`);
 if (!["approve", "reject"].includes(DECISION)) fail("DECISION is approve or reject.");
+
+/** private_key is the 32-byte seed in base64url. A key that the relay lists has a key_id, any other a credential. */
+const { agent_id: AGENT_ID, private_key: PRIVATE_KEY, key_id, credential } = JSON.parse(readFileSync(KEY_FILE, "utf8"));
+const KEY_ID = credential === undefined ? key_id : `jkt-${thumbprint(credential)}`;
+if (!AGENT_ID || !PRIVATE_KEY || !KEY_ID) fail("KEY_FILE needs agent_id, private_key, and key_id or credential.");
+
+/** RFC 7638, of the agent's key in a credential. */
+function thumbprint(token) {
+  const { cnf } = JSON.parse(Buffer.from(token.split(".")[1], "base64url"));
+  return createHash("sha256").update(`{"crv":"Ed25519","kty":"OKP","x":"${cnf.jwk.x}"}`).digest("base64url");
+}
 
 /** RFC 8785: no white space, members sorted by name, at every depth. */
 function jcs(value) {
@@ -29,7 +41,7 @@ function canonical(envelope) {
   return `{${names.map((name) => `"${name}":${jcs(envelope[name])}`).join(",")}}`;
 }
 
-/** PRIVATE_KEY is the 32-byte seed in base64url; so is private_key of the test vector. */
+/** The seed is 32 bytes in base64url, that of the test vector too. */
 function signature(text, seed) {
   const der = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.from(seed, "base64url")]);
   const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
@@ -61,12 +73,14 @@ const vector = manifest.test_vectors.find(({ alg }) => alg === "ed25519");
 if (canonical(vector.envelope) !== vector.canonical) fail("my canonical text is wrong");
 if (signature(vector.canonical, vector.key.private_key) !== vector.sig) fail("my signature is wrong");
 
-// 2. Does the relay accept my key?
-const test = await ask("/api/self-test", { method: "POST", headers: json, body: envelope("agent.register") });
+// 2. Does the relay accept my key? A credential is presented by each register, for the relay that is dialled.
+const url = manifest.websocket.urls[0];
+const register = credential === undefined ? {} : { payload: { credential, relay: new URL(url).host } };
+const test = await ask("/api/self-test", { method: "POST", headers: json, body: envelope("agent.register", register) });
 console.log(`self-test: ${test.stage}`);
 
 // 3. Come online and stay online.
-const socket = new WebSocket(manifest.websocket.urls[0]);
+const socket = new WebSocket(url);
 const acks = new Map();
 let requested;
 const request = new Promise((done) => {
@@ -86,7 +100,7 @@ await new Promise((registered) => {
   socket.addEventListener("message", ({ data }) => {
     const frame = JSON.parse(data);
     if (frame.frame === "hello") {
-      submit("agent.register").then(registered);
+      submit("agent.register", register).then(registered);
       setInterval(() => socket.send(envelope("agent.heartbeat")), frame.limits.heartbeat_interval_ms).unref();
     } else if (frame.frame === "ack") {
       acks.get(frame.envelope_id)?.(frame);
@@ -106,7 +120,8 @@ async function answer() {
   const to = frame.envelope.from;
   const decided = await submit(`session.${DECISION}`, { to, payload: { session_id: frame.session_id } });
   console.log(`session: ${decided.session_status}`);
-  const reply = await submit("message.send", { to, payload: { message: `I ${DECISION} your request.` } });
+  const task_id = frame.envelope.task_id ?? frame.envelope.id;
+  const reply = await submit("message.reply", { to, task_id, payload: { message: `I ${DECISION} your request.` } });
   console.log(`reply: target ${reply.target_delivery.status}`);
 }
 
