@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { relayHosts } from "../src/relay-hosts.ts";
+import { relayHosts, relayName } from "../src/relay-hosts.ts";
 
 test("a relay has the hosts of its addresses, and those that its operator names, without a default port", () => {
   const hosts = relayHosts({
@@ -36,4 +36,11 @@ test("of the names of the machine it has those that its operator names, and no o
     publicHosts: ["relay.example", "localhost:8080"],
   });
   expect([...hosts].sort()).toEqual(["localhost:8080", "relay.example"]);
+});
+
+test("documents tell the name of the websocket's address, or where that does not count one that does", () => {
+  const publicHosts = ["relay.example"];
+  expect(relayName({ baseUrl: "https://base.example", wsUrl: "wss://ws.example:444" })).toBe("ws.example:444");
+  expect(relayName({ baseUrl: "http://localhost", wsUrl: "ws://localhost:8080" })).toBe("localhost:8080");
+  expect(relayName({ baseUrl: "http://localhost", wsUrl: "ws://localhost", publicHosts })).toBe("relay.example");
 });

@@ -95,8 +95,8 @@ function examine(text: string, keys: KnownKeys, shown: string | undefined): Refu
   const now = Date.now();
   const key = shown === undefined ? undefined : keyOfShown(shown, keys, now);
   if (key !== undefined && isRefusal(key)) return key;
-  const credentialKey = (keyId: string) => (key?.keyId === keyId ? key : undefined);
-  const result = checkBeforeSignature(text, { ...keys, credentialKey }, now);
+  const brought = { keyOf: (keyId: string) => (key?.keyId === keyId ? key : undefined) };
+  const result = checkBeforeSignature(text, keys, now, brought);
   if (isRefusal(result)) return result;
   const { credential } = result;
   if (credential !== undefined && !isIssued(credential)) return invalidCredential("signature", result.envelope);
