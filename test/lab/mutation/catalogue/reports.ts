@@ -108,7 +108,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: `${REPORTING}/guides/standing.ts`,
     find: ' || session.delivery !== "online") return null;',
     replace: ") return null;",
-    tests: [INVARIANTS, "services/ops-reporting/test/guides/target.test.ts"],
+    tests: ["services/ops-reporting/test/guides/target.test.ts"],
   },
   {
     name: "no guide is ready to run for a target that is away",
@@ -157,7 +157,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
     file: `${REPORTING}/guides/refresh-packet.ts`,
     find: ' && standing.allowed !== "open_marketplace_first_job_handoff"',
     replace: "",
-    tests: ["services/ops-reporting/test/guides/table.test.ts", INVARIANTS],
+    tests: [INVARIANTS],
   },
   {
     name: "ready to run is the asker's turn",
