@@ -11,7 +11,7 @@ export interface Found {
 type Part = any;
 
 /** A path at the start of a text, or after what belongs neither to a word nor to another address. */
-const PATH = /(?<![\w}>:/.<*+#)\]^-])\/[A-Za-z.][\w.\-/{}?=&:,]*/g;
+const PATH = /(?<![\w}>:/.<*+#)\]^-])\/[A-Za-z.][\w.\-/{}?=&:,+]*/g;
 const ENDS = "\\s\"'<>`|)\\]";
 const TRAILING = /[.,:;?]+$/;
 const RFC_6570 = /RFC 6570/;
