@@ -17,13 +17,15 @@ from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.errors import final_close
 from agent_relay_connector.frames import AckFrame, HelloFrame, read_frame
 from agent_relay_connector.gateway_keys import read_gateway_keys
+from agent_relay_connector.given import AgentKey, SealingKey
 from agent_relay_connector.key_file import read_key_file
 from agent_relay_connector.options import trust_of
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.replay_guard import ReplayGuard
-from agent_relay_connector.types import AgentKey, Envelope, Verified
+from agent_relay_connector.types import Envelope, Verified
 
 SEED = encode_base64url(bytes(range(32)))
+OTHER_SEED = encode_base64url(bytes(range(1, 33)))
 # Nothing listens there.
 NOWHERE = "http://127.0.0.1:1"
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
@@ -165,9 +167,15 @@ class AKeyFile(unittest.TestCase):
 
     def test_may_have_former_sealing_keys_with_their_end(self) -> None:
         record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
-        former = {"private_key": "former", "until": "2026-09-21T14:13:20Z"}
-        self.assertEqual(self.read({**record, "sealing_key": ["new", former]}).sealing_keys, ("new", "former"))
-        self.assertEqual(self.read({**record, "sealing_key": "new"}).sealing_keys, ("new",))
+        former = {"private_key": OTHER_SEED, "until": "2026-09-21T14:13:20Z"}
+        present, ended = SealingKey(SEED), SealingKey(OTHER_SEED, 1_790_000_000_000)
+        self.assertEqual(self.read({**record, "sealing_key": [SEED, former]}).sealing_keys, (present, ended))
+        self.assertEqual(self.read({**record, "sealing_key": SEED}).sealing_keys, (present,))
+        refused: list[object] = [7, "x", {"private_key": SEED}, {**former, "until": "later"}, [former, None]]
+        for sealing_key in refused:
+            with self.assertRaises(RelayError) as raised:
+                self.read({**record, "sealing_key": sealing_key})
+            self.assertEqual(raised.exception.code, "invalid_key")
 
     def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
         contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]

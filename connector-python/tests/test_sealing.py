@@ -4,10 +4,11 @@ import unittest
 
 from agent_relay_connector import RelayError
 from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.clock import Clock
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.sealing.hpke import Ciphertext, open_bytes, seal_bytes, seal_with
+from agent_relay_connector.sealing.own_sealing_keys import OwnSealingKeys
 from agent_relay_connector.sealing.sealed_payload import open_payload, plaintext_of, seal_payload
-from agent_relay_connector.sealing.sealing_keys import SealingKeys
 from agent_relay_connector.types import Envelope, JsonObject
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -49,7 +50,7 @@ class Rfc9180(unittest.TestCase):
 
 
 class ASealedPayload(unittest.TestCase):
-    keys = SealingKeys([encode_base64url(PRIVATE)])
+    keys = OwnSealingKeys(Clock(), [encode_base64url(PRIVATE)])
 
     def envelope(self, payload: JsonObject) -> Envelope:
         surroundings = {"id": "env-1", "type": "message.send", "from": "agent://a", "to": "agent://b", "task_id": "t"}
@@ -69,7 +70,7 @@ class ASealedPayload(unittest.TestCase):
             moved = read_envelope(members)
             assert moved is not None
             self.assertIsNone(open_payload(moved, self.keys), name)
-        self.assertIsNone(open_payload(envelope, SealingKeys([])))
+        self.assertIsNone(open_payload(envelope, OwnSealingKeys(Clock(), [])))
 
     def test_has_one_form(self) -> None:
         members = self.sealed()["sealed"]

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import type { Connector, Delivery } from "../../connector/src/index.ts";
-import { PodStage } from "../../connector/test/kit.ts";
+import { PodStage, record } from "../../connector/test/kit.ts";
 import type { WireProxy } from "../../connector/test/wire-proxy.ts";
 import type { Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
@@ -30,12 +30,9 @@ function pythonOptions(name: string, url: string, options: object = {}): object 
   return { url, agent, key: { key_id: keyId, alg, ...secret }, ...options };
 }
 
-/** Replies to each question, in TypeScript. */
+/** Replies to each question with its own payload, in TypeScript. */
 async function replies(connector: Connector): Promise<void> {
-  for await (const { from, type, envelope, payload } of connector) {
-    const taskId = envelope.task_id ?? envelope.id;
-    if (type === "message.send") await connector.send(from, payload, { type: "message.reply", taskId });
-  }
+  for await (const delivery of connector) await delivery.reply(delivery.payload);
 }
 
 async function firstOf(connector: Connector): Promise<Delivery> {
@@ -55,7 +52,19 @@ describe("A Python agent", () => {
     expect(agents.told.filter((told) => told.delivery)).toEqual([]);
   });
 
-  test("replies to one in TypeScript, about the task, else about the envelope", async () => {
+  test("is asked by one in TypeScript, and its reply is for the question alone", async () => {
+    const agents = await inPython("bob");
+    agents.echo("bob");
+    const alice = await stage.online("alice", stage.url, { trust: { "agent://bob": [stage.agent("bob").trusted] } });
+    const { deliveries } = record(alice);
+    const payloads = Array.from({ length: 20 }, (_, n) => ({ n }));
+    const answers = await Promise.all(payloads.map((payload) => alice.ask("agent://bob", payload)));
+    expect(answers.map(({ payload }) => payload)).toEqual(payloads);
+    expect(answers[0]).toMatchObject({ from: "agent://bob", type: "message.reply", verified: "agent" });
+    expect(deliveries).toEqual([]);
+  });
+
+  test("replies about the task, else about the envelope", async () => {
     const agents = await inPython("bob");
     agents.echo("bob");
     const alice = await stage.online("alice", stage.url, { trust: { "agent://bob": [stage.agent("bob").trusted] } });
@@ -73,13 +82,13 @@ describe("A Python agent", () => {
     const agents = await inPython("bob");
     const [alice, carol] = [await stage.online("alice", stage.url), await stage.online("carol-hmac", stage.url)];
     const asked = agents.call("bob", "ask", ["agent://alice", { n: 1 }], { timeout: 10 });
-    const { envelope } = await firstOf(alice);
-    const reply = { type: "message.reply", taskId: envelope.task_id as string } as const;
+    const question = await firstOf(alice);
+    const reply = { type: "message.reply", taskId: question.envelope.task_id as string } as const;
     await carol.send("agent://bob", { from: "carol" }, reply);
     await agents.tells("carol's", ({ delivery }) => delivery?.sender === "agent://carol-hmac");
-    await alice.send("agent://bob", { from: "alice" }, reply);
+    await question.reply({ from: "alice" });
     expect((await asked).payload).toEqual({ from: "alice" });
-    await alice.send("agent://bob", { from: "alice again" }, reply);
+    await question.reply({ from: "alice again" });
     const second = ({ delivery }: Frame) => delivery?.payload.from === "alice again";
     const { number } = await agents.tells("the second", second);
     const answer = agents.call("bob", "reply", [number, {}]);
@@ -137,7 +146,7 @@ describe("A Python agent", () => {
     await stage.online("alice", whole.url);
     expect(await waiting).toMatchObject({ status: "online", can_deliver_realtime: true });
     await expect(agents.call("bob", "wait_online", ["agent://nobody"], { timeout: 0.3 })).rejects.toMatchObject({
-      details: { code: "timeout" },
+      details: { code: "target_not_online" },
     });
     await whole.stop();
   });
@@ -203,17 +212,20 @@ describe("A Python agent whose connection fails", () => {
     expect(agents.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
   });
 
-  test("ends for good when another connection takes the agent, and when its key is unknown", async () => {
+  test("ends for good when another connection takes the agent, and when its key is refused", async () => {
     const agents = await inPython("bob");
     await stage.online("bob", stage.url);
     await agents.tells("the end", ({ state }) => state === "closed");
     await expect(agents.call("bob", "send", ["agent://alice", {}])).rejects.toMatchObject({
       details: { code: "superseded", outcome: "refused" },
     });
-    const stranger = { ...pythonOptions("bob", stage.url), key: { ...keyOf("bob"), key_id: "nobody-1" } };
+    const stranger = {
+      ...pythonOptions("bob", stage.url),
+      key: { ...keyOf("bob"), key_id: stage.agent("alice").keyId },
+    };
     agents.make("stranger", stranger);
     await expect(agents.call("stranger", "start")).rejects.toMatchObject({
-      details: { code: "unknown_key", retry: "fix" },
+      details: { code: "bad_signature", retry: "fix" },
     });
   });
 

@@ -81,7 +81,7 @@ describe("A Python agent with a credential", () => {
     const reply = { type: "message.reply", taskId: question.envelope.task_id as string } as const;
     await connector.send(bob.agent, { message: "open" }, reply);
     await delivered("the open reply", ({ payload }) => payload.message === "open");
-    await connector.send(bob.agent, { message: `${SECRET}!` }, { ...reply, seal: true });
+    await question.reply({ message: `${SECRET}!` });
     expect(await asked).toMatchObject({ payload: { message: `${SECRET}!` }, sealed: true, verified: "agent" });
     expect([...seen, ...stage.front.sent.map((one) => JSON.stringify(one))].join()).not.toContain(SECRET);
   });
@@ -90,10 +90,8 @@ describe("A Python agent with a credential", () => {
     await inPython();
     python.echo("bob");
     const connector = await stage.join(ann, stage.url, { trust: PINNED });
-    await connector.send(bob.agent, { n: 1 }, { seal: true });
-    expect(await firstOf(connector)).toMatchObject({ payload: { n: 1 }, sealed: true, type: "message.reply" });
-    await connector.send(bob.agent, { n: 2 });
-    const open = await firstOf(connector);
+    expect(await connector.ask(bob.agent, { n: 1 }, { seal: true })).toMatchObject({ payload: { n: 1 }, sealed: true });
+    const open = await connector.ask(bob.agent, { n: 2 });
     expect([open.payload, open.sealed]).toEqual([{ n: 2 }, undefined]);
   });
 

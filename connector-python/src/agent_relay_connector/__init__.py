@@ -3,14 +3,13 @@
 from .connector import Connector
 from .credentials.contract import CredentialFacts
 from .errors import RelayError
+from .given import AgentKey, CredentialSource, CredentialWithKeys, SealingKey, Trust, TrustedKey
 from .receipts.contract import Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict
 from .receipts.verify_receipt import verify_receipt
 from .types import (
     Accepted,
     AcceptedSession,
-    AgentKey,
     ConnectorState,
-    CredentialSource,
     Delivery,
     Envelope,
     JsonObject,
@@ -18,8 +17,6 @@ from .types import (
     Presence,
     SessionStatus,
     TargetDelivery,
-    Trust,
-    TrustedKey,
     Warning,
 )
 
@@ -31,6 +28,7 @@ __all__ = [
     "ConnectorState",
     "CredentialFacts",
     "CredentialSource",
+    "CredentialWithKeys",
     "Delivery",
     "Envelope",
     "JsonObject",
@@ -41,6 +39,7 @@ __all__ = [
     "ReceiptProblem",
     "ReceiptVerdict",
     "RelayError",
+    "SealingKey",
     "SessionStatus",
     "TargetDelivery",
     "Trust",

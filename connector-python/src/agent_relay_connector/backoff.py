@@ -13,6 +13,11 @@ def backoff_s(attempt: int, cap_s: float = BACKOFF_CAP_S) -> float:
     return random.uniform(0, min(cap_s, BACKOFF_FIRST_S * 2.0 ** min(attempt, 32)))
 
 
+def growing_s(attempt: int, cap_s: float) -> float:
+    """A wait that doubles with each attempt up to its bound, plus a random part of at most half as much."""
+    return jittered_s(min(cap_s, BACKOFF_FIRST_S * 2.0 ** min(attempt, 32)))
+
+
 def jittered_s(wait_s: float) -> float:
     """The wait that the relay asked for, plus a random part of at most half as much."""
     return wait_s * random.uniform(1, 1.5)

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from .backoff import jittered_s
+from .background import Background
 from .clock import Clock
 from .error_catalogue import known_code
 from .errors import RelayError, final_close
 from .frames import AckFrame, ErrorFrame, Frame, HelloFrame
 from .keepalive import Keepalive
 from .limits import HELLO_WITHIN_S
+from .presence import Presence, SignedPresence
+from .signer import Signer
 from .types import Notice
 from .websocket import NO_CODE, Websocket
-
-PresenceType = Literal["agent.register", "agent.heartbeat"]
 
 _KEY_REFUSALS = ("unknown_key", "bad_signature", "key_not_allowed")
 _MOMENTARY = ("unavailable", "rate_limited", "over_capacity")
@@ -50,8 +51,7 @@ class ConnectionEvents(Protocol):
 class ConnectionOptions:
     url: str
     clock: Clock
-    # Signs a register or heartbeat: its id, and its text.
-    sign_presence: Callable[[PresenceType], tuple[str, str]]
+    presence: Presence
 
 
 class Connection:
@@ -63,9 +63,12 @@ class Connection:
         self._keepalive: Keepalive | None = None
         self._timer: asyncio.TimerHandle | None = None
         # The register or heartbeat that has no answer yet.
-        self._asked: tuple[str, PresenceType] | None = None
+        self._asked: SignedPresence | None = None
         self._is_registered = False
+        # The next to be sent is a register.
         self._must_register = True
+        # Of registers and heartbeats that are being signed.
+        self._signing = Background()
         # The clock was corrected since the last accepted register or heartbeat.
         self._is_clock_corrected = False
         self._has_ended = False
@@ -81,6 +84,15 @@ class Connection:
         """Envelopes without an answer behind which a heartbeat still comes in time."""
         assert self._hello is not None
         return self._hello.max_in_flight
+
+    @property
+    def signer(self) -> Signer:
+        """What signs on this connection. There is one once it is registered."""
+        return self._options.presence.signer
+
+    def accepts(self, key_id: str) -> bool:
+        """True for a key whose envelopes the relay takes on this connection now."""
+        return self._options.presence.accepts(key_id)
 
     def open(self) -> None:
         self._wait(HELLO_WITHIN_S, lambda: self._end(cause=TimeoutError("no hello of a relay within 5 s")))
@@ -106,6 +118,7 @@ class Connection:
     async def close(self) -> None:
         """Ends it without an event. Returns when the socket is gone."""
         self._fall_silent()
+        await self._signing.stop()
         await self._socket.close()
 
     def _receive(self, frame: Frame) -> None:
@@ -123,7 +136,7 @@ class Connection:
             self._forward(frame)
 
     def _is_answer(self, envelope_id: str | None) -> bool:
-        return self._asked is not None and self._asked[0] == envelope_id
+        return self._asked is not None and self._asked.id == envelope_id
 
     def _forward(self, frame: Frame) -> None:
         if isinstance(frame, ErrorFrame) and frame.server_time is not None:
@@ -148,20 +161,29 @@ class Connection:
 
     def _send_presence(self) -> None:
         """Sends a register until one is accepted, and for a renewed credential; heartbeats else."""
-        kind: PresenceType = "agent.register" if self._must_register else "agent.heartbeat"
+        self._signing.spawn(self._sign_presence())
+
+    async def _sign_presence(self) -> None:
         try:
-            envelope_id, text = self._options.sign_presence(kind)
+            signed = await self._options.presence.sign("agent.register" if self._must_register else "agent.heartbeat")
         except RelayError as error:
             self._end(error=error)
             return
-        self._asked = (envelope_id, kind)
-        self.send(text)
+        if not self._has_ended:
+            self._asked = signed
+            self.send(signed.text)
 
     def _presence_accepted(self) -> None:
-        if self._asked is not None and self._asked[1] == "agent.register":
-            self._must_register = False
+        presence = self._options.presence
+        registration = None if self._asked is None else self._asked.registration
         self._asked = None
         self._is_clock_corrected = False
+        if registration is not None:
+            presence.accepted(registration)
+            self._must_register = not presence.is_complete
+        if registration is not None and self._must_register:
+            self._send_presence()
+            return
         if self._is_registered:
             return
         self._is_registered = True
@@ -170,6 +192,7 @@ class Connection:
     def _presence_refused(self, frame: ErrorFrame) -> None:
         code = known_code(frame.code)
         error = RelayError(code, frame.message, frame.hint, retry=frame.retry, retry_after=frame.retry_after_s)
+        registration = None if self._asked is None else self._asked.registration
         self._asked = None
         if code == "clock_skew" and frame.server_time is not None and not self._is_clock_corrected:
             self._is_clock_corrected = True
@@ -180,6 +203,8 @@ class Connection:
             # outage.
             if self._must_register:
                 self._wait(jittered_s(frame.retry_after_s), self._send_presence)
+        elif self._options.presence.dispenses_with(registration):
+            self._send_presence()
         elif not self._is_registered:
             self._end(error=error)
         elif code == "not_registered":

@@ -1,35 +1,20 @@
 """One agent on the relay."""
 
-import asyncio
-import time
-import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
-from .conversations import REPLY, Question, task_of_reply
 from .emitter import EventName, Listener
 from .errors import RelayError
 from .frames import AckFrame
+from .given import AgentKey, CredentialSource, SealingKey, Trust, TrustedKey
 from .lifecycle import Lifecycle
 from .limits import MAX_DELIVERY_AGE_S, MAX_INBOX, MAX_PENDING, SEND_TIMEOUT_S
-from .options import ConnectorOptions, Identity, check_options, identity_of_file, trust_of
+from .message_options import MessageOptions
+from .options import ConnectorOptions, check_options, identity_of, trust_of
 from .own_envelopes import present
 from .receipts.contract import Receipt
-from .types import (
-    Accepted,
-    AcceptedSession,
-    AgentKey,
-    ConnectorState,
-    CredentialSource,
-    Delivery,
-    JsonObject,
-    Notice,
-    Presence,
-    Trust,
-    TrustedKey,
-    Warning,
-)
+from .types import Accepted, AcceptedSession, ConnectorState, Delivery, JsonObject, Notice, Presence, Warning
 
 
 class Connector:
@@ -39,15 +24,17 @@ class Connector:
     the same agent, or a close for what it sent (1003, 1007, 1008, 1009) end it for good. Use it with `async with`.
 
     url: base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). key_file:
-    path of a key file, which names the agent; or else agent (`agent://name`) and key. credential: what an issuer
-    signed for the key: a token, or a coroutine function that gives the present one. Without one, the relay's keys file
-    lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in base64url: the one of the
-    credential first, then those before it. A key file may have both, and is read again for each renewal. trust: whom
-    to believe; or only keys of other agents, by agent id. require_verified: drop deliveries that are not `agent`, nor
-    `gateway` by a key of `trust.gateways`. max_delivery_age: seconds; drop deliveries whose `ts` is farther than this
-    from this machine's clock, which the relay corrects by at most 5 minutes; 0 takes any. seal: `required` seals every
-    message; texts of sessions stay readable. max_pending: sends that may be unsettled at once. max_inbox: deliveries
-    that may wait to be read; one more drops the oldest.
+    path of a key file, which names the agent; or else agent (`agent://name`) and key. take_over: register although the
+    agent is online elsewhere, which ends that connection. credential: what an issuer signed for the key: a token, or a
+    coroutine function that gives the present one, as CredentialWithKeys where its keys are others. Without one, the
+    relay's keys file lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in
+    base64url: the one of the credential first, then those before it. A key file may have both, and is read again for
+    each renewal, with its keys. trust: whom to believe; or only keys of other agents, by agent id. require_verified:
+    drop deliveries that are not `agent`, nor `gateway` by a key of `trust.gateways`. max_delivery_age: seconds; drop
+    deliveries whose `ts` is farther than this from this machine's clock, which the relay corrects by at most 5 minutes;
+    0 takes any. seal: `required` seals every message; texts of sessions stay readable. max_pending: sends that may be
+    unsettled, and questions that may be without a reply, at once. max_inbox: deliveries that may wait to be read; one
+    more drops the oldest.
 
     Does no I/O but reading the key file. Raises ValueError for options that can never work, and RelayError
     `invalid_key`, `invalid_credential` or `invalid_issuer`.
@@ -60,8 +47,9 @@ class Connector:
         key_file: str | None = None,
         agent: str | None = None,
         key: AgentKey | None = None,
+        take_over: bool = False,
         credential: CredentialSource | None = None,
-        sealing_keys: Sequence[str] = (),
+        sealing_keys: Sequence[str | SealingKey] = (),
         trust: Trust | Mapping[str, Sequence[TrustedKey]] | None = None,
         require_verified: bool = False,
         max_delivery_age: float = MAX_DELIVERY_AGE_S,
@@ -69,16 +57,12 @@ class Connector:
         max_pending: int = MAX_PENDING,
         max_inbox: int = MAX_INBOX,
     ) -> None:
-        if key_file is not None:
-            identity = identity_of_file(key_file)
-        elif agent is not None and key is not None:
-            identity = Identity(agent, key, credential, sealing_keys, ())
-        else:
-            raise ValueError("give key_file, or agent and key")
+        identity = identity_of(key_file, agent, key, credential, sealing_keys)
         options = ConnectorOptions(
             url=url,
             agent=identity.agent,
             key=identity.key,
+            take_over=take_over,
             credential=identity.credential,
             sealing_keys=identity.sealing_keys,
             trust=trust_of(trust, identity.trusted_issuers),
@@ -91,8 +75,8 @@ class Connector:
         check_options(options)
         # `agent://name`.
         self.agent = identity.agent
-        self._seals_all = seal == "required"
-        self._life = Lifecycle(options, self._reply)
+        self._life = Lifecycle(options)
+        self._parts = self._life.parts
 
     @property
     def state(self) -> ConnectorState:
@@ -101,15 +85,17 @@ class Connector:
     @property
     def dropped(self) -> Mapping[str, int]:
         """How many deliveries were dropped for what they are, by the code of the `error` event that reported each."""
-        return self._life.inbox.dropped
+        return self._parts.inbox.dropped
 
-    async def start(self) -> None:
-        """Connects; returns once the agent is registered, however long that takes (`asyncio.wait_for` bounds it).
+    async def start(self, *, timeout: float | None = None) -> None:
+        """Connects; returns once the agent is registered, however long that takes without a timeout (seconds).
 
-        Raises the RelayError that ended the connector: the refusal of the register, `invalid_credential`, `closed`.
-        Cancelled, it closes the connector.
+        Raises the RelayError that ended the connector: `superseded_elsewhere`, the refusal of the register,
+        `unreachable` for what no further attempt can heal (its __cause__ and hint tell), `invalid_credential`,
+        `timeout`, `closed`. Each attempt that fails is an `error` event before that. Cancelled, it closes the
+        connector.
         """
-        await self._life.start()
+        await self._life.start(timeout)
 
     async def close(self) -> None:
         """Ends the connection. Sends without answer raise `closed`. Returns when the socket is gone."""
@@ -130,7 +116,7 @@ class Connector:
         Those before the first read are kept, unless there is a listener of `delivery`. Ends with the connector:
         normally after `close`, else by raising the RelayError that ended it.
         """
-        return self._life.inbox.read()
+        return self._parts.inbox.read()
 
     async def send(
         self,
@@ -141,6 +127,7 @@ class Connector:
         task_id: str | None = None,
         seal: bool = False,
         timeout: float = SEND_TIMEOUT_S,
+        wait_online: float = 0,
     ) -> Accepted:
         """Sends a message. Returns when the relay has accepted it; `delivery` says whether the target got it.
 
@@ -150,13 +137,14 @@ class Connector:
         payload: a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most
         23000 bytes of JSON. type: `message.send`, or a kind of your own (`message.` and 1–32 of a–z 0–9 _, a letter
         first). task_id: 1–128 characters. seal: let nobody but the recipient read it; needs a pinned issuer of the
-        recipient. timeout: seconds from the call.
+        recipient. wait_online: seconds to wait for the target to come online; when it does not come, nothing is sent,
+        and `target_not_online` is raised. timeout: seconds from the call, or from when the target was online.
 
         Raises RelayError: `queue_full`, `timeout`, `outcome_unknown`, `frame_too_large`, `invalid_envelope`,
         `recipient_unverified` of what is sealed, a refusal of the relay, or what ended the connector.
         """
-        content = present(type=type, to=to, task_id=task_id, payload=payload)
-        return _accepted(await self._life.envelopes.message(content, seal or self._seals_all, timeout))
+        options = MessageOptions(type, task_id, seal, timeout, wait_online)
+        return await self._parts.conversations.send(to, payload, options)
 
     async def ask(
         self,
@@ -166,30 +154,17 @@ class Connector:
         type: str = "message.send",
         seal: bool = False,
         timeout: float = SEND_TIMEOUT_S,
+        wait_online: float = 0,
     ) -> Delivery:
         """Sends a question and returns the delivery of its reply, which is then in no iteration and in no event.
 
-        Only a `message.reply` of the asked agent counts, and to a sealed question a sealed one. timeout: seconds from
-        the call, for both. Raises RelayError as `send` does; `target_not_online` when the target was not online;
-        `timeout` with outcome `unknown` when it was, and no reply came.
+        Only a `message.reply` of the asked agent counts: of one whose keys or issuer `trust` names, only what they
+        vouch for, and to a sealed question a sealed one. wait_online: as of `send`. timeout: seconds for both, from the
+        call, or from when the target was online. Raises RelayError as `send` does; `target_not_online` when nobody
+        received it; `timeout` with outcome `unknown` when somebody did, and no reply came.
         """
-        deadline = time.monotonic() + timeout
-        reply: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
-        reply.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        question = Question(str(uuid.uuid4()), to, seal or self._seals_all, reply)
-        self._life.conversations.ask(question)
-        try:
-            accepted = await self.send(
-                to, payload, type=type, task_id=question.task_id, seal=seal, timeout=timeout
-            )
-            # The first delivery of what turns out to be a duplicate may have reached the target.
-            if not accepted.delivery.can_deliver_realtime and not accepted.duplicate:
-                raise RelayError("target_not_online", envelope_id=accepted.envelope_id)
-            return await asyncio.wait_for(reply, max(0.0, deadline - time.monotonic()))
-        except asyncio.TimeoutError:
-            raise RelayError("timeout", "No reply came in time.", outcome="unknown") from None
-        finally:
-            self._life.conversations.forget(question)
+        options = MessageOptions(type, None, seal, timeout, wait_online)
+        return await self._parts.conversations.ask(to, payload, options)
 
     async def request_session(
         self,
@@ -215,17 +190,17 @@ class Connector:
             expected_frequency=expected_frequency,
         )
         content = {"type": "session.request", "to": to, "payload": payload}
-        return _accepted_session(await self._life.envelopes.session(content, timeout))
+        return _accepted_session(await self._parts.envelopes.session(content, timeout))
 
     async def approve(self, session_id: str, to: str, *, timeout: float = SEND_TIMEOUT_S) -> AcceptedSession:
         """Approves a session. to: who requested it. Raises RelayError as `send` does."""
-        return _accepted_session(await self._life.envelopes.decision("approve", session_id, to, None, timeout))
+        return _accepted_session(await self._parts.envelopes.decision("approve", session_id, to, None, timeout))
 
     async def reject(
         self, session_id: str, to: str, reason: str | None = None, *, timeout: float = SEND_TIMEOUT_S
     ) -> AcceptedSession:
         """Rejects a session. to: who requested it. reason: at most 500 characters. Raises RelayError as `send` does."""
-        return _accepted_session(await self._life.envelopes.decision("reject", session_id, to, reason, timeout))
+        return _accepted_session(await self._parts.envelopes.decision("reject", session_id, to, reason, timeout))
 
     def receipt(self, session_id: str) -> Receipt:
         """What shows anybody that a session was requested and decided: `verify_receipt` checks it without a relay.
@@ -233,21 +208,22 @@ class Connector:
         Of the newest 1000 sessions, whose two envelopes this connector signed or verified. Raises
         `receipt_incomplete`, with what is missing.
         """
-        return self._life.sessions.receipt(session_id)
+        return self._parts.sessions.receipt(session_id)
 
     async def check_online(self, agent: str) -> Presence:
         """Whether an agent can be reached now.
 
         Raises RelayError: `unreachable`, `rate_limited`, a refusal of the relay.
         """
-        return await self._life.peers.presence_of(agent)
+        return await self._parts.check_online.presence_of(agent)
 
     async def wait_online(self, agent: str, *, timeout: float = SEND_TIMEOUT_S) -> Presence:
         """Returns when an agent can be reached.
 
-        Raises RelayError: `timeout` after so many seconds, a refusal that lasts.
+        Raises RelayError: `target_not_online` after so many seconds, `timeout` when the relay did not answer in them,
+        at once a refusal that lasts.
         """
-        return await self._life.peers.wait_online(agent, timeout)
+        return await self._parts.presence_watch.until_online(agent, timeout)
 
     @overload
     def on(self, event: Literal["delivery"], listener: Callable[[Delivery], object]) -> Callable[[], None]: ...
@@ -269,19 +245,7 @@ class Connector:
         how many deliveries were dropped because the inbox was full, since the start. Errors and warnings that nobody
         listens to are logged by the logger `agent_relay_connector`.
         """
-        return self._life.emitter.on(event, listener)
-
-    async def _reply(self, delivery: Delivery, payload: JsonObject, timeout: float) -> Accepted:
-        if not delivery.type.startswith("message.") or delivery.type == REPLY:
-            raise RelayError("not_answerable")
-        task_id = task_of_reply(delivery)
-        return await self.send(
-            delivery.sender, payload, type=REPLY, task_id=task_id, seal=delivery.sealed, timeout=timeout
-        )
-
-
-def _accepted(ack: AckFrame) -> Accepted:
-    return Accepted(ack.envelope_id, ack.delivery, ack.duplicate)
+        return self._parts.emitter.on(event, listener)
 
 
 def _accepted_session(ack: AckFrame) -> AcceptedSession:

@@ -1,31 +1,90 @@
-"""Questions that wait for their reply. Source: docs/protocol.md#conversations."""
+"""The messages of this agent, and its questions until they are replied to. Source: docs/protocol.md#conversations."""
 
 import asyncio
-from dataclasses import dataclass
+import time
+import uuid
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
-from .types import Delivery
+from .backoff import growing_s
+from .errors import RelayError
+from .limits import PRESENCE_CAP_S
+from .message_options import MessageOptions
+from .own_envelopes import OwnEnvelopes, present
+from .presence_watch import PresenceWatch
+from .sender_verifier import SenderVerifier
+from .types import Accepted, Delivery, JsonObject
 
 REPLY = "message.reply"
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
+@dataclass(eq=False)
+class _Question:
     task_id: str
     # Who was asked: nobody else's reply counts.
     agent: str
     is_sealed: bool
     reply: "asyncio.Future[Delivery]"
+    # While it is being sent, the send says how it ends.
+    is_sending: bool = False
+    # Once the target may have it.
+    envelope_id: str | None = None
 
 
 class Conversations:
-    def __init__(self) -> None:
-        self._questions: dict[str, Question] = {}
+    def __init__(
+        self,
+        own_envelopes: OwnEnvelopes,
+        presence: PresenceWatch,
+        verifier: SenderVerifier,
+        seals_all: bool,
+        max_questions: int,
+    ) -> None:
+        """seals_all: every message is sealed, asked or not. max_questions: that may be without a reply."""
+        self._own_envelopes = own_envelopes
+        self._presence = presence
+        self._verifier = verifier
+        self._seals_all = seals_all
+        self._max_questions = max_questions
+        # By task.
+        self._questions: dict[str, _Question] = {}
+        self._ended_by: RelayError | None = None
 
-    def ask(self, question: Question) -> None:
+    async def send(self, to: str, payload: JsonObject, options: MessageOptions) -> Accepted:
+        """Raises RelayError."""
+        if options.wait_online_s > 0:
+            await self._presence.until_online(to, options.wait_online_s)
+        content = present(type=options.type, to=to, task_id=options.task_id, payload=payload)
+        ack = await self._own_envelopes.message(content, self._seals(options), options.timeout_s)
+        return Accepted(ack.envelope_id, ack.delivery, ack.duplicate)
+
+    async def reply(self, delivery: Delivery, payload: JsonObject, options: MessageOptions) -> Accepted:
+        """Raises RelayError."""
+        if not _is_answerable(delivery.type):
+            raise RelayError("not_answerable", envelope_id=delivery.envelope["id"])
+        task_id = delivery.task_id or delivery.envelope["id"]
+        seal = delivery.sealed or options.seal
+        return await self.send(delivery.sender, payload, replace(options, type=REPLY, task_id=task_id, seal=seal))
+
+    async def ask(self, to: str, payload: JsonObject, options: MessageOptions) -> Delivery:
+        """Returns the reply. Raises RelayError."""
+        if self._ended_by is not None:
+            raise self._ended_by
+        if not _is_answerable(options.type):
+            raise RelayError("not_answerable")
+        if len(self._questions) >= self._max_questions:
+            raise RelayError("queue_full")
+        reply: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
+        question = _Question(str(uuid.uuid4()), to, self._seals(options), reply)
         self._questions[question.task_id] = question
-
-    def forget(self, question: Question) -> None:
-        self._questions.pop(question.task_id, None)
+        unanswered = asyncio.create_task(self._put(question, payload, options))
+        try:
+            await asyncio.wait((reply, unanswered), return_when=asyncio.FIRST_COMPLETED)
+            return reply.result() if reply.done() else unanswered.result()
+        finally:
+            self._questions.pop(question.task_id, None)
+            unanswered.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            unanswered.cancel()
 
     def takes(self, delivery: Delivery) -> bool:
         """True for the reply to a question. A late, a second or a foreign one is a delivery like any other."""
@@ -34,18 +93,70 @@ class Conversations:
             return False
         if question.is_sealed and not delivery.sealed:
             return False
-        self.forget(question)
+        if not self._is_believed(delivery):
+            return False
+        del self._questions[question.task_id]
         if not question.reply.done():
             question.reply.set_result(delivery)
         return True
 
-    def end(self, error: Exception) -> None:
-        """Nothing more comes in."""
-        for question in tuple(self._questions.values()):
-            if not question.reply.done():
-                question.reply.set_exception(error)
+    def end(self, error: RelayError) -> None:
+        """Nothing more comes in, and nothing goes out. Sends on their way have ended before."""
+        self._ended_by = error
+        self._presence.end(error)
+        for question in self._questions.values():
+            if not question.is_sending and not question.reply.done():
+                outcome = error.for_call("unknown" if question.envelope_id else "refused", question.envelope_id)
+                question.reply.set_exception(outcome)
+
+    async def _put(self, question: _Question, payload: JsonObject, options: MessageOptions) -> NoReturn:
+        """Puts the question. Raises why there is no reply."""
+        online_by = time.monotonic() + options.wait_online_s
+        attempt = 0
+        while True:
+            if options.wait_online_s > 0:
+                await self._presence.until_online(question.agent, online_by - time.monotonic())
+            reply_by = time.monotonic() + options.timeout_s
+            accepted = await self._send(question, payload, options)
+            # A duplicate says how the target is now: it may have got the first.
+            if accepted.delivery.can_deliver_realtime or accepted.duplicate:
+                question.envelope_id = accepted.envelope_id
+                await _silence(reply_by, accepted.envelope_id)
+            wait_s = growing_s(attempt, PRESENCE_CAP_S)
+            if time.monotonic() + wait_s >= online_by:
+                raise RelayError("target_not_online", envelope_id=accepted.envelope_id)
+            await asyncio.sleep(wait_s)
+            attempt += 1
+
+    async def _send(self, question: _Question, payload: JsonObject, options: MessageOptions) -> Accepted:
+        question.is_sending = True
+        try:
+            sending = replace(options, task_id=question.task_id, wait_online_s=0)
+            return await self.send(question.agent, payload, sending)
+        finally:
+            question.is_sending = False
+
+    def _seals(self, options: MessageOptions) -> bool:
+        return options.seal or self._seals_all
+
+    def _is_believed(self, delivery: Delivery) -> bool:
+        """Whom this agent pinned can prove who they are: what does not is not theirs."""
+        verifier, key_id = self._verifier, delivery.envelope["key_id"]
+        return not verifier.is_pinned(delivery.sender) or verifier.is_verified(delivery.verified, key_id)
 
 
-def task_of_reply(delivery: Delivery) -> str:
-    """What a reply says it is about."""
-    return delivery.task_id or delivery.envelope["id"]
+def _is_answerable(kind: str) -> bool:
+    """A reply is not replied to: two agents that both reply would go on forever. Sessions are answered by decisions."""
+    return kind.startswith("message.") and kind != REPLY
+
+
+async def _silence(reply_by: float, envelope_id: str) -> NoReturn:
+    """The target may have the question, and says nothing."""
+    await asyncio.sleep(max(0.0, reply_by - time.monotonic()))
+    raise RelayError(
+        "timeout",
+        "No reply came in time.",
+        "The target may be at it: a late reply is a delivery like any other. Ask again only what may be done twice.",
+        outcome="unknown",
+        envelope_id=envelope_id,
+    )

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from .credentials.vouching import UNVERIFIED, Verdict
 from .errors import RelayError
+from .message_options import MessageOptions
 from .receipts.session_records import SessionRecords
 from .replay_guard import ReplayGuard
 from .sealing.sealed_payload import is_sealed, open_payload
-from .sealing.sealing_keys import SealingKeys
+from .sealing.own_sealing_keys import OwnSealingKeys
 from .sender_verifier import SenderVerifier
 from .types import Accepted, Delivery, Envelope, JsonObject
 
-Replier = Callable[[Delivery, JsonObject, float], Awaitable[Accepted]]
+Replier = Callable[[Delivery, JsonObject, MessageOptions], Awaitable[Accepted]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class DeliveryJudge:
     verifier: SenderVerifier
     replay_guard: ReplayGuard
     require_verified: bool
-    sealing_keys: SealingKeys
+    sealing_keys: OwnSealingKeys
     sessions: SessionRecords
     replier: Replier
 
@@ -73,7 +74,7 @@ class DeliveryJudge:
         signer = await self.verifier.check(envelope)
         if signer is None:
             raise _dropped("forged_delivery", envelope)
-        if self.require_verified and not self.verifier.is_verified(signer, envelope):
+        if self.require_verified and not self.verifier.is_verified(signer.verified, envelope["key_id"]):
             raise _dropped("unverified_delivery", envelope)
         if self.require_verified and not can_judge:
             raise _dropped("clock_untrusted", envelope)

@@ -126,6 +126,11 @@ CONNECTOR_ERRORS = {
         "Another connection registered this agent (4409).",
         "Run one connector an agent; stop the other before you start this one again.",
     ),
+    "superseded_elsewhere": ErrorEntry(
+        "fix",
+        "The agent is online over another connection, which this start would end.",
+        "Stop the other, use it to send, or start with take_over=True, which ends it.",
+    ),
     "refused": ErrorEntry(
         "never", "The relay refused for a reason that this version does not know.", "Update this package."
     ),

@@ -42,7 +42,7 @@ class RelayError(Exception):
         self.missing = tuple(missing)
         super().__init__(f"{code}: {self.message} {self.hint}")
 
-    def for_call(self, outcome: Outcome, envelope_id: str) -> "RelayError":
+    def for_call(self, outcome: Outcome, envelope_id: str | None) -> "RelayError":
         """The same, as the end of one call."""
         return RelayError(
             self.code,

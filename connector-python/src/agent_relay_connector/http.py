@@ -31,14 +31,18 @@ class HttpClient:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(LOOK_UPS_AT_ONCE, thread_name_prefix="agent-relay-look-up")
+        self._has_stopped = False
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     async def get(self, url: str, timeout_s: float) -> Answer:
         """Any answer, its wait for its turn included in the time. Raises OSError or asyncio.TimeoutError."""
+        if self._has_stopped:
+            raise OSError("the connector is closed")
         loop = asyncio.get_running_loop()
         return await asyncio.wait_for(loop.run_in_executor(self._threads, self._get, url, timeout_s), timeout_s)
 
     def stop(self) -> None:
+        self._has_stopped = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _get(self, url: str, timeout_s: float) -> Answer:

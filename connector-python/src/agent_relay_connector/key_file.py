@@ -1,14 +1,17 @@
 """Key files, as `relay keygen` and `npm run keys` write them: one JSON object."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from .agent_id import is_agent_id
 from .credentials.read_credential import Credential, read_credential
 from .errors import RelayError
+from .given import AgentKey, SealingKey
+from .iso_time import epoch_ms_of
 from .keys import signing_key
+from .sealing.sealing_keys import SealingKeys
 from .strict_json import members_of, parse_json, text_of
-from .types import AgentKey, JsonObject
+from .types import JsonObject
 
 _HINT = "relay keygen makes one: {agent_id, key_id, alg, private_key or secret}, in base64url."
 
@@ -19,8 +22,7 @@ class KeyFile:
     key: AgentKey
     # A token; None for a key that the relay lists.
     credential: str | None
-    # X25519, private halves, base64url.
-    sealing_keys: tuple[str, ...]
+    sealing_keys: tuple[SealingKey, ...]
     # The issuers that the file pins.
     trusted_issuers: tuple[JsonObject, ...]
 
@@ -44,18 +46,6 @@ def read_key_file(path: str) -> KeyFile:
         sealing_keys=_sealing_keys_in(members),
         trusted_issuers=tuple(members.get("trusted_issuers") or ()),
     )
-
-
-def renewed_credential(path: str, agent: str, key_id: str | None) -> str:
-    """The credential that the file has by now. A connector keeps the key that it began with."""
-    file = read_key_file(path)
-    if file.credential is None or file.agent != agent or file.key.get("key_id") != key_id:
-        raise RelayError(
-            "invalid_credential",
-            "The key file has another key by now.",
-            "Start the agent again: it goes on with the key that it began with.",
-        )
-    return file.credential
 
 
 def _key_in(members: JsonObject) -> AgentKey:
@@ -86,11 +76,22 @@ def _credential_in(members: JsonObject) -> Credential | None:
     return credential
 
 
-def _sealing_keys_in(members: JsonObject) -> tuple[str, ...]:
+def _sealing_keys_in(members: JsonObject) -> tuple[SealingKey, ...]:
     """One key, or several, the newest first; former ones with the time until which they are kept."""
-    given: Any = members.get("sealing_key", [])
-    entries = given if isinstance(given, list) else [given]
-    return tuple(entry.get("private_key") if isinstance(entry, dict) else entry for entry in entries)
+    given = members.get("sealing_key", [])
+    keys = tuple(map(_sealing_key, given if isinstance(given, list) else [given]))
+    SealingKeys(keys)
+    return keys
+
+
+def _sealing_key(entry: object) -> SealingKey:
+    if isinstance(entry, str):
+        return SealingKey(entry)
+    members = members_of(entry)
+    private_key, until = text_of(members.get("private_key")), epoch_ms_of(members.get("until"))
+    if private_key is None or until is None:
+        raise _invalid("The key file has a sealing_key that is none.")
+    return SealingKey(private_key, until)
 
 
 def _invalid(message: str) -> RelayError:

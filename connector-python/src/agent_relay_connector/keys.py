@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from .base64url import decode_base64url, encode_base64url
 from .errors import RelayError
+from .given import AgentKey, TrustedKey
 from .small_order import is_small_order_ed25519
-from .types import AgentKey, TrustedKey
 
 _KEY_BYTES = 32
 

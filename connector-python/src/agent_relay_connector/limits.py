@@ -51,10 +51,24 @@ MANIFEST_AGAIN_AFTER_S = 5.0
 CREDENTIAL_AGAIN_AFTER_S = 300.0
 CREDENTIAL_SOON_AGAIN_AFTER_S = 5.0
 MAX_CREDENTIALS_KEPT = 2000
+# Of agents that are not known yet: their share of all this. The relay answers 600 look-ups of an address a minute; what
+# strangers cannot use up is left for agents that are known.
+STRANGERS_AT_ONCE = 8
+MAX_STRANGERS_KEPT = 1000
+STRANGERS_PER_MINUTE = 300
 
 # The longest wait between two questions whether an agent is online, and how long one question may take.
 PRESENCE_CAP_S = 2.0
-PRESENCE_TIMEOUT_S = 10.0
+PRESENCE_TIMEOUT_S = 3.0
+
+# Until the first register is accepted: how long a key that the relay does not know yet is presented again; and how
+# often, how far apart, and for how long each, the agent's own presence is looked up before it counts as held elsewhere.
+UNKNOWN_KEY_PRESENTED_S = 10.0
+OWN_LOOKS = 5
+OWN_LOOK_AGAIN_S = 0.3
+OWN_LOOK_TIMEOUT_S = 1.0
+# The longest wait for it where the limit of this address is reached: a register is due 10 s after the connect.
+OWN_LOOK_LIMITED_S = 2.0
 
 # Of a credential: characters of the token, from `iat` to `exp`, and how far `iat` and `nbf` may lie ahead.
 # Source: docs/protocol.md#credentials.
@@ -70,6 +84,9 @@ RENEWAL_CAP_S = 60.0
 RENEWAL_ANSWER_WITHIN_S = 30.0
 # A machine may sleep: the clock is looked at this often.
 RENEWAL_LOOKS_EVERY_S = 600.0
+
+# How long a sealing key is kept after the end of its last credential. Source: docs/protocol.md#sealed-payloads.
+SEALING_KEY_KEPT_MS = 600_000
 
 # Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits.
 SESSION_TTL_MINUTES = (5, 1440)

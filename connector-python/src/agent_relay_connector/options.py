@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .agent_id import is_agent_id
-from .key_file import read_key_file, renewed_credential
-from .types import AgentKey, CredentialSource, JsonObject, Trust, TrustedKey
+from .errors import RelayError
+from .given import AgentKey, CredentialSource, CredentialWithKeys, SealingKey, Trust, TrustedKey
+from .key_file import read_key_file
+from .types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,9 @@ class ConnectorOptions:
     url: str
     agent: str
     key: AgentKey
+    take_over: bool
     credential: CredentialSource | None
-    sealing_keys: Sequence[str]
+    sealing_keys: Sequence[str | SealingKey]
     trust: Trust
     require_verified: bool
     max_delivery_age_s: float
@@ -34,19 +37,40 @@ class Identity:
     agent: str
     key: AgentKey
     credential: CredentialSource | None
-    sealing_keys: Sequence[str]
+    sealing_keys: Sequence[str | SealingKey]
     trusted_issuers: Sequence[JsonObject]
 
 
 def identity_of_file(path: str) -> Identity:
-    """Of a key file, which is read again for each renewal. Raises `invalid_key` or `invalid_credential`."""
+    """Of a key file, which is read again for each renewal: its keys may be others by then.
+
+    Raises `invalid_key` or `invalid_credential`.
+    """
     file = read_key_file(path)
 
-    async def credential() -> str:
-        return await asyncio.to_thread(renewed_credential, path, file.agent, file.key.get("key_id"))
+    async def present() -> CredentialWithKeys:
+        now = await asyncio.to_thread(read_key_file, path)
+        if now.credential is None:
+            raise RelayError("invalid_credential", "The key file has no credential any more.")
+        return CredentialWithKeys(now.credential, now.key, now.sealing_keys)
 
-    source = None if file.credential is None else credential
+    source = None if file.credential is None else present
     return Identity(file.agent, file.key, source, file.sealing_keys, file.trusted_issuers)
+
+
+def identity_of(
+    key_file: str | None,
+    agent: str | None,
+    key: AgentKey | None,
+    credential: CredentialSource | None,
+    sealing_keys: Sequence[str | SealingKey],
+) -> Identity:
+    """Raises ValueError, `invalid_key` or `invalid_credential`."""
+    if key_file is not None:
+        return identity_of_file(key_file)
+    if agent is not None and key is not None:
+        return Identity(agent, key, credential, sealing_keys, ())
+    raise ValueError("give key_file, or agent and key")
 
 
 def trust_of(trust: "Trust | Mapping[str, Sequence[TrustedKey]] | None", pinned: Sequence[JsonObject]) -> Trust:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .connection import PresenceType
 from .credentials.own_credential import OwnCredential
 from .errors import RelayError
 from .frames import AckFrame
@@ -25,8 +24,7 @@ Content = Mapping[str, Any]
 @dataclass(frozen=True)
 class OwnEnvelopes:
     agent: str
-    # The host, with a port that is not the default, that this agent dialled.
-    relay: str
+    # Of the key that the agent began with.
     signer: Signer
     credential: OwnCredential | None
     send_queue: SendQueue
@@ -49,7 +47,8 @@ class OwnEnvelopes:
         acknowledged = await self.send_queue.add(envelope_id, self._draft(content, envelope_id), timeout_s)
         envelope = read_envelope(parse_json(acknowledged.text))
         if envelope is not None:
-            credential = None if self.credential is None else self.credential.held_at(envelope["ts"])
+            own = self.credential
+            credential = None if own is None else own.held_at(envelope["ts"], envelope["key_id"])
             self.sessions.keep(acknowledged.ack.session_id, envelope, credential)
         return acknowledged.ack
 
@@ -60,15 +59,6 @@ class OwnEnvelopes:
         digest = self.sessions.digest_of(session_id, to)
         payload = present(session_id=session_id, request_sha256=digest, reason=reason)
         return await self.session({"type": f"session.{kind}", "to": to, "payload": payload}, timeout_s)
-
-    def presence(self, kind: PresenceType) -> tuple[str, str]:
-        """A register or heartbeat, signed: its id, and its text."""
-        envelope_id = str(uuid.uuid4())
-        payload = {}
-        if kind == "agent.register" and self.credential is not None:
-            payload = {"credential": self.credential.present(), "relay": self.relay}
-        draft = self._draft({"type": kind, "payload": payload}, envelope_id)
-        return envelope_id, self.signer.sign(draft).text
 
     def _draft(self, content: Content, envelope_id: str) -> str:
         return self.signer.draft({**content, "id": envelope_id, "from": self.agent})

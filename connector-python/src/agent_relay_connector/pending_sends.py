@@ -37,6 +37,10 @@ class PendingSend:
     def may_be_accepted(self) -> bool:
         return self.is_in_flight or self.is_outcome_unknown
 
+    def needs(self, key_id: str) -> bool:
+        """It was signed with this key, and may be accepted: it is to go out again as it is."""
+        return self.may_be_accepted and self.signed is not None and self.signed.key_id == key_id
+
     def sign_again(self) -> None:
         """Only for one that was certainly not accepted."""
         self.signed = None

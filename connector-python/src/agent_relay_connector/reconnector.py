@@ -27,8 +27,8 @@ class ReconnectorEvents(Protocol):
     def may_return(self, error: RelayError) -> bool:
         """True when another attempt after this error may help, though it ends a connection for good."""
 
-    def has_changed(self) -> Awaitable[bool]:
-        """Before the attempt after such an error: False when nothing has changed."""
+    def has_changed(self, error: RelayError) -> Awaitable[bool | None]:
+        """Before the attempt after such an error: False when nothing has changed, None when nobody could tell."""
 
     def ended(self, error: RelayError) -> None:
         """There will be no further attempt."""
@@ -147,10 +147,14 @@ class Reconnector:
             self._background.spawn(self._attempt_changed(self._barred_by))
 
     async def _attempt_changed(self, error: RelayError) -> None:
-        has_changed = await self._events.has_changed()
-        self._barred_by = None
+        has_changed = await self._events.has_changed(error)
+        self._is_waiting = False
         if self._has_stopped:
             return
+        if has_changed is None:
+            self._reconnect_in(backoff_s(self._attempt))
+            return
+        self._barred_by = None
         if has_changed:
             self._connect()
         else:

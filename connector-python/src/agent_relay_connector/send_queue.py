@@ -12,7 +12,7 @@ from .errors import RelayError
 from .frames import AckFrame, ErrorFrame
 from .limits import MAX_IN_FLIGHT, RESEND_MARGIN_MS
 from .pending_sends import Acknowledged, PendingSend, PendingSends, SendDraft
-from .signer import Signer
+from .signer import SignedEnvelope, Signer
 
 
 class EnvelopeWriter(Protocol):
@@ -22,6 +22,13 @@ class EnvelopeWriter(Protocol):
     def max_clock_skew_ms(self) -> float: ...
     @property
     def max_in_flight(self) -> int: ...
+    @property
+    def signer(self) -> Signer:
+        """What signs on it: the key that was registered on it last."""
+
+    def accepts(self, key_id: str) -> bool:
+        """True for a key whose envelopes the relay takes on it now."""
+
     def send(self, text: str) -> None: ...
 
 
@@ -33,13 +40,11 @@ class SendQueue:
 
     def __init__(
         self,
-        signer: Signer,
         clock: Clock,
         max_pending: int,
         not_registered: Callable[[], None],
         background: Background,
     ) -> None:
-        self._signer = signer
         self._clock = clock
         self._max_pending = max_pending
         self._not_registered = not_registered
@@ -52,6 +57,10 @@ class SendQueue:
         self._hold: asyncio.TimerHandle | None = None
         self._is_flushing = False
         self._ended_by: RelayError | None = None
+
+    def needs(self, key_id: str) -> bool:
+        """True while an envelope under this key has no answer, and may have been accepted."""
+        return any(send.needs(key_id) for send in self._pending.all())
 
     async def add(self, envelope_id: str, draft: SendDraft, timeout_s: float) -> Acknowledged:
         """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again."""
@@ -167,21 +176,25 @@ class SendQueue:
     async def _transmit(self, send: PendingSend) -> None:
         writer = self._writer
         assert writer is not None
-        age_ms = 0 if send.signed is None else self._clock.now() - send.signed.ts
-        if age_ms > writer.max_clock_skew_ms - RESEND_MARGIN_MS:
+        if send.signed is not None and not self._can_resend(send.signed, writer):
             if send.is_outcome_unknown:
                 return self._fail(send, RelayError("outcome_unknown"))
             send.signed = None
         try:
             if not isinstance(send.draft, str):
                 send.draft = await send.draft()
-            send.signed = send.signed or self._signer.sign(send.draft)
+            send.signed = send.signed or writer.signer.sign(send.draft)
         except RelayError as error:
             return self._fail(send, error)
         if self._writer is not writer or self._pending.get(send.id) is not send:
             return None
         self._pending.mark_in_flight(send)
         writer.send(send.signed.text)
+
+    def _can_resend(self, signed: SignedEnvelope, writer: EnvelopeWriter) -> bool:
+        """As it was signed: the relay takes it neither late nor under a key that has ended."""
+        max_age_ms = writer.max_clock_skew_ms - RESEND_MARGIN_MS
+        return self._clock.now() - signed.ts <= max_age_ms and writer.accepts(signed.key_id)
 
 
 def _settle(send: PendingSend, outcome: Acknowledged | RelayError) -> None:

@@ -7,9 +7,10 @@ from .credentials.sender_credentials import SenderCredentials
 from .credentials.vouching import UNVERIFIED, CredentialTrust, Verdict, vouching_for
 from .errors import RelayError
 from .gateway_keys import GATEWAY_KEY_PREFIX
+from .given import Trust
 from .keys import VerifyKey, verify_key
 from .relay_manifest import RelayManifest
-from .types import Envelope, Trust
+from .types import Envelope, Verified
 
 
 class SenderVerifier:
@@ -52,10 +53,13 @@ class SenderVerifier:
             return _signed(envelope, pinned, Verdict("agent"))
         return await self._check_credential(envelope)
 
-    def is_verified(self, verdict: Verdict, envelope: Envelope) -> bool:
-        """True for one that passes where only what is verified is wanted."""
-        is_known_gateway = verdict.verified == "gateway" and envelope["key_id"] in self._gateways
-        return verdict.verified == "agent" or is_known_gateway
+    def is_verified(self, verified: Verified, key_id: str) -> bool:
+        """True for what passes where only what is verified is wanted."""
+        return verified == "agent" or (verified == "gateway" and key_id in self._gateways)
+
+    def is_pinned(self, agent: str) -> bool:
+        """True for one of which this agent pinned keys, or an issuer that names it: what is its own can be verified."""
+        return self._trust.has_pinned_keys(agent) or self._trust.pinned.names(agent)
 
     async def sealing_key_of(self, agent: str, now_ms: float) -> str:
         """The X25519 key of an agent, in base64url, for payloads that only it is to read.
@@ -71,13 +75,17 @@ class SenderVerifier:
     async def _check_credential(self, envelope: Envelope) -> Verdict | None:
         agent, key_id, ts = envelope["from"], envelope["key_id"], envelope["ts"]
         is_of_use = is_credential_key(key_id) and (not self._is_pinned_only or self._trust.pinned.may_hold(agent))
-        credential = await self._credentials.find(agent, key_id, ts) if is_of_use else None
+        is_stranger = not self._trust.pinned.names(agent)
+        credential = await self._credentials.find(agent, key_id, ts, is_stranger) if is_of_use else None
         if credential is None:
             return UNVERIFIED
         # Whoever issued it: `key_id` is the digest of the key, so no other could have signed.
         if not is_signed_by(credential.key, envelope):
             return None
-        return await vouching_for(credential, ts, self._trust)
+        verdict = await vouching_for(credential, ts, self._trust)
+        if verdict.verified == "agent":
+            self._credentials.is_known(agent, key_id)
+        return verdict
 
 
 def _signed(envelope: Envelope, key: VerifyKey, verdict: Verdict) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""Signs this agent's envelopes."""
+"""Signs this agent's envelopes with one key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from .canonical import canonical_text, draft_text, signed_text
 from .clock import Clock
 from .credentials.read_credential import Credential
 from .errors import RelayError
+from .given import AgentKey
 from .keys import signing_key
 from .limits import MAX_FRAME_BYTES
-from .types import AgentKey
 
 # Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names.
 _REST_BYTES = 86 + 16 + len(',"ts":,"key_id":"","sig":""}')
@@ -26,6 +26,8 @@ class SignedEnvelope:
     text: str
     # Epoch milliseconds, by the relay's clock.
     ts: int
+    # Of the key that signed it.
+    key_id: str
 
 
 class Signer:
@@ -36,6 +38,11 @@ class Signer:
         self._clock = clock
 
     @property
+    def key_id(self) -> str:
+        """There is one in the end: the caller's, or of a credential."""
+        return self._key_id or ""
+
+    @property
     def is_ed25519(self) -> bool:
         return self._key.public_key is not None
 
@@ -43,7 +50,11 @@ class Signer:
         """Takes the key's id from its credential. Raises `invalid_credential` for the credential of another key."""
         is_named = self._key_id in (None, credential.key_id)
         if not is_named or credential.public_key != self._key.public_key:
-            raise RelayError("invalid_credential", "The credential is of another key.")
+            raise RelayError(
+                "invalid_credential",
+                "The credential is of another key.",
+                "Have one issued for this key, or let the callback give the key with it.",
+            )
         self._key_id = credential.key_id
 
     def draft(self, members: Mapping[str, Any]) -> str:
@@ -65,5 +76,6 @@ class Signer:
     def sign(self, draft: str) -> SignedEnvelope:
         """Signs with the present time."""
         ts = self._clock.now()
-        canonical = canonical_text(draft, ts, self._key_id or "")
-        return SignedEnvelope(signed_text(canonical, encode_base64url(self._key.sign(canonical.encode()))), ts)
+        canonical = canonical_text(draft, ts, self.key_id)
+        sig = encode_base64url(self._key.sign(canonical.encode()))
+        return SignedEnvelope(signed_text(canonical, sig), ts, self.key_id)

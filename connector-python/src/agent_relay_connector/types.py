@@ -1,11 +1,14 @@
-"""The public types. Durations are seconds; times of envelopes are epoch milliseconds.
+"""What a connector gives. Durations are seconds; times of envelopes are epoch milliseconds.
 
 Source: docs/protocol.md#envelopes.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict
+
+from .limits import SEND_TIMEOUT_S
+from .message_options import MessageOptions
 
 # A JSON object as it was parsed.
 JsonObject = Mapping[str, Any]
@@ -22,39 +25,6 @@ class Envelope(_Signed, total=False):
     to: str
     task_id: str
 
-
-class AgentKey(TypedDict, total=False):
-    """What this agent signs with. The algorithm is the key's, never the envelope's."""
-
-    key_id: str  # may be left out where there is a credential, which then says it
-    alg: Literal["ed25519", "hmac-sha256"]
-    private_key: str  # of ed25519: base64url, the 32-byte seed
-    secret: str  # of hmac-sha256: base64url, at least 32 bytes
-
-
-class TrustedKey(TypedDict, total=False):
-    """What another agent's signatures are checked with. Whoever holds an HMAC secret can also sign with it."""
-
-    key_id: str
-    alg: Literal["ed25519", "hmac-sha256"]
-    public_key: str  # of ed25519: base64url, 32 bytes
-    secret: str  # of hmac-sha256: base64url
-
-
-@dataclass(frozen=True)
-class Trust:
-    """Whom this agent believes. The relay checks signatures too; with these it need not be trusted."""
-
-    # Keys of other agents, by agent id. Such an agent is believed under them alone.
-    keys: Mapping[str, Sequence[TrustedKey]] = field(default_factory=dict)
-    # Issuers of credentials, each believed for its `agents` only: records as in the relay's keys file.
-    issuers: Sequence[JsonObject] = ()
-    # Ids of gateway keys: what they sign passes `require_verified`.
-    gateways: Sequence[str] = ()
-
-
-# A token, or what gives the present one: it is called at the start, and again long before the token ends.
-CredentialSource = Union[str, Callable[[], Awaitable[str]]]
 
 Verified = Literal["agent", "relay_issuer", "gateway", "unverified"]
 SessionStatus = Literal["pending_until_session.approve_or_session.reject", "approved", "rejected", "expired"]
@@ -109,14 +79,22 @@ class Delivery:
     sealed: bool
     # Epoch milliseconds, by this machine's clock.
     received_at_ms: int
-    _replier: Callable[["Delivery", JsonObject, float], Awaitable[Accepted]] = field(repr=False, compare=False)
+    _replier: Callable[["Delivery", JsonObject, MessageOptions], Awaitable[Accepted]] = field(repr=False, compare=False)
 
-    async def reply(self, payload: JsonObject, *, timeout: float = 30.0) -> Accepted:
-        """Answers the sender with a `message.reply` that `ask` recognises; sealed where this was sealed.
+    async def reply(
+        self,
+        payload: JsonObject,
+        *,
+        seal: bool = False,
+        timeout: float = SEND_TIMEOUT_S,
+        wait_online: float = 0,
+    ) -> Accepted:
+        """Answers the sender with a `message.reply` that `ask` recognises; what was sealed is always replied to sealed.
 
-        Raises RelayError.
+        Raises RelayError as `send` does, and `not_answerable` where nothing is to be answered.
         """
-        return await self._replier(self, payload, timeout)
+        options = MessageOptions(seal=seal, timeout_s=timeout, wait_online_s=wait_online)
+        return await self._replier(self, payload, options)
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,15 @@
 Source: docs/protocol.md#credentials.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 from ..agent_id import is_agent_id
 from ..errors import RelayError
+from ..iso_time import epoch_ms_of
 from ..strict_json import members_of
 from .contract import ANY_AGENT, is_issuer_name
 from .public_jwk import is_public_key
-
-_TIME = re.compile(
-    r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2})?(?:\.(\d+))?(?:Z|([+-]\d{2}:\d{2}))",
-    re.ASCII,
-)
 
 
 @dataclass(frozen=True)
@@ -78,15 +72,10 @@ def _is_pattern(value: object) -> bool:
 
 def _time(value: object) -> float:
     """Epoch milliseconds of ISO 8601 with an offset."""
-    found = _TIME.fullmatch(value) if isinstance(value, str) else None
-    _require(found is not None)
-    assert found is not None
-    minutes, seconds, fraction, offset = found.groups()
-    try:
-        whole = datetime.fromisoformat(f"{minutes}{seconds or ':00'}{offset or '+00:00'}")
-        return whole.timestamp() * 1000 + int(f"{fraction or ''}000"[:3])
-    except (ValueError, OverflowError):
-        raise RelayError("invalid_issuer") from None
+    time_ms = epoch_ms_of(value)
+    if time_ms is None:
+        raise RelayError("invalid_issuer")
+    return time_ms
 
 
 def _is_filled(value: object, is_item: Callable[[object], bool]) -> bool:

@@ -2,79 +2,83 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from ..agent_id import AGENT_SCHEME
 from ..background import Background
 from ..http import HttpClient
 from ..limits import (
-    CREDENTIAL_AGAIN_AFTER_S,
-    CREDENTIAL_SOON_AGAIN_AFTER_S,
     LOOK_UP_TIMEOUT_S,
     LOOK_UP_WAIT_S,
     MAX_CREDENTIALS_KEPT,
+    MAX_STRANGERS_KEPT,
+    STRANGERS_AT_ONCE,
+    STRANGERS_PER_MINUTE,
 )
+from .allowance import Allowance
+from .credential_cache import CredentialCache, Entry, Query
 from .read_credential import Credential, read_credential
 
 
-@dataclass
-class _Entry:
-    """What is known of one key of an agent, as it was found last; a look-up that fails changes nothing."""
-
-    credential: Credential | None = None
-    has_failed: bool = False
-    # By time.monotonic().
-    asked_at: float = float("-inf")
-    asking: "asyncio.Task[None] | None" = None
-
-    def is_due(self, time_ms: float) -> bool:
-        has_ended = self.credential is not None and self.credential.expires_at <= time_ms
-        soon = self.has_failed or has_ended
-        again_after_s = CREDENTIAL_SOON_AGAIN_AFTER_S if soon else CREDENTIAL_AGAIN_AFTER_S
-        return time.monotonic() - self.asked_at >= again_after_s
-
-
 class SenderCredentials:
+    """A stranger is an agent whom no pinned issuer names or vouched for before: it may be one of very many."""
+
     def __init__(self, base: str, http: HttpClient, background: Background) -> None:
         """base: address of the relay, without a slash at its end."""
         self._base = base
         self._http = http
         self._background = background
-        # The one that was needed longest ago comes first.
-        self._entries: dict[tuple[str, str | None], _Entry] = {}
+        self._known = CredentialCache(MAX_CREDENTIALS_KEPT)
+        self._strangers = CredentialCache(MAX_STRANGERS_KEPT)
+        self._strangers_at_once = asyncio.Semaphore(STRANGERS_AT_ONCE)
+        self._strangers_allowance = Allowance(STRANGERS_PER_MINUTE)
 
-    async def find(self, agent: str, key_id: str | None, time_ms: float) -> Credential | None:
+    async def find(
+        self, agent: str, key_id: str | None, time_ms: float, is_stranger: bool = False
+    ) -> Credential | None:
         """The credential of a key of an agent, or without `key_id` the newest of any.
 
         None when the relay has none, or does not say it within a second. Never raises.
-        time_ms: at which it is to hold: one that had ended by then is looked up again.
+        time_ms: at which it is to hold: one that had ended by then is looked up again. is_stranger: it is looked up as
+        far as the share of strangers goes; for others nothing is taken from them.
         """
-        entry = self._entry_of(agent, key_id)
-        if entry.asking is None and entry.is_due(time_ms):
+        query = (agent, key_id)
+        counts = is_stranger and query not in self._known
+        entry = self._strangers.entry_of(query) if counts else self._known_entry_of(query)
+        if entry.asking is None and entry.is_due(time_ms) and (not counts or self._strangers_allowance.take()):
             entry.asked_at = time.monotonic()
-            entry.asking = self._background.spawn(self._ask(entry, agent, key_id))
+            entry.asking = self._background.spawn(self._ask(entry, query, counts))
         if entry.asking is not None:
             # From when the look-up began: however many deliveries need it, none of them waits longer than a second.
             left_s = LOOK_UP_WAIT_S - (time.monotonic() - entry.asked_at)
             await asyncio.wait([entry.asking], timeout=max(0.0, left_s))
         return entry.credential
 
-    def _entry_of(self, agent: str, key_id: str | None) -> _Entry:
-        entry = self._entries.pop((agent, key_id), None) or _Entry()
-        self._entries[(agent, key_id)] = entry
-        if len(self._entries) > MAX_CREDENTIALS_KEPT:
-            del self._entries[next(iter(self._entries))]
-        return entry
+    def is_known(self, agent: str, key_id: str | None) -> None:
+        """A pinned issuer vouched for it: no stranger takes its place."""
+        query = (agent, key_id)
+        entry = self._strangers.pop(query)
+        if entry is not None:
+            self._known.put(query, entry)
 
-    async def _ask(self, entry: _Entry, agent: str, key_id: str | None) -> None:
+    def _known_entry_of(self, query: Query) -> Entry:
+        self.is_known(*query)
+        return self._known.entry_of(query)
+
+    async def _ask(self, entry: Entry, query: Query, is_stranger: bool) -> None:
+        """The wait for its turn counts, too."""
+        look_up = self._look_up_of_stranger(*query) if is_stranger else self._look_up(*query)
         try:
-            entry.credential = await self._look_up(agent, key_id)
+            entry.credential = await asyncio.wait_for(look_up, LOOK_UP_TIMEOUT_S)
             entry.has_failed = False
         except (OSError, ValueError, asyncio.TimeoutError):
             entry.has_failed = True
         finally:
             entry.asking = None
+
+    async def _look_up_of_stranger(self, agent: str, key_id: str | None) -> Credential | None:
+        async with self._strangers_at_once:
+            return await self._look_up(agent, key_id)
 
     async def _look_up(self, agent: str, key_id: str | None) -> Credential | None:
         """Raises where there is no answer, or none to this question. Source: docs/protocol.md#credentials."""

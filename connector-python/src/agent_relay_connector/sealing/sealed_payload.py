@@ -14,7 +14,7 @@ from ..payload_rules import is_payload
 from ..strict_json import members_of, parse_json
 from ..types import Envelope, JsonObject
 from .hpke import ENC_BYTES, TAG_BYTES, Ciphertext, open_bytes, seal_bytes
-from .sealing_keys import SealingKeys
+from .own_sealing_keys import OwnSealingKeys
 
 _VERSION = 1
 _INFO = b"agent-relay sealed payload v1"
@@ -55,7 +55,7 @@ def seal_payload(plaintext: bytes, surroundings: Mapping[str, Any], recipient_ke
     return {"sealed": members}
 
 
-def open_payload(envelope: Envelope, keys: SealingKeys) -> JsonObject | None:
+def open_payload(envelope: Envelope, keys: OwnSealingKeys) -> JsonObject | None:
     """The payload that was sealed. Never raises.
 
     None when the envelope's is not one that was sealed for it, to one of these keys.

@@ -1,0 +1,123 @@
+"""Why a relay could not be reached, and what to do about it."""
+
+import errno
+import socket
+import ssl
+from dataclasses import dataclass
+
+from websockets.exceptions import InvalidHandshake, InvalidMessage
+
+from .error_catalogue import Retry
+from .errors import RelayError
+
+
+@dataclass(frozen=True)
+class NetworkError:
+    """why: the end of a sentence. retry: `fix`: trying again cannot help."""
+
+    why: str
+    hint: str
+    retry: Retry
+
+
+_NETWORK_HINT = "Check this machine's network, and firewalls between it and the relay."
+_SELF_SIGNED_HINT = (
+    "Have Python trust its authority: SSL_CERT_FILE=ca.pem in the environment; or give the relay a public certificate."
+)
+_CHAIN_HINT = "The server must send its intermediate certificates, or SSL_CERT_FILE must name its authority."
+
+_CUT_OFF = NetworkError(
+    "the connection was reset",
+    "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).",
+    "later",
+)
+_SILENT = NetworkError("the host does not answer", _NETWORK_HINT, "later")
+_UNKNOWN_HOST = NetworkError(
+    "the host name could not be resolved",
+    "Correct the host of the relay's address, or wait until this machine's DNS knows it.",
+    "later",
+)
+_NO_TLS = NetworkError(
+    "it does not speak TLS on this port",
+    "This port speaks plain http: use http:// (or ws://), or the port of the relay's TLS.",
+    "fix",
+)
+_OTHER = NetworkError(
+    "the connection failed", "Check the address, this machine's network, and that the relay runs.", "later"
+)
+_UNVERIFIED = NetworkError("its certificate cannot be verified", _CHAIN_HINT, "fix")
+_SELF_SIGNED = NetworkError("its certificate is self-signed", _SELF_SIGNED_HINT, "fix")
+_OTHER_HOST = NetworkError("its certificate is for another host", "Use a host name that it names.", "fix")
+
+_BY_ERRNO = {
+    errno.ECONNREFUSED: NetworkError(
+        "connection refused", "Start the relay, or correct the host and port of its address.", "later"
+    ),
+    errno.EHOSTUNREACH: NetworkError("the host is not reachable", _NETWORK_HINT, "later"),
+    errno.ENETUNREACH: NetworkError("the network is not reachable", _NETWORK_HINT, "later"),
+}
+# Of OpenSSL: X509_V_ERR_*.
+_BY_VERIFY_CODE = {
+    9: NetworkError("its certificate is not valid yet", "Set this machine's clock.", "fix"),
+    10: NetworkError("its certificate has expired", "Renew it, or set this machine's clock.", "fix"),
+    18: _SELF_SIGNED,
+    19: _SELF_SIGNED,
+    62: _OTHER_HOST,
+    64: _OTHER_HOST,
+}
+
+_PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on."
+_REFUSED_HINT = "A proxy, or the relay's RELAY_ALLOWED_ORIGINS, does not let this client in: ask the operator."
+_REDIRECT_HINT = "Use the address that it redirects to; http:// often becomes https://."
+_UPGRADE_HINT = "The server there must be a relay, and a proxy in between must pass websocket upgrades."
+_LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the connector tries again."
+# Timeout, too early, too many requests: other refusals of the client are as true at the next attempt.
+_PASSING = (408, 425, 429)
+
+
+def unreachable(cause: Exception | None) -> RelayError:
+    """The error of an attempt that reached no relay. cause: what it failed with, if that is known."""
+    if cause is None:
+        return RelayError("unreachable")
+    reason = _reason(cause)
+    error = RelayError(
+        "unreachable", f"The relay is not reachable: {reason.why}.", reason.hint, retry=reason.retry
+    )
+    error.__cause__ = cause
+    return error
+
+
+def _reason(cause: Exception) -> NetworkError:
+    status = _status_of(cause)
+    if status is not None:
+        return _upgrade_refusal(status)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED)
+    if isinstance(cause, (ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLEOFError, InvalidMessage)):
+        return _CUT_OFF
+    if isinstance(cause, ssl.SSLError):
+        return _NO_TLS
+    if isinstance(cause, socket.gaierror):
+        return _UNKNOWN_HOST
+    if isinstance(cause, TimeoutError):
+        return _SILENT
+    if isinstance(cause, InvalidHandshake):
+        return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
+    return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)
+
+
+def _status_of(cause: Exception) -> int | None:
+    """Of an HTTP answer in place of the upgrade: versions of `websockets` keep it in different places."""
+    status = getattr(cause, "status_code", None) or getattr(getattr(cause, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _upgrade_refusal(status: int) -> NetworkError:
+    why = f"the upgrade to a websocket was answered with {status}"
+    if status >= 500 or status in _PASSING:
+        return NetworkError(why, _LATER_HINT, "later")
+    if status == 404:
+        return NetworkError(why, _PATH_HINT, "fix")
+    if status in (401, 403):
+        return NetworkError(why, _REFUSED_HINT, "fix")
+    return NetworkError(why, _REDIRECT_HINT if 300 <= status < 400 else _UPGRADE_HINT, "fix")
