@@ -11,48 +11,16 @@ from agent_relay_connector.credentials.contract import CredentialReason
 from agent_relay_connector.credentials.issuers import Issuers
 from agent_relay_connector.credentials.jws import is_token_signed_by
 from agent_relay_connector.credentials.public_jwk import is_public_key, thumbprint_of
-from agent_relay_connector.credentials.read_credential import Credential, read_credential
-from agent_relay_connector.keys import SigningKey, ed25519_verify_key, signing_key
+from agent_relay_connector.credentials.read_credential import read_credential
+from agent_relay_connector.keys import ed25519_verify_key, signing_key
 
-# RFC 8037, appendix A.
-X = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
-D = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"
+from .issued import ACME, D, ISSUER_KEY, NOW, THUMBPRINT, X, credential, token, valid
+
+# RFC 8037, appendix A.4.
 SIGNED = (
     "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc."
     "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"
 )
-THUMBPRINT = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
-NOW = 1_790_000_000
-ISSUER_KEY: SigningKey = signing_key({"alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))})
-ACME: dict[str, Any] = {
-    "issuer": "acme",
-    "keys": [{"public_key": ISSUER_KEY.public_key}],
-    "agents": ["agent://acme.*"],
-}
-
-
-def part(value: object) -> str:
-    return encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
-
-
-def token(claims: object = None, header: object = None) -> str:
-    assert ISSUER_KEY.public_key is not None
-    kid = thumbprint_of(ISSUER_KEY.public_key, "Ed25519")
-    head = header or {"alg": "Ed25519", "typ": "relay-credential+jwt", "kid": kid}
-    text = f"{part(head)}.{part(claims or valid())}"
-    return f"{text}.{encode_base64url(ISSUER_KEY.sign(text.encode()))}"
-
-
-def valid(**changes: Any) -> dict[str, Any]:
-    jwk = {"kty": "OKP", "crv": "Ed25519", "x": X}
-    claims = {"iss": "acme", "sub": "agent://acme.bob", "cnf": {"jwk": jwk}, "iat": NOW, "exp": NOW + 3600}
-    return {name: value for name, value in {**claims, **changes}.items() if value is not None}
-
-
-def credential(**changes: Any) -> Credential:
-    read = read_credential(token(valid(**changes)))
-    assert read is not None
-    return read
 
 
 class Tokens(unittest.TestCase):

@@ -160,6 +160,58 @@ describe("A Python agent", () => {
   });
 });
 
+describe("A Python agent keeps to what hello says:", () => {
+  test("it is present by a heartbeat in every interval", async () => {
+    const proxy = await stage.proxy(stage.url, 400);
+    const agents = await inPython("bob", proxy.url);
+    await until("three heartbeats came in", () => texts(proxy, "agent.heartbeat").length >= 3);
+    const [first, ...later] = texts(proxy, "agent.heartbeat").map(({ ts }) => ts);
+    expect(later[1] - first).toBeLessThan(2 * 600);
+    expect(agents.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
+  });
+
+  test("it has no more envelopes without an answer than there may be", async () => {
+    const proxy = await stage.proxy(stage.url);
+    let [unanswered, most] = [0, 0];
+    proxy.toRelay = (envelope) => {
+      if (envelope.type === "message.send") unanswered += 1;
+      most = Math.max(most, unanswered);
+      return envelope;
+    };
+    proxy.toAgent = (frame) => {
+      if (frame.frame === "hello") frame.limits.max_unacknowledged = 4;
+      if (frame.type === "message.send") unanswered -= 1;
+      return frame;
+    };
+    const agents = await inPython("bob", proxy.url);
+    const sends = Array.from({ length: 100 }, (_, n) => agents.call("bob", "send", ["agent://alice", { n }]));
+    await Promise.all(sends);
+    expect([most, unanswered]).toEqual([4, 0]);
+  });
+
+  test("a rate that it is over slows it down, and costs it nothing else", async () => {
+    const slow = await stage.relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "20" });
+    const proxy = await stage.proxy(slow.url);
+    const agents = await inPython("bob", proxy.url);
+    const sends = Array.from({ length: 130 }, (_, n) => agents.call("bob", "send", ["agent://alice", { n }]));
+    expect((await Promise.all(sends)).every(({ duplicate }) => !duplicate)).toBe(true);
+    expect([proxy.connections, texts(proxy, "message.send").length]).toEqual([1, sends.length]);
+  });
+
+  test("a register that the relay cannot take for the moment is repeated on the same connection", async () => {
+    const proxy = await stage.proxy(stage.url);
+    let refusals = 2;
+    proxy.toAgent = (frame) => {
+      if (frame.type !== "agent.register" || refusals === 0) return frame;
+      refusals -= 1;
+      return { frame: "error", code: "unavailable", envelope_id: frame.envelope_id, retry_after_ms: 20 };
+    };
+    const agents = await inPython("bob", proxy.url);
+    expect([proxy.connections, texts(proxy, "agent.register").length]).toEqual([1, 3]);
+    expect(agents.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
+  });
+});
+
 describe("A Python agent whose connection fails", () => {
   test("sends all again under the same ids, and each arrives once and in order", async () => {
     const victim = await stage.relay.startWsConnectorProcess();

@@ -11,13 +11,13 @@ import json
 import sys
 from typing import Any
 
-from agent_relay_connector import Connector, Delivery, RelayError, Trust, verify_receipt
+from agent_relay_connector import Connector, CredentialWithKeys, Delivery, RelayError, Trust, verify_receipt
 
 connectors: dict[str, Connector] = {}
 # One may have taken another's name.
 made: list[Connector] = []
 deliveries: list[Delivery] = []
-tokens: dict[str, list[str]] = {}
+tokens: dict[str, list[Any]] = {}
 tasks: set["asyncio.Task[None]"] = set()
 
 
@@ -39,8 +39,9 @@ def make(name: str, options: dict[str, Any]) -> None:
     if "tokens" in options:
         tokens[name] = options.pop("tokens")
 
-        async def credential() -> str:
-            return tokens[name].pop(0) if len(tokens[name]) > 1 else tokens[name][0]
+        async def credential() -> str | CredentialWithKeys:
+            given = tokens[name].pop(0) if len(tokens[name]) > 1 else tokens[name][0]
+            return CredentialWithKeys(**given) if isinstance(given, dict) else given
 
         options["credential"] = credential
     if "trust" in options:

@@ -1,0 +1,170 @@
+"""First starts, and why a relay could not be reached."""
+
+import asyncio
+import errno
+import socket
+import ssl
+import unittest
+from collections.abc import Callable
+from unittest.mock import patch
+
+from agent_relay_connector import Connector, Presence, RelayError, first_start
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.check_online import CheckOnline
+from agent_relay_connector.first_start import FirstStart
+from agent_relay_connector.given import AgentKey
+from agent_relay_connector.http import HttpClient
+from agent_relay_connector.network_errors import unreachable
+
+KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
+UNKNOWN_KEY = RelayError("unknown_key")
+
+
+class Looks(CheckOnline):
+    """Answers in turn, the last again and again."""
+
+    def __init__(self, *answers: str | RelayError) -> None:
+        super().__init__("", HttpClient())
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def presence_of(self, agent: str, timeout_s: float = 0) -> Presence:
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if isinstance(answer, RelayError):
+            raise answer
+        return Presence(agent, "online" if answer == "online" else "offline", answer == "online", {})
+
+
+class AFirstStart(unittest.IsolatedAsyncioTestCase):
+    def setUp(self) -> None:
+        self.told: list[RelayError] = []
+        self.ended: list[RelayError] = []
+        for name in ("OWN_LOOK_AGAIN_S", "UNKNOWN_KEY_PRESENTED_S"):
+            patched = patch.object(first_start, name, 0.01)
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def first(self, *answers: str | RelayError, take_over: bool = False) -> tuple[FirstStart, Looks]:
+        looks = Looks(*answers)
+        return FirstStart("agent://a", looks, take_over, self.told.append, self.ended.append), looks
+
+    async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:
+        first, looks = self.first("online")
+        with self.assertRaises(RelayError) as raised:
+            await first.before_register()
+        self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 5))
+        first, looks = self.first("online", take_over=True)
+        await first.before_register()
+        self.assertEqual(looks.asked, 0)
+
+    async def test_registers_who_is_gone_soon_or_cannot_be_looked_up_and_asks_no_more(self) -> None:
+        soon = RelayError("rate_limited", retry_after=0.01)
+        later = RelayError("rate_limited", retry_after=60)
+        nowhere = RelayError("unreachable")
+        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [soon, "offline"], [later], [nowhere]]
+        for answers in turns:
+            first, looks = self.first(*answers)
+            await first.before_register()
+            await first.before_register()
+            self.assertEqual(looks.asked, len(answers))
+
+    async def test_presents_a_key_that_is_not_known_yet_again_for_some_time_and_no_other_refusal(self) -> None:
+        first, _ = self.first("offline")
+        self.assertFalse(first.may_pass(RelayError("bad_signature")))
+        self.assertTrue(first.may_pass(UNKNOWN_KEY))
+        await asyncio.sleep(0.02)
+        self.assertFalse(first.may_pass(UNKNOWN_KEY))
+        self.assertEqual(self.told, [UNKNOWN_KEY])
+        first, _ = self.first("offline")
+        first.succeeded()
+        self.assertFalse(first.may_pass(UNKNOWN_KEY))
+
+    async def test_ends_at_once_where_nothing_can_heal_and_a_reconnect_never_does(self) -> None:
+        first, _ = self.first("offline")
+        first.unreachable(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
+        self.assertEqual(self.ended, [])
+        first.unreachable(ssl.SSLError(1, "WRONG_VERSION_NUMBER"))
+        self.assertEqual([error.retry for error in self.ended], ["fix"])
+        first.succeeded()
+        first.unreachable(ssl.SSLError(1, "WRONG_VERSION_NUMBER"))
+        self.assertEqual((len(self.ended), len(self.told)), (1, 3))
+
+    def test_of_which_the_time_is_over_says_why_the_last_attempt_failed(self) -> None:
+        first, _ = self.first("offline")
+        first.time_is_over()
+        first.unreachable(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
+        first.time_is_over()
+        without, with_cause = self.ended
+        self.assertEqual((without.code, with_cause.code, without.__cause__), ("timeout", "timeout", None))
+        self.assertIs(with_cause.__cause__, self.told[0])
+        self.assertEqual(with_cause.hint, self.told[0].hint)
+
+
+class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
+    def test_decides_whether_another_attempt_can_help(self) -> None:
+        def verification(code: int) -> ssl.SSLCertVerificationError:
+            error = ssl.SSLCertVerificationError(1, "CERTIFICATE_VERIFY_FAILED")
+            error.verify_code = code
+            return error
+
+        lasting: list[Exception] = [*map(verification, (9, 10, 18, 19, 20, 21, 62, 64)), ssl.SSLError(1, "x")]
+        passing: list[Exception] = [
+            ConnectionRefusedError(errno.ECONNREFUSED, "x"),
+            ConnectionResetError(errno.ECONNRESET, "x"),
+            OSError(errno.EHOSTUNREACH, "x"),
+            OSError("several"),
+            socket.gaierror(socket.EAI_NONAME, "x"),
+            EOFError(),
+            TimeoutError(),
+            ssl.SSLEOFError(8, "x"),
+        ]
+        for cause in lasting:
+            error = unreachable(cause)
+            self.assertEqual((error.retry, error.__cause__), ("fix", cause), cause)
+        for cause in passing:
+            self.assertEqual(unreachable(cause).retry, "later", cause)
+        self.assertEqual(len({unreachable(cause).hint for cause in (*lasting, *passing)}), 11)
+
+    async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
+        """The error of a start at a server that answers everything with that."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1)
+            writer.write(answer)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        connector = Connector(url(server.sockets[0].getsockname()[1]), agent="agent://a", key=KEY)
+        connector.on("error", lambda _: None)
+        try:
+            with self.assertRaises(RelayError) as raised:
+                await connector.start(timeout=5)
+            self.assertEqual(connector.state.status, "closed")
+            return raised.exception
+        finally:
+            server.close()
+            await server.wait_closed()
+
+    async def test_ends_a_start_at_once_for_a_wrong_path_a_closed_door_and_a_wrong_scheme(self) -> None:
+        hints = set()
+        for status in (400, 401, 403, 404):
+            answer = f"HTTP/1.1 {status} No\r\ncontent-length: 0\r\n\r\n".encode()
+            error = await self.start_at(answer, lambda port: f"http://127.0.0.1:{port}")
+            self.assertEqual((error.code, error.retry), ("unreachable", "fix"), status)
+            self.assertIn(str(status), error.message)
+            hints.add(error.hint)
+        self.assertEqual(len(hints), 3)
+        plain = b"HTTP/1.1 400 No\r\n\r\n"
+        error = await self.start_at(plain, lambda port: f"https://127.0.0.1:{port}")
+        self.assertEqual((error.code, error.retry), ("unreachable", "fix"))
+
+    async def test_ends_a_start_after_its_time_when_it_may_pass(self) -> None:
+        connector = Connector("http://127.0.0.1:1", agent="agent://a", key=KEY)
+        causes: list[RelayError] = []
+        connector.on("error", causes.append)
+        with self.assertRaises(RelayError) as raised:
+            await connector.start(timeout=0.2)
+        self.assertEqual((raised.exception.code, connector.state.status), ("timeout", "closed"))
+        self.assertIs(raised.exception.__cause__, causes[-1])
+        self.assertIsInstance(causes[-1].__cause__, ConnectionRefusedError)

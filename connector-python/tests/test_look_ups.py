@@ -1,0 +1,176 @@
+"""Waits for who is away, and look-ups of who is not known."""
+
+import asyncio
+import unittest
+from typing import Any
+
+from agent_relay_connector import Presence, RelayError, Trust
+from agent_relay_connector.background import Background
+from agent_relay_connector.check_online import CheckOnline
+from agent_relay_connector.credentials.allowance import Allowance
+from agent_relay_connector.credentials.credential_cache import CredentialCache
+from agent_relay_connector.credentials.sender_credentials import SenderCredentials
+from agent_relay_connector.http import Answer, HttpClient
+from agent_relay_connector.limits import STRANGERS_AT_ONCE, STRANGERS_PER_MINUTE
+from agent_relay_connector.presence_watch import PresenceWatch
+from agent_relay_connector.read_envelope import read_envelope
+from agent_relay_connector.relay_manifest import RelayManifest
+from agent_relay_connector.sender_verifier import SenderVerifier
+from agent_relay_connector.types import Envelope
+
+from .issued import ACME, NOW, THUMBPRINT, token
+
+KEY_ID = f"jkt-{THUMBPRINT}"
+
+
+class Relay(HttpClient):
+    """Answers by path, and counts who asks, at once too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self.answer = Answer(404, {})
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def get(self, url: str, timeout_s: float) -> Answer:
+        self.asked.append(url)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await self.held.wait()
+        self.at_once -= 1
+        return self.answer
+
+
+class Looking(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.relay = Relay()
+        self.background = Background()
+        self.credentials = SenderCredentials("", self.relay, self.background)
+
+    async def asyncTearDown(self) -> None:
+        await self.background.stop()
+
+
+class ForCredentials(Looking):
+    async def find(self, agent: str, is_stranger: bool) -> object:
+        return await self.credentials.find(agent, KEY_ID, NOW * 1000, is_stranger)
+
+    async def test_of_strangers_leaves_the_others_their_share(self) -> None:
+        self.relay.held.clear()
+        finding = [asyncio.create_task(self.find(f"agent://s{n}", True)) for n in range(50)]
+        while len(self.relay.asked) < STRANGERS_AT_ONCE:
+            await asyncio.sleep(0)
+        known = asyncio.create_task(self.find("agent://acme.bob", False))
+        while not self.relay.asked[-1].startswith("/v1/agents/acme.bob/"):
+            await asyncio.sleep(0)
+        self.assertEqual(self.relay.at_once, STRANGERS_AT_ONCE + 1)
+        self.relay.held.set()
+        await asyncio.gather(known, *finding)
+        self.assertEqual(self.relay.most_at_once, STRANGERS_AT_ONCE + 1)
+
+    async def test_of_strangers_ends_for_the_minute(self) -> None:
+        for n in range(STRANGERS_PER_MINUTE + 10):
+            await self.find(f"agent://s{n}", True)
+        self.assertEqual(len(self.relay.asked), STRANGERS_PER_MINUTE)
+        await self.find("agent://acme.bob", False)
+        self.assertEqual(len(self.relay.asked), STRANGERS_PER_MINUTE + 1)
+
+    async def test_is_not_repeated_for_who_has_none(self) -> None:
+        for _ in range(3):
+            self.assertIsNone(await self.find("agent://nobody", True))
+        self.assertEqual(len(self.relay.asked), 1)
+
+    async def test_of_strangers_pushes_out_nobody_whom_a_pinned_issuer_vouched_for(self) -> None:
+        self.credentials._strangers = CredentialCache(10)
+        self.relay.answer = Answer(200, {"credential": token()})
+        self.assertIsNotNone(await self.find("agent://acme.bob", True))
+        self.credentials.is_known("agent://acme.bob", KEY_ID)
+        self.relay.answer = Answer(404, {})
+        for n in range(11):
+            await self.find(f"agent://s{n}", True)
+        asked = len(self.relay.asked)
+        self.assertIsNotNone(await self.find("agent://acme.bob", True))
+        self.assertEqual(len(self.relay.asked), asked)
+        await self.find("agent://s0", True)
+        self.assertEqual(len(self.relay.asked), asked + 1)
+
+
+class OfASender(Looking):
+    def verifier(self, is_pinned_only: bool) -> SenderVerifier:
+        manifest = RelayManifest("", self.relay, self.background)
+        trust = Trust(issuers=[ACME])
+        return SenderVerifier(trust, manifest, self.credentials, "relay.example", is_pinned_only)
+
+    def envelope(self, sender: str) -> Envelope:
+        members: dict[str, Any] = {"id": "e", "type": "message.send", "from": sender, "to": "agent://me"}
+        read = read_envelope({**members, "payload": {}, "ts": NOW * 1000, "key_id": KEY_ID, "sig": "s"})
+        assert read is not None
+        return read
+
+    async def test_asks_only_for_agents_of_pinned_issuers_where_nobody_else_counts(self) -> None:
+        for is_pinned_only, asked in ((True, 1), (False, 2)):
+            self.relay.asked.clear()
+            self.credentials = SenderCredentials("", self.relay, self.background)
+            verifier = self.verifier(is_pinned_only)
+            for sender in ("agent://acme.bob", "agent://globex.eve"):
+                verdict = await verifier.check(self.envelope(sender))
+                self.assertEqual(verdict and verdict.verified, "unverified")
+            self.assertEqual(len(self.relay.asked), asked)
+
+    async def test_whom_a_pinned_issuer_names_takes_nothing_from_strangers(self) -> None:
+        self.credentials._strangers_allowance = Allowance(0)
+        verifier = self.verifier(False)
+        await verifier.check(self.envelope("agent://globex.eve"))
+        self.assertEqual(self.relay.asked, [])
+        await verifier.check(self.envelope("agent://acme.bob"))
+        self.assertEqual(len(self.relay.asked), 1)
+
+
+class ForPresence(Looking):
+    async def asyncSetUp(self) -> None:
+        await super().asyncSetUp()
+        self.watch = PresenceWatch(CheckOnline("", self.relay), 200, self.background)
+        self.says(False)
+
+    def says(self, is_online: bool) -> None:
+        status = "online" if is_online else "offline"
+        self.relay.answer = Answer(200, {"status": status, "can_deliver_realtime": is_online})
+
+    async def refusal(self, agent: str, timeout_s: float) -> str:
+        with self.assertRaises(RelayError) as raised:
+            await self.watch.until_online(agent, timeout_s)
+        return raised.exception.code
+
+    async def test_asks_once_for_all_who_wait_of_whom_there_are_so_many(self) -> None:
+        waiting = [asyncio.create_task(self.watch.until_online("agent://a", 60)) for _ in range(200)]
+        await asyncio.sleep(0)
+        self.assertEqual(await self.refusal("agent://b", 60), "queue_full")
+        while len(self.relay.asked) < 2:
+            await asyncio.sleep(0.01)
+        self.says(True)
+        self.assertTrue(all(presence.can_deliver_realtime for presence in await asyncio.gather(*waiting)))
+        self.assertLess(len(self.relay.asked), 6)
+
+    async def test_tells_who_is_away_from_a_relay_that_does_not_say(self) -> None:
+        self.assertEqual(await self.refusal("agent://a", 0.05), "target_not_online")
+        self.relay.answer = Answer(429, {"code": "rate_limited", "retry": "later", "retry_after_ms": 60_000})
+        self.relay.asked.clear()
+        self.assertEqual(await self.refusal("agent://a", 0.3), "timeout")
+        self.assertEqual(len(self.relay.asked), 1)
+        self.relay.answer = Answer(400, {"code": "invalid_envelope", "retry": "fix"})
+        self.assertEqual(await self.refusal("agent://a", 60), "invalid_envelope")
+
+    async def test_ends_with_its_last_waiter_and_with_the_connector(self) -> None:
+        waiting = [asyncio.create_task(self.watch.until_online("agent://a", 60)) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.sleep(0)
+        self.assertEqual(self.background._tasks, set())
+        again = asyncio.create_task(self.refusal("agent://a", 60))
+        await asyncio.sleep(0.01)
+        self.watch.end(RelayError("closed"))
+        self.assertEqual([await again, await self.refusal("agent://a", 60)], ["closed", "closed"])

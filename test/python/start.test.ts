@@ -1,0 +1,57 @@
+import { afterEach, expect, test } from "@jest/globals";
+import { testAgent, untilState, WholeStage } from "../../connector/test/kit.ts";
+import { use } from "../support/use-relay.ts";
+import { PythonConnectors } from "./python-connector.ts";
+
+const stage = use(new WholeStage("alice", "bob"));
+let python: PythonConnectors;
+afterEach(async () => {
+  await python.stop();
+  await stage.clear();
+});
+
+/** A Python connector, not started. */
+function make(name: string, options: object = {}, { agent, keyId, key } = stage.agent(name)): PythonConnectors {
+  const { privateKey: private_key } = key as { privateKey: string };
+  python = new PythonConnectors();
+  python.make(name, { url: stage.url, agent, key: { key_id: keyId, alg: "ed25519", private_key }, ...options });
+  return python;
+}
+
+test("A start in Python under an agent that is online elsewhere is refused, and the other stays", async () => {
+  const other = await stage.online("bob", stage.url);
+  await expect(make("bob").call("bob", "start")).rejects.toMatchObject({
+    details: { code: "superseded_elsewhere", outcome: "refused", retry: "fix" },
+  });
+  expect(other.state.status).toBe("online");
+});
+
+test("A start in Python that is to take its agent over ends the other connection", async () => {
+  const other = await stage.online("bob", stage.url);
+  await make("bob", { take_over: true }).call("bob", "start");
+  await untilState(other, "closed");
+  expect(other.state).toMatchObject({ error: { code: "superseded" } });
+});
+
+test("A key that the relay does not know yet is presented again at the first start in Python", async () => {
+  const late = testAgent("late");
+  const started = make("late", {}, late).call("late", "start");
+  await python.tells("the refusal", ({ problem }) => problem?.code === "unknown_key");
+  await stage.relay.writeKeys({ signing_keys: [late.record] });
+  await started;
+  await stage.allow("alice", "bob");
+}, 20_000);
+
+test("A question in Python waits for who is away, and one that waited in vain was not sent", async () => {
+  const agents = make("bob");
+  await agents.call("bob", "start");
+  const asked = agents.call("bob", "ask", ["agent://alice", { n: 1 }], { wait_online: 30 });
+  const sent = agents.call("bob", "send", ["agent://alice", { n: 2 }], { wait_online: 30 });
+  await expect(agents.call("bob", "ask", ["agent://nobody", {}], { wait_online: 0.4 })).rejects.toMatchObject({
+    details: { code: "target_not_online", outcome: "refused" },
+  });
+  const alice = await stage.online("alice", stage.url);
+  alice.on("delivery", (delivery) => delivery.reply(delivery.payload));
+  expect((await asked).payload).toEqual({ n: 1 });
+  expect(await sent).toMatchObject({ delivery: { can_deliver_realtime: true } });
+});
