@@ -95,6 +95,16 @@ describe("A Python agent", () => {
     await expect(answer).rejects.toMatchObject({ details: { code: "not_answerable", retry: "never" } });
   });
 
+  test("takes no reply that is not verified for that of an agent whose key it pinned", async () => {
+    const { publicKey: public_key } = stage.agent("bob").trusted as { publicKey: string };
+    const trust = { keys: { "agent://alice": [{ key_id: "another", alg: "ed25519", public_key }] } };
+    const agents = await inPython("bob", stage.url, { trust });
+    void replies(await stage.online("alice", stage.url));
+    const asked = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 1 });
+    await expect(asked).rejects.toMatchObject({ details: { code: "timeout", outcome: "unknown" } });
+    expect(agents.told.find(({ delivery }) => delivery)?.delivery).toMatchObject({ verified: "unverified" });
+  });
+
   test("is told at once when nobody is there to be asked, and after its time when no reply comes", async () => {
     const agents = await inPython("bob");
     const absent = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 60 });
