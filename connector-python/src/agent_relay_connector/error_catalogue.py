@@ -107,7 +107,7 @@ CONNECTOR_ERRORS = {
         "Ask or send anew, or decide the session with approve or reject.",
     ),
     "unreachable": ErrorEntry(
-        "later", "The relay does not answer over HTTP, or is none.", "Check the address that the connector was given."
+        "later", "The relay is not reachable, or is none.", "Check the address that the connector was given."
     ),
     "outcome_unknown": ErrorEntry(
         "never",
