@@ -11,7 +11,7 @@ from agent_relay_connector.credentials.allowance import Allowance
 from agent_relay_connector.credentials.credential_cache import CredentialCache
 from agent_relay_connector.credentials.sender_credentials import SenderCredentials
 from agent_relay_connector.http import Answer, HttpClient
-from agent_relay_connector.limits import STRANGERS_AT_ONCE, STRANGERS_PER_MINUTE
+from agent_relay_connector.limits import PRESENCE_LOOKS_AT_ONCE, STRANGERS_AT_ONCE, STRANGERS_PER_MINUTE
 from agent_relay_connector.presence_watch import PresenceWatch
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.relay_manifest import RelayManifest
@@ -152,6 +152,16 @@ class ForPresence(Looking):
         self.says(True)
         self.assertTrue(all(presence.can_deliver_realtime for presence in await asyncio.gather(*waiting)))
         self.assertLess(len(self.relay.asked), 6)
+
+    async def test_for_many_leaves_look_ups_for_others(self) -> None:
+        self.relay.held.clear()
+        waiting = [asyncio.create_task(self.refusal(f"agent://a{n}", 60)) for n in range(50)]
+        while len(self.relay.asked) < PRESENCE_LOOKS_AT_ONCE:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        self.assertEqual(len(self.relay.asked), PRESENCE_LOOKS_AT_ONCE)
+        self.watch.end(RelayError("closed"))
+        self.assertEqual(set(await asyncio.gather(*waiting)), {"closed"})
 
     async def test_tells_who_is_away_from_a_relay_that_does_not_say(self) -> None:
         self.assertEqual(await self.refusal("agent://a", 0.05), "target_not_online")

@@ -118,6 +118,7 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
     async def test_is_not_waited_for_when_its_callback_hangs_even_where_that_cannot_be_cancelled(self) -> None:
         own = await self.started(lasting(3600))
         released = asyncio.Event()
+        self.addCleanup(released.set)
 
         async def hangs() -> str:
             while not released.is_set():
@@ -132,7 +133,6 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
             self.assertIsNone(await asyncio.wait_for(own.renew(), 5))
         self.assertEqual(self.failed, ["timeout"])
         self.assertIs(await self.renews(own, lasting(7200)), True)
-        released.set()
 
     async def test_fails_with_what_its_callback_raised_a_timeout_of_its_own_too(self) -> None:
         async def fails() -> str:

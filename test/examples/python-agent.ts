@@ -41,8 +41,8 @@ export class PythonAgent {
   }
 
   /** Resolves with the exit code once the agent has ended by itself. */
-  async end(): Promise<number | null> {
-    await until("the agent ends by itself", () => this.hasEnded, 10_000);
+  async end(withinMs = 10_000): Promise<number | null> {
+    await until("the agent ends by itself", () => this.hasEnded, withinMs);
     await this.#closed;
     return this.#child.exitCode;
   }

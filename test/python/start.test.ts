@@ -1,5 +1,9 @@
+import { once } from "node:events";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "@jest/globals";
 import { testAgent, untilState, WholeStage } from "../../connector/test/kit.ts";
+import { SELF_SIGNED } from "../../connector/test/self-signed.ts";
 import { use } from "../support/use-relay.ts";
 import { PythonConnectors } from "./python-connector.ts";
 
@@ -41,6 +45,16 @@ test("A key that the relay does not know yet is presented again at the first sta
   await started;
   await stage.allow("alice", "bob");
 }, 20_000);
+
+test("A start in Python at a relay whose certificate nobody vouches for is refused at once", async () => {
+  const server = createServer(SELF_SIGNED).listen(0, "localhost");
+  await once(server, "listening");
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`;
+  await expect(make("bob", { url }).call("bob", "start")).rejects.toMatchObject({
+    details: { code: "unreachable", retry: "fix", hint: expect.stringContaining("SSL_CERT_FILE") },
+  });
+  server.close();
+});
 
 test("A question in Python waits for who is away, and one that waited in vain was not sent", async () => {
   const agents = make("bob");

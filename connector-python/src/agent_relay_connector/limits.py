@@ -60,6 +60,8 @@ STRANGERS_PER_MINUTE = 300
 # The longest wait between two questions whether an agent is online, and how long one question may take.
 PRESENCE_CAP_S = 2.0
 PRESENCE_TIMEOUT_S = 3.0
+# Of LOOK_UPS_AT_ONCE: however many are waited for, and strangers looked up, known senders are looked up meanwhile.
+PRESENCE_LOOKS_AT_ONCE = 4
 
 # Until the first register is accepted: how long a key that the relay does not know yet is presented again; and how
 # often, how far apart, and for how long each, the agent's own presence is looked up before it counts as held elsewhere.

@@ -1,5 +1,6 @@
 """Why a relay could not be reached, and what to do about it."""
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -99,7 +100,7 @@ def _reason(cause: Exception) -> NetworkError:
         return _NO_TLS
     if isinstance(cause, socket.gaierror):
         return _UNKNOWN_HOST
-    if isinstance(cause, TimeoutError):
+    if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
     if isinstance(cause, InvalidHandshake):
         return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")

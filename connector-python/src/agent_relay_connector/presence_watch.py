@@ -7,7 +7,7 @@ from .backoff import growing_s
 from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
-from .limits import PRESENCE_CAP_S
+from .limits import PRESENCE_CAP_S, PRESENCE_LOOKS_AT_ONCE
 from .types import Presence
 
 
@@ -30,6 +30,7 @@ class PresenceWatch:
         self._check_online = check_online
         self._max_waiting = max_waiting
         self._background = background
+        self._at_once = asyncio.Semaphore(PRESENCE_LOOKS_AT_ONCE)
         self._watches: dict[str, _Watch] = {}
         self._waiting = 0
         self._ended_by: RelayError | None = None
@@ -86,7 +87,8 @@ class PresenceWatch:
         while not watch.decided.done():
             wait_s = growing_s(attempt, PRESENCE_CAP_S)
             try:
-                presence = await self._check_online.presence_of(agent)
+                async with self._at_once:
+                    presence = await self._check_online.presence_of(agent)
                 watch.is_answered = True
                 if presence.can_deliver_realtime:
                     self._decide(agent, watch).set_result(presence)
