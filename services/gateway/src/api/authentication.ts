@@ -60,8 +60,8 @@ export async function authenticate<Schema extends z.ZodType>(
 
 /**
  * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address; who sends
- * none has tried none. While
- * Redis is not reachable there is no limit and the refusal stays 401: 178 random bits cannot be guessed meanwhile.
+ * none has tried none. While Redis is not reachable there is no limit and the refusal stays 401: 178 random bits cannot be
+ * guessed meanwhile.
  * @throws ServiceError `rate_limited`.
  */
 async function countFailedKey(limits: RateLimits, address: string): Promise<void> {

@@ -23,8 +23,8 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "rate of an API key",
     file: "services/gateway/src/api/authentication.ts",
-    find: "ctx.set(rateLimitFields(usage));\n  if (!usage.allowed)",
-    replace: "ctx.set(rateLimitFields(usage));\n  if (false)",
+    find: 'if (!usage.allowed) throw rateLimited("api_key_requests"',
+    replace: 'if (false) throw rateLimited("api_key_requests"',
     tests: [RATE_LIMITS],
   },
   {

@@ -62,7 +62,7 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
   {
     name: "no canonical text unless it was asked for",
     file: "services/gateway/src/api/endpoints/self-test.ts",
-    find: 'ctx.state.query.explain === "1"',
+    find: 'explain === "1"',
     replace: "true",
     tests: ["services/gateway/test/public-surfaces.test.ts"],
   },

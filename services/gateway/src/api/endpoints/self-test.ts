@@ -26,7 +26,7 @@ const STEPS = [
   "Fill in request_template; ts is now in epoch milliseconds.",
   "Serialize the fields in canonical_signing_order as RFC 8785 says, without sig and without absent fields.",
   "Sign those UTF-8 bytes with your key and put the base64url signature, without padding, into sig.",
-  "POST the envelope to this path: stage pass means that the websocket would accept it too, once from is registered there.",
+  "POST the envelope to this path: stage pass means that the websocket would accept it too, once from is registered there; a session that it names is not looked up.",
   "An envelope that is no register, under a key with a credential: add ?credential=<token>. A connection knows it from the register.",
   "After bad_signature POST it to this path with ?explain=1, and compare canonical with the text that you signed.",
 ];
