@@ -128,7 +128,7 @@ export const GUIDE_FRAME = {
   target_agent_id: TargetAgentId,
   ready_to_run: z.boolean().meta({
     description:
-      "Everything that this document prints runs as it stands, the target is online, and `next` has a request for you to send.",
+      "Everything that this document prints runs as it stands, the target is online, and `next` has a request for you to send. In a refresh packet: of its own request, which a fresh proof makes needless.",
   }),
   missing: z.array(z.enum(MISSING_PARAMETERS)).meta({ description: "Query parameters that it needs for that." }),
   next: GuideNext,
