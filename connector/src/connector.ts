@@ -94,6 +94,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * hint tell), `timeout`, `closed` or `aborted`. Each attempt that fails is an `error` event before that.
    */
   start(options: StartOptions = {}): Promise<void> {
+    if (this.#state.status === "closed") return rejected(this.#state.error ?? new RelayError("closed"));
     const release = this.#parts.firstStart.limit(options);
     if (this.#state.status === "idle") void this.#begin();
     return ignoreRejection(this.#started.promise.finally(release));
@@ -219,4 +220,8 @@ const CREDENTIAL_ENDS: ReadonlySet<ErrorCode> = new Set(["key_revoked", "invalid
 
 function resultOf<T>(ack: Promise<AckFrame>, read: (ack: AckFrame) => T): Promise<T> {
   return ignoreRejection(ack.then(read));
+}
+
+function rejected(error: RelayError): Promise<never> {
+  return ignoreRejection(Promise.reject(error));
 }

@@ -54,9 +54,9 @@ export class SendQueue {
   /** Resolves with the ack of the envelope; rejects with a RelayError. */
   add(id: string, draft: SendDraft, { timeoutMs = SEND_TIMEOUT_MS, signal }: CallOptions): Promise<Acknowledged> {
     const { promise, resolve, reject } = Promise.withResolvers<Acknowledged>();
-    const refused = this.#end?.code ?? (this.#pending.size >= this.#options.maxPending ? "queue_full" : undefined);
-    if (refused !== undefined || signal?.aborted) {
-      reject(new RelayError(refused ?? "aborted", { cause: this.#end ?? signal?.reason }));
+    const refusal = this.#refusal(signal);
+    if (refusal !== undefined) {
+      reject(refusal);
       return promise;
     }
     const abort = () => this.#fail(send, "aborted", { cause: signal?.reason });
@@ -117,9 +117,14 @@ export class SendQueue {
     this.#end = error;
     this.#writer = undefined;
     clearTimeout(this.#holdTimer);
-    const { code, message, hint, retry, closeCode } = error;
-    const details = { message, hint, retry, closeCode, cause: error };
-    for (const send of this.#pending.all()) this.#fail(send, code, details);
+    for (const send of this.#pending.all()) this.#fail(send, error.code, detailsOf(error));
+  }
+
+  /** Why no further send is taken. */
+  #refusal(signal: AbortSignal | undefined): RelayError | undefined {
+    if (this.#end !== undefined) return new RelayError(this.#end.code, detailsOf(this.#end));
+    if (this.#pending.size >= this.#options.maxPending) return new RelayError("queue_full");
+    return signal?.aborted ? new RelayError("aborted", { cause: signal.reason }) : undefined;
   }
 
   /** Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again. */
@@ -181,4 +186,10 @@ export class SendQueue {
     const maxAgeMs = writer.maxClockSkewMs - RESEND_MARGIN_MS;
     return this.#options.clock.now() - ts <= maxAgeMs && writer.accepts(keyId);
   }
+}
+
+/** Of what ended the connector, for one call. */
+function detailsOf(cause: RelayError): ErrorDetails {
+  const { message, hint, retry, closeCode } = cause;
+  return { message, hint, retry, closeCode, cause };
 }

@@ -174,7 +174,7 @@ describe("Presence", () => {
     expect(await reading).toBe("ended");
     expect(states).toEqual(["connecting", "online", "closed"]);
     await expect(bob.send("agent://alice", {})).rejects.toMatchObject({ code: "closed" });
-    await expect(bob.start()).resolves.toBeUndefined();
+    await expect(bob.start()).rejects.toMatchObject({ code: "closed" });
     await until("bob is stale", async () => (await alice.send("agent://bob", {})).delivery.status === "stale");
   });
 

@@ -68,6 +68,11 @@ export class WireProxy {
     for (const agent of this.#server?.clients ?? []) agent.close(code);
   }
 
+  /** Says this to every agent, as a relay may. */
+  tell(frame: Frame): void {
+    for (const agent of this.#server?.clients ?? []) agent.send(JSON.stringify(frame));
+  }
+
   async stop(): Promise<void> {
     this.cut();
     this.#server?.close();

@@ -20,6 +20,13 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: ["test/python/conversation.test.ts"],
   },
   {
+    name: "Python sends again what a lost connection left without an answer",
+    file: `${FOLDER}/send_queue.py`,
+    find: "self._pending.requeue_all()",
+    replace: "pass",
+    tests: ["test/connectors/behaviour.test.ts"],
+  },
+  {
     name: "Python ties a receipt to its session",
     file: `${FOLDER}/receipts/verify_receipt.py`,
     find: 'if not is_session_of(decision["payload"]["session_id"], digest):',

@@ -3,6 +3,20 @@ import type { Mutation } from "../mutation.ts";
 /** What the connector does not believe of a relay. */
 export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
+    name: "a start of an agent that has ended is refused",
+    file: "connector/src/connector.ts",
+    find: 'this.#state.status === "closed"',
+    replace: "false",
+    tests: ["test/connectors/behaviour.test.ts"],
+  },
+  {
+    name: "a send after the end says why the agent ended",
+    file: "connector/src/send-queue.ts",
+    find: "return new RelayError(this.#end.code, detailsOf(this.#end));",
+    replace: "return new RelayError(this.#end.code);",
+    tests: ["test/connectors/behaviour.test.ts"],
+  },
+  {
     name: "no more in flight than heartbeats come in time behind",
     file: "connector/src/send-queue.ts",
     find: "Math.min(this.#allowed, this.#writer.maxInFlight)",

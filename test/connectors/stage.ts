@@ -1,0 +1,60 @@
+import type { TestAgent } from "../../connector/test/kit.ts";
+import { freePort } from "../support/free-port.ts";
+import type { PodProcess } from "../support/pod-process.ts";
+import { TestRelay } from "../support/relay.ts";
+import { serveWhole } from "../support/whole-relay.ts";
+import { Cast, ISSUERS, type Surroundings } from "./cast.ts";
+import { DriverProcess, LANGUAGES, type Language } from "./driver-process.ts";
+import type { Run } from "./scenario.ts";
+
+/** All agents come from one address. */
+const NO_LIMITS_OF_AN_ADDRESS = { RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0", RELAY_CONNECTIONS_PER_ADDRESS: "0" };
+
+/** One relay, and one process of each language, for all runs. */
+export class BehaviourStage implements Surroundings {
+  readonly #relay = new TestRelay();
+  readonly casts: ReadonlyMap<Run, Cast>;
+  readonly #drivers = new Map<Language, DriverProcess>();
+  readonly #listed: object[] = [];
+  #written: Promise<void> = Promise.resolve();
+  #url = "";
+
+  constructor(runs: readonly Run[]) {
+    this.casts = new Map(runs.map((run) => [run, new Cast(this, run)]));
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  async start(): Promise<void> {
+    for (const language of LANGUAGES) this.#drivers.set(language, new DriverProcess(language));
+    await this.#relay.start();
+    const keys = await Promise.all([...this.casts.values()].map((cast) => cast.makeKeys()));
+    await this.list(keys.flat());
+    const port = await freePort();
+    this.#url = `http://127.0.0.1:${port}`;
+    const hosts = { PORT: String(port), RELAY_PUBLIC_HOSTS: new URL(this.#url).host };
+    await serveWhole(this.#relay, { ...NO_LIMITS_OF_AN_ADDRESS, ...hosts });
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#drivers.values()].map((driver) => driver.stop()));
+    await this.#relay.stop();
+  }
+
+  async list(agents: readonly TestAgent[]): Promise<void> {
+    this.#listed.push(...agents.map(({ record }) => record));
+    const file = { signing_keys: this.#listed, issuers: Object.values(ISSUERS) };
+    this.#written = this.#written.then(() => this.#relay.writeKeys(file));
+    await this.#written;
+  }
+
+  driver(language: Language): DriverProcess {
+    return this.#drivers.get(language) as DriverProcess;
+  }
+
+  async startPod(): Promise<PodProcess> {
+    return await this.#relay.startWsConnectorProcess();
+  }
+}
