@@ -24,7 +24,8 @@ export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   readonly description: string;
   readonly input: I;
   readonly output: O;
-  readonly annotations: Required<Omit<ToolAnnotations, "title">>;
+  /** What is left out has MCP's default: not read-only, destructive, not idempotent, open world. */
+  readonly annotations: Omit<ToolAnnotations, "title">;
   /** What it throws becomes the tool's error; the texts of a Failure are passed on. */
   run(input: z.output<I>, agent: McpAgent, signal: AbortSignal): Promise<z.input<O>>;
   /** A text for the model before the result. */
