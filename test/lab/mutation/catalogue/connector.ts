@@ -145,8 +145,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "MCP over HTTP is not for a page that rebound its name",
     file: "connector/src/mcp/http/guards.ts",
-    find: "isOurs(`http://${host}`) && ",
-    replace: "",
+    find: "isOurs(`http://",
+    replace: "isOurs(`http://localhost/",
     tests: ["connector/test/mcp/http.test.ts"],
   },
   {
