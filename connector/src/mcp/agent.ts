@@ -1,5 +1,5 @@
-import type { Connector } from "../connector.ts";
 import { MAX_INBOX } from "../limits.ts";
+import type { AgentConnection } from "./agent-connection.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { ReceivedMessages } from "./received-messages.ts";
 import { SessionRequests } from "./session-requests.ts";
@@ -12,7 +12,7 @@ export type PresenceOf = (agentId: string, signal: AbortSignal) => Promise<unkno
 
 /** The agent that the tools act as: its connection, its unread messages, and the sessions requested of it. */
 export class McpAgent {
-  readonly connector: Connector;
+  readonly connector: AgentConnection;
   readonly presenceOf: PresenceOf;
   readonly queue: MessageQueue = new MessageQueue(MAX_INBOX);
   /** Messages that the model has seen. */
@@ -20,7 +20,7 @@ export class McpAgent {
   readonly requests: SessionRequests = new SessionRequests();
 
   /** @param connector not started. */
-  constructor(connector: Connector, presenceOf: PresenceOf) {
+  constructor(connector: AgentConnection, presenceOf: PresenceOf) {
     this.connector = connector;
     this.presenceOf = presenceOf;
   }

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Connector } from "../connector.ts";
 import type { PendingSession as Pending } from "../types.ts";
+import type { AgentConnection } from "./agent-connection.ts";
 import { ConnectionState, connectionStateOf } from "./connection-state.ts";
 import { PendingSession } from "./schemas.ts";
 import type { Tool } from "./tool.ts";
@@ -39,7 +39,7 @@ export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
 };
 
 /** Resolves once the first attempt to connect has come to an end, at the latest after FIRST_ATTEMPT_MS. */
-async function firstAttempt(connector: Connector, signal: AbortSignal): Promise<void> {
+async function firstAttempt(connector: AgentConnection, signal: AbortSignal): Promise<void> {
   const isOver = () => connector.state.status !== "idle" && connector.state.status !== "connecting";
   if (isOver()) return;
   const { promise, resolve } = Promise.withResolvers<void>();

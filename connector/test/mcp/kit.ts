@@ -114,15 +114,15 @@ export interface HttpAccess {
   readonly tokenFile: string;
 }
 
-/** The process `relay mcp` without a client. */
+/** The process `relay mcp` without a client, or another command. */
 export class RelayProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly exitCode: Promise<number | null>;
   stdout = "";
   stderr = "";
 
-  constructor(program: string, args: readonly string[]) {
-    this.child = spawn(process.execPath, [program, "mcp", ...args], { env: {} });
+  constructor(args: readonly string[]) {
+    this.child = spawn(process.execPath, [RELAY, ...args], { env: {} });
     this.child.stdout.on("data", (chunk) => {
       this.stdout += chunk;
     });
@@ -180,9 +180,9 @@ export class McpStage extends WholeStage {
   }
 
   /** The bare process, for what the SDK's transport does not show. */
-  async process(name: string, url: string, options: readonly string[] = []): Promise<RelayProcess> {
-    const args = ["--json", "--key", await this.keyFile(this.agent(name)), "--url", url, ...options];
-    const process = new RelayProcess(RELAY, args);
+  async process(name: string, url: string, options: readonly string[] = [], command = "mcp"): Promise<RelayProcess> {
+    const args = [command, "--json", "--key", await this.keyFile(this.agent(name)), "--url", url, ...options];
+    const process = new RelayProcess(args);
     this.#processes.push(process);
     return process;
   }

@@ -18,6 +18,7 @@ import type { Io } from "../io.ts";
 import { mcpToken } from "../mcp-token.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
+import { SharedConnection } from "../sharing/shared-connection.ts";
 import { readTrust } from "../trust.ts";
 
 interface Listening extends HttpServerOptions {
@@ -33,7 +34,8 @@ export const mcp: Command = {
 
 Over standard input an MCP client starts it; it is not meant for a terminal. The client's model is then the agent of the key: it sends and waits
 for messages, requests, approves and rejects sessions, and looks up who is online. It ends when the client closes standard
-input. An agent has one connection: do not run relay listen for the same agent.
+input. Beside a relay listen or another relay mcp of the same agent it shares that one's connection, and takes over when that one ends;
+not with --trust, --require-verified or --max-age, since whom to believe is decided where the connection is.
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
@@ -63,7 +65,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     });
     if (positionals.length > 0) throw usageError("mcp takes options only.");
     const { json = false, "require-verified": requireVerified } = values;
-    const takeOver = values["take-over"];
+    const takeOver = values["take-over"] === true;
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io);
@@ -75,9 +77,17 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     const address = values.http === undefined ? undefined : httpAddress(values.http, names);
     const listening = address && { ...address, names, ...(await mcpToken(file, io.env, reporter)) };
 
-    // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
-    const connector = new Connector({ url: http.url, ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver });
-    reportConnection(connector, http.websocketUrl, reporter, json);
+    const open = (takeOver: boolean) => {
+      // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
+      const options = { ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver };
+      const own = new Connector({ url: http.url, ...options });
+      reportConnection(own, http.websocketUrl, reporter, json);
+      return own;
+    };
+    const believesAsOthers = !values.trust && !requireVerified && maxDeliveryAgeMs === undefined;
+    const { websocketUrl } = http;
+    const shared = { agent: signing.agent, websocketUrl, takeOver, mayFollow: believesAsOthers, open, io };
+    const connector = new SharedConnection(shared);
     connector.on("state", (state) => {
       if (state.status !== "closed" || state.error === undefined) return;
       const { code, message, hint, retry } = state.error;

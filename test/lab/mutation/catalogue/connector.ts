@@ -171,6 +171,20 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/mcp/http.test.ts"],
   },
   {
+    name: "two MCP servers of one agent share its connection",
+    file: "connector/src/cli/sharing/shared-connection.ts",
+    find: "mayFollow ? await FollowedConnection.find(agent, websocketUrl, io) : undefined",
+    replace: "undefined",
+    tests: ["connector/test/mcp/shared.test.ts"],
+  },
+  {
+    name: "an MCP server that believes others shares nobody's connection",
+    file: "connector/src/cli/sharing/shared-connection.ts",
+    find: "mayFollow ? await",
+    replace: "agent ? await",
+    tests: ["connector/test/mcp/shared.test.ts"],
+  },
+  {
     name: "a start takes no agent from a connection elsewhere",
     file: "connector/src/first-start.ts",
     find: "if (await this.#staysOnline())",
