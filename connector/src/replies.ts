@@ -7,7 +7,8 @@ import type { Accepted, Delivery, Envelope, ReplyOptions, SendOptions } from "./
 
 export const REPLY_TYPE = "message.reply";
 
-type Send = (to: string, payload: object, options: SendOptions) => Promise<Accepted>;
+/** What a reply goes out by. */
+export type ReplySend = (to: string, payload: object, options: SendOptions) => Promise<Accepted>;
 
 /** A reply is not replied to: two agents that both reply would go on forever. Sessions are answered by decisions. */
 export function isAnswerable(type: string): boolean {
@@ -15,13 +16,13 @@ export function isAnswerable(type: string): boolean {
 }
 
 /** With `reply`, which copies of the data (JSON, postMessage) leave out. */
-export function withReply(received: ReceivedDelivery, send: Send): Delivery {
+export function withReply(received: ReceivedDelivery, send: ReplySend): Delivery {
   const value = (payload: object, options: ReplyOptions = {}) =>
     ignoreRejection(replyTo(received, payload, options, send));
   return Object.defineProperty({ ...received }, "reply", { value }) as Delivery;
 }
 
-async function replyTo(received: ReceivedDelivery, payload: object, options: ReplyOptions, send: Send) {
+async function replyTo(received: ReceivedDelivery, payload: object, options: ReplyOptions, send: ReplySend) {
   const { envelope, from, type, sealed } = received;
   if (!isAnswerable(type)) throw new RelayError("not_answerable", { envelopeId: envelope.id });
   const seal = sealed === true || options.seal;

@@ -12,7 +12,12 @@ export interface Identity {
 }
 
 /** Environment variables that hold secrets: the programs of `--exec` do not get them. */
-export const SECRET_VARIABLES: readonly string[] = ["RELAY_PRIVATE_KEY", "RELAY_SECRET", "RELAY_API_KEY"];
+export const SECRET_VARIABLES: readonly string[] = [
+  "RELAY_PRIVATE_KEY",
+  "RELAY_SECRET",
+  "RELAY_API_KEY",
+  "RELAY_MCP_TOKEN",
+];
 
 /**
  * The agent and its key: from the file of `--key` or RELAY_KEY_FILE, else from the environment alone.

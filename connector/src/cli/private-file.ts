@@ -2,11 +2,16 @@ import { randomBytes } from "node:crypto";
 import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { Failure } from "./failure.ts";
 
-/** Files with secrets: mode 0600, one JSON object each. */
+/** Files with secrets: mode 0600, a JSON object each, or a line. */
 
 /** Writes a new file. @throws {Failure} when it exists: a key is never overwritten. */
 export async function writePrivateFile(file: string, value: object): Promise<void> {
-  await write(file, value, async (error) => {
+  await writePrivateText(file, JSON.stringify(value, null, 2));
+}
+
+/** The same, of a text without its last newline. */
+export async function writePrivateText(file: string, text: string): Promise<void> {
+  await write(file, text, async (error) => {
     if (error.code !== "EEXIST") throw notWritable(file, error);
     throw new Failure("failed", `${file} exists already; it was not changed.`, await hintOfTaken(file));
   });
@@ -17,7 +22,7 @@ export async function replacePrivateFile(file: string, value: object): Promise<v
   const target = await realpath(file);
   const temporary = `${target}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    await write(temporary, value, async (error) => {
+    await write(temporary, JSON.stringify(value, null, 2), async (error) => {
       throw notWritable(file, error);
     });
     await rename(temporary, target);
@@ -30,17 +35,17 @@ export async function replacePrivateFile(file: string, value: object): Promise<v
 /** A warning about a file that users other than its owner may read; undefined for a private one. */
 export async function permissionWarning(file: string): Promise<string | undefined> {
   const isShared = process.platform !== "win32" && ((await stat(file)).mode & 0o077) !== 0;
-  return isShared ? `Other users can read the key file. Run: chmod 600 ${file}` : undefined;
+  return isShared ? `Other users can read ${file}. Run: chmod 600 ${file}` : undefined;
 }
 
 async function write(
   file: string,
-  value: object,
+  text: string,
   failed: (error: NodeJS.ErrnoException) => Promise<never>,
 ): Promise<void> {
   const handle = await open(file, "wx", 0o600).catch(failed);
   try {
-    await handle.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await handle.writeFile(`${text}\n`);
     await handle.sync();
   } finally {
     await handle.close();

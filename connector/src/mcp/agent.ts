@@ -1,8 +1,8 @@
-import type { Connector } from "../connector.ts";
 import { MAX_INBOX } from "../limits.ts";
-import type { PendingSession } from "../types.ts";
+import type { AgentConnection } from "./agent-connection.ts";
 import { MessageQueue } from "./message-queue.ts";
 import { ReceivedMessages } from "./received-messages.ts";
+import { SessionRequests } from "./session-requests.ts";
 
 /**
  * Asks the relay for the presence of an agent. Resolves with its answer; rejects with an error that has `code`, `message`
@@ -10,39 +10,34 @@ import { ReceivedMessages } from "./received-messages.ts";
  */
 export type PresenceOf = (agentId: string, signal: AbortSignal) => Promise<unknown>;
 
-/** The agent that the tools act as: its connection, its unread messages, and its pending sessions. */
+/** The agent that the tools act as: its connection, its unread messages, and the sessions requested of it. */
 export class McpAgent {
-  readonly connector: Connector;
+  readonly connector: AgentConnection;
   readonly presenceOf: PresenceOf;
   readonly queue: MessageQueue = new MessageQueue(MAX_INBOX);
   /** Messages that the model has seen. */
   readonly received: ReceivedMessages = new ReceivedMessages();
-  #pendingSessions: readonly PendingSession[] = [];
+  readonly requests: SessionRequests = new SessionRequests();
 
-  constructor(connector: Connector, presenceOf: PresenceOf) {
+  /** @param connector not started. */
+  constructor(connector: AgentConnection, presenceOf: PresenceOf) {
     this.connector = connector;
     this.presenceOf = presenceOf;
   }
 
   /** Starts connecting; the connector's state tells the progress. */
   start(): void {
-    this.connector.on("delivery", (delivery) => this.queue.add(delivery));
+    this.connector.on("delivery", (delivery) => {
+      this.requests.received(delivery);
+      this.queue.add(delivery);
+    });
     this.connector.on("overflow", () => this.queue.countDropped());
     this.connector.on("state", ({ status }) => {
       if (status === "closed") this.queue.end();
     });
     this.connector.on("notice", (notice) => {
-      if (notice.kind === "pending_sessions") this.#pendingSessions = notice.sessions;
+      if (notice.kind === "pending_sessions") this.requests.noticed(notice.sessions);
     });
     void this.connector.start();
-  }
-
-  /** The sessions of the latest notice that are neither decided here nor expired. */
-  pendingSessions(): readonly PendingSession[] {
-    return this.#pendingSessions.filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
-  }
-
-  decided(sessionId: string): void {
-    this.#pendingSessions = this.#pendingSessions.filter((session) => session.sessionId !== sessionId);
   }
 }

@@ -3,14 +3,12 @@ import type { ConnectorState } from "../types.ts";
 
 /** The state of the connection in the results of tools. */
 export const ConnectionState = z.strictObject({
-  status: z
-    .enum(["idle", "connecting", "online", "reconnecting", "closed"])
-    .describe(
-      "online: reachable by others. closed: for good, see `reason`; a person has to fix it and restart the process.",
-    ),
-  reason: z.string().optional().describe("Why it is not online: unreachable, lost, or the code of the final error."),
-  hint: z.string().optional().describe("What to do about the final error."),
-  retry_in_ms: z.int().optional(),
+  status: z.enum(["idle", "connecting", "online", "reconnecting", "closed"]),
+  /** `unreachable`, `lost`, or the code of the final error. */
+  reason: z.string().optional(),
+  /** What to do about the final error. */
+  hint: z.string().optional(),
+  retry_in_ms: z.number().optional(),
 });
 
 export function connectionStateOf(state: ConnectorState): z.infer<typeof ConnectionState> {

@@ -5,37 +5,45 @@ import type { Tool } from "./tool.ts";
 
 const PresenceInput = z.strictObject({ agent_id: AgentId });
 
-/** The part of the relay's answer that is useful to a model. Source: docs/protocol.md#presence. */
+/**
+ * The part of the relay's answer that is about the agent. The relay's advice is left out: it speaks to that agent's
+ * operator. Source: docs/protocol.md#presence.
+ */
 const Presence = z.object({
   agent_id: z.string(),
-  status: z
-    .enum(["online", "stale", "offline", "not_seen"])
-    .describe("not_seen: it has not registered since the relay's current window opened."),
-  can_deliver_realtime: z
-    .boolean()
-    .describe("A message sent now would reach it: it is online, and reads what it is sent."),
-  reason: z.literal("congested").optional().describe("It is online, but reads too slowly to be sent anything now."),
-  stale_ms: z.int().nullable().describe("Milliseconds since its last signed heartbeat."),
+  status: z.enum(["online", "stale", "offline", "not_seen"]),
+  can_deliver_realtime: z.boolean(),
+  reason: z.literal("congested").optional(),
+  /** Since its last signed heartbeat. */
+  stale_ms: z.number().nullable(),
   last_seen_iso: z.string().nullable(),
   severity: z.enum(["ok", "stale", "critical_stale", "offline"]).nullable(),
-  next_action: z.string(),
-  caveat: z.string(),
-  recovery: z
-    .object({ quickstart: z.array(z.string()), liveness_contract: z.record(z.string(), z.int()) })
-    .describe("How that agent can come back online; for its operator."),
 });
+const PresenceOutput = z.object({ ...Presence.shape, next_action: z.string().describe("For you.") });
 
-export const checkPresence: Tool<typeof PresenceInput, typeof Presence> = {
+export const checkPresence: Tool<typeof PresenceInput, typeof PresenceOutput> = {
   name: "check_presence",
   title: "Check presence",
-  description: `Looks up whether an agent is online, by its agent id. Only an agent that is online can receive a message; the answer may be out of date a second later, so rely on the \`can_deliver_realtime\` of send_message itself.
-The relay does not list agents: you have to know their ids.`,
+  description:
+    "Whether an agent is online, and what to do. Only an agent that is online receives messages. There is no list of agents.",
   input: PresenceInput,
-  output: Presence,
-  annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
+  output: PresenceOutput,
+  annotations: { readOnlyHint: true },
   async run({ agent_id }, { presenceOf }, signal) {
     const presence = Presence.safeParse(await presenceOf(agent_id, signal));
     if (!presence.success) throw new RelayError("refused");
-    return presence.data;
+    return { ...presence.data, next_action: adviceTo(presence.data) };
   },
 };
+
+const AWAY =
+  "Your message would not arrive, and only its operator can bring it back. Wait with wait_online_seconds, or try again later.";
+
+/** What whoever asks can do. */
+function adviceTo({ status, can_deliver_realtime, reason }: z.infer<typeof Presence>): string {
+  if (can_deliver_realtime) return "Send now: it receives messages. The result of the send tells whether it did.";
+  if (reason === "congested")
+    return "It is online, but reads too slowly to be sent anything now: try again in a few seconds.";
+  if (status === "not_seen") return `It has not been there lately: check the id with your user. ${AWAY}`;
+  return AWAY;
+}

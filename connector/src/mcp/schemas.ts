@@ -17,20 +17,16 @@ export const WAIT_S = { default: 30, max: 50, maxOnline: 20 } as const;
 
 const text = (max: number) => z.string().min(1).max(max);
 
-export const AgentId = z
-  .string()
-  .regex(AGENT_ID, "must be agent://<name>, lower case")
-  .describe("An agent id: agent:// and a name of a-z, 0-9, '.', '_', '-', such as agent://alice.");
+export const AgentId = z.string().regex(AGENT_ID, "must be agent://<name>, lower case");
 
 export const SessionId = z
   .string()
-  .regex(/^ses_[0-9a-hjkmnp-tv-z]{26}$/, "must be a session id, ses_ and 26 characters")
-  .describe("A session id as the relay returned it: ses_ and 26 characters.");
+  .regex(/^ses_[0-9a-hjkmnp-tv-z]{26}$/, "must be a session id, ses_ and 26 characters");
 
 export const Payload = z
   .unknown()
   .refine(isPayload, "must be a JSON object, at most 32 levels deep, without a member __proto__")
-  .meta({ type: "object", description: "A JSON object of any content, at most 32 levels deep." });
+  .meta({ type: "object" });
 
 /** What a tool sends: one of the two. */
 interface Content {
@@ -48,35 +44,23 @@ export function contentOf({ message, payload }: Content): object {
   return payload === undefined ? { message } : (payload as object);
 }
 
-export const Message = text(TEXT_LIMITS.message).describe('A plain text; it is sent as the payload {"message": …}.');
-export const TaskId = text(TEXT_LIMITS.taskId).describe("Your own id of the task that this belongs to.");
-export const Seal = z
-  .boolean()
-  .describe(
-    "Encrypt it to the target. Refused when nobody whom this agent's owner trusts vouches for the target's key.",
-  );
-export const WaitOnlineSeconds = z
-  .number()
-  .min(0)
-  .max(WAIT_S.maxOnline)
-  .describe("Wait so long for the target to come online; default 0.");
-export const Purpose = text(TEXT_LIMITS.purpose).describe("What the session is for, in a sentence or two.");
-export const Intro = z.string().max(TEXT_LIMITS.intro).describe("Who you are.");
-export const Scope = z.string().max(TEXT_LIMITS.scope).describe("What the session covers, and what it does not.");
-export const Reason = z.string().max(TEXT_LIMITS.reason).describe("Why, for the requester to read.");
-export const TtlMinutes = z
-  .int()
-  .min(SESSION_TTL_MINUTES.min)
-  .max(SESSION_TTL_MINUTES.max)
-  .describe(`Minutes in which the target can decide; default ${SESSION_TTL_MINUTES.default}.`);
+export const Message = text(TEXT_LIMITS.message).describe('Sent as the payload {"message": …}.');
+export const TaskId = text(TEXT_LIMITS.taskId);
+export const Seal = z.boolean().describe("Encrypt it; refused when nobody trusted vouches for the target's key.");
+/** For the target to come online. */
+export const WaitOnlineSeconds = z.number().min(0).max(WAIT_S.maxOnline);
+export const Purpose = text(TEXT_LIMITS.purpose);
+export const Intro = z.string().max(TEXT_LIMITS.intro);
+export const Scope = z.string().max(TEXT_LIMITS.scope);
+export const Reason = z.string().max(TEXT_LIMITS.reason);
+/** In which the target can decide. */
+export const TtlMinutes = z.int().min(SESSION_TTL_MINUTES.min).max(SESSION_TTL_MINUTES.max);
 
 export const AcceptedMessage = z.strictObject({
   envelope_id: z.string(),
-  target_status: z.enum(["online", "stale", "not_seen"]).describe("The target's presence when the relay accepted it."),
-  can_deliver_realtime: z
-    .boolean()
-    .describe("True: handed to the target's connection. False: nobody received it, and the relay does not store it."),
-  duplicate: z.boolean().describe("True: the relay had accepted it before, in an attempt whose answer was lost."),
+  target_status: z.enum(["online", "stale", "not_seen"]),
+  can_deliver_realtime: z.boolean(),
+  duplicate: z.boolean(),
 });
 
 export const AcceptedNegotiation = z.strictObject({

@@ -1,14 +1,17 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
-import type { Connector } from "../connector.ts";
-import { McpAgent, type PresenceOf } from "./agent.ts";
+import type { McpAgent } from "./agent.ts";
 import { askAgent, replyTo } from "./conversations.ts";
 import { INSTRUCTIONS } from "./instructions.ts";
+import { listing } from "./listing.ts";
 import { sendMessage, waitForMessages } from "./messages.ts";
 import { checkPresence } from "./presence.ts";
 import { approveSession, rejectSession, requestSession } from "./sessions.ts";
 import { myStatus } from "./status.ts";
 import { register, type Tool } from "./tool.ts";
+
+type Transport = Parameters<McpServer["connect"]>[0];
 
 const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
   sendMessage,
@@ -21,38 +24,25 @@ const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
   checkPresence,
   myStatus,
 ];
-
-export interface ServeOptions {
-  /** Not started. */
-  readonly connector: Connector;
-  readonly presenceOf: PresenceOf;
-  readonly version: string;
-  readonly transport: Parameters<McpServer["connect"]>[0];
-  /** Ends the server; so does the end of the transport. */
-  readonly signal: AbortSignal;
-}
+const TOOL_LIST = listing(TOOLS);
 
 /**
- * Serves the tools to the client on the transport until it disconnects, then closes the connector. When the relay ends the
- * connection for good before that, such as for a refused key, the server stays and the tools return the reason.
+ * Serves the tools to the client on the transport. When the relay ends the connection for good, such as for a refused key, the
+ * server stays and the tools return the reason.
+ * @returns once it serves, with a promise of its end: that of the transport.
  */
-export async function serve({ connector, presenceOf, version, transport, signal }: ServeOptions): Promise<void> {
-  const agent = new McpAgent(connector, presenceOf);
+export async function serve(agent: McpAgent, transport: Transport, version: string): Promise<{ ended: Promise<void> }> {
   const server = new McpServer(
     { name: "agent-relay", title: "Agent Relay", version },
     { capabilities: { logging: {} }, instructions: INSTRUCTIONS },
   );
   for (const tool of TOOLS) register(server, agent, tool);
-  const closed = new Promise<void>((resolve) => {
-    server.server.onclose = resolve;
-  });
+  server.server.setRequestHandler(ListToolsRequestSchema, () => TOOL_LIST);
+  const ended = Promise.withResolvers<void>();
+  server.server.onclose = ended.resolve;
   await server.connect(transport);
-  agent.start();
-  connector.on("delivery", () => notifyWaiting(server, agent));
-  signal.addEventListener("abort", () => void server.close());
-  if (signal.aborted) await server.close();
-  await closed;
-  await connector.close();
+  const unsubscribe = agent.connector.on("delivery", () => notifyWaiting(server, agent));
+  return { ended: ended.promise.then(unsubscribe) };
 }
 
 /** A log message for hosts that show them. A call that waits gets the message itself, so nothing is logged then. */

@@ -1,39 +1,55 @@
 import { z } from "zod";
 import type { PendingSession as Pending } from "../types.ts";
+import type { AgentConnection } from "./agent-connection.ts";
 import { ConnectionState, connectionStateOf } from "./connection-state.ts";
 import { PendingSession } from "./schemas.ts";
 import type { Tool } from "./tool.ts";
 
+/** A model asks for its status first, often before the process had time to connect. */
+const FIRST_ATTEMPT_MS = 3000;
+
 const StatusInput = z.strictObject({});
 const StatusOutput = z.strictObject({
-  agent_id: z.string().describe("This agent's own id: what others send to."),
+  agent_id: z.string(),
   connection: ConnectionState,
-  waiting: z.int().describe("Messages that wait for wait_for_messages."),
-  dropped: z.int().describe("Messages dropped since the last wait_for_messages."),
-  pending_sessions: z
-    .array(PendingSession)
-    .describe("Sessions that were undecided when this agent last came online. Later ones come as messages."),
+  waiting: z.number(),
+  dropped: z.number(),
+  /** Those that were undecided when this agent last came online; later ones come as messages. */
+  pending_sessions: z.array(PendingSession),
 });
 
 export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
   name: "my_status",
   title: "My status",
-  description: `Returns which agent you are on the relay, whether you are connected, how many messages wait, and which sessions others requested while you were offline (ids and times only; approve_session and reject_session decide them).
-A connection that is closed stays closed: \`reason\` and \`hint\` tell what a person has to fix, such as a key that the relay refused.`,
+  description:
+    "Your agent id, your connection, how many messages wait, and sessions requested while you were offline, to approve or reject. A closed connection stays closed: `reason` and `hint` tell what a person has to fix.",
   input: StatusInput,
   output: StatusOutput,
-  annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-  async run(_, agent) {
-    const { connector, queue } = agent;
+  annotations: { readOnlyHint: true, openWorldHint: false },
+  async run(_, { connector, queue, requests }, signal) {
+    await firstAttempt(connector, signal);
     return {
       agent_id: connector.agent,
       connection: connectionStateOf(connector.state),
       waiting: queue.size,
       dropped: queue.dropped,
-      pending_sessions: agent.pendingSessions().map(pendingSession),
+      pending_sessions: requests.pending().map(pendingSession),
     };
   },
 };
+
+/** Resolves once the first attempt to connect has come to an end, at the latest after FIRST_ATTEMPT_MS. */
+async function firstAttempt(connector: AgentConnection, signal: AbortSignal): Promise<void> {
+  const isOver = () => connector.state.status !== "idle" && connector.state.status !== "connecting";
+  if (isOver()) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const stop = connector.on("state", () => isOver() && resolve());
+  const waited = AbortSignal.any([signal, AbortSignal.timeout(FIRST_ATTEMPT_MS)]);
+  waited.addEventListener("abort", () => resolve());
+  await promise;
+  stop();
+  signal.throwIfAborted();
+}
 
 function pendingSession({ sessionId, requester, createdAt, expiresAt }: Pending): z.infer<typeof PendingSession> {
   return {

@@ -1,7 +1,7 @@
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import type { CallToolResult, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
-import { RelayError, type Retry } from "../errors.ts";
+import type { RelayError, Retry } from "../errors.ts";
 import type { ConnectorState } from "../types.ts";
 import type { McpAgent } from "./agent.ts";
 import { connectionStateOf } from "./connection-state.ts";
@@ -11,6 +11,8 @@ interface Failure extends Error {
   readonly code: string;
   readonly hint: string;
   readonly retry?: Retry | undefined;
+  readonly outcome?: RelayError["outcome"] | undefined;
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** Any other error may contain anything: it is not passed on. */
@@ -24,7 +26,8 @@ export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   readonly description: string;
   readonly input: I;
   readonly output: O;
-  readonly annotations: Required<Omit<ToolAnnotations, "title">>;
+  /** What is left out has MCP's default: not read-only, destructive, not idempotent, open world. */
+  readonly annotations: Omit<ToolAnnotations, "title">;
   /** What it throws becomes the tool's error; the texts of a Failure are passed on. */
   run(input: z.output<I>, agent: McpAgent, signal: AbortSignal): Promise<z.input<O>>;
   /** A text for the model before the result. */
@@ -61,7 +64,6 @@ function isFailure(error: unknown): error is Failure {
 }
 
 function errorOf(error: Failure): object {
-  const { code, message, hint, retry } = error;
-  if (!(error instanceof RelayError)) return { code, message, hint, retry };
-  return { code, message, hint, retry, outcome: error.outcome, retry_after_ms: error.retryAfterMs };
+  const { code, message, hint, retry, outcome, retryAfterMs: retry_after_ms } = error;
+  return { code, message, hint, retry, outcome, retry_after_ms };
 }

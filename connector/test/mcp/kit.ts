@@ -1,10 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
@@ -17,7 +18,9 @@ const RELAY = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 // biome-ignore lint/suspicious/noExplicitAny: every tool has its own shape.
 type Structured = any;
 
-/** A host with a model: the SDK's own client, and the process `relay mcp` that it started. */
+type Transport = StdioClientTransport | StreamableHTTPClientTransport;
+
+/** A host with a model: the SDK's own client, and the process `relay mcp` that it started, or that it reaches over HTTP. */
 export class Host {
   readonly client = new Client({ name: "test-host", version: "1.0.0" });
   /** The log messages that the server sent. */
@@ -26,24 +29,25 @@ export class Host {
   readonly errors: Error[] = [];
   log = "";
   hasEnded = false;
-  readonly #transport: StdioClientTransport;
+  readonly #transport: Transport;
 
-  constructor(args: readonly string[], env: Record<string, string>) {
-    const command = { command: process.execPath, args: [RELAY, "mcp", ...args], env, stderr: "pipe" as const };
-    this.#transport = new StdioClientTransport(command);
+  constructor(transport: Transport) {
+    this.#transport = transport;
   }
 
   async start(): Promise<this> {
-    this.client.onerror = (error) => this.errors.push(error);
     this.client.onclose = () => {
       this.hasEnded = true;
     };
     this.client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
       this.notifications.push(params.data);
     });
-    this.#transport.stderr?.on("data", (chunk: Buffer) => {
-      this.log += chunk.toString();
-    });
+    if ("stderr" in this.#transport) {
+      this.client.onerror = (error) => this.errors.push(error);
+      this.#transport.stderr?.on("data", (chunk: Buffer) => {
+        this.log += chunk.toString();
+      });
+    }
     await this.client.connect(this.#transport as Parameters<Client["connect"]>[0]);
     return this;
   }
@@ -103,15 +107,22 @@ export class Host {
   }
 }
 
-/** The process `relay mcp` without a client. */
+/** What a client of `relay mcp --http` needs. */
+export interface HttpAccess {
+  readonly url: string;
+  readonly token: string;
+  readonly tokenFile: string;
+}
+
+/** The process `relay mcp` without a client, or another command. */
 export class RelayProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly exitCode: Promise<number | null>;
   stdout = "";
   stderr = "";
 
-  constructor(program: string, args: readonly string[]) {
-    this.child = spawn(process.execPath, [program, "mcp", ...args], { env: {} });
+  constructor(args: readonly string[]) {
+    this.child = spawn(process.execPath, [RELAY, ...args], { env: {} });
     this.child.stdout.on("data", (chunk) => {
       this.stdout += chunk;
     });
@@ -144,7 +155,19 @@ export class McpStage extends WholeStage {
 
   /** The same, of a key file. */
   async hostOf(file: string, url: string, options: readonly string[] = []): Promise<Host> {
-    const host = new Host(["--json", "--key", file, ...options], { RELAY_URL: url });
+    const args = [RELAY, "mcp", "--json", "--key", file, ...options];
+    const command = { command: process.execPath, args, env: { RELAY_URL: url }, stderr: "pipe" as const };
+    return await this.#started(new StdioClientTransport(command));
+  }
+
+  /** A host of `relay mcp --http`. */
+  async httpHost({ url, token }: HttpAccess): Promise<Host> {
+    const requestInit = { headers: { authorization: `Bearer ${token}` } };
+    return await this.#started(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+  }
+
+  async #started(transport: Transport): Promise<Host> {
+    const host = new Host(transport);
     this.#hosts.push(host);
     return await host.start();
   }
@@ -157,11 +180,21 @@ export class McpStage extends WholeStage {
   }
 
   /** The bare process, for what the SDK's transport does not show. */
-  async process(name: string, url: string, program = RELAY): Promise<RelayProcess> {
-    const args = ["--json", "--key", await this.keyFile(this.agent(name)), "--url", url];
-    const process = new RelayProcess(program, args);
+  async process(name: string, url: string, options: readonly string[] = [], command = "mcp"): Promise<RelayProcess> {
+    const args = [command, "--json", "--key", await this.keyFile(this.agent(name)), "--url", url, ...options];
+    const process = new RelayProcess(args);
     this.#processes.push(process);
     return process;
+  }
+
+  /** Serves over HTTP. */
+  async httpProcess(name: string, options: readonly string[] = []): Promise<RelayProcess & HttpAccess> {
+    const server = await this.process(name, this.url, ["--http", "127.0.0.1:0", ...options]);
+    const listening = () => jsonLines(server.stderr).find(({ event }) => event === "mcp_http");
+    await until("it listens", () => listening() !== undefined, 15_000);
+    const { url, token_place } = listening() as { url: string; token_place: string };
+    const token = (await readFile(token_place, "utf8")).trim();
+    return Object.assign(server, { url, token, tokenFile: token_place });
   }
 
   /** The key as its agent keeps it. @returns its path. */

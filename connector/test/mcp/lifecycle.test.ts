@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "@jest/globals";
 import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
@@ -19,6 +21,11 @@ async function expectClosed(host: Host, code: string): Promise<void> {
   expect(await host.error("wait_for_messages", { timeout_seconds: 50 })).toMatchObject(error);
   expect(host.hasEnded).toBe(false);
 }
+
+test("A model that asks for its status first is told that it is online: the answer waits for the first attempt to connect", async () => {
+  const alice = await stage.host("alice", stage.url);
+  expect((await alice.call("my_status")).connection).toEqual({ status: "online" });
+});
 
 describe("The tools say why there is no connection, and the process stays", () => {
   test("when the relay does not know the key; presence can still be asked", async () => {
@@ -44,6 +51,15 @@ describe("The tools say why there is no connection, and the process stays", () =
     await alice.untilRead();
     await stage.online("alice", stage.url, { takeOver: true });
     expect(await waiting).toMatchObject({ code: "superseded", connection: { status: "closed" } });
+  });
+
+  test("within seconds, when the relay accepts the connection and then says nothing", async () => {
+    const mute = createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
+    await once(mute, "listening");
+    const alice = await stage.host("alice", `http://127.0.0.1:${(mute.address() as AddressInfo).port}`);
+    expect((await alice.call("my_status")).connection).toEqual({ status: "connecting" });
+    await stage.clear();
+    mute.close();
   });
 
   test("while no relay answers", async () => {

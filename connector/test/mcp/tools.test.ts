@@ -24,23 +24,28 @@ function nested(levels: number): object {
 describe("A client that lists the tools", () => {
   test("finds the nine, each with title, description, both schemas and hints", async () => {
     const { tools } = await alice.client.listTools();
-    const hints = tools.map(({ name, annotations }) => [name, annotations?.readOnlyHint, annotations?.destructiveHint]);
+    const hints = tools.map(({ name, annotations }) => [name, annotations]);
     expect(hints).toEqual([
-      ["send_message", false, false],
-      ["ask_agent", false, false],
-      ["wait_for_messages", false, false],
-      ["reply_to", false, false],
-      ["request_session", false, false],
-      ["approve_session", false, false],
-      ["reject_session", false, true],
-      ["check_presence", true, false],
-      ["my_status", true, false],
+      ["send_message", { destructiveHint: false }],
+      ["ask_agent", { destructiveHint: false }],
+      ["wait_for_messages", { destructiveHint: false }],
+      ["reply_to", { destructiveHint: false }],
+      ["request_session", { destructiveHint: false }],
+      ["approve_session", { destructiveHint: false, idempotentHint: true }],
+      ["reject_session", { idempotentHint: true }],
+      ["check_presence", { readOnlyHint: true }],
+      ["my_status", { readOnlyHint: true, openWorldHint: false }],
     ]);
     for (const { title, description, inputSchema, outputSchema } of tools) {
       expect([title, description]).toEqual([expect.any(String), expect.any(String)]);
       expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false });
-      expect(outputSchema).toMatchObject({ type: "object" });
+      expect(outputSchema).toMatchObject({ type: "object", properties: expect.any(Object) });
     }
+  });
+
+  test("gives no more than 8 KB of a model's context for them", async () => {
+    const list = await alice.client.listTools();
+    expect(Buffer.byteLength(JSON.stringify(list))).toBeLessThan(8192);
   });
 
   test("is told their bounds, which are the relay's own", async () => {
@@ -97,8 +102,9 @@ describe("What the relay would refuse", () => {
     ["request_session", { to: BOB }, "purpose"],
     ["request_session", { to: BOB, purpose: "work", ttl_minutes: 4 }, "ttl_minutes"],
     ["request_session", { to: BOB, purpose: "work", ttl_minutes: 7.5 }, "ttl_minutes"],
-    ["approve_session", { session_id: "ses_1", to: BOB }, "session_id"],
-    ["reject_session", { session_id: SESSION, to: BOB, reason: "x".repeat(TEXT_LIMITS.reason + 1) }, "reason"],
+    ["approve_session", { session_id: "ses_1" }, "session_id"],
+    ["approve_session", { session_id: SESSION, to: BOB }, "to"],
+    ["reject_session", { session_id: SESSION, reason: "x".repeat(TEXT_LIMITS.reason + 1) }, "reason"],
     ["wait_for_messages", { timeout_seconds: 3600 }, "timeout_seconds"],
     ["wait_for_messages", { max: 0 }, "max"],
     ["check_presence", { agent_id: "agent://*" }, "agent_id"],
@@ -113,8 +119,8 @@ describe("What the relay would refuse", () => {
     expect(await alice.refusal("no_such_tool")).toMatch(/^MCP error -32602/);
   });
 
-  test("is told with the relay's code and hint when only the relay can know", async () => {
-    const input = { session_id: SESSION, to: BOB };
+  test("is told with code and hint: a session that nobody requested of this agent", async () => {
+    const input = { session_id: SESSION };
     const refused = { retry: "never", outcome: "refused", connection: { status: "online" } };
     const unknown = { ...refused, code: "unknown_session", message: expect.any(String), hint: expect.any(String) };
     expect(await alice.error("approve_session", input)).toEqual(unknown);

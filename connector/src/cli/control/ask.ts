@@ -11,10 +11,12 @@ export interface AskRequest {
   readonly seal?: boolean | undefined;
   /** How long the reply may take. */
   readonly timeout_ms?: number | undefined;
+  /** How long to wait for the target to come online. */
+  readonly wait_online_ms?: number | undefined;
 }
 
 /** Asks over the agent's connection. Resolves with the reply, as `relay listen` prints a delivery. Rejects with a RelayError. */
 export async function executeAsk(connector: Connector, request: AskRequest, signal?: AbortSignal): Promise<JsonObject> {
-  const { to, ask, type, seal, timeout_ms: timeoutMs } = request;
-  return deliveryMembers(await connector.ask(to, ask, { type, seal, timeoutMs, signal } as AskOptions));
+  const { to, ask, type, seal, timeout_ms: timeoutMs, wait_online_ms: waitOnline } = request;
+  return deliveryMembers(await connector.ask(to, ask, { type, seal, timeoutMs, waitOnline, signal } as AskOptions));
 }

@@ -7,7 +7,7 @@ import { failureOf, usageError } from "../failure.ts";
 import type { Output } from "../io.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { executeAsk } from "./ask.ts";
-import { execute, parseRequest, receiptAskedBy } from "./request.ts";
+import { execute, isFollow, parseRequest, receiptAskedBy } from "./request.ts";
 
 /** With this many requests unanswered, no further line is read. */
 const MAX_UNANSWERED = 100;
@@ -16,6 +16,8 @@ interface Serving {
   readonly signal: AbortSignal;
   /** Sends a request that has no reply. */
   readonly perform?: typeof execute;
+  /** Begins to tell what comes over the connection. @returns the first line. */
+  readonly follow?: (() => string) | undefined;
 }
 
 /**
@@ -27,7 +29,7 @@ export async function serveRequestLines(
   input: Readable,
   output: Output,
   connector: Connector,
-  { signal, perform = execute }: Serving,
+  { signal, perform = execute, follow }: Serving,
 ): Promise<void> {
   const unanswered = new Set<Promise<void>>();
   let number = 0;
@@ -35,7 +37,7 @@ export async function serveRequestLines(
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector, { signal, perform }).then((text) =>
+    const answer = answerTo(line, number, connector, { signal, perform, follow }).then((text) =>
       writeLine(output, text, signal),
     );
     unanswered.add(answer);
@@ -45,12 +47,15 @@ export async function serveRequestLines(
   await Promise.all(unanswered);
 }
 
+type Answering = Serving & { readonly perform: typeof execute };
+
 /** Never rejects. */
-async function answerTo(line: string, number: number, connector: Connector, how: Required<Serving>): Promise<string> {
+async function answerTo(line: string, number: number, connector: Connector, how: Answering): Promise<string> {
   let ref: unknown = number;
   try {
     const value = jsonOf(line);
     ref = membersOf(value).ref ?? number;
+    if (how.follow && isFollow(value)) return how.follow();
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
     const request = parseRequest(value);

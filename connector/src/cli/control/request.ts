@@ -15,6 +15,8 @@ export type ControlRequest =
       readonly type?: string;
       readonly task_id?: string;
       readonly seal?: boolean;
+      /** How long to wait for the target to come online. */
+      readonly wait_online_ms?: number;
     }
   | { readonly to: string; readonly request: Proposal }
   | { readonly to: string; readonly approve: string }
@@ -40,15 +42,21 @@ export interface ControlResult {
 
 /** Members of each kind of request; the first one tells the kind. */
 const KINDS: readonly (readonly string[])[] = [
-  ["payload", "type", "task_id", "seal"],
-  ["ask", "type", "seal", "timeout_ms"],
+  ["payload", "type", "task_id", "seal", "wait_online_ms"],
+  ["ask", "type", "seal", "timeout_ms", "wait_online_ms"],
   ["request"],
   ["approve"],
   ["reject", "reason"],
 ];
 const OBJECTS: ReadonlySet<string> = new Set(["payload", "ask", "request"]);
 
-const TYPES: Readonly<Record<string, string>> = { seal: "boolean", timeout_ms: "number" };
+const TYPES: Readonly<Record<string, string>> = { seal: "boolean", timeout_ms: "number", wait_online_ms: "number" };
+
+/** Whether a line asks to be told what comes over the connection. */
+export function isFollow(value: unknown): boolean {
+  const { follow, ref: _, ...others } = membersOf(value);
+  return follow === true && Object.keys(others).length === 0;
+}
 
 /** The session that a line asks for the receipt of; undefined for any other line. */
 export function receiptAskedBy(value: unknown): string | undefined {
@@ -83,7 +91,8 @@ export async function execute(
 ): Promise<ControlResult> {
   const { to } = request;
   if ("payload" in request) {
-    const options = { type: request.type, taskId: request.task_id, seal: request.seal, signal } as SendOptions;
+    const { type, task_id: taskId, seal, wait_online_ms: waitOnline } = request;
+    const options = { type, taskId, seal, waitOnline, signal } as SendOptions;
     return resultOf(await connector.send(to, request.payload, options));
   }
   if ("request" in request) {

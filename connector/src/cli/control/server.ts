@@ -3,17 +3,23 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Connector } from "../../connector.ts";
 import type { Io } from "../io.ts";
 import { unlessAway } from "./away.ts";
+import { type PendingNotice, pendingLine, stateLine, tellFollower } from "./follow.ts";
 import { execute } from "./request.ts";
 import { serveRequestLines } from "./request-lines.ts";
 import { socketFolder, socketPath } from "./socket-path.ts";
 
-/** The control socket of a running `relay listen`: other commands of the same user send through its connector. */
+/** A process that follows and does not read is let go: it then connects by itself. */
+const MAX_UNREAD_BYTES = 8_388_608;
+
+/** The control socket of a running `relay listen` or `relay mcp`: other commands of the same user send through its connector. */
 export class ControlServer {
   readonly #connector: Connector;
   readonly #websocketUrl: string;
   readonly #io: Io;
   readonly #clients = new Set<Socket>();
   #server: Server | undefined;
+  /** The latest, for those who follow later. */
+  #pending: PendingNotice | undefined;
 
   constructor(connector: Connector, websocketUrl: string, io: Io) {
     this.#connector = connector;
@@ -21,15 +27,19 @@ export class ControlServer {
     this.#io = io;
   }
 
-  /** Without a private folder for the socket there is no control socket; `relay listen` works without it. */
-  async start(): Promise<void> {
+  /** @returns the socket's path. Without a private folder there is no control socket, and it does without. */
+  async start(): Promise<string | undefined> {
+    this.#connector.on("notice", (notice) => {
+      if (notice.kind === "pending_sessions") this.#pending = notice;
+    });
     const folder = await socketFolder(this.#io.env);
-    if (folder === undefined) return;
+    if (folder === undefined) return undefined;
     const path = socketPath(folder, this.#connector.agent, this.#websocketUrl);
     await rm(path, { force: true });
     this.#server = createServer({ allowHalfOpen: true }, (client) => void this.#serve(client));
     this.#server.on("error", () => {});
     await new Promise<void>((done) => this.#server?.once("error", () => done()).listen(path, done));
+    return path;
   }
 
   stop(): void {
@@ -47,9 +57,21 @@ export class ControlServer {
         closed.abort();
       });
     const perform: typeof execute = (connector, request) =>
-      unlessAway(connector, (away) => execute(connector, request, away));
+      unlessAway(connector, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
     const signal = AbortSignal.any([this.#io.signal, closed.signal]);
-    await serveRequestLines(client, client, this.#connector, { signal, perform });
+    await serveRequestLines(client, client, this.#connector, { signal, perform, follow: () => this.#tell(client) });
     client.end();
+  }
+
+  /** @returns the present state; what follows is written as it comes. */
+  #tell(client: Socket): string {
+    const write = (line: string) => {
+      client.write(`${line}\n`);
+      if (client.writableLength > MAX_UNREAD_BYTES) client.destroy();
+    };
+    const end = tellFollower(this.#connector, write);
+    client.once("close", end);
+    if (this.#pending !== undefined) write(pendingLine(this.#pending));
+    return stateLine(this.#connector.state);
   }
 }

@@ -19,17 +19,29 @@ export interface ListenerTransport extends AgentTransport {
   receipt(sessionId: string): Promise<unknown>;
 }
 
-/** Over the control socket of a `relay listen` of the same user and agent; undefined when none runs. */
+/** Over the control socket of a `relay listen` or `relay mcp` of the same user and agent; undefined when none runs. */
 export async function listenerTransport(
   agent: string,
   websocketUrl: string,
   io: Io,
 ): Promise<ListenerTransport | undefined> {
+  const socket = await connectToListener(agent, websocketUrl, io);
+  return socket && transportOver(socket, io.signal);
+}
+
+/** A control socket of the agent, but `except`; undefined when no process of this user has its connection. */
+export async function connectToListener(
+  agent: string,
+  websocketUrl: string,
+  io: Io,
+  except?: string,
+): Promise<Socket | undefined> {
   const folder = await socketFolder(io.env);
   if (folder === undefined) return undefined;
   for (const path of await socketPaths(folder, agent, websocketUrl)) {
+    if (path === except) continue;
     const socket = await tryConnect(path);
-    if (socket !== undefined) return transportOver(socket, io.signal);
+    if (socket !== undefined) return socket;
     await rm(path, { force: true });
   }
   return undefined;
@@ -78,5 +90,5 @@ function knownOutcome(value: unknown): "refused" | "unknown" {
 function disconnected({ aborted }: AbortSignal): Failure {
   const hint = "The message may have been sent.";
   if (aborted) return new Failure("aborted", "Interrupted.", hint, { outcome: "unknown" });
-  return new Failure("timeout", "The relay listen that was to send it has ended.", hint, { outcome: "unknown" });
+  return new Failure("timeout", "The process that was to send it has ended.", hint, { outcome: "unknown" });
 }

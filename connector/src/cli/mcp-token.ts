@@ -1,0 +1,50 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { Failure, usageError } from "./failure.ts";
+import type { Io } from "./io.ts";
+import { permissionWarning, writePrivateText } from "./private-file.ts";
+import type { Reporter } from "./reporter.ts";
+
+const TOKEN_BYTES = 32;
+const TOKEN = /^[!-~]{32,512}$/;
+
+interface McpToken {
+  readonly token: string;
+  /** Where a person finds it. */
+  readonly place: string;
+}
+
+/**
+ * The token that HTTP clients of `relay mcp` need: RELAY_MCP_TOKEN, else that of a file, which is made when there is none.
+ * @throws {Failure} `usage`, `failed`.
+ */
+export async function mcpToken(file: string | undefined, env: Io["env"], reporter: Reporter): Promise<McpToken> {
+  if (env.RELAY_MCP_TOKEN) return { token: checked(env.RELAY_MCP_TOKEN, "RELAY_MCP_TOKEN"), place: "RELAY_MCP_TOKEN" };
+  if (file === undefined)
+    throw usageError("--http needs a token.", "Name a file with --token-file, or set RELAY_MCP_TOKEN.");
+  const token = (await tokenOf(file)) ?? (await newToken(file));
+  const warning = await permissionWarning(file);
+  if (warning !== undefined) reporter.warn(warning);
+  return { token, place: file };
+}
+
+async function tokenOf(file: string): Promise<string | undefined> {
+  try {
+    return checked((await readFile(file, "utf8")).trim(), file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    throw error instanceof Failure ? error : usageError(`${file} cannot be read (${code}).`);
+  }
+}
+
+async function newToken(file: string): Promise<string> {
+  const token = randomBytes(TOKEN_BYTES).toString("base64url");
+  await writePrivateText(file, token);
+  return token;
+}
+
+function checked(token: string, place: string): string {
+  if (TOKEN.test(token)) return token;
+  throw usageError(`${place} holds no token.`, "A token has 32 to 512 characters, without spaces.");
+}

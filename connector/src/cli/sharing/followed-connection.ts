@@ -1,0 +1,122 @@
+import type { Socket } from "node:net";
+import { createInterface } from "node:readline";
+import type { Emitter } from "../../emitter.ts";
+import { membersOf } from "../../frames.ts";
+import type { AgentConnection } from "../../mcp/agent-connection.ts";
+import { parseJson } from "../../parse-json.ts";
+import type {
+  Accepted,
+  AcceptedSession,
+  AskOptions,
+  CallOptions,
+  ConnectorState,
+  Delivery,
+  JsonObject,
+  SendOptions,
+  SessionProposal,
+} from "../../types.ts";
+import { deliveryOf, pendingOf } from "../control/follow.ts";
+import type { ControlRequest, ControlResult } from "../control/request.ts";
+import { Failure } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { jsonLine } from "../output.ts";
+import { connectToListener, listenerTransport } from "../transports/listener.ts";
+import type { AgentTransport } from "../transports/transport.ts";
+
+type Calls = Pick<AgentConnection, "send" | "ask" | "requestSession" | "approve" | "reject">;
+
+interface Told {
+  readonly state: (state: ConnectorState) => void;
+  readonly emitter: Emitter;
+}
+
+/** The connection of an agent that another process of the same user holds, over the control socket of that process. */
+export class FollowedConnection implements Calls {
+  readonly #agent: string;
+  readonly #websocketUrl: string;
+  readonly #io: Io;
+  readonly #socket: Socket;
+
+  constructor(agent: string, websocketUrl: string, io: Io, socket: Socket) {
+    this.#agent = agent;
+    this.#websocketUrl = websocketUrl;
+    this.#io = io;
+    this.#socket = socket;
+  }
+
+  /** Undefined when no process of this user holds the agent's connection. */
+  static async find(agent: string, websocketUrl: string, io: Io): Promise<FollowedConnection | undefined> {
+    const socket = await connectToListener(agent, websocketUrl, io);
+    return socket && new FollowedConnection(agent, websocketUrl, io, socket);
+  }
+
+  /** Emits what comes over the connection; resolves when the other process has ended, or the signal aborts. */
+  async follow({ state, emitter }: Told, signal: AbortSignal): Promise<void> {
+    const lines = createInterface({ input: this.#socket, signal });
+    this.#socket.write(`${jsonLine({ follow: true })}\n`);
+    for await (const line of lines) {
+      const { event, ...members } = membersOf(parseJson(line));
+      if (event === "state") state(members.state as ConnectorState);
+      if (event === "delivery") emitter.emit("delivery", this.#delivery(members));
+      if (event === "pending_sessions") emitter.emit("notice", pendingOf(members));
+    }
+    this.#socket.destroy();
+  }
+
+  async send(to: string, payload: object, options: SendOptions = {}): Promise<Accepted> {
+    const { type, taskId: task_id, seal, waitOnline: wait_online_ms, signal } = options;
+    const request = { to, payload: payload as JsonObject, type, task_id, seal, wait_online_ms } as ControlRequest;
+    return acceptedOf(await this.#call((transport) => transport.send(request), signal));
+  }
+
+  async ask(to: string, payload: object, options: AskOptions = {}): Promise<Delivery> {
+    const { type, seal, timeoutMs: timeout_ms, waitOnline: wait_online_ms, signal } = options;
+    const request = { to, ask: payload as JsonObject, type, seal, timeout_ms, wait_online_ms };
+    return this.#delivery(await this.#call((transport) => transport.ask(request), signal));
+  }
+
+  async requestSession(to: string, proposal: SessionProposal, { signal }: CallOptions = {}): Promise<AcceptedSession> {
+    const { purpose, ttlMinutes: ttl_minutes, intro, scope } = proposal;
+    return await this.#negotiate({ to, request: { purpose, ttl_minutes, intro, scope } }, signal);
+  }
+
+  async approve(sessionId: string, to: string, { signal }: CallOptions = {}): Promise<AcceptedSession> {
+    return await this.#negotiate({ to, approve: sessionId }, signal);
+  }
+
+  async reject(sessionId: string, to: string, reason?: string, { signal }: CallOptions = {}): Promise<AcceptedSession> {
+    return await this.#negotiate({ to, reject: sessionId, ...(reason !== undefined && { reason }) }, signal);
+  }
+
+  async #negotiate(request: ControlRequest, signal: AbortSignal | undefined): Promise<AcceptedSession> {
+    const result = await this.#call((transport) => transport.send(request), signal);
+    const { session_id = "", session_status } = result;
+    return { ...acceptedOf(result), sessionId: session_id, status: session_status as AcceptedSession["status"] };
+  }
+
+  /** Each call over a socket of its own, whose end cancels it. @throws {Failure} */
+  async #call<T>(call: (transport: AgentTransport) => Promise<T>, cancelled: AbortSignal | undefined): Promise<T> {
+    const signal = cancelled ? AbortSignal.any([this.#io.signal, cancelled]) : this.#io.signal;
+    const transport = await listenerTransport(this.#agent, this.#websocketUrl, { ...this.#io, signal });
+    if (transport === undefined) throw gone();
+    try {
+      return await call(transport);
+    } finally {
+      await transport.close();
+    }
+  }
+
+  #delivery(members: JsonObject): Delivery {
+    return deliveryOf(members, (to, payload, options) => this.send(to, payload, options));
+  }
+}
+
+function acceptedOf({ envelope_id, target_delivery, duplicate = false }: ControlResult): Accepted {
+  const { status, can_deliver_realtime: canDeliverRealtime } = target_delivery;
+  return { envelopeId: envelope_id, delivery: { status, canDeliverRealtime } as Accepted["delivery"], duplicate };
+}
+
+function gone(): Failure {
+  const hint = "This process takes over: call again in a few seconds.";
+  return new Failure("unreachable", "The process that had the agent's connection has ended.", hint, { retry: "later" });
+}

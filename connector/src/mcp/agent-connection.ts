@@ -1,0 +1,7 @@
+import type { Connector } from "../connector.ts";
+
+/** What the tools use of a connector: the connection of their agent, of this process or of another one. */
+export type AgentConnection = Pick<
+  Connector,
+  "agent" | "state" | "start" | "close" | "on" | "send" | "ask" | "requestSession" | "approve" | "reject"
+>;

@@ -1,0 +1,59 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { hasToken, isMeant } from "./guards.ts";
+import { refuse } from "./refuse.ts";
+import type { HttpSessions } from "./sessions.ts";
+
+const PATH = "/mcp";
+const MAX_CONNECTIONS = 128;
+
+export interface HttpServerOptions {
+  /** The address to listen on. */
+  readonly host: string;
+  /** 0: one that is free. */
+  readonly port: number;
+  /** What clients call this machine, beside its loopback names. */
+  readonly names: readonly string[];
+  /** What clients send in `Authorization: Bearer`. */
+  readonly token: string;
+}
+
+/** MCP's Streamable HTTP transport, for clients that have the token. */
+export class McpHttpServer {
+  readonly #sessions: HttpSessions;
+  readonly #options: HttpServerOptions;
+  #server: Server | undefined;
+
+  constructor(sessions: HttpSessions, options: HttpServerOptions) {
+    this.#sessions = sessions;
+    this.#options = options;
+  }
+
+  /** @returns its address. Rejects when it cannot listen. */
+  async start(): Promise<string> {
+    const { host, port } = this.#options;
+    const server = createServer((request, response) => void this.#answer(request, response));
+    server.maxConnections = MAX_CONNECTIONS;
+    this.#server = server.listen(port, host);
+    await once(server, "listening");
+    const name = host.includes(":") ? `[${host}]` : host;
+    return `http://${name}:${(server.address() as AddressInfo).port}${PATH}`;
+  }
+
+  async stop(): Promise<void> {
+    await this.#sessions.close();
+    this.#server?.close();
+    this.#server?.closeAllConnections();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { names, token } = this.#options;
+    if (!isMeant(request.headers, names)) return refuse(response, 403, "This Host or Origin is not served.");
+    if (request.url !== PATH) return refuse(response, 404, `MCP is at ${PATH}.`);
+    if (!hasToken(request.headers, token)) {
+      return refuse(response, 401, "Authorization: Bearer needs the token.", { "www-authenticate": "Bearer" });
+    }
+    await this.#sessions.handle(request, response).catch(() => response.destroy());
+  }
+}

@@ -1,0 +1,136 @@
+import { stat } from "node:fs/promises";
+import { request } from "node:http";
+import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { shared } from "../fixture.ts";
+import { type HttpAccess, McpStage } from "./kit.ts";
+
+const [ALICE, BOB] = ["agent://alice", "agent://bob"];
+const MAX_SESSIONS = 16;
+const INITIALIZE = {
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+};
+
+const stage = shared(new McpStage("alice", "bob"));
+
+interface Answer {
+  readonly status: number;
+  readonly session: string | undefined;
+}
+
+/** A bare request, whose Host a browser would not let anybody choose. */
+async function post({ url, token }: HttpAccess, message: object, headers: object = {}, path = "/mcp"): Promise<Answer> {
+  const accept = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+  const given = { ...accept, authorization: `Bearer ${token}`, ...headers };
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const sent = request(new URL(path, url), { method: "POST", headers: given, agent: false }, (answer) => {
+    const session = answer.headers["mcp-session-id"] as string | undefined;
+    answer.resume().on("close", () => resolve({ status: answer.statusCode ?? 0, session }));
+  });
+  sent.on("error", reject).end(JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }));
+  return await promise;
+}
+
+describe("Models over HTTP", () => {
+  test("negotiate a session with a model over stdio, ask it and reply to it", async () => {
+    const alice = await stage.httpHost(await stage.httpProcess("alice"));
+    const bob = await stage.onlineHost("bob", stage.url);
+    await alice.untilConnection("online");
+
+    const { session_id } = await alice.call("request_session", { to: BOB, purpose: "Translate a page" });
+    expect((await bob.call("wait_for_messages")).messages).toMatchObject([{ type: "session.request", session_id }]);
+    await bob.call("approve_session", { session_id });
+    expect((await alice.call("wait_for_messages")).messages).toMatchObject([{ type: "session.approve", session_id }]);
+
+    for (const [asking, answering, to] of [
+      [alice, bob, BOB],
+      [bob, alice, ALICE],
+    ] as const) {
+      const asked = asking.call("ask_agent", { to, message: "How warm is it?" });
+      const [{ from, envelope_id }] = (await answering.call("wait_for_messages")).messages;
+      await answering.call("reply_to", { to: from, envelope_id, payload: { celsius: 21.5 } });
+      expect(await asked).toMatchObject({ reply: { from: to, payload: { celsius: 21.5 } } });
+    }
+  });
+
+  test("share the messages of one agent, and its next client gets what came meanwhile", async () => {
+    const server = await stage.httpProcess("alice");
+    const [first, second] = [await stage.httpHost(server), await stage.httpHost(server)];
+    const bob = await stage.online("bob", stage.url);
+    await first.untilConnection("online");
+    await bob.send(ALICE, { n: 1 });
+    expect((await first.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
+    expect((await second.call("wait_for_messages", { timeout_seconds: 0 })).messages).toEqual([]);
+    await Promise.all([first.stop(), second.stop()]);
+    await bob.send(ALICE, { n: 2 });
+    const third = await stage.httpHost(server);
+    expect((await third.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 2 } }]);
+  });
+});
+
+describe("The HTTP server", () => {
+  test("refuses whoever has not its token, which it made for its user alone and keeps", async () => {
+    const server = await stage.httpProcess("alice");
+    for (const authorization of ["", "Bearer ", "Bearer wrong", `Basic ${server.token}`, `Bearer ${server.token}x`]) {
+      expect((await post(server, INITIALIZE, { authorization })).status).toBe(401);
+    }
+    expect((await post(server, INITIALIZE)).status).toBe(200);
+    expect((await stat(server.tokenFile)).mode & 0o777).toBe(0o600);
+    server.child.kill("SIGTERM");
+    expect(await server.exitCode).toBe(0);
+    expect((await stage.httpProcess("alice")).token).toBe(server.token);
+  });
+
+  test("refuses names that are not this machine's, as a page after DNS rebinding sends them, and foreign pages", async () => {
+    const server = await stage.httpProcess("alice");
+    for (const headers of [
+      { host: "evil.example" },
+      { host: "127.0.0.1.evil.example" },
+      { origin: "https://evil.example" },
+      { origin: "null" },
+    ]) {
+      expect((await post(server, INITIALIZE, headers)).status).toBe(403);
+    }
+    expect((await post(server, INITIALIZE, { host: "localhost:7300", origin: "http://localhost:6274" })).status).toBe(
+      200,
+    );
+    expect((await post(server, INITIALIZE, {}, "/")).status).toBe(404);
+  });
+
+  test("listens for other machines only where it is told what they call it", async () => {
+    const open = await stage.process("alice", stage.url, ["--http", "0.0.0.0:0"]);
+    expect(await open.exitCode).toBe(2);
+    const server = await stage.httpProcess("alice", ["--http-name", "relay-mcp.example"]);
+    expect((await post(server, INITIALIZE, { host: "relay-mcp.example:443" })).status).toBe(200);
+    expect((await post(server, INITIALIZE, { host: "other.example" })).status).toBe(403);
+  });
+
+  test("ends the session that was longest unused when there are too many, and knows no other", async () => {
+    const server = await stage.httpProcess("alice");
+    const begin = async () => (await post(server, INITIALIZE)).session as string;
+    const ping = async (session: string) =>
+      (await post(server, { method: "ping" }, { "mcp-session-id": session })).status;
+    const [first, second] = [await begin(), await begin()];
+    while (expect.getState().assertionCalls < MAX_SESSIONS - 2) expect(await begin()).toEqual(expect.any(String));
+    expect(await ping(first)).toBe(200);
+    await begin();
+    expect([await ping(first), await ping(second), await ping("unknown")]).toEqual([200, 404, 404]);
+    expect((await post(server, { method: "ping" })).status).toBe(400);
+  });
+
+  test("ends with 0 on SIGTERM, while a call waits, and the agent is no longer online", async () => {
+    const server = await stage.httpProcess("alice");
+    const alice = await stage.httpHost(server);
+    await alice.untilConnection("online");
+    const waiting = alice.call("wait_for_messages", { timeout_seconds: 50 }).catch(() => "ended");
+    await alice.untilRead();
+    server.child.kill("SIGTERM");
+    expect(await server.exitCode).toBe(0);
+    const bob = await stage.onlineHost("bob", stage.url);
+    const presence = async () => (await bob.call("check_presence", { agent_id: ALICE })).status;
+    await until("alice is stale", async () => (await presence()) === "stale");
+    await alice.stop();
+    expect(await waiting).toBe("ended");
+  });
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { shared } from "../fixture.ts";
+import { next } from "../kit.ts";
+import { McpStage } from "./kit.ts";
+
+const [ALICE, BOB] = ["agent://alice", "agent://bob"];
+
+const stage = shared(new McpStage("alice", "bob"));
+
+describe("Two servers of one agent", () => {
+  test("share a connection: both get what comes, both ask, reply and negotiate", async () => {
+    const first = await stage.onlineHost("alice", stage.url);
+    const second = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.onlineHost("bob", stage.url);
+
+    const asked = bob.call("ask_agent", { to: ALICE, message: "How warm is it?" });
+    const heard = [await first.call("wait_for_messages"), await second.call("wait_for_messages")];
+    const [question] = heard[0].messages;
+    expect(heard[1].messages).toEqual([question]);
+    await second.call("reply_to", { to: BOB, envelope_id: question.envelope_id, payload: { celsius: 21.5 } });
+    expect(await asked).toMatchObject({ reply: { payload: { celsius: 21.5 } } });
+
+    const asking = second.call("ask_agent", { to: BOB, message: "And there?" });
+    const [{ envelope_id }] = (await bob.call("wait_for_messages")).messages;
+    await bob.call("reply_to", { to: ALICE, envelope_id, message: "20" });
+    expect(await asking).toMatchObject({ reply: { from: BOB, payload: { message: "20" } } });
+
+    const { session_id } = await second.call("request_session", { to: BOB, purpose: "Translate a page" });
+    await bob.call("wait_for_messages");
+    await bob.call("approve_session", { session_id });
+    for (const host of [first, second]) {
+      expect((await host.call("wait_for_messages")).messages).toMatchObject([{ type: "session.approve", session_id }]);
+    }
+    const nobody = await second.error("ask_agent", { to: "agent://carol", message: "hi" });
+    expect(nobody).toMatchObject({ code: "target_not_online", outcome: "refused", retry: "later" });
+  });
+
+  test("go on with one of them when the other ends", async () => {
+    const first = await stage.onlineHost("alice", stage.url);
+    const [second, third] = [await stage.onlineHost("alice", stage.url), await stage.onlineHost("alice", stage.url)];
+    const bob = await stage.online("bob", stage.url);
+    await first.stop();
+    for (const host of [second, third]) {
+      expect(await host.call("send_message", { to: BOB, message: "hi", wait_online_seconds: 20 })).toMatchObject({
+        can_deliver_realtime: true,
+      });
+      await host.untilConnection("online");
+    }
+    await bob.send(ALICE, { n: 1 });
+    for (const host of [second, third]) {
+      expect((await host.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
+    }
+  });
+
+  test("share that of a relay listen, which goes on to print what comes, and take over when it ends", async () => {
+    const listen = await stage.process("alice", stage.url, [], "listen");
+    await listen.untilOnline();
+    const model = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    await bob.send(ALICE, { n: 1 });
+    expect((await model.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
+    await until("it is printed", () => listen.stdout.includes('"n":1'));
+    listen.child.kill("SIGTERM");
+    await listen.exitCode;
+    await model.call("send_message", { to: BOB, message: "still here" });
+    expect(await next(bob)).toMatchObject({ from: ALICE, payload: { message: "still here" } });
+    expect(model.events).toContain("online");
+  });
+
+  test("share no connection with one that believes others", async () => {
+    await stage.onlineHost("alice", stage.url);
+    const second = await stage.host("alice", stage.url, ["--require-verified"]);
+    await second.untilConnection("closed");
+    expect((await second.call("my_status")).connection).toMatchObject({ reason: "superseded_elsewhere" });
+  });
+
+  test("know of the sessions that were requested while the agent was away", async () => {
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId } = await bob.requestSession(ALICE, { purpose: "Translate a page" });
+    const first = await stage.onlineHost("alice", stage.url);
+    while ((await first.call("my_status")).pending_sessions.length === 0);
+    const second = await stage.onlineHost("alice", stage.url);
+    expect(await second.call("approve_session", { session_id: sessionId })).toMatchObject({
+      session_status: "approved",
+    });
+  });
+});
