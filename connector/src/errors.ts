@@ -50,7 +50,7 @@ export const RELAY_ERRORS = {
   not_registered: entry("later", "This connection does not own the agent.", "The connector registers it again."),
   unknown_session: entry("never", "No such session.", "Sessions are kept until one hour after their end."),
   not_your_session: entry(
-    "never",
+    "fix",
     "The session is not between this agent and that one.",
     "Only the target decides, and `to` is the requester.",
   ),

@@ -56,7 +56,7 @@ RELAY_ERRORS = {
     ),
     "unknown_session": ErrorEntry("never", "No such session.", "Sessions are kept until one hour after their end."),
     "not_your_session": ErrorEntry(
-        "never",
+        "fix",
         "The session is not between this agent and that one.",
         "Only the target decides, and `to` is the requester.",
     ),
