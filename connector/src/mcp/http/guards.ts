@@ -7,7 +7,6 @@ const LOOPBACK: readonly string[] = ["127.0.0.1", "localhost", "[::1]"];
 
 /**
  * False for a page that got here by DNS rebinding, whose name stands in `Host`, and for a page of a foreign origin.
- * Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning
  * @param names beside loopback's.
  */
 export function isMeant({ host, origin }: IncomingHttpHeaders, names: readonly string[]): boolean {
