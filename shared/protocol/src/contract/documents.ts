@@ -43,7 +43,9 @@ export const PublishedLimits = z
     }),
     max_pending_sessions_per_key: z
       .int()
-      .meta({ description: "Over all targets; a newer one is refused: rate_limited." }),
+      .meta({
+        description: "Over all targets; of an agent of an issuer at most. A newer one is refused: rate_limited.",
+      }),
     sessions_opened_per_minute: z
       .int()
       .meta({ description: "By one requester; a newer one is refused: rate_limited." }),
