@@ -1,5 +1,5 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { boundsFactorOf, type Principal } from "window/principal.ts";
+import { boundsFactorOf, type RateHolder } from "window/principal.ts";
 import type { PrincipalRates } from "./principal-rates.ts";
 import type { TokenBuckets } from "./token-bucket.ts";
 
@@ -19,22 +19,26 @@ export interface RateWait {
   readonly limit: LimitName;
 }
 
-/** What a registered connection may still send, by its own rates and those of its principal. Times are monotonic ms. */
+/** Whose rates a connection counts for, too. */
+interface Share {
+  readonly holder: RateHolder;
+  /** What one envelope, or byte, takes from the holder's bucket: a token, of an issuer 1/25 of one. */
+  readonly cost: number;
+}
+
+/** What a registered connection may still send, by its own rates and those of its holders. Times are monotonic ms. */
 export class ConnectionRates {
   readonly #rates: PodRates;
-  readonly #principal: Principal;
-  /** What one envelope, or byte, takes from the principal's bucket: a token of a key, 1/25 of one of an issuer. */
-  readonly #cost: number;
+  readonly #shares: readonly Share[];
   /** When each bucket of the connection is full again. */
   #envelopesFullAt = 0;
   #pingsFullAt = 0;
   #bytesFullAt = 0;
 
-  /** @param principal of the connection's first valid envelope. */
-  constructor(rates: PodRates, principal: Principal) {
+  /** @param holders of the connection's first valid envelope. */
+  constructor(rates: PodRates, holders: readonly RateHolder[]) {
     this.#rates = rates;
-    this.#principal = principal;
-    this.#cost = 1 / boundsFactorOf(principal);
+    this.#shares = holders.map((holder) => ({ holder, cost: 1 / boundsFactorOf(holder) }));
   }
 
   /** Takes the tokens of one envelope, which may wait for them. Returns null, or how long until they are there. */
@@ -43,7 +47,7 @@ export class ConnectionRates {
     const now = performance.now();
     const ms = envelopes.wait(this.#envelopesFullAt, now);
     this.#envelopesFullAt = envelopes.take(this.#envelopesFullAt, now);
-    const sharedMs = principals.take(this.#principal, now, this.#cost);
+    const sharedMs = this.#longest(({ holder, cost }) => principals.take(holder, now, cost));
     return longer({ ms, limit: "envelopes" }, { ms: sharedMs, limit: "key_envelopes" });
   }
 
@@ -53,16 +57,17 @@ export class ConnectionRates {
     const now = performance.now();
     this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
     const ms = bytes.wait(this.#bytesFullAt, now);
-    const sharedMs = principalBytes.take(this.#principal, now, count * this.#cost);
+    const sharedMs = this.#longest(({ holder, cost }) => principalBytes.take(holder, now, count * cost));
     return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes" });
   }
 
   /**
-   * Why a text that was just read may not be taken in: other connections of the principal have used up its bytes. Those of
+   * Why a text that was just read may not be taken in: other connections of a holder have used up its bytes. Those of
    * the text itself are taken when the whole chunk has been handed over.
    */
   waitForBytes(): RateWait | null {
-    const ms = this.#rates.principalBytes.wait(this.#principal, performance.now());
+    const now = performance.now();
+    const ms = this.#longest(({ holder }) => this.#rates.principalBytes.wait(holder, now));
     return ms === 0 ? null : { ms, limit: "key_bytes" };
   }
 
@@ -73,6 +78,10 @@ export class ConnectionRates {
     if (envelopes.wait(this.#pingsFullAt, now) > 0) return false;
     this.#pingsFullAt = envelopes.take(this.#pingsFullAt, now);
     return true;
+  }
+
+  #longest(waitOf: (share: Share) => number): number {
+    return Math.max(...this.#shares.map(waitOf));
   }
 }
 

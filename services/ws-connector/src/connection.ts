@@ -3,7 +3,7 @@ import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import type { Principal } from "window/principal.ts";
+import { type Principal, rateHoldersOf } from "window/principal.ts";
 import type WebSocket from "ws";
 import { ClosingReads } from "./closing-reads.ts";
 import type { ConnectionCredentials } from "./connection-credentials.ts";
@@ -161,14 +161,14 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.#inflow.answered();
   }
 
-  /** An envelope under this key was accepted, or refused only because there is no room for it now. */
-  noteValid(principal: Principal): void {
+  /** An envelope of this agent was accepted, or refused only because there is no room for it now. */
+  noteValid(principal: Principal, agent: string): void {
     this.#refusalsInARow = 0;
     this.#principal ??= principal;
     if (this.#registerTimer === undefined) return;
     clearTimeout(this.#registerTimer);
     this.#registerTimer = undefined;
-    this.#inflow.registered(principal);
+    this.#inflow.registered(rateHoldersOf(principal, agent));
     this.#context.events.registered(this);
   }
 

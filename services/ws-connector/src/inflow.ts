@@ -1,5 +1,5 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import type { Principal } from "window/principal.ts";
+import type { RateHolder } from "window/principal.ts";
 import { Allowance } from "./allowance.ts";
 import { ConnectionRates, type PodRates, type RateWait } from "./connection-rates.ts";
 import { Pauses, type PausesOwner } from "./pauses.ts";
@@ -105,10 +105,10 @@ export class Inflow implements TurnTaker, PausesOwner {
     if (!this.#owner.isClosing) this.#takeFrame();
   }
 
-  /** The first valid envelope came in. @param principal who answers for it. */
-  registered(principal: Principal): void {
+  /** The first valid envelope came in. @param holders whose rates it counts for. */
+  registered(holders: readonly RateHolder[]): void {
     this.#allowance = undefined;
-    this.#rates = new ConnectionRates(this.#context, principal);
+    this.#rates = new ConnectionRates(this.#context, holders);
   }
 
   /** Nothing of the connection is in flight. What waits goes on when the caller, which is still at the last text, has ended. */

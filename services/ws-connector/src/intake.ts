@@ -212,10 +212,10 @@ class Intake {
     const { envelope } = verified;
     const principal = principalOf(verified);
     if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
-      this.#connection.noteValid(principal);
+      this.#connection.noteValid(principal, envelope.from);
       if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
-      this.#connection.noteValid(principal);
+      this.#connection.noteValid(principal, envelope.from);
       if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(labelsOf(principal));
       this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
     } else if (acceptance.outcome === "rate_limited") {

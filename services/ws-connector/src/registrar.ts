@@ -130,7 +130,7 @@ export class Registrar {
   /** The repeat of a register that another connection sent is acknowledged, and proves nothing of this one. */
   #acknowledge(connection: Connection, verified: VerifiedEnvelope, presence: PresenceAcceptance): void {
     const { envelope, keyId } = verified;
-    if (presence.epoch !== null) connection.noteValid(principalOf(verified));
+    if (presence.epoch !== null) connection.noteValid(principalOf(verified), envelope.from);
     connection.send(presenceAck(envelope, presence, this.#authority.credentialEnd(connection, keyId, envelope.from)));
     const { pending, decided } = presence;
     if (pending.length > 0) connection.send(pendingSessionsNotice(envelope.from, pending));

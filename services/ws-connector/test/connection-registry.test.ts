@@ -31,14 +31,14 @@ beforeEach(() => {
 
 describe("a limit that a registered connection reached", () => {
   test("is counted for the key of its first valid envelope, whatever keys follow", () => {
-    connection.noteValid("key:alice-1");
-    connection.noteValid("key:bob-1");
+    connection.noteValid("key:alice-1", "agent://alice");
+    connection.noteValid("key:bob-1", "agent://bob");
     connection.closeFor("pings");
     expect([...counters.keyRefusals]).toEqual([["key alice-1", 1]]);
   });
 
   test("is told apart by kind: an issuer may have the name of a key", () => {
-    connection.noteValid("issuer:alice-1");
+    connection.noteValid("issuer:alice-1", "agent://alice");
     connection.closeFor("pings");
     expect([...counters.keyRefusals]).toEqual([["issuer alice-1", 1]]);
   });
@@ -46,7 +46,7 @@ describe("a limit that a registered connection reached", () => {
   test.each<OutboxLimit>(["outbox", "outbox_total", "outbox_stalled"])(
     "is not held against the key of a recipient, to whom others sent too much: %s",
     (limit) => {
-      connection.noteValid("key:alice-1");
+      connection.noteValid("key:alice-1", "agent://alice");
       connection.readsTooSlowly(limit);
       expect(connection.isClosing).toBe(true);
       expect([...counters.keyRefusals]).toEqual([]);

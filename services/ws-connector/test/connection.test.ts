@@ -169,7 +169,7 @@ describe("a register that is answered after the time for it is over", () => {
 
   test("does not have its connection closed while it is under way, nor when it turns out valid", () => {
     expect(reported).toEqual(["taken in"]);
-    late.noteValid("key:alice-1");
+    late.noteValid("key:alice-1", "agent://alice");
     late.allAnswered();
     jest.advanceTimersByTime(CONNECTION_LIMITS.registerWithinMs);
     expect([late.isClosing, reported]).toEqual([false, ["taken in", "registered"]]);
@@ -243,7 +243,7 @@ describe("a client that does not read", () => {
 });
 
 test("A flood of pings of a registered client ends its connection with 1008, however few envelopes it sends", async () => {
-  connection.noteValid("key:alice-1");
+  connection.noteValid("key:alice-1", "agent://alice");
   for (let n = 0; n < 11; n += 1) client.ping();
   const [code] = await once(client, "close");
   expect([code, reported]).toEqual([1008, expect.arrayContaining(["pings", "closing"])]);

@@ -19,7 +19,7 @@ class Owner implements InflowOwner {
 
   constructor(context: InflowContext, principal?: Principal) {
     this.inflow = new Inflow(this, context);
-    if (principal !== undefined) this.inflow.registered(principal);
+    if (principal !== undefined) this.inflow.registered([principal]);
   }
 
   takeIn(text: string): void {
@@ -260,7 +260,7 @@ describe("an unregistered connection", () => {
     const owner = new Owner(contextOf());
     send(owner, numbers(30));
     jest.advanceTimersByTime(100);
-    owner.inflow.registered("key:k");
+    owner.inflow.registered(["key:k"]);
     owner.inflow.answered();
     jest.advanceTimersByTime(1);
     expect(owner.taken).toEqual(numbers(21));

@@ -127,7 +127,13 @@ describe("what is in flight when the connection closes", () => {
     const payload = { purpose: "p" };
     receive(signed({ id: "request", type: "session.request", payload, ts: Date.now() }));
     close();
-    prepared.resolve({ kind: "request", pendingElsewhere: 0, openedElsewhere: 0, openedByPrincipalElsewhere: 0 });
+    prepared.resolve({
+      kind: "request",
+      pendingElsewhere: 0,
+      pendingOfRequesterElsewhere: 0,
+      openedElsewhere: 0,
+      openedByPrincipalElsewhere: 0,
+    });
     await until("the request goes on", () => accepting.length > 0);
     expect(isAbandoned()).toEqual([["request", true]]);
   });
@@ -182,6 +188,7 @@ describe("a session request beyond a bound", () => {
   test.each([
     ["pending_sessions", undefined, "max_pending_sessions_per_key", 200],
     ["pending_sessions", "acme", "max_pending_sessions_per_key", 5000],
+    ["agent_pending_sessions", "acme", "max_pending_sessions_per_key", 200],
     ["key_opened_sessions", undefined, "sessions_opened_per_minute_per_key", 600],
     ["key_opened_sessions", "acme", "sessions_opened_per_minute_per_key", 15_000],
     ["opened_sessions", "acme", "sessions_opened_per_minute", 60],

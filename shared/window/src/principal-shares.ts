@@ -1,12 +1,12 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { principalDigestOf } from "./acceptance/envelope-digest.ts";
-import type { Principal } from "./principal.ts";
+import type { RateHolder } from "./principal.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
-/** A limit that pods share, for each principal by itself. */
+/** A limit that pods share, for each holder by itself. */
 export type SharedLimit = Extract<LimitName, "key_envelopes" | "key_bytes">;
 
 /** Leases by which pods share the limits of principals, one call a partition. Source: docs/architecture.md#shared-rates. */
@@ -22,16 +22,16 @@ export class PrincipalShares {
   }
 
   /**
-   * Begins leases of this pod, or renews them. Returns how many pods share the limit of each principal, this one included;
+   * Begins leases of this pod, or renews them. Returns how many pods share the limit of each holder, this one included;
    * those that Redis did not answer for are left out.
    */
-  async lease(limit: SharedLimit, principals: readonly Principal[]): Promise<Map<Principal, number>> {
-    const digests = principals.map((principal) => ({ principal, digest: principalDigestOf(principal) }));
+  async lease(limit: SharedLimit, holders: readonly RateHolder[]): Promise<Map<RateHolder, number>> {
+    const digests = holders.map((holder) => ({ holder, digest: principalDigestOf(holder) }));
     const byPartition = Map.groupBy(digests, ({ digest }) => partitionOf(digest, this.#partitions));
     const calls = [...byPartition].map(async ([p, ofPartition]) => {
       const keys = ofPartition.map(({ digest }) => partitionKeys.shares(p, limit, digest));
-      const holders = (await this.#link.run("lease_shares", keys, [this.#pod, REDIS_LIMITS.shareLeaseMs])) as number[];
-      return ofPartition.map(({ principal }, n) => [principal, holders[n] as number] as const);
+      const pods = (await this.#link.run("lease_shares", keys, [this.#pod, REDIS_LIMITS.shareLeaseMs])) as number[];
+      return ofPartition.map(({ holder }, n) => [holder, pods[n] as number] as const);
     });
     const answers = await Promise.allSettled(calls);
     return new Map(answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : [])));

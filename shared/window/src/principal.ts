@@ -6,6 +6,12 @@ import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
  */
 export type Principal = `${"key" | "issuer" | "api"}:${string}`;
 
+/** An agent that an issuer answers for, by its id. */
+export type IssuedAgent = `agent:${string}`;
+
+/** Whose rates are bounded: a principal's, and within those of an issuer each of its agents', as those of one key. */
+export type RateHolder = Principal | IssuedAgent;
+
 /** Of a key, or of the issuer that made it known. */
 export function principalOf({
   keyId,
@@ -21,13 +27,21 @@ export function principalOfApiKey(id: string): Principal {
   return `api:${id}`;
 }
 
-export function isIssuer(principal: Principal): boolean {
-  return principal.startsWith("issuer:");
+export function isIssuer(holder: RateHolder): boolean {
+  return holder.startsWith("issuer:");
 }
 
-/** How many times the bounds of one key hold for the principal: an issuer answers for very many agents. */
-export function boundsFactorOf(principal: Principal): number {
-  return isIssuer(principal) ? CREDENTIAL_LIMITS.issuerFactor : 1;
+/**
+ * All whose rates what came in counts for. Agents of one issuer may be strangers to each other: none may use up what is for
+ * all. By its id, since an issuer may give an agent any number of keys.
+ */
+export function rateHoldersOf(principal: Principal, agent: string): RateHolder[] {
+  return isIssuer(principal) ? [principal, agent as IssuedAgent] : [principal];
+}
+
+/** How many times the bounds of one key hold: an issuer answers for very many agents. */
+export function boundsFactorOf(holder: RateHolder): number {
+  return isIssuer(holder) ? CREDENTIAL_LIMITS.issuerFactor : 1;
 }
 
 /** Its kind and its id in the keys file, as metrics label it. */

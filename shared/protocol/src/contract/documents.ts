@@ -41,9 +41,9 @@ export const PublishedLimits = z
     max_pending_sessions_per_requester_at_target: z.int().meta({
       description: "A newer one is accepted, and the requester's oldest there gives way: it is expired.",
     }),
-    max_pending_sessions_per_key: z
-      .int()
-      .meta({ description: "Over all targets; a newer one is refused: rate_limited." }),
+    max_pending_sessions_per_key: z.int().meta({
+      description: "Over all targets; an agent of an issuer may have fewer. A newer one is refused: rate_limited.",
+    }),
     sessions_opened_per_minute: z
       .int()
       .meta({ description: "By one requester; a newer one is refused: rate_limited." }),

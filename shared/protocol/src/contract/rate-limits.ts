@@ -10,13 +10,14 @@ const LIMITS = {
   opened_sessions: ["sessions_opened_per_minute", "of this requester"],
   key_opened_sessions: ["sessions_opened_per_minute_per_key", "of this key or its issuer"],
   pending_sessions: ["max_pending_sessions_per_key", "of this key or its issuer"],
+  agent_pending_sessions: ["max_pending_sessions_per_key", "of this agent, less what its issuer's others have taken,"],
   address_connections: ["connections_per_address", "of this address"],
   address_unregistered: ["unregistered_connections_per_address", "of this address"],
   address_opens: ["connections_opened_per_minute", "of this address"],
 } as const;
 
 /** Those of session requests, as `relay_limits_total` names them. */
-export type SessionLimit = "opened_sessions" | "key_opened_sessions" | "pending_sessions";
+export type SessionLimit = "opened_sessions" | "key_opened_sessions" | "pending_sessions" | "agent_pending_sessions";
 
 /** Parts of a refusal, for a problem document as for an error frame. */
 export interface RateRefusal {
@@ -45,5 +46,6 @@ export function sessionRefusal(limit: SessionLimit, retryAfterMs: number, factor
 export function sessionBound(limit: SessionLimit, factor: number): number {
   if (limit === "opened_sessions") return SESSION_LIMITS.openedPerMinute;
   if (limit === "key_opened_sessions") return SESSION_LIMITS.openedPerMinuteOfPrincipal * factor;
+  if (limit === "agent_pending_sessions") return SESSION_LIMITS.maxPendingPerPrincipal;
   return SESSION_LIMITS.maxPendingPerPrincipal * factor;
 }

@@ -48,6 +48,7 @@ export const LIMITS = [
   "credential_lookups",
   "target_reads",
   "pending_sessions",
+  "agent_pending_sessions",
   "opened_sessions",
   "key_opened_sessions",
   "agents_per_key",

@@ -24,6 +24,7 @@ export const GUARD_MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.
 const NOTHING_ELSEWHERE: PreparedRequest = {
   kind: "request",
   pendingElsewhere: 0,
+  pendingOfRequesterElsewhere: 0,
   openedElsewhere: 0,
   openedByPrincipalElsewhere: 0,
 };
@@ -193,7 +194,9 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
   const factor = boundsFactorOf(item.principal);
   const most = [sessionBound("pending_sessions", factor), sessionBound("key_opened_sessions", factor)];
   const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
-  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most];
+  const ofAgent = isIssuer(item.principal) ? numberOf(partitionKeys.principal(p, envelope.from)) : "";
+  const agents = [ofAgent, prepared.pendingOfRequesterElsewhere, factor];
+  return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most, ...agents];
 }
 
 /** The key that counts the agents of a principal, and how many it may have; nothing where they are not limited. */

@@ -70,10 +70,14 @@ export interface PreparedDecision {
   readonly decidedAt: string;
 }
 
-/** What a request's principal has pending in other partitions, and its requester and the principal opened there within a minute. */
+/**
+ * What a request's principal, and its requester as an agent of an issuer, have pending in other partitions, and what requester
+ * and principal opened there within a minute.
+ */
 export interface PreparedRequest {
   readonly kind: "request";
   readonly pendingElsewhere: number;
+  readonly pendingOfRequesterElsewhere: number;
   readonly openedElsewhere: number;
   readonly openedByPrincipalElsewhere: number;
 }

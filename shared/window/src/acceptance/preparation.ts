@@ -19,7 +19,7 @@ interface Context {
 }
 
 /** Reply of count_sessions. */
-type Counted = [pending: number, opened: number, openedByPrincipal: number];
+type Counted = [pending: number, pendingOfRequester: number, opened: number, openedByPrincipal: number];
 type Item = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">;
 
 /**
@@ -83,16 +83,18 @@ export async function prepareRequest({ envelope, principal }: Item, context: Con
   const digest = principalDigestOf(principal);
   const counts = await Promise.all(
     others.map(async (p) => {
+      const pending = [partitionKeys.principal(p, digest), partitionKeys.principal(p, envelope.from)];
       const opened = [partitionKeys.opened(p, envelope.from), partitionKeys.opened(p, digest)];
-      return (await link.run("count_sessions", [partitionKeys.principal(p, digest), ...opened])) as Counted;
+      return (await link.run("count_sessions", [...pending, ...opened])) as Counted;
     }),
   );
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);
   return {
     kind: "request",
     pendingElsewhere: sum(counts.map(([pending]) => pending)),
-    openedElsewhere: sum(counts.map(([, opened]) => opened)),
-    openedByPrincipalElsewhere: sum(counts.map(([, , opened]) => opened)),
+    pendingOfRequesterElsewhere: sum(counts.map(([, pending]) => pending)),
+    openedElsewhere: sum(counts.map(([, , opened]) => opened)),
+    openedByPrincipalElsewhere: sum(counts.map(([, , , opened]) => opened)),
   };
 }
 

@@ -25,7 +25,9 @@
 --                               key of how many the requester opened, key of the principal, key of how many it opened, its
 --                               digest, requester, ttl in minutes, how many the principal has pending in the other
 --                               partitions and the requester and the principal opened there, how many the principal may
---                               have pending and may open, claim
+--                               have pending and may open, of an agent of an issuer key of the agent, else '', how many the
+--                               agent has pending in the other partitions, of how many parts of what is left it may have
+--                               one, claim
 --         session_decision:     digest, agent, origin, text, session id, digest of the text, key of what was decided for the agent,
 --                               decision (a or r), decided at, who decided
 --       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.
@@ -42,7 +44,8 @@
 --   {'accepted'|'duplicate', status}                                message, session_decision
 --   {'accepted'|'duplicate', status, session state, accepted at}    session_request
 --   {'rate_limited', limit, ms to wait}                             session_request; limit: opened_sessions,
---                                                                   key_opened_sessions, pending_sessions
+--                                                                   key_opened_sessions, pending_sessions,
+--                                                                   agent_pending_sessions
 --   {'replayed', status, accepted at, envelope id, session id}      the claim's first answer
 --   {'reused'}                                                      the claim belongs to another body
 --   status: online, stale, offline or not_seen; session state: p, a, r or e, expired.

@@ -35,5 +35,6 @@ local decided = table.remove(asked.pending, place)
 local rest, rest_ends_at = records.format_asked(asked, proof_fresh)
 if rest then redis.call('SET', asked_key, rest, 'PXAT', rest_ends_at) else redis.call('PEXPIREAT', asked_key, 1) end
 redis.call('ZREM', principal_prefix .. decided.principal, decided.name)
+redis.call('ZREM', principal_prefix .. requester, decided.name)
 redis.call('SET', session_key, records.decide(record, decision, digits(now), text_digest), 'PX', session_kept)
 return { 'state', decision, digits(now) }

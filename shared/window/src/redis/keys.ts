@@ -30,9 +30,12 @@ export const partitionKeys = {
   decided: (p: number, agent: string) => inPartition(p, `decided:${agent}`),
   /** How many sessions a requester, an agent's id, or a principal, a digest, opened at targets of this partition, within a minute. */
   opened: (p: number, opener: string) => inPartition(p, `opened:${opener}`),
-  /** Sessions that a principal has pending at targets of this partition: the name less the digest that records carry. */
+  /**
+   * Sessions that a principal, a digest, or an agent of an issuer, its id, has pending at targets of this partition: the name
+   * less what records carry.
+   */
   principalPrefix: (p: number) => inPartition(p, "principal:"),
-  principal: (p: number, digest: string) => inPartition(p, `principal:${digest}`),
+  principal: (p: number, holder: string) => inPartition(p, `principal:${holder}`),
   /** The pods that share a limit of one principal, a digest. */
   shares: (p: number, limit: string, digest: string) => inPartition(p, `shares:${limit}:${digest}`),
   counters: (p: number) => inPartition(p, "counters"),

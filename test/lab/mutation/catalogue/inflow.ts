@@ -12,16 +12,23 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "envelope rate limit of a key",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "const sharedMs = principals.take(this.#principal, now, this.#cost);",
+    find: "const sharedMs = this.#longest(({ holder, cost }) => principals.take(holder, now, cost));",
     replace: "const sharedMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "bytes of all connections of a key",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "const sharedMs = principalBytes.take(this.#principal, now, count * this.#cost);",
+    find: "const sharedMs = this.#longest(({ holder, cost }) => principalBytes.take(holder, now, count * cost));",
     replace: "const sharedMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
+  },
+  {
+    name: "rates of an agent of an issuer, over connections that it takes itself over with",
+    file: "shared/window/src/principal.ts",
+    find: "[principal, agent as IssuedAgent]",
+    replace: "[principal]",
+    tests: ["services/ws-connector/test/connection-rates.test.ts", "test/integration/takeover-rates.test.ts"],
   },
   {
     name: "byte rate limit",

@@ -15,7 +15,7 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a pod that shares a principal's rate gives it its part only",
     file: RATES,
-    find: "(this.#sharedBy.get(principal) ?? 1)",
+    find: "(this.#sharedBy.get(holder) ?? 1)",
     replace: "1",
     tests: ["services/ws-connector/test/shared-rates.test.ts", "test/integration/rates-over-pods.test.ts"],
   },

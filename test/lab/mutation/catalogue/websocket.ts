@@ -145,8 +145,8 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "the repeat of another's register registers nobody",
     file: "services/ws-connector/src/registrar.ts",
-    find: "if (presence.epoch !== null) connection.noteValid(principalOf(verified));",
-    replace: "connection.noteValid(principalOf(verified));",
+    find: "if (presence.epoch !== null) connection.noteValid(principalOf(verified), envelope.from);",
+    replace: "connection.noteValid(principalOf(verified), envelope.from);",
     tests: ["services/ws-connector/test/registrar.test.ts"],
   },
 ];

@@ -41,15 +41,28 @@ local function make_session_bounds(batch, joined)
     end
   end
 
+  -- Returns how many sessions pend besides the one that makes room, if it does.
+  local function count_pending(key, elsewhere, makes_room)
+    return redis.call('ZCOUNT', key, '(' .. batch.now_text, '+inf') + elsewhere - (makes_room and 1 or 0)
+  end
+
   -- Returns why the newcomer has to wait, or nil, and writes nothing. What is elsewhere was counted before, in the others.
   function bounds.wait_of(newcomer, gives_way)
     local opened, by_principal = newcomer.opened_key, newcomer.principal_opened_key
     local wait = wait_to_open(opened, newcomer.opened_elsewhere, most_opened, 'opened_sessions')
       or wait_to_open(by_principal, newcomer.principal_opened_elsewhere, newcomer.principal_opens_most, 'key_opened_sessions')
     if wait then return wait end
-    local held = redis.call('ZCOUNT', newcomer.principal_key, '(' .. batch.now_text, '+inf') + newcomer.held_elsewhere
-    if gives_way and gives_way.principal == newcomer.principal then held = held - 1 end
+    local makes_room = gives_way and gives_way.principal == newcomer.principal
+    local held = count_pending(newcomer.principal_key, newcomer.held_elsewhere, makes_room)
     if held >= newcomer.principal_holds_most then return { 'rate_limited', 'pending_sessions', opened_window } end
+    if not newcomer.agent_key then return nil end
+    makes_room = makes_room and gives_way.requester == newcomer.requester
+    local own = count_pending(newcomer.agent_key, newcomer.agent_holds_elsewhere, makes_room)
+    -- Agents of an issuer may be strangers to each other: none has more than its share of what the others leave.
+    local left = newcomer.principal_holds_most - (held - own)
+    if own >= math.ceil(left / newcomer.agents_share) then
+      return { 'rate_limited', 'agent_pending_sessions', opened_window }
+    end
   end
 
   return bounds

@@ -15,6 +15,7 @@ local function make_sessions(batch, settings, claims)
       -- Keys of principals and of sessions differ at their end. What gives way ends now: kept until its expiry it would fill Redis.
       local prefix = string.sub(newcomer.principal_key, 1, -1 - #newcomer.principal)
       redis.call('ZREM', prefix .. out.principal, out.name)
+      redis.call('ZREM', prefix .. records.agent_id(out.requester), out.name)
       redis.call('PEXPIRE', string.sub(newcomer.key, 1, -1 - #newcomer.name) .. out.name, settings.session_kept)
     end
     local words = { newcomer.name, batch.now_text, newcomer.ttl, newcomer.principal, newcomer.requester }
@@ -22,10 +23,12 @@ local function make_sessions(batch, settings, claims)
     asked.pending[#asked.pending + 1] = session
     changed[newcomer.asked_key] = true
     local ends_at = digits(session.expires_at)
-    redis.call('ZREMRANGEBYSCORE', newcomer.principal_key, '-inf', batch.now_text)
-    redis.call('ZADD', newcomer.principal_key, ends_at, newcomer.name)
-    redis.call('PEXPIREAT', newcomer.principal_key, ends_at, 'NX')
-    redis.call('PEXPIREAT', newcomer.principal_key, ends_at, 'GT')
+    for _, key in ipairs({ newcomer.principal_key, newcomer.agent_key }) do
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', batch.now_text)
+      redis.call('ZADD', key, ends_at, newcomer.name)
+      redis.call('PEXPIREAT', key, ends_at, 'NX')
+      redis.call('PEXPIREAT', key, ends_at, 'GT')
+    end
     bounds.count_opened(newcomer)
     return ends_at
   end
@@ -59,7 +62,7 @@ local function make_sessions(batch, settings, claims)
 
   function sessions.take_request(bucket, digest, to, origin, text, id, number, asked_number, opened_number, principal_number,
     principal_opened_number, principal, from, ttl, held_elsewhere, opened_elsewhere, principal_opened_elsewhere,
-    principal_holds_most, principal_opens_most, ...)
+    principal_holds_most, principal_opens_most, agent_number, agent_holds_elsewhere, agents_share, ...)
     local claim = claims.of(...)
     if claims.answer(claim) then return end
     local session = {
@@ -70,6 +73,8 @@ local function make_sessions(batch, settings, claims)
       held_elsewhere = tonumber(held_elsewhere), opened_elsewhere = tonumber(opened_elsewhere),
       principal_opened_elsewhere = tonumber(principal_opened_elsewhere),
       principal_holds_most = tonumber(principal_holds_most), principal_opens_most = tonumber(principal_opens_most),
+      agent_key = KEYS[tonumber(agent_number)], agent_holds_elsewhere = tonumber(agent_holds_elsewhere),
+      agents_share = tonumber(agents_share),
     }
     if redis.call('SISMEMBER', bucket, digest) == 1 then
       local result = { 'duplicate' }

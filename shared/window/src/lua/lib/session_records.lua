@@ -16,6 +16,9 @@ local function make_session_records(now)
   -- Returns an agent's name in the records, from its id.
   function records.agent_name(id) return string.sub(id, 9) end
 
+  -- Returns an agent's id, from its name in the records.
+  function records.agent_id(name) return 'agent://' .. name end
+
   -- Returns a session's name in the records, from its id.
   function records.name_of(id) return string.sub(id, 5) end
 
