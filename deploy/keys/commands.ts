@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { KeysFile, SigningAlgorithm } from "protocol/contract/keys-file.ts";
 import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
 import { untilInForce } from "./in-force.ts";
@@ -90,17 +91,28 @@ function keyFileOf({ id, agents }: KeyTerms, key: object): string {
   return `${JSON.stringify({ agent_id: agent, key_id: id, ...key }, null, 2)}\n`;
 }
 
-/** Adds a key that its agent made: its record comes from a file, or from standard input. Returns once it is in force. */
+/**
+ * Adds a key that its agent made: its record comes from a file, or from standard input. Returns once it is in force. A record
+ * that stands there already is waited for just the same: what was added to no avail is asked for again.
+ */
 async function addRecord(file: string, files: string[], { url, waitMs }: ReturnType<typeof waitOf>): Promise<string> {
   const [recordFile] = files;
   if (files.length > 1) throw new UsageError("add takes one file at most.");
   const record = await readRecord(recordFile);
+  let isThere = false;
   await editKeys(file, (keys) => {
-    refuseExistingId(keys, record.key_id);
+    isThere = keys.signing_keys.some((key) => isDeepStrictEqual(key, record));
+    if (isThere) return keys;
+    refuseExistingId(
+      keys,
+      record.key_id,
+      `it is another one. Make a key with another id, or revoke ${record.key_id} first`,
+    );
     return { ...keys, signing_keys: [...keys.signing_keys, record] };
   });
   const until = record.expires_at ?? "revoked";
-  const said = `${record.key_id} may sign for ${record.agents.join(", ")}, until ${until}.`;
+  const already = isThere ? " already" : "";
+  const said = `${record.key_id} may${already} sign for ${record.agents.join(", ")}, until ${until}.`;
   if (waitMs === 0) return `${said} A running relay accepts it within 5 seconds.\n`;
   if (await untilInForce(record, url, waitMs)) return `${said} The relay at ${url} accepts it.\n`;
   return `${said} No relay answers at ${url} (--url names another): one that reads this file accepts it within 5 seconds, or from its start on.\n`;
@@ -128,8 +140,8 @@ async function revoke(file: string, ids: string[]): Promise<string> {
   return `Revoked ${id}. A running relay refuses it within 5 seconds.\n`;
 }
 
-function refuseExistingId(keys: KeysFile, id: string): void {
-  if (idsOf(keys).includes(id)) throw new Error(`Key ${id} exists already; choose another --key-id.`);
+function refuseExistingId(keys: KeysFile, id: string, hint = "choose another --key-id"): void {
+  if (idsOf(keys).includes(id)) throw new Error(`Key ${id} exists already; ${hint}.`);
 }
 
 function idsOf(keys: KeysFile): string[] {

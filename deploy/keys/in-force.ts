@@ -23,7 +23,7 @@ export async function untilInForce(record: SigningKeyRecord, url: string, waitMs
     await delay(LOOK_AGAIN_MS);
   }
   throw new NotInForceError(
-    `${record.key_id} stands in the keys file, but the relay at ${url} did not have it within ${waitMs / 1000} s. See its log, and which keys file it reads (RELAY_KEYS_FILE).`,
+    `${record.key_id} stands in the keys file, but the relay at ${url} did not have it within ${waitMs / 1000} s. Name another relay with --url or RELAY_URL; under compose run docker compose run --rm keys; else see its log, and which keys file it reads (RELAY_KEYS_FILE).`,
   );
 }
 

@@ -4,7 +4,7 @@ import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
 import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
 import { expiryOf, type Options, onlyOne, UsageError } from "./command-line.ts";
 import { defaultIssuerFile, makeIssuerFile } from "./issuer-file.ts";
-import { issuerNamed, withKeys, withoutKey } from "./issuer-records.ts";
+import { issuerNamed, withIssuer, withKeys, withoutIssuer, withoutKey } from "./issuer-records.ts";
 import { writePrivateFile } from "./private-file.ts";
 import { readIssuerRecord } from "./record.ts";
 import { editKeys } from "./store.ts";
@@ -37,34 +37,37 @@ export async function addIssuer(keysFile: string, files: string[], agents: strin
   const [file] = files;
   if (files.length > 1) throw new UsageError("add-issuer takes one file at most.");
   const { issuer, keys: added, agents: wanted } = await readIssuerRecord(file);
-  let speaksFor: string[] = [];
+  let [speaksFor, revocations]: [string[], number] = [[], 0];
   await editKeys(keysFile, (keys) => {
     const isKnown = keys.issuers.some((record) => record.issuer === issuer);
     const changed = admitted(keys, issuer, added, isKnown ? agents : (agents ?? claimed(wanted)));
-    speaksFor = issuerNamed(changed.issuers, issuer).agents;
+    const { agents: all, revoked } = issuerNamed(changed.issuers, issuer);
+    [speaksFor, revocations] = [all, revoked.length];
     return changed;
   });
-  return `${issuer} may issue credentials for ${speaksFor.join(", ")}. A running relay accepts them within 5 seconds.\n`;
+  const still = revocations === 0 ? "" : `What it revoked stays revoked (${revocations}; list shows them).\n`;
+  return `${issuer} may issue credentials for ${speaksFor.join(", ")}. A running relay accepts them within 5 seconds.\n${still}`;
 }
 
 /** `remove-issuer`: all of it, or one of its keys. */
 export async function removeIssuer(keysFile: string, names: string[], key: string | undefined): Promise<string> {
   const name = onlyOne(names, "remove-issuer takes exactly one name");
   await editKeys(keysFile, (keys) => {
-    const { issuers } = keys;
-    issuerNamed(issuers, name);
-    const left = key === undefined ? issuers.filter(({ issuer }) => issuer !== name) : withoutKey(issuers, name, key);
-    return { ...keys, issuers: left };
+    if (key !== undefined) return { ...keys, issuers: withoutKey(keys.issuers, name, key) };
+    issuerNamed(keys.issuers, name);
+    return withoutIssuer(keys, name, Date.now());
   });
   const what = key === undefined ? `issuer ${name}` : `the key ${key} of issuer ${name}`;
-  return `Removed ${what}. A running relay releases the agents that it vouched for within 5 seconds.\n`;
+  return `Removed ${what}. A running relay releases the agents that it vouched for within 5 seconds.
+The keys file keeps what it revoked: should it be admitted again, that stays revoked.
+`;
 }
 
 /** What an issuer may speak for is the operator's decision: it is set once, and no further key changes it. */
 function admitted(keys: KeysFile, issuer: string, added: IssuerRecord["keys"], agents: string[] | undefined): KeysFile {
   if (!keys.issuers.some((record) => record.issuer === issuer)) {
     if (agents === undefined) throw new UsageError("--agents is required: --agents 'agent://acme.*', or '*' for all.");
-    return { ...keys, issuers: [...keys.issuers, { issuer, keys: added, agents, revoked: [] }] };
+    return withIssuer(keys, { issuer, keys: added, agents });
   }
   if (agents !== undefined) throw new Error(`Issuer ${issuer} is known, with its agents: leave --agents out.`);
   return { ...keys, issuers: withKeys(keys.issuers, issuer, added) };

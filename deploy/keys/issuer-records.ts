@@ -1,4 +1,4 @@
-import type { IssuerRecord } from "protocol/contract/keys-file.ts";
+import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
 import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
 
@@ -13,6 +13,30 @@ export function issuerNamed(issuers: Issuers, name: string): IssuerRecord {
   const record = issuers.find(({ issuer }) => issuer === name);
   if (record === undefined) throw new Error(`There is no issuer ${name}; list shows them.`);
   return record;
+}
+
+/** An issuer that was removed has what it revoked before: otherwise that would hold again. */
+export function withIssuer(keys: KeysFile, admitted: Omit<IssuerRecord, "revoked">): KeysFile {
+  const removed = keys.removed_issuers ?? [];
+  const { revoked = [] } = removed.find(({ issuer }) => issuer === admitted.issuer) ?? {};
+  return {
+    ...keys,
+    issuers: [...keys.issuers, { ...admitted, revoked }],
+    removed_issuers: noneAsAbsent(removed.filter(({ issuer }) => issuer !== admitted.issuer)),
+  };
+}
+
+/** Its revocations stay, unless all that they revoke has expired. Without such an issuer nothing changes. */
+export function withoutIssuer(keys: KeysFile, name: string, now: number): KeysFile {
+  const record = keys.issuers.find(({ issuer }) => issuer === name);
+  if (record === undefined) return keys;
+  const revoked = record.revoked.filter((entry) => isNeeded(entry, now));
+  const removed = keys.removed_issuers ?? [];
+  return {
+    ...keys,
+    issuers: keys.issuers.filter((other) => other !== record),
+    removed_issuers: noneAsAbsent(revoked.length === 0 ? removed : [...removed, { issuer: name, revoked }]),
+  };
 }
 
 /** A known issuer gets the keys that it does not have yet, and keeps its agents and revocations. */
@@ -39,9 +63,18 @@ export function withRevocation(issuers: Issuers, name: string, revocation: Revoc
   const latest = new Map<string, Revocation>();
   for (const entry of [...record.revoked, revocation]) {
     const isLater = timeOf(entry) >= timeOf(latest.get(entry.agent));
-    if (isLater && timeOf(entry) > now - CREDENTIAL_LIMITS.maxLifeMs) latest.set(entry.agent, entry);
+    if (isLater && isNeeded(entry, now)) latest.set(entry.agent, entry);
   }
   return replaced(issuers, { ...record, revoked: [...latest.values()] });
+}
+
+/** False when every credential of that time has expired. */
+function isNeeded(revocation: Revocation, now: number): boolean {
+  return timeOf(revocation) > now - CREDENTIAL_LIMITS.maxLifeMs;
+}
+
+function noneAsAbsent<T>(list: T[]): T[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 function timeOf(revocation: Revocation | undefined): number {

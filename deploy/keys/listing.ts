@@ -9,7 +9,13 @@ export function describe(keys: KeysFile, now: number): string {
     ...keys.api_keys.map((key) => ({ ...key, alg: "api-key" })),
     ...keys.signing_keys.map((key) => ({ ...key, id: key.key_id })),
   ].map((key): Row => [key.id, key.alg, key.agents.join(" "), validity(key.not_before, key.expires_at, now)]);
-  const rows = [...listed, ...keys.issuers.flatMap((record) => rowsOfIssuer(record, now))];
+  const rows = [
+    ...listed,
+    ...keys.issuers.flatMap((record) => rowsOfIssuer(record, now)),
+    ...(keys.removed_issuers ?? []).flatMap(({ issuer, revoked }) =>
+      rowsOfRevoked(`removed issuer ${issuer}`, revoked),
+    ),
+  ];
   if (rows.length === 0) return "No keys yet.\n";
 
   const table = [["ID", "KIND", "AGENTS", "VALID"], ...rows];
@@ -29,8 +35,12 @@ function rowsOfIssuer({ issuer, keys, agents, revoked }: IssuerRecord, now: numb
         validity(key.not_before, key.expires_at, now),
       ],
     ),
-    ...revoked.map(({ agent, issued_before }): Row => ["-", kind, agent, `revoked if issued before ${issued_before}`]),
+    ...rowsOfRevoked(kind, revoked),
   ];
+}
+
+function rowsOfRevoked(kind: string, revoked: IssuerRecord["revoked"]): Row[] {
+  return revoked.map(({ agent, issued_before }) => ["-", kind, agent, `revoked if issued before ${issued_before}`]);
 }
 
 function validity(notBefore: string | undefined, expiresAt: string | undefined, now: number): string {

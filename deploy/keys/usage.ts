@@ -16,7 +16,7 @@ Keys that the keys file lists
   npm run keys -- new-api-key --agent agent://alice    makes an API key for the gateway's x-api-key header
   npm run keys -- add [record.json]                    adds a key that its agent made: the record that relay keygen printed,
                                                        from a file or standard input; its private key stays with the agent.
-                                                       Returns once the relay that runs has it
+                                                       Returns once the relay at --url has it. Added before: fine
   npm run keys -- revoke <id>                          removes a key
 
   npm run keys -- list                                 lists keys, issuers and revocations, without secrets

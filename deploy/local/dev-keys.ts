@@ -1,9 +1,10 @@
 import { chmod, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { ApiKeyRecord, IssuerRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
+import type { ApiKeyRecord, KeysFile, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { type AgentKeys, issue } from "../keys/issue.ts";
 import { type IssuerFile, makeIssuerFile, readIssuerFile } from "../keys/issuer-file.ts";
+import { withIssuer, withoutIssuer } from "../keys/issuer-records.ts";
 import { makeApiKey } from "../keys/make.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
 import { editKeys, readKeys, replaceFile } from "../keys/store.ts";
@@ -81,7 +82,10 @@ async function secretsIn(folder: string, issuer: IssuerFile | undefined): Promis
   return secrets;
 }
 
-/** What others have in the keys file stays theirs: whoever lists a key for an agent of ours speaks for it too, or alone. */
+/**
+ * What others have in the keys file stays theirs: whoever lists a key for an agent of ours speaks for it too, or alone. What
+ * the development issuer revoked stays revoked, also while it is left out.
+ */
 function withDevelopment(
   keys: KeysFile,
   secrets: DevelopmentSecrets,
@@ -89,25 +93,21 @@ function withDevelopment(
   issuer: IssuerFile | undefined,
 ): KeysFile {
   const signingKeys = keys.signing_keys.filter(({ key_id }) => !Object.values(KEY_IDS).includes(key_id));
-  const issuers = keys.issuers.filter((record) => record.issuer !== ISSUER.name);
-  const taken = new Set([...signingKeys, ...issuers].flatMap(({ agents }) => agents));
+  const others = withoutIssuer(keys, ISSUER.name, Date.now());
+  const taken = new Set([...signingKeys, ...others.issuers].flatMap(({ agents }) => agents));
   const agents = issuer === undefined ? [] : ISSUER.agents.filter((pattern) => !taken.has(pattern));
   const listed = NAMES.filter((name) => !agents.includes(AGENTS[name]));
-  return {
+  const changed = {
+    ...others,
     api_keys: apiKey === undefined ? keys.api_keys : [...keys.api_keys.filter(({ id }) => id !== API_KEY.id), apiKey],
     signing_keys: [...signingKeys, ...listed.map((name) => listedKey(name, secrets[name]))],
-    issuers: issuer === undefined || agents.length === 0 ? issuers : [...issuers, issuerRecord(issuer, agents, keys)],
   };
+  if (issuer === undefined || agents.length === 0) return changed;
+  return withIssuer(changed, { issuer: issuer.issuer, keys: [{ public_key: issuer.public_key }], agents });
 }
 
 function listedKey(name: Name, { signing }: AgentKeys): SigningKeyRecord {
   return { key_id: KEY_IDS[name], alg: "ed25519", public_key: signing.publicJwk.x, agents: [AGENTS[name]] };
-}
-
-/** Its revocations stay. */
-function issuerRecord({ issuer, public_key }: IssuerFile, agents: string[], { issuers }: KeysFile): IssuerRecord {
-  const { revoked = [] } = issuers.find((record) => record.issuer === issuer) ?? {};
-  return { issuer, keys: [{ public_key }], agents, revoked };
 }
 
 /** The key file of an agent whose key the keys file lists, or else the issuer vouches for. */

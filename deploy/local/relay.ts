@@ -11,7 +11,7 @@ import { HttpServer } from "runtime/http/server.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { withinOpenFiles } from "runtime/open-files.ts";
-import { type Environment, settingsReader } from "runtime/settings.ts";
+import { checkSettings, type Environment, settingsReader } from "runtime/settings.ts";
 import { createWsConnector } from "ws-connector/service.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import type { DevelopmentAgents } from "./dev-agents.ts";
@@ -125,7 +125,7 @@ export class LocalRelay implements Service, Relay {
     const { environment } = provisions;
     this.#provisions = provisions;
     this.#names = ALL_SERVICES.filter((name) => services.includes(name));
-    for (const name of this.#names) COMPONENTS[name].check(environment);
+    checkSettings([readServerSettings, ...this.#names.map((name) => COMPONENTS[name].check)], environment);
     const asked = readServerSettings(environment);
     const { host, port, logLevel: level } = asked;
     this.logger = logger ?? createLogger({ service: "agent-relay", level });

@@ -89,6 +89,7 @@ test("Its program leads from a key to an approved session, as it is served, and 
   const lines = stdout.split("\n").filter((line) => line !== "session.approve from agent://bob");
   expect(lines).toEqual([
     "self-test: pass",
+    "online; waiting 0.05 s, until the connection counts as stable",
     "after the hold: online",
     "target: online",
     "delivered in realtime: true",

@@ -2,8 +2,8 @@ import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
-import { KeysFileError } from "protocol/signing/key-ring.ts";
 import { KeyStore } from "runtime/key-store.ts";
+import { SettingsError } from "runtime/settings.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
@@ -50,11 +50,12 @@ async function expectRefused(text: string | Uint8Array): Promise<string> {
   const store = storeOf();
   const error = await store.start().catch((reason: unknown) => reason);
   store.stop();
-  expect(error).toBeInstanceOf(KeysFileError);
-  const message = (error as KeysFileError).problems.join("; ");
+  expect(error).toBeInstanceOf(SettingsError);
+  const { problems } = error as SettingsError;
+  const message = problems.map((problem) => problem.replace("RELAY_KEYS_FILE: ", "")).join("; ");
   expect(message).toMatch(NAMES_A_PLACE);
-  expect(String(error)).toContain(message);
-  for (const secret of SECRETS) expect(message).not.toContain(secret);
+  for (const problem of problems) expect(String(error)).toContain(problem);
+  for (const secret of SECRETS) expect(String(error)).not.toContain(secret);
   return message;
 }
 

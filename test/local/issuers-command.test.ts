@@ -241,6 +241,29 @@ describe("npm run keys, of issuers", () => {
       expect(await keys("remove-issuer", "globex")).toMatchObject({ code: 1 });
     });
 
+    test("keeps what it revoked while it is removed, and has it in force once it is admitted again", async () => {
+      await keysCommand(file, ["add-issuer"], record(["agent://globex.*"]));
+      await keys("revoke", "--agent", "agent://globex.bob", "--issued-before", "now");
+      const revoked = (await theIssuer())?.revoked;
+      const at = revoked?.[0]?.issued_before as string;
+      await keys("remove-issuer", "globex");
+      expect((await stored()).issuers).toEqual([]);
+      expect((await keys("list")).stdout).toContain(at);
+      await keysCommand(file, ["add-issuer"], record(["agent://globex.*"]));
+      expect(await stored()).toMatchObject({ issuers: [{ issuer: "globex", revoked }] });
+      expect((await stored()).removed_issuers).toBeUndefined();
+    });
+
+    test("is not admitted by a file in which its revocations stand apart", async () => {
+      const revoked = [{ agent: "*", issued_before: new Date().toISOString() }];
+      const readmitted = { issuers: [JSON.parse(record(["*"]))], removed_issuers: [{ issuer: "globex", revoked }] };
+      await writeFile(file, JSON.stringify(readmitted));
+      expect(await keys("list")).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("removed_issuers.0.issuer"),
+      });
+    });
+
     test("lets the operator say for whom it speaks: no record takes all agents, none changes them later", async () => {
       await writeFile(inFolder("first.json"), record(["*"]));
       expect(await keys("add-issuer", inFolder("first.json"))).toMatchObject({ code: 1 });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { hashApiKey } from "protocol/signing/api-key.ts";
 import { readKeyFile } from "../../connector/src/cli/key-file.ts";
+import { newOkpKey } from "../../deploy/keys/okp-key.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { keysCommand } from "./keys-command.ts";
 
@@ -70,6 +71,19 @@ describe("npm run keys", () => {
     await writeFile(record, "");
     const { code, stderr } = await keys("add", record);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^No record/)]);
+  });
+
+  test("adds a record twice as it adds it once, and no other key of that id", async () => {
+    const add = (publicKey: string) => {
+      const record = { key_id: "bob-1", alg: "ed25519", public_key: publicKey, agents: ["agent://bob"] };
+      return keysCommand(file, ["add", "--wait", "0"], JSON.stringify(record));
+    };
+    const [one, other] = [newOkpKey("Ed25519").publicJwk.x, newOkpKey("Ed25519").publicJwk.x];
+    expect(await add(one)).toMatchObject({ code: 0 });
+    const before = await stored();
+    expect(await add(one)).toMatchObject({ code: 0, stderr: "" });
+    expect(await add(other)).toMatchObject({ code: 1, stdout: "" });
+    expect(await stored()).toEqual(before);
   });
 
   test("makes an HMAC key that ends when it is told to", async () => {

@@ -125,7 +125,13 @@ describe("A relay that is told", () => {
 
 describe("A relay that cannot start", () => {
   test("because of a setting says which, and leaves nothing behind", async () => {
-    await expect(start({ environment: { RELAY_PARTITIONS: "none" } })).rejects.toThrow(SettingsError);
+    const refused = start({
+      environment: { RELAY_PARTITIONS: "none", RELAY_CONTACT: "foo", RELAY_MAX_CONNECTIONS: "x" },
+    });
+    const error: unknown = await refused.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(SettingsError);
+    const names = (error as SettingsError).problems.map((problem) => problem.split(" ")[0]);
+    expect(names.sort()).toEqual(["RELAY_CONTACT", "RELAY_MAX_CONNECTIONS", "RELAY_PARTITIONS"]);
   });
 
   test("because its port is taken says so, and leaves nothing behind", async () => {

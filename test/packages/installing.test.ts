@@ -189,6 +189,9 @@ describe("npm install of its address", () => {
     const readme = await readFile(join(project, "node_modules/agent-relay-connector/README.md"), "utf8");
     const node = { types: ["node"], typeRoots: [join(REPOSITORY, "node_modules/@types")], lib: ["es2024"] };
     const browser = { lib: ["es2024", "dom", "esnext.disposable"] };
+    const { compilerOptions } = JSON.parse(codeBlock(readme, "json tsconfig"));
+    const asTold = { ...compilerOptions, typeRoots: node.typeRoots, skipLibCheck: true };
+    expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), asTold)).toBe("");
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), browser)).toBe("");
     expect(await compile("quickstart", codeBlock(readme, "ts quickstart"), { ...node, skipLibCheck: true })).toBe("");
     for (const block of ["trust", "ask"])

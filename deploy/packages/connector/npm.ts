@@ -52,6 +52,10 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     usage: [
       { for: "run the command", line: `${npx} --help` },
       { for: "add the library to a project", line: `npm install ${ADDRESS}` },
+      {
+        for: 'make a new project one of modules, and in TypeScript have the types of Node, besides "types": ["node"] in tsconfig.json',
+        line: "npm pkg set type=module && npm install --save-dev typescript @types/node",
+      },
       { for: "import it", line: `import { Connector } from "${CONNECTOR_PACKAGE}";` },
       { for: "command of an MCP client's configuration; RELAY_URL and RELAY_KEY_FILE in its env", line: `${npx} mcp` },
     ],

@@ -43,8 +43,12 @@ test("invalid settings are all named at once, without their values, and the exit
   expect(output.text).not.toContain("secret");
 });
 
-test("with an invalid keys file the exit code is 1", async () => {
-  const { output, ended } = start({ ...kit.environment(), RELAY_KEYS_FILE: MAIN });
-  expect((await ended)[0]).toBe(1);
-  expect(output.text).toContain("KeysFileError");
+test.each([
+  ["is invalid", MAIN],
+  ["does not exist", `${MAIN}.json`],
+])("a keys file that %s is an invalid setting like others", async (_, file) => {
+  const { output, ended } = start({ ...kit.environment(), RELAY_KEYS_FILE: file });
+  expect((await ended)[0]).toBe(78);
+  expect(output.text).toContain("RELAY_KEYS_FILE");
+  expect(output.text).not.toContain('"stack"');
 });

@@ -4,6 +4,7 @@ import { fieldErrors, IN_PLAIN_WORDS } from "protocol/intake/field-errors.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing, KeysFileError } from "protocol/signing/key-ring.ts";
 import type { Logger } from "./logging.ts";
+import { SettingsError } from "./settings.ts";
 
 /** How often the keys file is looked at; a change is in force within 5 s. */
 export const KEYS_FILE_POLL_MS = 1000;
@@ -26,10 +27,10 @@ export class KeyStore {
     this.#pollMs = options.pollMs ?? KEYS_FILE_POLL_MS;
   }
 
-  /** Reads the file. @throws KeysFileError when it cannot be read or is not valid: a service never starts without keys. */
+  /** Reads the file. @throws SettingsError when it cannot be read or is not valid: a service never starts without keys. */
   async start(): Promise<void> {
     this.#running = true;
-    await this.#refresh();
+    await this.#refresh().catch(refuseSetting);
     this.#schedule();
   }
 
@@ -114,6 +115,11 @@ function jsonOf(text: string): unknown {
   } catch {
     throw new KeysFileError(["not JSON"]);
   }
+}
+
+function refuseSetting(error: unknown): never {
+  if (!(error instanceof KeysFileError)) throw error;
+  throw new SettingsError(error.problems.map((problem) => `RELAY_KEYS_FILE: ${problem}`));
 }
 
 function cannotBeRead(error: NodeJS.ErrnoException): never {

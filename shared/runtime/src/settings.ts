@@ -22,9 +22,12 @@ type ValueOf<Name extends SettingName> =
 
 /** All invalid settings in one message: names and rules, never values, since `REDIS_URL` can contain a password. */
 export class SettingsError extends Error {
+  readonly problems: readonly string[];
+
   constructor(problems: readonly string[]) {
     super(["Invalid settings:", ...problems].join("\n  "));
     this.name = "SettingsError";
+    this.problems = problems;
   }
 }
 
@@ -56,6 +59,22 @@ export function settingsReader<Name extends SettingName>(
     if (problems.size > 0) throw new SettingsError([...problems].map(([name, rule]) => `${name} ${rule}`));
     return values as Settings<Name>;
   };
+}
+
+/** Reads for several services that share a process. @throws SettingsError that lists every setting invalid for any of them. */
+export function checkSettings(readers: readonly ((env: Environment) => unknown)[], env: Environment): void {
+  const problems = new Set(readers.flatMap((read) => problemsOf(read, env)));
+  if (problems.size > 0) throw new SettingsError([...problems]);
+}
+
+function problemsOf(read: (env: Environment) => unknown, env: Environment): readonly string[] {
+  try {
+    read(env);
+    return [];
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
 }
 
 function shortName(name: SettingName): string {

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { KeysFileError } from "protocol/signing/key-ring.ts";
 import { KeyStore } from "../src/key-store.ts";
+import { SettingsError } from "../src/settings.ts";
 
 const SECRET = Buffer.alloc(32, 9).toString("base64url");
 const keysFile = (...keyIds: string[]) =>
@@ -93,7 +93,7 @@ describe("The key store", () => {
   ])("does not start when the file %s, and quotes nothing of it", async (_, text) => {
     if (text !== undefined) await writeFile(path, text);
     const error = await store.start().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(KeysFileError);
+    expect(error).toBeInstanceOf(SettingsError);
     expect(String(error)).not.toContain(SECRET);
   });
 

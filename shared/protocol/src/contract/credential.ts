@@ -43,7 +43,7 @@ export const CREDENTIAL_REASONS = {
   },
   revoked: {
     means: "its issuer revoked the credentials of that time",
-    hint: "Ask its issuer: one that is issued now is accepted.",
+    hint: "Ask its issuer for one that is issued after the time of the revocation, which may lie a minute ahead: only that is accepted.",
   },
   agent_not_allowed: {
     means: "its sub is not of the agents that its issuer speaks for",

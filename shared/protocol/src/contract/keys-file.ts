@@ -51,6 +51,16 @@ export const SigningKeyRecord = z.discriminatedUnion("alg", [
   z.strictObject({ key_id: keyId, alg: z.literal("hmac-sha256"), secret: base64url(32), agents, ...validity }),
 ]);
 
+/** Of the agent, or of any: credentials that were issued before that time no longer hold. */
+const revoked = z
+  .array(
+    z.strictObject({
+      agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN)]),
+      issued_before: z.iso.datetime({ offset: true }),
+    }),
+  )
+  .default([]);
+
 /** Who may sign credentials, for which agents. Source: docs/protocol.md#credentials. */
 export const IssuerRecord = z
   .strictObject({
@@ -58,15 +68,7 @@ export const IssuerRecord = z
     /** Ed25519, 32 bytes in base64url. */
     keys: z.array(z.strictObject({ public_key: publicKey, ...validity })).min(1),
     agents: z.array(z.union([z.literal(ANY_AGENT), AgentPattern])).min(1),
-    /** Of the agent, or of any: credentials that were issued before that time no longer hold. */
-    revoked: z
-      .array(
-        z.strictObject({
-          agent: z.union([z.literal(ANY_AGENT), z.string().regex(AGENT_ID_PATTERN)]),
-          issued_before: z.iso.datetime({ offset: true }),
-        }),
-      )
-      .default([]),
+    revoked,
   })
   .meta({ id: "IssuerRecord" });
 
@@ -74,6 +76,8 @@ export const KeysFile = z.strictObject({
   api_keys: z.array(ApiKeyRecord).default([]),
   signing_keys: z.array(SigningKeyRecord).default([]),
   issuers: z.array(IssuerRecord).default([]),
+  /** What removed issuers revoked, for the day on which they are admitted again. */
+  removed_issuers: z.array(IssuerRecord.pick({ issuer: true, revoked: true })).optional(),
 });
 
 export type ApiKeyRecord = z.infer<typeof ApiKeyRecord>;

@@ -71,6 +71,7 @@ export class KeyRing {
       ...duplicates("api_keys", "id", file.api_keys),
       ...duplicates("api_keys", "sha256", file.api_keys),
       ...duplicates("issuers", "issuer", file.issuers),
+      ...readmittedProblems(file),
       ...issuerKeyProblems(file.issuers),
       ...holders.problems,
     ];
@@ -170,6 +171,14 @@ function issuerKeyProblems(issuers: readonly IssuerRecord[]): string[] {
       if (isDuplicate) return [`${name}: occurs twice`];
       return isPublicKey(public_key) ? [] : [`${name}: cannot be used`];
     }),
+  );
+}
+
+/** What an issuer revoked before it was removed is in force only in its own record: beside that it would be forgotten. */
+function readmittedProblems({ issuers, removed_issuers = [] }: KeysFile): string[] {
+  const admitted = new Set(issuers.map(({ issuer }) => issuer));
+  return removed_issuers.flatMap(({ issuer }, index) =>
+    admitted.has(issuer) ? [`removed_issuers.${index}.issuer: is admitted; move its revocations there`] : [],
   );
 }
 

@@ -165,6 +165,13 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     tests: [STARTING],
   },
   {
+    name: "the faults of all services in one message",
+    file: "shared/runtime/src/settings.ts",
+    find: "new Set(readers.flatMap(",
+    replace: "new Set(readers.slice(0, 1).flatMap(",
+    tests: ["test/local/start-relay.test.ts"],
+  },
+  {
     name: "two ports for two servers",
     file: "shared/runtime/src/settings.ts",
     find: "read(setting.differsFrom) === result.data",

@@ -29,6 +29,20 @@ export const ISSUER_MUTATIONS: readonly Mutation[] = [
     tests: COMMAND,
   },
   {
+    name: "an issuer that is admitted again has what it revoked",
+    file: "deploy/keys/issuer-records.ts",
+    find: "issuers: [...keys.issuers, { ...admitted, revoked }]",
+    replace: "issuers: [...keys.issuers, { ...admitted, revoked: revoked.slice(0, 0) }]",
+    tests: COMMAND,
+  },
+  {
+    name: "no issuer is admitted apart from what it revoked",
+    file: "shared/protocol/src/signing/key-ring.ts",
+    find: "admitted.has(issuer) ?",
+    replace: "admitted.has(` ${issuer}`) ?",
+    tests: COMMAND,
+  },
+  {
     name: "revoked under the issuer that speaks for the agent",
     file: "deploy/keys/revoke-issued.ts",
     find: "agent === ANY_AGENT || holders.isOfIssuer(agent, issuer)",

@@ -92,7 +92,7 @@ function program(baseUrl: string): string {
   const commands = [
     `curl -fsS ${urlOf(baseUrl, "agentProgram")} -o agent.mjs`,
     `export RELAY=${baseUrl} KEY_FILE=you.json`,
-    "RELAY_API_KEY=rk_… TARGET_ID=agent://other node agent.mjs   # requests a session, ends with the decision",
+    `RELAY_API_KEY=rk_… TARGET_ID=agent://other node agent.mjs   # waits ${PRESENCE_LIMITS.stabilityHoldMs / SECOND_MS} s, requests a session, ends with the decision`,
     "node agent.mjs   # waits for one request, approves it, replies, ends; DECISION=reject rejects",
   ];
   return `Node 22 or later, no package, and the key file of above: JSON with agent_id, private_key (the seed), and key_id or credential.\n\n${block("sh program", commands.join("\n"))}`;

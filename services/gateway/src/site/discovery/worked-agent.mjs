@@ -130,7 +130,9 @@ async function requestSession() {
   // 4. Wait, then check again: only now does the connection count as stable.
   const presence = `/api/onboarding/check-online?agent_id=${AGENT_ID}`;
   const { recovery } = await ask(presence);
-  await pause(Number(HOLD_MS ?? recovery.liveness_contract.stability_hold_ms));
+  const holdMs = Number(HOLD_MS ?? recovery.liveness_contract.stability_hold_ms);
+  console.log(`online; waiting ${holdMs / 1000} s, until the connection counts as stable`);
+  await pause(holdMs);
   console.log(`after the hold: ${(await ask(presence)).status}`);
 
   // 5. Is the target online? Request a session.
