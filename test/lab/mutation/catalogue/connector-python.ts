@@ -201,4 +201,11 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     replace: "self._begin(agent)",
     tests: UNIT,
   },
+  {
+    name: "Python takes times as the relay does",
+    file: `${FOLDER}/iso_time.py`,
+    find: "(?:Z|([+-]){_CLOCK})",
+    replace: "(?:Z|([+-])(\\d+):(\\d+))",
+    tests: UNIT,
+  },
 ];
