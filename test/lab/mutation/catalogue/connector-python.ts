@@ -208,4 +208,11 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     replace: "(?:Z|([+-])(\\d+):(\\d+))",
     tests: UNIT,
   },
+  {
+    name: "Python keeps no envelope whose id is longer than the protocol's",
+    file: `${FOLDER}/read_envelope.py`,
+    find: "not all(form.fullmatch(members[name]) for name, form in _FORMS.items()) or ",
+    replace: "",
+    tests: UNIT,
+  },
 ];
