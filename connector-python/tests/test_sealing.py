@@ -66,7 +66,7 @@ class ASealedPayload(unittest.TestCase):
         self.assertEqual(open_payload(envelope, self.keys), {"n": 1})
         others = {"id": "e", "type": "message.other", "from": "agent://c", "to": "agent://c", "task_id": "other"}
         for name, other in others.items():
-            moved = read_envelope({**envelope, name: other})
+            moved = read_envelope(dict(envelope) | {name: other})
             assert moved is not None
             self.assertIsNone(open_payload(moved, self.keys), name)
         self.assertIsNone(open_payload(envelope, OwnSealingKeys(Clock(), [])))
