@@ -215,4 +215,18 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     replace: "",
     tests: UNIT,
   },
+  {
+    name: "Python ends a look-up that comes to no end",
+    file: `${FOLDER}/http.py`,
+    find: "socket.socket.shutdown(self._socket, socket.SHUT_RDWR)",
+    replace: "pass",
+    tests: UNIT,
+  },
+  {
+    name: "Python ends a process in which a look-up comes to no end",
+    file: `${FOLDER}/http.py`,
+    find: "daemon=True",
+    replace: "daemon=False",
+    tests: UNIT,
+  },
 ];
