@@ -229,4 +229,18 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     replace: "daemon=False",
     tests: UNIT,
   },
+  {
+    name: "Python reads few retired connections",
+    file: `${FOLDER}/reconnector.py`,
+    find: "if len(self._retired) == MAX_RETIRED:",
+    replace: "if False:",
+    tests: UNIT,
+  },
+  {
+    name: "Python connects no faster to a relay that drains than to one that is away",
+    file: `${FOLDER}/reconnector.py`,
+    find: ", backoff_s(self._attempt)))",
+    replace: ", 0))",
+    tests: UNIT,
+  },
 ];
