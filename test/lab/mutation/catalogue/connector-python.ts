@@ -243,4 +243,18 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     replace: ", 0))",
     tests: UNIT,
   },
+  {
+    name: "Python renews no credential by what a relay says the time is",
+    file: `${FOLDER}/credentials/own_credential.py`,
+    find: "now = self._clock.bounded_now()",
+    replace: "now = self._clock.now()",
+    tests: UNIT,
+  },
+  {
+    name: "Python asks ever less often for credentials that the relay does not take",
+    file: `${FOLDER}/credentials/own_credential.py`,
+    find: "self._spacing.happens()",
+    replace: "pass",
+    tests: UNIT,
+  },
 ];
