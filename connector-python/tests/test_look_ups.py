@@ -2,15 +2,19 @@
 
 import asyncio
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 from agent_relay_connector import Presence, RelayError, Trust
 from agent_relay_connector.background import Background
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.canonical import signed_part
 from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.credentials.allowance import Allowance
 from agent_relay_connector.credentials.credential_cache import CredentialCache
 from agent_relay_connector.credentials.sender_credentials import SenderCredentials
 from agent_relay_connector.http import Answer, HttpClient
+from agent_relay_connector.keys import signing_key
 from agent_relay_connector.limits import PRESENCE_LOOKS_AT_ONCE, STRANGERS_AT_ONCE, STRANGERS_PER_MINUTE
 from agent_relay_connector.presence_watch import PresenceWatch
 from agent_relay_connector.read_envelope import read_envelope
@@ -18,9 +22,11 @@ from agent_relay_connector.relay_manifest import RelayManifest
 from agent_relay_connector.sender_verifier import SenderVerifier
 from agent_relay_connector.types import Envelope
 
-from .issued import ACME, NOW, THUMBPRINT, token
+from .issued import ACME, NOW, THUMBPRINT, D, token
 
 KEY_ID = f"jkt-{THUMBPRINT}"
+# To one address in a minute.
+RELAY_ANSWERS = 600
 
 
 class Relay(HttpClient):
@@ -31,6 +37,7 @@ class Relay(HttpClient):
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
         self.answer = Answer(404, {})
+        self.answer_to: Callable[[str], Answer] = lambda _: self.answer
         self.held = asyncio.Event()
         self.held.set()
 
@@ -40,7 +47,7 @@ class Relay(HttpClient):
         self.most_at_once = max(self.most_at_once, self.at_once)
         await self.held.wait()
         self.at_once -= 1
-        return self.answer
+        return self.answer_to(url)
 
 
 class Looking(unittest.IsolatedAsyncioTestCase):
@@ -118,6 +125,22 @@ class OfASender(Looking):
                 verdict = await verifier.check(self.envelope(sender))
                 self.assertEqual(verdict and verdict.verified, "unverified")
             self.assertEqual(len(self.relay.asked), asked)
+
+    async def test_is_verified_however_many_strangers_came_before(self) -> None:
+        def answer(url: str) -> Answer:
+            if len(self.relay.asked) > RELAY_ANSWERS:
+                return Answer(429, {"code": "rate_limited"})
+            return Answer(200, {"credential": token()}) if "/acme.bob/" in url else Answer(404, {})
+
+        self.relay.answer_to = answer
+        verifier = self.verifier(False)
+        for n in range(700):
+            await verifier.check(self.envelope(f"agent://s{n}"))
+        envelope = self.envelope("agent://acme.bob")
+        own = signing_key({"alg": "ed25519", "private_key": D})
+        envelope["sig"] = encode_base64url(own.sign(signed_part(envelope).encode()))
+        verdict = await verifier.check(envelope)
+        self.assertEqual(verdict and verdict.verified, "agent")
 
     async def test_whom_a_pinned_issuer_names_takes_nothing_from_strangers(self) -> None:
         self.credentials._strangers_allowance = Allowance(0)

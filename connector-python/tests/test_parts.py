@@ -117,6 +117,17 @@ class Frames(unittest.TestCase):
         for changes in others:
             self.assertIsNone(read_envelope({**ENVELOPE, **changes}), changes)
 
+    def test_an_envelope_has_members_as_long_as_the_protocol_lets_them_be(self) -> None:
+        # Repeated, each is of the right form but for its length.
+        longest = {"id": 128, "key_id": 128, "task_id": 128, "from": 8 + 63, "type": 8 + 32}
+        for name, most in longest.items():
+            text = str({"task_id": "", **ENVELOPE}[name])
+            held, too_long = (text + "x" * (length - len(text)) for length in (most, most + 1))
+            self.assertIsNotNone(read_envelope({**ENVELOPE, name: held}), name)
+            self.assertIsNone(read_envelope({**ENVELOPE, name: too_long}), name)
+        for changes in ({"id": "e 1"}, {"key_id": ""}, {"task_id": ""}, {"from": "b"}, {"type": "Message.send"}):
+            self.assertIsNone(read_envelope({**ENVELOPE, **changes}), changes)
+
 
 class Closes(unittest.TestCase):
     def test_that_are_final_have_a_code(self) -> None:

@@ -20,6 +20,7 @@ from agent_relay_connector.sealing.hpke import raw_public
 from agent_relay_connector.sealing.own_sealing_keys import OwnSealingKeys
 from agent_relay_connector.sealing.sealing_keys import SealingKeys
 from agent_relay_connector.signer import Signer
+from agent_relay_connector.spacing import Spacing
 
 from .issued import NOW, THUMBPRINT, D, credential, token, valid
 
@@ -144,6 +145,50 @@ class AnOwnCredential(unittest.IsolatedAsyncioTestCase):
             await own.start()
         self.assertEqual(raised.exception.code, "invalid_credential")
         self.assertIsInstance(raised.exception.__cause__, asyncio.TimeoutError)
+
+
+    async def renews_nothing(self, own: OwnCredential) -> None:
+        """What it would be given is refused, and that is told."""
+        self.answer = lambda: _soon("x")
+        await own._look()
+        self.assertEqual(self.failed, [])
+
+    async def test_is_not_due_by_what_a_relay_says_the_time_is(self) -> None:
+        self.clock.measure(machine_ms() + 365 * 86_400_000)
+        own = await self.started(lasting(86_400))
+        await self.renews_nothing(own)
+        assert own._timer is not None
+        self.assertGreater(own._timer.when() - asyncio.get_running_loop().time(), 60)
+
+    async def test_is_asked_for_ever_less_often_though_each_is_another_one(self) -> None:
+        own = await self.started(lasting(86_400))
+        own._due_at = 0
+        self.answer = lambda: _soon(lasting(86_401))
+        await own._look()
+        own.presented(own.registrations()[0])
+        own._due_at = 0
+        await self.renews_nothing(own)
+        self.assertIsNone(await own.has_another())
+        self.assertEqual(self.failed, [])
+
+
+class ASpacing(unittest.TestCase):
+    def test_grows_up_to_its_cap_and_starts_again_after_a_long_time(self) -> None:
+        spacing, distances = Spacing(60), []
+        with patch("time.monotonic") as now:
+            now.return_value = 1000.0
+            self.assertEqual(spacing.left_s(), 0)
+            for _ in range(9):
+                spacing.happens()
+                distances.append(spacing.left_s())
+                now.return_value += distances[-1]
+            self.assertEqual(distances, [0.5, 1, 2, 4, 8, 16, 32, 60, 60])
+            self.assertEqual(spacing.left_s(), 0)
+            spacing.happens()
+            self.assertEqual(spacing.left_s(at_most_s=1), 1)
+            now.return_value += 120
+            spacing.happens()
+            self.assertEqual(spacing.left_s(), 0.5)
 
 
 class OwnSealingKeysOf(unittest.TestCase):

@@ -64,10 +64,9 @@ class ASealedPayload(unittest.TestCase):
     def test_opens_in_its_envelope_alone(self) -> None:
         envelope = self.envelope(self.sealed())
         self.assertEqual(open_payload(envelope, self.keys), {"n": 1})
-        for name in ("id", "type", "from", "to", "task_id"):
-            members = dict(envelope)
-            members[name] = "other"
-            moved = read_envelope(members)
+        others = {"id": "e", "type": "message.other", "from": "agent://c", "to": "agent://c", "task_id": "other"}
+        for name, other in others.items():
+            moved = read_envelope(dict(envelope) | {name: other})
             assert moved is not None
             self.assertIsNone(open_payload(moved, self.keys), name)
         self.assertIsNone(open_payload(envelope, OwnSealingKeys(Clock(), [])))

@@ -1,13 +1,16 @@
 """Small JSON look-ups over HTTP, off the event loop, by the standard library alone."""
 
 import asyncio
+import contextlib
+import socket
+import threading
 import urllib.error
-import urllib.request
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+from urllib.request import OpenerDirector
 
+from .http_opener import ShownRequest, http_opener
 from .limits import LOOK_UPS_AT_ONCE, MAX_LOOK_UP_BYTES
 from .strict_json import members_of, parse_json
 
@@ -19,45 +22,105 @@ class Answer:
     members: Mapping[str, Any]
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What a relay answers, it answers itself."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 class HttpClient:
     """At most LOOK_UPS_AT_ONCE at once; the others wait, in order."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LOOK_UPS_AT_ONCE, thread_name_prefix="agent-relay-look-up")
+        self._opener = http_opener()
+        self._turns = asyncio.Semaphore(LOOK_UPS_AT_ONCE)
+        self._under_way: set[_LookUp] = set()
         self._has_stopped = False
-        self._opener = urllib.request.build_opener(_NoRedirect)
 
     async def get(self, url: str, timeout_s: float) -> Answer:
         """Any answer, its wait for its turn included in the time. Raises OSError or asyncio.TimeoutError."""
-        if self._has_stopped:
-            raise OSError("the connector is closed")
-        loop = asyncio.get_running_loop()
-        return await asyncio.wait_for(loop.run_in_executor(self._threads, self._get, url, timeout_s), timeout_s)
+        return await asyncio.wait_for(self._get(url, timeout_s), timeout_s)
 
     def stop(self) -> None:
         self._has_stopped = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for look_up in self._under_way:
+            look_up.end()
 
-    def _get(self, url: str, timeout_s: float) -> Answer:
-        request = urllib.request.Request(url, headers={"accept": "application/json, application/problem+json"})
+    async def _get(self, url: str, timeout_s: float) -> Answer:
+        await self._turns.acquire()
+        if self._has_stopped:
+            self._turns.release()
+            raise OSError("the connector is closed")
+        look_up = _LookUp(self._opener, url, timeout_s)
+        self._under_way.add(look_up)
+        outcome = look_up.start()
+        # Its turn lasts as long as its thread: who gives up on it ends it, and does not pass its turn on before.
+        outcome.add_done_callback(lambda _: self._ended(look_up))
         try:
-            with self._opener.open(request, timeout=timeout_s) as response:
+            answer = await asyncio.shield(outcome)
+        finally:
+            look_up.end()
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    def _ended(self, look_up: "_LookUp") -> None:
+        self._under_way.discard(look_up)
+        self._turns.release()
+
+
+class _LookUp:
+    """One request, in a thread for which nobody waits, not even the end of the interpreter.
+
+    The timeout of a socket is one of each read: without an end from outside, who sends a byte a second keeps it.
+    """
+
+    def __init__(self, opener: OpenerDirector, url: str, timeout_s: float) -> None:
+        self._opener = opener
+        self._request = ShownRequest(url, self._connected)
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._has_ended = False
+
+    def start(self) -> "asyncio.Future[Answer | OSError]":
+        """Any answer, or why there is none, once the thread has ended."""
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Answer | OSError] = loop.create_future()
+
+        def run() -> None:
+            found = self._outcome()
+            # The loop may have been closed meanwhile.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(outcome.set_result, found)
+
+        threading.Thread(target=run, name="agent-relay-look-up", daemon=True).start()
+        return outcome
+
+    def end(self) -> None:
+        """Whatever it reads, or waits for, nothing more comes."""
+        self._has_ended = True
+        if self._socket is not None:
+            # Below TLS, whose state is its thread's.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def _connected(self, connected: socket.socket) -> None:
+        self._socket = connected
+        if self._has_ended:
+            raise OSError("given up")
+
+    def _outcome(self) -> Answer | OSError:
+        try:
+            return self._get()
+        except OSError as error:
+            return error
+        except Exception as broken:
+            # A server that speaks something else than HTTP: http.client has errors of its own for it.
+            why = OSError(str(broken))
+            why.__cause__ = broken
+            return why
+
+    def _get(self) -> Answer:
+        try:
+            with self._opener.open(self._request, timeout=self._timeout_s) as response:
                 return Answer(response.status, _members(response.read(MAX_LOOK_UP_BYTES)))
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return Answer(refusal.code, _members(refusal.read(MAX_LOOK_UP_BYTES)))
-        except OSError:
-            raise
-        except Exception as broken:
-            # A server that speaks something else than HTTP: http.client has errors of its own for it.
-            raise OSError(str(broken)) from broken
 
 
 def _members(body: bytes) -> Mapping[str, Any]:

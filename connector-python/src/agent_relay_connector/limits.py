@@ -22,6 +22,9 @@ BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 5.0
 # A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long.
 RETIRED_S = 10.0
+MAX_RETIRED = 2
+# The longest wait that a relay which drains may ask for.
+DRAINING_CAP_S = 30.0
 # The wait where a refusal does not name one.
 RETRY_AFTER_S = 1.0
 

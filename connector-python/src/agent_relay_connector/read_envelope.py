@@ -1,20 +1,42 @@
 """What is kept of an envelope that somebody else wrote."""
 
+import re
+
+from .agent_id import is_agent_id
 from .strict_json import integer_of, members_of
 from .types import Envelope
 
-_TEXTS = ("id", "type", "from", "key_id", "sig")
+# Whatever the memory of a connector holds of it has a bounded length. Source: docs/protocol.md#envelopes.
+_FORMS = {
+    "id": re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"),
+    "type": re.compile(r"(?:agent|message|session)\.[a-z][a-z0-9_]{0,31}"),
+    "key_id": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"),
+}
+_TEXTS = ("from", "sig")
 _OPTIONAL_TEXTS = ("to", "task_id")
+_MAX_TASK_CHARACTERS = 128
 
 
 def read_envelope(value: object) -> Envelope | None:
-    """The signed members and no other; None when one is missing or has another type."""
+    """The signed members and no other; None when one is missing or has another form."""
     members = members_of(value)
-    texts = [*_TEXTS, *(name for name in _OPTIONAL_TEXTS if name in members)]
+    texts = [*_FORMS, *_TEXTS, *(name for name in _OPTIONAL_TEXTS if name in members)]
     ts = integer_of(members.get("ts"))
     if not all(isinstance(members.get(name), str) for name in texts):
+        return None
+    if not all(form.fullmatch(members[name]) for name, form in _FORMS.items()) or not is_agent_id(members["from"]):
+        return None
+    if "task_id" in members and not _is_task(members["task_id"]):
         return None
     if ts is None or not isinstance(members.get("payload"), dict):
         return None
     kept = {name: members[name] for name in (*texts, "payload")}
     return {**kept, "ts": ts}  # type: ignore[return-value, misc]
+
+
+def _is_task(text: str) -> bool:
+    """Characters are UTF-16 code units; a lone surrogate is none."""
+    try:
+        return 1 <= len(text.encode("utf-16-le")) // 2 <= _MAX_TASK_CHARACTERS
+    except UnicodeEncodeError:
+        return False

@@ -10,7 +10,7 @@ from .background import Background
 from .connection import Connection, ConnectionEnd, ConnectionEvents
 from .errors import RelayError
 from .frames import AckFrame, DeliverFrame, Frame, HelloFrame, positive
-from .limits import BACKOFF_CAP_S, RETIRED_S
+from .limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED, RETIRED_S
 from .types import Notice
 
 
@@ -97,6 +97,7 @@ class Reconnector:
     def registered(self, connection: Connection) -> None:
         if self._current is not None:
             self._retire(self._current)
+            self._lost_current()
         self._current = connection
         self._next = None
         self._online_at = time.monotonic()
@@ -105,8 +106,9 @@ class Reconnector:
     def frame(self, connection: Connection, frame: Frame) -> None:
         is_current = connection is self._current
         if isinstance(frame, Notice) and frame.kind == "draining" and is_current:
-            after_ms = positive(frame.members.get("reconnect_after_ms")) or 0
-            self._reconnect_in(jittered_s(after_ms / 1000))
+            asked_s = (positive(frame.members.get("reconnect_after_ms")) or 0) / 1000
+            # A relay of which each pod drains at once is asked no more often than one that is away.
+            self._reconnect_in(max(jittered_s(min(asked_s, DRAINING_CAP_S)), backoff_s(self._attempt)))
         # Of a retired connection only acks and deliveries count: its errors and notices are out of date.
         is_relevant = is_current or isinstance(frame, (AckFrame, DeliverFrame))
         if is_relevant and not self._is_own_takeover(frame):
@@ -181,8 +183,10 @@ class Reconnector:
         return max(0.0, self._due_at - time.monotonic())
 
     def _retire(self, connection: Connection) -> None:
-        def close() -> None:
-            self._retired.pop(connection, None)
-            self._closings.spawn(connection.close())
+        if len(self._retired) == MAX_RETIRED:
+            self._give_up(next(iter(self._retired)))
+        self._retired[connection] = asyncio.get_running_loop().call_later(RETIRED_S, self._give_up, connection)
 
-        self._retired[connection] = asyncio.get_running_loop().call_later(RETIRED_S, close)
+    def _give_up(self, retired: Connection) -> None:
+        self._retired.pop(retired).cancel()
+        self._closings.spawn(retired.close())

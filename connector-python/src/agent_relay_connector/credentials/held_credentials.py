@@ -61,6 +61,11 @@ class HeldCredentials:
         share = random.uniform(RENEWAL_EARLIEST, RENEWAL_LATEST)
         return present.issued_at + share * (present.expires_at - present.issued_at)
 
+    def renewal_apart_s(self) -> float:
+        """Seconds by which no two renewals have to be closer, since none is due sooner."""
+        present = self.present.credential
+        return RENEWAL_EARLIEST * (present.expires_at - present.issued_at) / 1000
+
     @property
     def _former(self) -> Held | None:
         """The newest under the key before the present one."""

@@ -13,6 +13,7 @@ from ..limits import RENEWAL_CAP_S, RENEWAL_LOOKS_EVERY_S
 from ..presence import Registration
 from ..sealing.own_sealing_keys import OwnSealingKeys
 from ..signer import Signer
+from ..spacing import Spacing
 from .answer_of import answer_of
 from .held_credentials import Held, HeldCredentials
 from .read_credential import Credential, read_credential
@@ -42,9 +43,11 @@ class OwnCredential:
         self._signer = options.signer
         self._held = HeldCredentials(options.clock, options.needs)
         self._presented: str | None = None
-        # When it is asked for the next, by the relay's clock, epoch milliseconds.
+        # When it is asked for the next, epoch milliseconds. Not by what the relay says the time is: it may lie.
         self._due_at = 0.0
         self._attempt = 0
+        # Of the times that the source is asked, though it gives another one each time, and the relay takes none.
+        self._spacing = Spacing(RENEWAL_CAP_S)
         self._timer: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[bool | None] | None = None
         self._has_stopped = False
@@ -65,7 +68,9 @@ class OwnCredential:
 
     async def has_another(self) -> bool | None:
         """Whether there is another one than that of the last register; asks for it. None when nobody could tell."""
-        return self._presented != self._held.present.credential.token or await self.renew()
+        if self._presented != self._held.present.credential.token:
+            return True
+        return None if self._too_soon_s() > 0 else await self.renew()
 
     def refused(self) -> None:
         """The relay does not take the present one: asks for another soon."""
@@ -95,6 +100,7 @@ class OwnCredential:
         False when there is none, None when nobody could tell.
         """
         if self._asking is None or self._asking.done():
+            self._spacing.happens()
             self._asking = asyncio.create_task(self._renew())
         return await asyncio.shield(self._asking)
 
@@ -133,7 +139,7 @@ class OwnCredential:
         self._wait()
 
     def _ask_again_later(self) -> None:
-        self._due_at = self._clock.now() + backoff_s(self._attempt, RENEWAL_CAP_S) * 1000
+        self._due_at = self._clock.bounded_now() + backoff_s(self._attempt, RENEWAL_CAP_S) * 1000
         self._attempt += 1
         self._wait()
 
@@ -142,16 +148,19 @@ class OwnCredential:
             self._timer.cancel()
         if self._has_stopped:
             return
-        wait_s = max(0.0, (self._due_at - self._clock.now()) / 1000)
+        wait_s = max(self._too_soon_s(), (self._due_at - self._clock.bounded_now()) / 1000)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(min(wait_s, RENEWAL_LOOKS_EVERY_S), self._passed)
+
+    def _too_soon_s(self) -> float:
+        return self._spacing.left_s(self._held.renewal_apart_s())
 
     def _passed(self) -> None:
         self._options.background.spawn(self._look())
 
     async def _look(self) -> None:
-        now = self._clock.now()
-        if now < self._due_at:
+        now = self._clock.bounded_now()
+        if now < self._due_at or self._too_soon_s() > 0:
             self._wait()
         elif await self.renew():
             self._options.renewed()

@@ -1,0 +1,60 @@
+"""Requests of the standard library that show their sockets, so that another thread can end them."""
+
+import http.client
+import socket
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+Connected = Callable[[socket.socket], None]
+
+
+class ShownRequest(urllib.request.Request):
+    """connected: called with its socket before anything is sent. What it raises ends the request."""
+
+    def __init__(self, url: str, connected: Connected) -> None:
+        super().__init__(url, headers={"accept": "application/json, application/problem+json"})
+        self.connected = connected
+
+
+def http_opener() -> urllib.request.OpenerDirector:
+    """Opens requests of this module. What a relay answers, it answers itself: a redirect is an answer."""
+    return urllib.request.build_opener(_NoRedirect, _Http, _Https)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: Any) -> http.client.HTTPResponse:
+        return self.do_open(partial(_HttpConnection, req.connected), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: Any) -> http.client.HTTPResponse:
+        return self.do_open(partial(_HttpsConnection, req.connected), req)
+
+
+class _HttpConnection(http.client.HTTPConnection):
+    def __init__(self, connected: Connected, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._connected = connected
+
+    def connect(self) -> None:
+        super().connect()
+        self._connected(self.sock)
+
+
+class _HttpsConnection(http.client.HTTPSConnection):
+    """Of a handshake the timeout is one of the whole."""
+
+    def __init__(self, connected: Connected, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._connected = connected
+
+    def connect(self) -> None:
+        super().connect()
+        self._connected(self.sock)

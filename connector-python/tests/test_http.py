@@ -1,0 +1,80 @@
+"""Look-ups at a server that never comes to an end."""
+
+import asyncio
+import subprocess
+import sys
+import unittest
+
+from agent_relay_connector.http import HttpClient
+from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n"
+# What is dripped: of the body, or of the head.
+STARTS = {"body": HEAD + b"\r\n", "head": HEAD + b"x: "}
+
+
+class ADrippingServer(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.asked = self.left = 0
+        self.is_over = False
+        self.server = await asyncio.start_server(self.drip, "127.0.0.1")
+        self.base = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        self.http = HttpClient()
+
+    async def asyncTearDown(self) -> None:
+        self.http.stop()
+        self.is_over = True
+        await self.until_left()
+        self.server.close()
+        await self.server.wait_closed()
+
+    async def drip(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked += 1
+        path = (await reader.readline()).split()[1].decode().strip("/")
+        try:
+            writer.write(STARTS.get(path, b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n"))
+            while path in STARTS and not self.is_over:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+            writer.write(b'{"a":1}')
+        except ConnectionError:
+            pass
+        finally:
+            self.left += 1
+            writer.close()
+
+    async def until_left(self) -> None:
+        while self.left < self.asked:
+            await asyncio.sleep(0.01)
+
+    async def test_keeps_no_look_up_beyond_its_time(self) -> None:
+        for path in STARTS:
+            all_turns = [self.http.get(f"{self.base}/{path}", 0.2) for _ in range(LOOK_UPS_AT_ONCE)]
+            ended = await asyncio.gather(*all_turns, return_exceptions=True)
+            self.assertEqual({type(error) for error in ended}, {asyncio.TimeoutError})
+            answer = await self.http.get(f"{self.base}/quick", 5)
+            self.assertEqual(answer.members, {"a": 1})
+            await asyncio.wait_for(self.until_left(), 5)
+
+    async def test_is_left_when_the_connector_stops(self) -> None:
+        looking = [asyncio.create_task(self.http.get(f"{self.base}/body", 600)) for _ in range(LOOK_UPS_AT_ONCE + 1)]
+        while self.asked < LOOK_UPS_AT_ONCE:
+            await asyncio.sleep(0.01)
+        self.http.stop()
+        await asyncio.wait_for(asyncio.gather(*looking, return_exceptions=True), 5)
+        await asyncio.wait_for(self.until_left(), 5)
+        with self.assertRaises(OSError):
+            await self.http.get(f"{self.base}/quick", 5)
+
+    async def test_does_not_keep_a_process(self) -> None:
+        code = f"""
+import asyncio, threading
+from agent_relay_connector.http import HttpClient
+loop = asyncio.new_event_loop()
+looking = loop.create_task(HttpClient().get("{self.base}/body", 600))
+while threading.active_count() == 1:
+    loop.run_until_complete(asyncio.sleep(0.01))
+"""
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stderr=subprocess.DEVNULL)
+        await asyncio.wait_for(process.wait(), 10)
