@@ -1,0 +1,12 @@
+import type { Mutation } from "../mutation.ts";
+
+/** What bounds a relay that lies to the connector, or is broken. */
+export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "the connector takes no day of a record that the calendar does not have",
+    file: "connector/src/credentials/issuer-record.ts",
+    find: "Number.isFinite(midnight.getTime()) && midnight.toISOString().startsWith(day)",
+    replace: 'Number.isFinite(midnight.getTime()) && day !== ""',
+    tests: ["connector/test/credentials/vouching.test.ts"],
+  },
+];
