@@ -39,6 +39,9 @@ export const RETIRED_MS = 10_000;
 /** The wait where a refusal does not name one. */
 export const RETRY_AFTER_MS = 1000;
 
+/** The longest wait that a relay may ask for: no timer holds more than 2^31 ms, and a longer one fires at once. */
+export const MAX_ASKED_WAIT_MS = 3_600_000;
+
 /** Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits. */
 export const SESSION_TTL_MINUTES = { min: 5, max: 1440, default: 60 } as const;
 

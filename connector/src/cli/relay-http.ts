@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
-import { membersOf, textOf } from "../frames.ts";
+import { membersOf, textOf, waitOf } from "../frames.ts";
 import { networkErrorOf } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { Failure, usageError } from "./failure.ts";
@@ -111,9 +111,8 @@ export class RelayHttp {
     if (body.ok === true && status < 300) return body;
     const code = textOf(body.code);
     if (code === undefined) throw this.#notARelay();
-    const retryAfterMs = typeof body.retry_after_ms === "number" ? body.retry_after_ms : undefined;
-    const retry = knownRetry(body.retry);
-    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", { retry, retryAfterMs });
+    const details = { retry: knownRetry(body.retry), retryAfterMs: waitOf(body.retry_after_ms) };
+    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", details);
   }
 
   #unreachable(error: unknown): Failure {

@@ -9,4 +9,11 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: 'Number.isFinite(midnight.getTime()) && day !== ""',
     tests: ["connector/test/credentials/vouching.test.ts"],
   },
+  {
+    name: "a wait that a relay asks for fits into a timer",
+    file: "connector/src/frames.ts",
+    find: "Math.min(Math.ceil(ms), MAX_ASKED_WAIT_MS)",
+    replace: "ms",
+    tests: ["connector/test/frames.test.ts", "connector/test/wait-online.test.ts"],
+  },
 ];
