@@ -2,6 +2,7 @@ import type { RelayAddress } from "./address.ts";
 import { probeAttempt } from "./attempt-probe.ts";
 import { RelayError } from "./errors.ts";
 import { membersOf, waitOf } from "./frames.ts";
+import { answerTo } from "./http-answer.ts";
 import { FIRST_START } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
 import { parseJson } from "./parse-json.ts";
@@ -111,9 +112,8 @@ export class FirstStart {
   /** The relay's answer; empty for what cannot be looked up, which is not held against the start. */
   async #look(): Promise<Readonly<Record<string, unknown>>> {
     try {
-      const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(FIRST_START.lookMs)]);
-      const answer = await fetch(this.#presenceUrl, { signal, redirect: "error" });
-      return membersOf(parseJson(await answer.text()));
+      const { text } = await answerTo(this.#presenceUrl, FIRST_START.look, this.#stopped.signal);
+      return membersOf(parseJson(text));
     } catch {
       return {};
     }

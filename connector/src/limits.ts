@@ -28,7 +28,7 @@ export const FIRST_START = {
   /** How often, how far apart, and for how long each, the agent's presence is looked up before it counts as held elsewhere. */
   looks: 5,
   lookAgainMs: 300,
-  lookMs: 1000,
+  look: { timeoutMs: 1000, maxBytes: 65_536 },
   /** The longest wait for it where the limit of this address is reached: a register is due 10 s after the connect. */
   limitedMs: 2000,
 } as const;
@@ -68,8 +68,8 @@ export const MAX_CLOCK_CORRECTION_MS = 300_000;
 export const MANIFEST = {
   /** How long a delivery waits for it. */
   waitMs: 1000,
-  /** How long one fetch may take. */
-  timeoutMs: 3000,
+  /** One fetch. It names all issuers of the relay. */
+  answer: { timeoutMs: 3000, maxBytes: 1_048_576 },
   /** How often an unknown key asks for it again. */
   againAfterMs: 5000,
 } as const;
@@ -102,8 +102,8 @@ export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4 } as const;
 export const LOOK_UP = {
   /** How long a delivery waits for one. */
   waitMs: 1000,
-  /** How long one may take in all, its wait for its turn included. */
-  timeoutMs: 3000,
+  /** One; its wait for its turn is part of its time. */
+  answer: { timeoutMs: 3000, maxBytes: 65_536 },
   againAfterMs: 300_000,
   /** After one that failed, or when the credential that it found has ended. */
   soonAgainAfterMs: 5000,
@@ -130,7 +130,7 @@ export const MAX_SEALED_BYTES = 23_000;
 export const ONLINE_LOOK = {
   /** Between two questions. */
   wait: { firstMs: 250, capMs: 2000 },
-  /** How long one question may take. */
-  timeoutMs: 3000,
+  /** One question. */
+  answer: { timeoutMs: 3000, maxBytes: 65_536 },
   atOnce: 16,
 } as const;

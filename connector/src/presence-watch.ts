@@ -2,6 +2,7 @@ import { growingMs } from "./backoff.ts";
 import { Concurrency } from "./credentials/concurrency.ts";
 import { knownCode, RelayError } from "./errors.ts";
 import { membersOf, textOf, waitOf } from "./frames.ts";
+import { answerTo } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
@@ -88,8 +89,7 @@ export class PresenceWatch {
   async #look(agent: string, over: AbortSignal): Promise<JsonObject> {
     const url = `${this.#base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
     try {
-      const signal = AbortSignal.any([over, AbortSignal.timeout(ONLINE_LOOK.timeoutMs)]);
-      return membersOf(parseJson(await (await fetch(url, { signal })).text()));
+      return membersOf(parseJson((await answerTo(url, ONLINE_LOOK.answer, over)).text));
     } catch {
       return {};
     }

@@ -16,4 +16,25 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "ms",
     tests: ["connector/test/frames.test.ts", "connector/test/wait-online.test.ts"],
   },
+  {
+    name: "an answer of the relay has a bound",
+    file: "connector/src/http-answer.ts",
+    find: "if (bytes > maxBytes)",
+    replace: "if (false)",
+    tests: ["connector/test/http-answer.test.ts"],
+  },
+  {
+    name: "a redirect is not followed",
+    file: "connector/src/http-answer.ts",
+    find: ' redirect: "error",',
+    replace: "",
+    tests: ["connector/test/http-answer.test.ts"],
+  },
+  {
+    name: "an answer of the relay has a time",
+    file: "connector/src/http-answer.ts",
+    find: "AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])",
+    replace: "signal",
+    tests: ["connector/test/http-answer.test.ts"],
+  },
 ];
