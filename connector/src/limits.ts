@@ -36,6 +36,9 @@ export const FIRST_START = {
 /** A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long. */
 export const RETIRED_MS = 10_000;
 
+/** Replaced connections that are still read: a relay that drains again and again has no more sockets of this machine. */
+export const MAX_RETIRED = 2;
+
 /** The wait where a refusal does not name one. */
 export const RETRY_AFTER_MS = 1000;
 

@@ -37,4 +37,18 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "signal",
     tests: ["connector/test/http-answer.test.ts"],
   },
+  {
+    name: "a relay that drains at once is asked less often",
+    file: "connector/src/reconnector.ts",
+    find: "Math.max(jitteredMs(frame.notice.reconnectAfterMs), backoffMs(this.#attempt))",
+    replace: "jitteredMs(frame.notice.reconnectAfterMs)",
+    tests: ["connector/test/reconnector.test.ts"],
+  },
+  {
+    name: "few replaced connections stay open",
+    file: "connector/src/reconnector.ts",
+    find: "this.#retired.size > MAX_RETIRED",
+    replace: "false",
+    tests: ["connector/test/reconnector.test.ts"],
+  },
 ];
