@@ -51,4 +51,18 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "false",
     tests: ["connector/test/reconnector.test.ts"],
   },
+  {
+    name: "a relay's clock does not make a credential due",
+    file: "connector/src/credentials/own-credential.ts",
+    find: "this.#dueAt - this.#options.clock.boundedNow()",
+    replace: "this.#dueAt - this.#options.clock.now()",
+    tests: ["connector/test/credentials/own-credential.test.ts"],
+  },
+  {
+    name: "an issuer is not asked in a loop, though each renewal succeeds",
+    file: "connector/src/credentials/own-credential.ts",
+    find: "this.#askAt = now + Math.min(",
+    replace: "this.#askAt = 0 * Math.min(",
+    tests: ["connector/test/credentials/own-credential.test.ts"],
+  },
 ];
