@@ -65,4 +65,11 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "this.#askAt = 0 * Math.min(",
     tests: ["connector/test/credentials/own-credential.test.ts"],
   },
+  {
+    name: "what is remembered of a delivery has a bound",
+    file: "connector/src/read-envelope.ts",
+    find: "if (!hasForm || ",
+    replace: "if (",
+    tests: ["connector/test/read-envelope.test.ts"],
+  },
 ];
