@@ -3,6 +3,9 @@
 /** Source: docs/protocol.md#limits. */
 export const MAX_FRAME_BYTES = 32_768;
 
+/** Of a frame that this package reads, in characters. What the relay sends is shorter: an envelope, or a list of sessions. */
+export const MAX_RECEIVED_CHARACTERS = 1_048_576;
+
 /** Used for whatever `hello` leaves out. Source: docs/protocol.md#limits. */
 export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs: 300_000 } as const;
 

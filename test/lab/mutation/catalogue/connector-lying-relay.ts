@@ -72,4 +72,11 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "if (",
     tests: ["connector/test/read-envelope.test.ts"],
   },
+  {
+    name: "a frame that is far too large is not read",
+    file: "connector/src/socket.ts",
+    find: "String(data).length > MAX_RECEIVED_CHARACTERS",
+    replace: "false",
+    tests: ["connector/test/socket.test.ts"],
+  },
 ];
