@@ -1,7 +1,8 @@
 import type { RelayAddress } from "./address.ts";
 import { probeAttempt } from "./attempt-probe.ts";
 import { RelayError } from "./errors.ts";
-import { membersOf } from "./frames.ts";
+import { membersOf, waitOf } from "./frames.ts";
+import { answerTo } from "./http-answer.ts";
 import { FIRST_START } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
 import { parseJson } from "./parse-json.ts";
@@ -98,8 +99,9 @@ export class FirstStart {
   /** Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. */
   async #staysOnline(): Promise<boolean> {
     for (let left = FIRST_START.looks; left > 0; left -= 1) {
-      const { status, retry_after_ms: waitMs } = await this.#look();
-      const mayLookLater = typeof waitMs === "number" && waitMs <= FIRST_START.limitedMs;
+      const { status, retry_after_ms } = await this.#look();
+      const waitMs = waitOf(retry_after_ms);
+      const mayLookLater = waitMs !== undefined && waitMs <= FIRST_START.limitedMs;
       if (status !== "online" && !mayLookLater) return false;
       if (left > 1)
         await new Promise((resolve) => setTimeout(resolve, mayLookLater ? waitMs : FIRST_START.lookAgainMs));
@@ -110,9 +112,8 @@ export class FirstStart {
   /** The relay's answer; empty for what cannot be looked up, which is not held against the start. */
   async #look(): Promise<Readonly<Record<string, unknown>>> {
     try {
-      const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(FIRST_START.lookMs)]);
-      const answer = await fetch(this.#presenceUrl, { signal, redirect: "error" });
-      return membersOf(parseJson(await answer.text()));
+      const { text } = await answerTo(this.#presenceUrl, FIRST_START.look, this.#stopped.signal);
+      return membersOf(parseJson(text));
     } catch {
       return {};
     }

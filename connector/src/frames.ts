@@ -1,5 +1,5 @@
 import { knownRetry, type Retry } from "./errors.ts";
-import { ANNOUNCED_DEFAULTS, MAX_IN_FLIGHT, RETRY_AFTER_MS } from "./limits.ts";
+import { ANNOUNCED_DEFAULTS, MAX_ASKED_WAIT_MS, MAX_IN_FLIGHT, RETRY_AFTER_MS } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
@@ -100,7 +100,7 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
     hint: textOf(hint),
     retry: knownRetry(retry),
     envelopeId: textOf(envelope_id),
-    retryAfterMs: positive(retry_after_ms) ?? RETRY_AFTER_MS,
+    retryAfterMs: waitOf(retry_after_ms) ?? RETRY_AFTER_MS,
     serverTime: numberOf(server_time),
   };
 }
@@ -113,7 +113,7 @@ function noticeOf(members: Members): Notice | undefined {
     const envelopesPerSecond = numberOf(envelopes_per_second) ?? 0;
     return { kind: "slow_down", envelopesPerSecond, bytesPerSecond: numberOf(bytes_per_second) ?? 0 };
   }
-  if (notice === "draining") return { kind: "draining", reconnectAfterMs: positive(reconnect_after_ms) ?? 0 };
+  if (notice === "draining") return { kind: "draining", reconnectAfterMs: waitOf(reconnect_after_ms) ?? 0 };
   if (!Array.isArray(sessions)) return undefined;
   if (notice === "decided_sessions") return { kind: "decided_sessions", sessions: sessions.map(decidedOf) };
   if (notice !== "pending_sessions") return undefined;
@@ -155,6 +155,12 @@ export function membersOf(value: unknown): Members {
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
+}
+
+/** A wait that a relay asks for, in whole milliseconds that a timer can hold; undefined for what is none. */
+export function waitOf(value: unknown): number | undefined {
+  const ms = positive(value);
+  return ms === undefined ? undefined : Math.min(Math.ceil(ms), MAX_ASKED_WAIT_MS);
 }
 
 function numberOf(value: unknown): number | undefined {

@@ -3,6 +3,9 @@
 /** Source: docs/protocol.md#limits. */
 export const MAX_FRAME_BYTES = 32_768;
 
+/** Of a frame that this package reads, in characters. What the relay sends is shorter: an envelope, or a list of sessions. */
+export const MAX_RECEIVED_CHARACTERS = 1_048_576;
+
 /** Used for whatever `hello` leaves out. Source: docs/protocol.md#limits. */
 export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs: 300_000 } as const;
 
@@ -28,7 +31,7 @@ export const FIRST_START = {
   /** How often, how far apart, and for how long each, the agent's presence is looked up before it counts as held elsewhere. */
   looks: 5,
   lookAgainMs: 300,
-  lookMs: 1000,
+  look: { timeoutMs: 1000, maxBytes: 65_536 },
   /** The longest wait for it where the limit of this address is reached: a register is due 10 s after the connect. */
   limitedMs: 2000,
 } as const;
@@ -36,8 +39,14 @@ export const FIRST_START = {
 /** A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long. */
 export const RETIRED_MS = 10_000;
 
+/** Replaced connections that are still read: a relay that drains again and again has no more sockets of this machine. */
+export const MAX_RETIRED = 2;
+
 /** The wait where a refusal does not name one. */
 export const RETRY_AFTER_MS = 1000;
+
+/** The longest wait that a relay may ask for: no timer holds more than 2^31 ms, and a longer one fires at once. */
+export const MAX_ASKED_WAIT_MS = 3_600_000;
 
 /** Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits. */
 export const SESSION_TTL_MINUTES = { min: 5, max: 1440, default: 60 } as const;
@@ -65,8 +74,8 @@ export const MAX_CLOCK_CORRECTION_MS = 300_000;
 export const MANIFEST = {
   /** How long a delivery waits for it. */
   waitMs: 1000,
-  /** How long one fetch may take. */
-  timeoutMs: 3000,
+  /** One fetch. It names all issuers of the relay. */
+  answer: { timeoutMs: 3000, maxBytes: 1_048_576 },
   /** How often an unknown key asks for it again. */
   againAfterMs: 5000,
 } as const;
@@ -99,8 +108,8 @@ export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4 } as const;
 export const LOOK_UP = {
   /** How long a delivery waits for one. */
   waitMs: 1000,
-  /** How long one may take in all, its wait for its turn included. */
-  timeoutMs: 3000,
+  /** One; its wait for its turn is part of its time. */
+  answer: { timeoutMs: 3000, maxBytes: 65_536 },
   againAfterMs: 300_000,
   /** After one that failed, or when the credential that it found has ended. */
   soonAgainAfterMs: 5000,
@@ -127,7 +136,7 @@ export const MAX_SEALED_BYTES = 23_000;
 export const ONLINE_LOOK = {
   /** Between two questions. */
   wait: { firstMs: 250, capMs: 2000 },
-  /** How long one question may take. */
-  timeoutMs: 3000,
+  /** One question. */
+  answer: { timeoutMs: 3000, maxBytes: 65_536 },
   atOnce: 16,
 } as const;

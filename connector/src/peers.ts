@@ -2,6 +2,8 @@ import type { RelayAddress } from "./address.ts";
 import type { Clock } from "./clock.ts";
 import { SenderCredentials } from "./credentials/sender-credentials.ts";
 import { RelayError } from "./errors.ts";
+import { answerTo } from "./http-answer.ts";
+import { LOOK_UP } from "./limits.ts";
 import type { ConnectorOptions } from "./options.ts";
 import { RelayManifest } from "./relay-manifest.ts";
 import { SenderVerifier } from "./sender-verifier.ts";
@@ -24,7 +26,7 @@ export class Peers {
   constructor({ trust, address: { base, host, signingManifest }, clock, requireVerified = false }: PeersOptions) {
     this.#clock = clock;
     this.#manifest = new RelayManifest(signingManifest);
-    this.#credentials = new SenderCredentials(base, (url, init) => fetch(url, init));
+    this.#credentials = new SenderCredentials(base, (url, signal) => answerTo(url, LOOK_UP.answer, signal));
     const [manifest, credentials] = [this.#manifest, this.#credentials];
     const trusted = trustedBy(trust);
     this.verifier = new SenderVerifier({ trusted, manifest, credentials, relay: host, requireVerified });

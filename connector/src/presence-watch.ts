@@ -1,7 +1,8 @@
 import { growingMs } from "./backoff.ts";
 import { Concurrency } from "./credentials/concurrency.ts";
 import { knownCode, RelayError } from "./errors.ts";
-import { membersOf, textOf } from "./frames.ts";
+import { membersOf, textOf, waitOf } from "./frames.ts";
+import { answerTo } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
@@ -80,8 +81,7 @@ export class PresenceWatch {
         return;
       }
       if (isOnline === false) watch.isAnswered = true;
-      const askedToWaitMs = typeof retry_after_ms === "number" ? retry_after_ms : 0;
-      await pause(Math.max(askedToWaitMs, growingMs(attempt, ONLINE_LOOK.wait)), signal);
+      await pause(Math.max(waitOf(retry_after_ms) ?? 0, growingMs(attempt, ONLINE_LOOK.wait)), signal);
     }
   }
 
@@ -89,8 +89,7 @@ export class PresenceWatch {
   async #look(agent: string, over: AbortSignal): Promise<JsonObject> {
     const url = `${this.#base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
     try {
-      const signal = AbortSignal.any([over, AbortSignal.timeout(ONLINE_LOOK.timeoutMs)]);
-      return membersOf(parseJson(await (await fetch(url, { signal })).text()));
+      return membersOf(parseJson((await answerTo(url, ONLINE_LOOK.answer, over)).text));
     } catch {
       return {};
     }

@@ -1,13 +1,37 @@
+import { AGENT_ID } from "./agent-id.ts";
 import { membersOf } from "./frames.ts";
 import type { Envelope, JsonObject } from "./types.ts";
 
-/** The signed members and no other; undefined when one is missing or has another type. */
+/**
+ * The forms of what is remembered of an envelope, which bound it. `sig` is not remembered: another one is a forgery.
+ * Source: docs/protocol.md#envelopes.
+ */
+const FORMS = {
+  id: /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
+  type: /^[a-z]+\.[a-z][a-z0-9_]{0,31}$/,
+  from: AGENT_ID,
+  key_id: /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/,
+} as const;
+const MAX_TASK_ID_CHARACTERS = 128;
+
+/** The signed members and no other; undefined when one is missing or has another form. */
 export function readEnvelope(value: unknown): Envelope | undefined {
-  const { id, type, from, to, task_id, payload, ts, key_id, sig } = membersOf(value);
-  const optional = [to, task_id].filter((text) => text !== undefined);
-  if (![id, type, from, key_id, sig, ...optional].every((text) => typeof text === "string")) return undefined;
+  const members = membersOf(value);
+  const { id, type, from, to, task_id, payload, ts, key_id, sig } = members;
+  const hasForm = Object.entries(FORMS).every(([name, form]) => isOfForm(members[name], form));
+  if (!hasForm || typeof sig !== "string" || (to !== undefined && !isOfForm(to, AGENT_ID)) || !isTaskId(task_id))
+    return undefined;
   if (typeof ts !== "number" || typeof payload !== "object" || payload === null || Array.isArray(payload))
     return undefined;
   const optionalMembers = { ...(to !== undefined && { to }), ...(task_id !== undefined && { task_id }) };
   return { id, type, from, ...optionalMembers, payload: payload as JsonObject, ts, key_id, sig } as Envelope;
+}
+
+function isOfForm(value: unknown, form: RegExp): boolean {
+  return typeof value === "string" && form.test(value);
+}
+
+function isTaskId(value: unknown): boolean {
+  if (value === undefined) return true;
+  return typeof value === "string" && value.length > 0 && value.length <= MAX_TASK_ID_CHARACTERS;
 }

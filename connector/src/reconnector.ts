@@ -2,7 +2,7 @@ import { backoffMs, jitteredMs } from "./backoff.ts";
 import type { Connection, ConnectionEnd, ConnectionEvents } from "./connection.ts";
 import type { RelayError } from "./errors.ts";
 import type { Frame, HelloFrame } from "./frames.ts";
-import { BACKOFF, RETIRED_MS } from "./limits.ts";
+import { BACKOFF, MAX_RETIRED, RETIRED_MS } from "./limits.ts";
 
 export interface ReconnectorEvents {
   readonly greeted: (hello: HelloFrame) => void;
@@ -107,7 +107,8 @@ export class Reconnector {
   #receive(connection: Connection, frame: Exclude<Frame, HelloFrame>): void {
     const isCurrent = connection === this.#current;
     if (frame.frame === "notice" && frame.notice.kind === "draining" && isCurrent) {
-      this.#reconnectIn(jitteredMs(frame.notice.reconnectAfterMs));
+      this.#forgetAttempts();
+      this.#reconnectIn(Math.max(jitteredMs(frame.notice.reconnectAfterMs), backoffMs(this.#attempt)));
     }
     // Of a retired connection only acks and deliveries count: its errors and notices are out of date.
     const isRelevant = isCurrent || frame.frame === "ack" || frame.frame === "deliver";
@@ -140,12 +141,16 @@ export class Reconnector {
     if (this.#current === undefined && !isReplaced) this.#events.offline(end, retryInMs);
   }
 
-  /**
-   * The backoff starts again only after a connection that lasted: a relay that loses connections at once is asked less
-   * often.
-   */
   #lostCurrent(): void {
     this.#current = undefined;
+    this.#forgetAttempts();
+  }
+
+  /**
+   * The backoff starts again only after a connection that lasted: a relay that loses or drains connections at once is asked
+   * less often.
+   */
+  #forgetAttempts(): void {
     if (performance.now() - this.#onlineAt >= BACKOFF.capMs) this.#attempt = 0;
   }
 
@@ -160,10 +165,17 @@ export class Reconnector {
   }
 
   #retire(connection: Connection): void {
-    const close = () => {
-      this.#retired.delete(connection);
-      void connection.close();
-    };
-    this.#retired.set(connection, setTimeout(close, RETIRED_MS));
+    this.#retired.set(
+      connection,
+      setTimeout(() => this.#closeRetired(connection), RETIRED_MS),
+    );
+    const [oldest] = this.#retired.keys();
+    if (oldest !== undefined && this.#retired.size > MAX_RETIRED) this.#closeRetired(oldest);
+  }
+
+  #closeRetired(connection: Connection): void {
+    clearTimeout(this.#retired.get(connection));
+    this.#retired.delete(connection);
+    void connection.close();
   }
 }

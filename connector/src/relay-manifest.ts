@@ -2,6 +2,7 @@ import { Issuers } from "./credentials/issuers.ts";
 import type { Credential } from "./credentials/read-credential.ts";
 import { membersOf } from "./frames.ts";
 import { readGatewayKeys } from "./gateway-keys.ts";
+import { answerTo } from "./http-answer.ts";
 import type { VerifyKey } from "./keys.ts";
 import { MANIFEST } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
@@ -53,8 +54,8 @@ export class RelayManifest {
   /** What cannot be read changes nothing; a key that is not known asks again after the interval. */
   async #read(): Promise<void> {
     try {
-      const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(MANIFEST.timeoutMs)]);
-      const { gateway_keys, issuers } = membersOf(parseJson(await (await fetch(this.#url, { signal })).text()));
+      const { text } = await answerTo(this.#url, MANIFEST.answer, this.#stopped.signal);
+      const { gateway_keys, issuers } = membersOf(parseJson(text));
       this.#gatewayKeys = await readGatewayKeys(gateway_keys);
       this.#issuers = await Issuers.from(Array.isArray(issuers) ? issuers : []);
     } catch {

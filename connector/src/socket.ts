@@ -1,4 +1,5 @@
 import { type Frame, readFrame } from "./frames.ts";
+import { MAX_RECEIVED_CHARACTERS } from "./limits.ts";
 
 /** After this long, a close handshake without an answer is given up. */
 const CLOSE_WITHIN_MS = 1000;
@@ -31,7 +32,9 @@ export class Socket {
     }
     this.#socket = socket;
     socket.addEventListener("message", ({ data }) => {
-      const frame = this.#closing ? undefined : readFrame(data);
+      if (this.#closing) return;
+      if (String(data).length > MAX_RECEIVED_CHARACTERS) return this.#giveUp(socket);
+      const frame = readFrame(data);
       if (frame !== undefined) this.#events.frame(frame);
     });
     socket.addEventListener("error", () => {});
@@ -50,6 +53,12 @@ export class Socket {
     const timer = setTimeout(() => this.#gone.resolve(), CLOSE_WITHIN_MS);
     await this.#gone.promise;
     clearTimeout(timer);
+  }
+
+  /** What is far too large was received whole, for the platform has no bound of its own; no more of it follows. */
+  #giveUp(socket: WebSocket): void {
+    socket.close();
+    this.#closed(NO_CODE);
   }
 
   #closed(code: number): void {

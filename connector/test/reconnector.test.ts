@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import type { Connection, ConnectionEvents } from "../src/connection.ts";
 import { finalClose, RelayError } from "../src/errors.ts";
 import type { Frame, HelloFrame } from "../src/frames.ts";
-import { RETIRED_MS } from "../src/limits.ts";
+import { MAX_RETIRED, RETIRED_MS } from "../src/limits.ts";
 import { Reconnector } from "../src/reconnector.ts";
 
 type Passed = Exclude<Frame, HelloFrame>;
@@ -42,7 +42,7 @@ class TestConnection {
   }
 }
 
-const DRAINING = { frame: "notice", notice: { kind: "draining", reconnectAfterMs: 100 } };
+const DRAINING = { frame: "notice", notice: { kind: "draining", reconnectAfterMs: 300 } };
 const SUPERSEDED = { frame: "notice", notice: { kind: "superseded" } };
 let connections: TestConnection[];
 let said: string[];
@@ -80,9 +80,9 @@ afterEach(async () => {
 function drain(): [TestConnection, TestConnection] {
   connections[0]?.registers();
   connections[0]?.says(DRAINING);
-  jest.advanceTimersByTime(99);
+  jest.advanceTimersByTime(299);
   expect(connections).toHaveLength(1);
-  jest.advanceTimersByTime(52);
+  jest.advanceTimersByTime(152);
   expect(connections).toHaveLength(2);
   said.splice(0);
   return connections as [TestConnection, TestConnection];
@@ -155,6 +155,22 @@ test("a relay that loses its connections at once is asked ever less often, one t
   jest.restoreAllMocks();
 });
 
+test("a relay that drains every connection at once is asked ever less often, and holds few of them", () => {
+  jest.spyOn(Math, "random").mockReturnValue(1);
+  const waits: number[] = [];
+  for (let round = 0; round < 8; round += 1) {
+    connections.at(-1)?.registers();
+    connections.at(-1)?.says({ frame: "notice", notice: { kind: "draining", reconnectAfterMs: 0 } });
+    const [before, at] = [connections.length, performance.now()];
+    while (connections.length === before) jest.advanceTimersByTime(10);
+    waits.push(performance.now() - at);
+    const open = connections.filter(({ isClosed }) => !isClosed).length;
+    expect(open).toBeLessThanOrEqual(MAX_RETIRED + 2);
+  }
+  expect(waits).toEqual([250, 500, 1000, 2000, 4000, 5000, 5000, 5000]);
+  jest.restoreAllMocks();
+});
+
 test("a key that the relay refuses on a next connection is the end too", () => {
   const [, next] = drain();
   next.ends(new RelayError("unknown_key"));
@@ -187,7 +203,7 @@ test("A renewed credential is presented where the agent goes, not where it comes
   connections[0]?.registers();
   connections[0]?.says(DRAINING);
   reconnector.registerAgain();
-  jest.advanceTimersByTime(200);
+  jest.advanceTimersByTime(500);
   reconnector.registerAgain();
   expect(connections.map(({ registeredAgain }) => registeredAgain)).toEqual([1, 1]);
 });

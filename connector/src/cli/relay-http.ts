@@ -1,14 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
-import { membersOf, textOf } from "../frames.ts";
+import { membersOf, textOf, waitOf } from "../frames.ts";
+import { answerTo } from "../http-answer.ts";
 import { networkErrorOf } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
-const ANSWER_WITHIN_MS = 10_000;
+const ANSWER = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 
 export interface Answer {
   readonly status: number;
@@ -54,9 +55,8 @@ export class RelayHttp {
   /** @throws {Failure} `unreachable`, or `aborted`. Resolves with any HTTP answer. */
   async request(path: string, init: RequestInit = {}): Promise<Answer> {
     try {
-      const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
-      const answer = await fetch(`${this.baseUrl}${path}`, { ...init, signal, redirect: "error" });
-      return { status: answer.status, body: membersOf(await bodyOf(answer)) };
+      const { status, text } = await answerTo(`${this.baseUrl}${path}`, ANSWER, this.#signal, init);
+      return { status, body: membersOf(bodyOf(text)) };
     } catch (error) {
       if (this.#signal.aborted) throw new Failure("aborted", "Interrupted.", "Nothing more was sent.");
       throw this.#unreachable(error);
@@ -111,9 +111,8 @@ export class RelayHttp {
     if (body.ok === true && status < 300) return body;
     const code = textOf(body.code);
     if (code === undefined) throw this.#notARelay();
-    const retryAfterMs = typeof body.retry_after_ms === "number" ? body.retry_after_ms : undefined;
-    const retry = knownRetry(body.retry);
-    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", { retry, retryAfterMs });
+    const details = { retry: knownRetry(body.retry), retryAfterMs: waitOf(body.retry_after_ms) };
+    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", details);
   }
 
   #unreachable(error: unknown): Failure {
@@ -144,9 +143,9 @@ function problemText({ title, detail, errors }: Answer["body"]): string {
 }
 
 /** Undefined for what is not JSON. */
-async function bodyOf(answer: Response): Promise<unknown> {
+function bodyOf(text: string): unknown {
   try {
-    return parseJson(await answer.text());
+    return parseJson(text);
   } catch {
     return undefined;
   }

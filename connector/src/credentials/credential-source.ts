@@ -1,13 +1,11 @@
 import { AGENT_SCHEME } from "../agent-id.ts";
 import { membersOf } from "../frames.ts";
+import type { HttpAnswer } from "../http-answer.ts";
 import { parseJson } from "../parse-json.ts";
 import { type Credential, readCredential } from "./read-credential.ts";
 
-/** `fetch`, as far as it is needed. */
-export type Fetch = (
-  url: string,
-  init: { readonly signal: AbortSignal },
-) => Promise<{ readonly status: number; text(): Promise<string> }>;
+/** Asks the relay for what stands at the url. */
+export type Ask = (url: string, signal: AbortSignal) => Promise<HttpAnswer>;
 
 /** A question for a credential: of the agent's key, or of any key of it. */
 export interface CredentialQuery {
@@ -22,15 +20,15 @@ export interface CredentialQuery {
 export async function askForCredential(
   base: string,
   { agent, keyId }: CredentialQuery,
-  fetch: Fetch,
+  ask: Ask,
   signal: AbortSignal,
 ): Promise<Credential | undefined> {
   const name = encodeURIComponent(agent.slice(AGENT_SCHEME.length));
   const query = keyId === undefined ? "" : `?key_id=${encodeURIComponent(keyId)}`;
-  const response = await fetch(`${base}/v1/agents/${name}/credential${query}`, { signal });
-  if (response.status === 404) return undefined;
-  if (response.status !== 200) throw new Error("no answer");
-  const credential = await readCredential(membersOf(parseJson(await response.text())).credential);
+  const { status, text } = await ask(`${base}/v1/agents/${name}/credential${query}`, signal);
+  if (status === 404) return undefined;
+  if (status !== 200) throw new Error("no answer");
+  const credential = await readCredential(membersOf(parseJson(text)).credential);
   const isAnswer = credential?.agent === agent && (keyId ?? credential.keyId) === credential.keyId;
   if (!isAnswer) throw new Error("not an answer to the question");
   return credential;

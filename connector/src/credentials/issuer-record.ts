@@ -6,7 +6,7 @@ export type { IssuerRecord };
 
 type Members = Readonly<Record<string, unknown>>;
 
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})$/;
+const TIME = /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 /** True for a record that can be used. A member that it does not know makes it invalid: it may be a misspelt `revoked`. */
 export function isIssuerRecord(value: unknown): value is IssuerRecord {
@@ -34,8 +34,12 @@ function isPattern(value: unknown): boolean {
   return value === ANY_AGENT || AGENT_ID.test(value.endsWith(".*") ? `${value.slice(0, -2)}.x` : value);
 }
 
+/** As the relay reads its keys file: a revocation that only one of them understands would hold for one only. */
 function isTime(value: unknown): boolean {
-  return typeof value === "string" && TIME.test(value) && Number.isFinite(Date.parse(value));
+  const [, day = ""] = typeof value === "string" ? (TIME.exec(value) ?? []) : [];
+  const midnight = new Date(`${day}T00:00:00Z`);
+  // Date takes 30 February for 2 March.
+  return Number.isFinite(midnight.getTime()) && midnight.toISOString().startsWith(day);
 }
 
 function isFilled(value: unknown, isItem: (item: unknown) => boolean): boolean {

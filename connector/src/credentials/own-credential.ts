@@ -37,8 +37,11 @@ export class OwnCredential {
   #signer: Signer;
   #presented: string | undefined;
   #asking: Promise<boolean | undefined> | undefined;
-  /** When it is asked for the next, by the relay's clock. */
+  /** When the next is due, by this machine's clock, which the relay moves by a bounded time only. */
   #dueAt = 0;
+  /** Not asked for before, by performance.now(): whatever a clock says, and though every renewal succeeds. */
+  #askAt = 0;
+  #takenAt = Number.NEGATIVE_INFINITY;
   #attempt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #stopped = new AbortController();
@@ -115,6 +118,11 @@ export class OwnCredential {
     return credential.expiresAt > this.#options.clock.now() && this.#options.needs(signer.keyId);
   }
 
+  /** Until it is asked for. */
+  get #leftMs(): number {
+    return Math.max(0, this.#askAt - performance.now(), this.#dueAt - this.#options.clock.boundedNow());
+  }
+
   async #renew(): Promise<boolean | undefined> {
     try {
       const given = await this.#ask();
@@ -152,17 +160,24 @@ export class OwnCredential {
     return true;
   }
 
-  /** At a random point of its life, so that agents whose credentials were issued together are not renewed together. */
+  /**
+   * At a random point of its life, so that agents whose credentials were issued together are not renewed together. One that is
+   * due at once, since a clock is wrong or a relay lies, is renewed with growing waits, never longer than its life allows.
+   */
   #renewLater(): void {
     const { issuedAt, expiresAt } = this.#present.credential;
+    const [now, life] = [performance.now(), expiresAt - issuedAt];
     const share = RENEWAL.earliest + (RENEWAL.latest - RENEWAL.earliest) * Math.random();
-    this.#attempt = 0;
-    this.#dueAt = issuedAt + share * (expiresAt - issuedAt);
+    this.#attempt = now - this.#takenAt >= RENEWAL.wait.capMs ? 0 : this.#attempt + 1;
+    this.#takenAt = now;
+    this.#askAt = now + Math.min(backoffMs(this.#attempt, 1, RENEWAL.wait), RENEWAL.earliest * life);
+    this.#dueAt = issuedAt + share * life;
     this.#wait();
   }
 
   #askAgainLater(): void {
-    this.#dueAt = this.#options.clock.now() + backoffMs(this.#attempt, Math.random(), RENEWAL.wait);
+    this.#dueAt = 0;
+    this.#askAt = performance.now() + backoffMs(this.#attempt, Math.random(), RENEWAL.wait);
     this.#attempt += 1;
     this.#wait();
   }
@@ -170,13 +185,12 @@ export class OwnCredential {
   #wait(): void {
     clearTimeout(this.#timer);
     if (this.#stopped.signal.aborted) return;
-    const ms = Math.max(0, this.#dueAt - this.#options.clock.now());
-    this.#timer = setTimeout(() => void this.#look(), Math.min(ms, RENEWAL.looksAtClockEveryMs));
+    this.#timer = setTimeout(() => void this.#look(), Math.min(this.#leftMs, RENEWAL.looksAtClockEveryMs));
   }
 
   async #look(): Promise<void> {
-    const now = this.#options.clock.now();
-    if (now < this.#dueAt) return this.#wait();
+    const now = this.#options.clock.boundedNow();
+    if (this.#leftMs > 0) return this.#wait();
     if (await this.renew()) return this.#options.renewed();
     // After its end nothing holds the agent on the relay: whoever reconnects asks.
     if (now < this.#present.credential.expiresAt) this.#askAgainLater();

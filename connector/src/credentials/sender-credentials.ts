@@ -2,7 +2,7 @@ import { LOOK_UP } from "../limits.ts";
 import { within } from "../within.ts";
 import { Allowance } from "./allowance.ts";
 import { Concurrency } from "./concurrency.ts";
-import { askForCredential, type CredentialQuery, type Fetch } from "./credential-source.ts";
+import { type Ask, askForCredential, type CredentialQuery } from "./credential-source.ts";
 import type { Credential } from "./read-credential.ts";
 
 /** What is known of one key of an agent. */
@@ -21,7 +21,7 @@ export type Standing = "known" | "stranger";
 /** Credentials of other agents, looked up at the relay when they are needed. What is found is checked by nobody yet. */
 export class SenderCredentials {
   readonly #base: string;
-  readonly #fetch: Fetch;
+  readonly #answerTo: Ask;
   /** Each by agent and key; the one that was needed longest ago comes first. */
   readonly #known = new Map<string, Entry>();
   readonly #strangers = new Map<string, Entry>();
@@ -31,9 +31,9 @@ export class SenderCredentials {
   readonly #stopped = new AbortController();
 
   /** @param base address of the relay (http, https), without a slash at its end. */
-  constructor(base: string, fetch: Fetch) {
+  constructor(base: string, answerTo: Ask) {
     this.#base = base;
-    this.#fetch = fetch;
+    this.#answerTo = answerTo;
   }
 
   /**
@@ -73,11 +73,11 @@ export class SenderCredentials {
 
   async #ask(entry: Entry, query: CredentialQuery, isStranger: boolean): Promise<void> {
     entry.askedAt = performance.now();
-    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(LOOK_UP.timeoutMs)]);
+    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(LOOK_UP.answer.timeoutMs)]);
     const ask = () =>
       this.#concurrency.run(async () => {
         signal.throwIfAborted();
-        return await askForCredential(this.#base, query, this.#fetch, signal);
+        return await askForCredential(this.#base, query, this.#answerTo, signal);
       });
     try {
       entry.credential = await (isStranger ? this.#concurrencyOfStrangers.run(ask) : ask());

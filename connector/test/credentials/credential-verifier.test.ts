@@ -15,11 +15,11 @@ let verifier: CredentialVerifier;
 
 async function verifierWith(pinned: readonly object[], ofRelay: readonly object[] = []): Promise<CredentialVerifier> {
   const relayIssuers = await Issuers.from(ofRelay);
-  const fetch = () => {
+  const answerTo = () => {
     if (isDown) return Promise.reject(new TypeError("fetch failed"));
-    return Promise.resolve({ status: 200, text: () => Promise.resolve(JSON.stringify({ credential: token })) });
+    return Promise.resolve({ status: 200, text: JSON.stringify({ credential: token }) });
   };
-  return new CredentialVerifier(new SenderCredentials("https://relay.example", fetch), {
+  return new CredentialVerifier(new SenderCredentials("https://relay.example", answerTo), {
     pinned: await Issuers.from(pinned),
     ofRelay: () => Promise.resolve(relayIssuers),
     hasPinnedKeys: () => false,

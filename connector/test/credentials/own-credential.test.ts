@@ -13,6 +13,7 @@ let own: OwnCredential | undefined;
 let asked = 0;
 let renewed = 0;
 let failed: RelayError[];
+let clock: Clock;
 let answer: () => Promise<string | CredentialWithKeys>;
 
 beforeEach(() => {
@@ -35,7 +36,7 @@ async function started(first: string, needed: readonly string[] = []): Promise<O
     asked += 1;
     return answer();
   };
-  const clock = new Clock();
+  clock = new Clock();
   const signer = new Signer(BOBS, clock);
   await signer.start();
   own = new OwnCredential({
@@ -78,6 +79,38 @@ test.each([
   },
   60_000,
 );
+
+const YEAR_MS = 365 * DAY_SECONDS * 1000;
+
+/** Lets time pass while every renewal succeeds at once. */
+async function passes(ms: number, life: number): Promise<void> {
+  answer = async () => {
+    const iat = Math.floor(Date.now() / 1000);
+    return issued({ iat, exp: iat + life, jti: String(asked) });
+  };
+  for (let passed = 0; passed < ms; passed += 250) {
+    await jest.advanceTimersByTimeAsync(250);
+    // Keys are imported on another thread.
+    while (renewed < asked - 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test("A relay whose clock is a year ahead does not have a new credential renewed", async () => {
+  await started(lasting(3600));
+  clock.measure(Date.now() + YEAR_MS);
+  own?.refused();
+  await passes(60_000, 3600);
+  expect([asked, renewed]).toEqual([2, 1]);
+});
+
+test("Credentials that are due as soon as they come are renewed with growing waits", async () => {
+  await started(lasting(100));
+  clock.measure(Date.now() + YEAR_MS);
+  own?.refused();
+  await passes(120_000, 100);
+  expect(renewed).toBeGreaterThan(3);
+  expect(asked).toBeLessThan(15);
+});
 
 test("Where nothing newer comes it is asked for with growing waits, until the end", async () => {
   jest.spyOn(Math, "random").mockReturnValue(1);

@@ -1,28 +1,28 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { SenderCredentials } from "../../src/credentials/sender-credentials.ts";
+import type { HttpAnswer } from "../../src/http-answer.ts";
 import { LOOK_UP } from "../../src/limits.ts";
 import { BOB, CLAIMS, issued, NOW } from "./kit.ts";
 
 const BASE = "https://relay.example";
 const QUERY = { agent: "agent://acme.bob", keyId: `jkt-${BOB.thumbprint}` };
 
-type Answer = { status: number; text(): Promise<string> };
-const answer = (status: number, body: unknown): Answer => ({
+const answer = (status: number, body: unknown): HttpAnswer => ({
   status,
-  text: () => Promise.resolve(typeof body === "string" ? body : JSON.stringify(body)),
+  text: typeof body === "string" ? body : JSON.stringify(body),
 });
 const found = (claims: object = {}) => answer(200, { ok: true, credential: issued(claims) });
 const none = answer(404, { ok: false, code: "unknown_agent" });
 
 let urls: string[];
-let respond: (url: string, signal: AbortSignal) => Promise<Answer>;
+let respond: (url: string, signal: AbortSignal) => Promise<HttpAnswer>;
 let credentials: SenderCredentials;
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ["queueMicrotask"] });
   urls = [];
   respond = () => Promise.resolve(found());
-  credentials = new SenderCredentials(BASE, (url, { signal }) => {
+  credentials = new SenderCredentials(BASE, (url, signal) => {
     urls.push(url);
     return respond(url, signal);
   });
@@ -33,7 +33,7 @@ afterEach(() => {
 });
 
 const find = (time = NOW) => credentials.find(QUERY, time);
-const never = () => new Promise<Answer>(() => {});
+const never = () => new Promise<HttpAnswer>(() => {});
 const agentNo = (number: number) => credentials.find({ agent: `agent://acme.a${number}` }, NOW);
 
 describe("A sender's credential", () => {
@@ -99,7 +99,7 @@ describe("A sender's credential", () => {
 
 describe("A relay that does not answer", () => {
   test("is waited for a second, then its answer helps later deliveries", async () => {
-    const slow = Promise.withResolvers<Answer>();
+    const slow = Promise.withResolvers<HttpAnswer>();
     respond = () => slow.promise;
     const waiting = find();
     await jest.advanceTimersByTimeAsync(LOOK_UP.waitMs - 1);
@@ -112,8 +112,8 @@ describe("A relay that does not answer", () => {
   });
 
   test("has no more than sixteen questions at once, and others get their turn", async () => {
-    const answers = Array.from({ length: LOOK_UP.atOnce + 1 }, () => Promise.withResolvers<Answer>());
-    respond = () => (answers[urls.length - 1] as PromiseWithResolvers<Answer>).promise;
+    const answers = Array.from({ length: LOOK_UP.atOnce + 1 }, () => Promise.withResolvers<HttpAnswer>());
+    respond = () => (answers[urls.length - 1] as PromiseWithResolvers<HttpAnswer>).promise;
     const asked = answers.map((_, number) => agentNo(number));
     await jest.advanceTimersByTimeAsync(0);
     expect(urls).toHaveLength(LOOK_UP.atOnce);

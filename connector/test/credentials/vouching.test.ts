@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import { IssuerRecord as RelaysRecord } from "protocol/contract/keys-file.ts";
 import { Issuers } from "../../src/credentials/issuers.ts";
 import { vouchingFor } from "../../src/credentials/vouching.ts";
 import { CREDENTIAL_LIMITS } from "../../src/limits.ts";
@@ -136,6 +137,32 @@ describe("Whose an agent is, the most specific pattern says", () => {
     expect(await judged({ pinned, claims: { sub: "agent://acme.bob.one" } })).toBe("agent_not_allowed");
     expect(await judged({ pinned, claims: { sub: "agent://acme.one.two" } })).toBe("agent acme");
   });
+});
+
+const revokedAt = (issued_before: string) => ({ ...RECORD, revoked: [{ agent: "*", issued_before }] });
+
+test.each([
+  "2026-01-01T00:00:00Z",
+  "2024-02-29T23:59:59.1234567+23:59",
+  "0000-02-29T00:00:00-00:00",
+  "2026-02-29T00:00:00Z",
+  "2026-02-30T00:00:00Z",
+  "2026-01-00T00:00:00Z",
+  "2026-13-01T00:00:00Z",
+  "2026-01-01T24:00:00Z",
+  "2026-01-01T23:59:60Z",
+  "2026-01-01T00:00Z",
+  "2026-01-01T00:00:00",
+  "2026-01-01T00:00:00+24:00",
+  "2026-01-01T00:00:00+12:60",
+  "2026-01-01t00:00:00z",
+])("a record with the time %s can be used where the relay can use it", async (time) => {
+  const { success: relayTakesIt } = RelaysRecord.safeParse(revokedAt(time));
+  const taken = Issuers.from([revokedAt(time)]).then(
+    () => true,
+    () => false,
+  );
+  expect(await taken).toBe(relayTakesIt);
 });
 
 test.each([

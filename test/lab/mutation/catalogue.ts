@@ -1,5 +1,6 @@
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
+import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
@@ -44,6 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,
+  ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
 ];

@@ -1,0 +1,43 @@
+/** What a relay answers over HTTP. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** What an answer may cost. */
+export interface AnswerBounds {
+  readonly timeoutMs: number;
+  /** Of the body, after its content coding: a few bytes may stand for gigabytes. */
+  readonly maxBytes: number;
+}
+
+/**
+ * Asks a relay. Rejects when there is no answer within the bounds, or when the signal aborts. A redirect is none: it would
+ * let a relay ask whatever this machine can reach, as if it were here.
+ */
+export async function answerTo(
+  url: string,
+  { timeoutMs, maxBytes }: AnswerBounds,
+  signal: AbortSignal,
+  init: RequestInit = {},
+): Promise<HttpAnswer> {
+  const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const { status, body } = await fetch(url, { ...init, redirect: "error", signal: inTime });
+  return { status, text: body === null ? "" : await textOf(body, maxBytes) };
+}
+
+async function textOf(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let [text, bytes] = ["", 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.byteLength;
+    if (bytes > maxBytes) {
+      reader.cancel().catch(() => {});
+      throw new RangeError("The answer is too large.");
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}

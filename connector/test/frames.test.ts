@@ -1,0 +1,25 @@
+import { expect, test } from "@jest/globals";
+import { readFrame, waitOf } from "../src/frames.ts";
+import { MAX_ASKED_WAIT_MS, RETRY_AFTER_MS } from "../src/limits.ts";
+
+/** The longest time that a timer of the platform holds: it takes a longer one for 1 ms. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+test.each([
+  [1e12, MAX_ASKED_WAIT_MS],
+  [2 ** 31, MAX_ASKED_WAIT_MS],
+  [1500, 1500],
+  [0.25, 1],
+])("A relay that asks to wait %d ms is given %d, which a timer holds with its random part", (asked, given) => {
+  expect(waitOf(asked)).toBe(given);
+  expect(readFrame(`{"frame":"error","retry_after_ms":${asked}}`)).toMatchObject({ retryAfterMs: given });
+  expect(readFrame(`{"frame":"notice","notice":"draining","reconnect_after_ms":${asked}}`)).toMatchObject({
+    notice: { reconnectAfterMs: given },
+  });
+  expect(given * 1.5).toBeLessThanOrEqual(TIMER_MAX_MS);
+});
+
+test.each(["-5", "0", "1e400", '"5"', "null", "{}"])("%s is no wait", (asked) => {
+  expect(waitOf(JSON.parse(asked))).toBeUndefined();
+  expect(readFrame(`{"frame":"error","retry_after_ms":${asked}}`)).toMatchObject({ retryAfterMs: RETRY_AFTER_MS });
+});

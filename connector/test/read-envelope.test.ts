@@ -1,0 +1,46 @@
+import { expect, test } from "@jest/globals";
+import { SignedEnvelope as RelaysEnvelope } from "protocol/contract/envelope.ts";
+import { readEnvelope } from "../src/read-envelope.ts";
+
+const ENVELOPE = {
+  id: "env_1",
+  type: "message.send",
+  from: "agent://alice",
+  to: "agent://bob",
+  task_id: "t",
+  payload: {},
+  ts: 1,
+  key_id: "alice-1",
+  sig: "A".repeat(86),
+};
+const [MEGABYTE, LONGEST_AGENT] = ["x".repeat(1_000_000), `agent://${"a".repeat(63)}`];
+
+test.each([
+  {},
+  { task_id: undefined },
+  { id: "i".repeat(128), task_id: "t".repeat(128), key_id: "k".repeat(128), from: LONGEST_AGENT, to: LONGEST_AGENT },
+  { type: `message.${"t".repeat(32)}` },
+  { type: "session.request", payload: { purpose: "p" } },
+  { sig: "A".repeat(43) },
+  { id: "i".repeat(129) },
+  { id: MEGABYTE },
+  { id: "a b" },
+  { id: "" },
+  { type: MEGABYTE },
+  { type: `message.${"t".repeat(33)}` },
+  { from: `${LONGEST_AGENT}a` },
+  { from: "alice" },
+  { to: MEGABYTE },
+  { task_id: "t".repeat(129) },
+  { task_id: "" },
+  { task_id: null },
+  { key_id: "k".repeat(129) },
+  { key_id: MEGABYTE },
+  { sig: 1 },
+  { ts: "1" },
+  { payload: [] },
+])("What a relay would not have taken is no envelope (%#)", (changes) => {
+  const envelope = JSON.parse(JSON.stringify({ ...ENVELOPE, ...changes }));
+  const isRelays = RelaysEnvelope.safeParse(envelope).success;
+  expect(readEnvelope(envelope)).toEqual(isRelays ? envelope : undefined);
+});
