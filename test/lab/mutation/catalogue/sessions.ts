@@ -57,8 +57,8 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     name: "pending sessions of an agent of an issuer",
     file: `${LUA}/accept/session_bounds.lua`,
     find: "if own >= math.ceil(left / newcomer.agents_share) then",
-    replace: "if false then",
-    tests: ["shared/window/test/issuer-sessions.test.ts", "shared/window/test/session-bounds.test.ts"],
+    replace: "if own > math.ceil(left / newcomer.agents_share) then",
+    tests: ["shared/window/test/issuer-sessions.test.ts"],
   },
   {
     name: "the fuller an issuer is, the fewer sessions one of its agents has pending",
