@@ -36,6 +36,13 @@ export const ISSUER_MUTATIONS: readonly Mutation[] = [
     tests: COMMAND,
   },
   {
+    name: "no issuer is admitted apart from what it revoked",
+    file: "shared/protocol/src/signing/key-ring.ts",
+    find: "admitted.has(issuer) ?",
+    replace: 'issuer === "" ?',
+    tests: COMMAND,
+  },
+  {
     name: "revoked under the issuer that speaks for the agent",
     file: "deploy/keys/revoke-issued.ts",
     find: "agent === ANY_AGENT || holders.isOfIssuer(agent, issuer)",
