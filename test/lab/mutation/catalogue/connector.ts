@@ -138,7 +138,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "presence is not asked sooner than the relay lets it",
     file: "connector/src/presence-watch.ts",
-    find: "Math.max(askedToWaitMs, growingMs(attempt, ONLINE_LOOK.wait))",
+    find: "Math.max(waitOf(retry_after_ms) ?? 0, growingMs(attempt, ONLINE_LOOK.wait))",
     replace: "growingMs(attempt, ONLINE_LOOK.wait)",
     tests: ["connector/test/wait-online.test.ts"],
   },

@@ -14,9 +14,9 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
   {
     name: "a full Redis refuses a session request as a whole",
     file: `${LUA}/accept/session_bounds.lua`,
-    find: "local held = redis.call('ZCOUNT',",
+    find: "local held = count_pending(",
     replace:
-      "redis.call('ZREMRANGEBYSCORE', newcomer.principal_key, '-inf', batch.now_text)\n    local held = redis.call('ZCOUNT',",
+      "redis.call('ZREMRANGEBYSCORE', newcomer.principal_key, '-inf', batch.now_text)\n    local held = count_pending(",
     tests: ["shared/window/test/redis-memory.test.ts"],
   },
   {
