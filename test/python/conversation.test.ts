@@ -230,11 +230,14 @@ describe("A Python agent whose connection fails", () => {
     const alice = await stage.online("alice", stage.url);
     const arrived: unknown[] = [];
     alice.on("delivery", ({ payload }) => arrived.push(payload.n));
+    let acks = 0;
+    proxy.toAgent = (frame) => (frame.type === "message.send" && ++acks > 20 ? undefined : frame);
     const sends = Array.from({ length: 300 }, (_, n) => agents.call("bob", "send", ["agent://alice", { n }]));
-    await until("it flows", () => arrived.length > 20);
+    await until("acks are lost", () => acks > 20);
     const killed = victim.end("SIGKILL");
     proxy.lead(stage.url);
     await killed;
+    proxy.toAgent = (frame) => frame;
     await Promise.all(sends);
     await until("all are delivered", () => arrived.length >= sends.length);
     expect(arrived).toEqual(sends.map((_, n) => n));
