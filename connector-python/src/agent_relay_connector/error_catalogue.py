@@ -173,7 +173,7 @@ CONNECTOR_ERRORS = {
     ),
     "receipt_incomplete": ErrorEntry(
         "never",
-        "Not all that a receipt consists of is there; see missing.",
+        "Not all that a receipt consists of is there.",
         "Who received both envelopes has it; requests and decisions under a key without credential have none.",
     ),
     "listener_failed": ErrorEntry("fix", "A listener raised; see __cause__.", "Fix the listener."),

@@ -1,7 +1,7 @@
 -- Counts what a newcomer's bounds are about, in a partition that is not its target's.
 --
 -- Uses  lib/time
--- KEYS  1 principal, 2 requester, as an agent of an issuer, 3 opened by the requester, 4 opened by the principal
+-- KEYS  1 principal, 2 requester as a principal below its issuer, 3 opened by the requester, 4 opened by the principal
 -- ARGV  none
 -- Returns {sessions that the principal has pending here, those that the requester has, sessions that the requester opened here
 -- within a minute, those that the principal opened}
