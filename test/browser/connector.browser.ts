@@ -96,9 +96,12 @@ test.each(["browser", "hmac-browser-hmac"])(
 );
 
 test("a browser verifies what a gateway made, by the signing manifest of another origin", async () => {
-  await inPage(ONLINE, { ...optionsOf("browser", "node"), requireVerified: true });
+  const http = new HttpClient();
+  const manifest = await http.get(`${pod.url}/.well-known/signing-manifest.json`);
+  const gateways = manifest.body.gateway_keys.map(({ key_id }: { key_id: string }) => key_id);
+  await inPage(ONLINE, { ...optionsOf("browser", "node"), trust: { gateways }, requireVerified: true });
   const body = { from: "agent://node", to: "agent://browser", message: "hi" };
-  await new HttpClient().post(`${pod.url}/v1/messages/send`, body, { "x-api-key": stage.agent("node").apiKey });
+  await http.post(`${pod.url}/v1/messages/send`, body, { "x-api-key": stage.agent("node").apiKey });
   expect(await inPage(NEXT)).toMatchObject({ verified: "gateway", payload: { message: "hi" } });
   expect(faults).toEqual([]);
 });
