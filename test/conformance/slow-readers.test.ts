@@ -19,10 +19,12 @@ const ONLINE = { status: "online", can_deliver_realtime: true };
 const checkOnline = async (name: string): Promise<Frame> =>
   (await http.get(`${gateway.url}/api/onboarding/check-online?agent_id=agent://${name}`)).body;
 
-/** Sends a message with a number in it. */
+/** A message with a number in it. */
+const numbered = (name: string, n: number, payload = {}) =>
+  relay.envelope("alice", "message.send", { to: `agent://${name}`, payload: { n, ...payload } });
+
 async function tell(name: string, n: number, payload = {}): Promise<Frame> {
-  const to = `agent://${name}`;
-  return (await alice.ask(relay.envelope("alice", "message.send", { to, payload: { n, ...payload } }))).target_delivery;
+  return (await alice.ask(numbered(name, n, payload))).target_delivery;
 }
 
 /** Sends to a client that does not read until its agent is congested. @returns how many were acked in realtime. */
@@ -90,8 +92,10 @@ test("A connection that takes a congested agent over is delivered to at once", a
 
 test("A burst to a client that reads arrives as it was acked, however long it is", async () => {
   const bob = await relay.online(pod, "bob-hmac");
-  const acks = await Promise.all(upTo(300).map((n) => tell("bob-hmac", n, { text: TEXT })));
-  const sent = upTo(300).filter((n) => acks[n].can_deliver_realtime);
+  const envelopes = upTo(300).map((n) => numbered("bob-hmac", n, { text: TEXT }));
+  const acks = await Promise.all(envelopes.map((envelope) => alice.ask(envelope)));
+  // A busy machine may be refused some as unavailable; what counts is that no ack lies.
+  const sent = upTo(300).filter((n) => acks[n].target_delivery?.can_deliver_realtime);
   await until("all of it has arrived", () => bob.deliveries.length >= sent.length);
   expect(numbers(bob)).toEqual(sent);
   expect(bob.closed).toBeUndefined();

@@ -1,4 +1,5 @@
 import { expect, test } from "@jest/globals";
+import { CommandTimeoutError } from "../src/redis/bounded-redis.ts";
 import { LinkState } from "../src/redis/link-state.ts";
 import { LOGGER } from "./kit.ts";
 
@@ -11,7 +12,7 @@ test("What Redis refused for its settings is not hidden by a silence, and ends w
     return state.down?.kind;
   };
   expect(kindAfter(refused("WRONGPASS invalid username-password pair"))).toBe("auth");
-  expect(kindAfter(new Error("Command timed out"))).toBe("auth");
+  expect(kindAfter(new CommandTimeoutError())).toBe("auth");
   expect(kindAfter(refused("LOADING Redis is loading the dataset in memory"))).toBe("loading");
-  expect(kindAfter(new Error("Command timed out"))).toBe("timeout");
+  expect(kindAfter(new CommandTimeoutError())).toBe("timeout");
 });

@@ -59,6 +59,14 @@ describe("while Redis hangs", () => {
   });
 });
 
+test("an answer that arrived while the process could not run counts, however long that was", async () => {
+  const answer = pod.link.command("PING");
+  const end = performance.now() + 1.5 * REDIS_LIMITS.commandTimeoutMs;
+  while (performance.now() < end);
+  await expect(answer).resolves.toBe("PONG");
+  expect(pod.link.up).toBe(true);
+});
+
 describe("when Redis is killed", () => {
   test("everything is refused at once, and is back when Redis is, empty", async () => {
     await bench.redis.kill();

@@ -23,7 +23,6 @@ export function clientOptions(
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    commandTimeout: REDIS_LIMITS.commandTimeoutMs,
     connectTimeout: REDIS_LIMITS.connectTimeoutMs,
     // A server that hangs does not answer the goodbye either.
     disconnectTimeout: REDIS_LIMITS.disconnectTimeoutMs,

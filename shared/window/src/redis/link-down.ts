@@ -1,6 +1,7 @@
 import { types } from "node:util";
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
+import { CommandTimeoutError } from "./bounded-redis.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 
 /** Why a link takes no commands. The message holds nothing of what was sent, and no address or password. */
@@ -74,11 +75,6 @@ export function isMisconfigured(kind: RedisDownKind): boolean {
   return kind !== "other" && !PASSING_KINDS.has(kind);
 }
 
-/** True for a command that was given up without an answer. */
-function isTimeout(failure: unknown): boolean {
-  return types.isNativeError(failure) && failure.message === "Command timed out";
-}
-
 /** What may be logged of a failure. Redis quotes the arguments of a command that it does not know. */
 export function reasonOf(failure: unknown): string {
   if (!types.isNativeError(failure)) return "unknown";
@@ -96,7 +92,7 @@ const ANSWERS: ReadonlyMap<string, RedisDownKind> = new Map([
 
 function kindOf(failure: unknown): RedisDownKind {
   if (!types.isNativeError(failure)) return "other";
-  if (isTimeout(failure)) return "timeout";
+  if (failure instanceof CommandTimeoutError) return "timeout";
   if (isSocketError(failure)) return failure.code === "ETIMEDOUT" ? "timeout" : "refused";
   if (/^(?:WRONGPASS|NOAUTH|ERR invalid password)\b/.test(failure.message)) return "auth";
   const answered = ANSWERS.get(/^[A-Z]+\b/.exec(failure.message)?.[0] ?? "");

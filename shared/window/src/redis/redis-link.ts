@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import type { Logger } from "runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
+import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { endsConnection, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
@@ -53,7 +54,7 @@ export class RedisLink implements Service {
     this.name = options.name;
     this.memory = new RedisMemory(options.logger);
     this.#state = new LinkState(options.name, options.logger);
-    this.client = new Redis(clientOptions(options.url, options.name, () => this.#state.nextDelayMs()));
+    this.client = new BoundedRedis(clientOptions(options.url, options.name, () => this.#state.nextDelayMs()));
     this.client.on("error", (err: Error) => this.#refused(err));
     this.client.on("close", () => this.#closed());
     this.client.on("ready", () => void this.#setUp());

@@ -5,6 +5,13 @@ const LUA = "shared/window/src/lua";
 /** What holds while Redis is short of memory, cannot be used, or comes back. */
 export const REDIS_MUTATIONS: readonly Mutation[] = [
   {
+    name: "what has arrived is read before a command is given up",
+    file: "shared/window/src/redis/bounded-redis.ts",
+    find: "setTimeout(() => setImmediate(giveUp),",
+    replace: "setTimeout(giveUp,",
+    tests: ["shared/window/test/redis-link.test.ts"],
+  },
+  {
     name: "no new session while Redis is short of memory",
     file: `${LUA}/accept/sessions.lua`,
     find: "if batch.is_short then",
