@@ -64,7 +64,7 @@ export class Running {
   }
 
   async #until(name: string, condition: () => boolean): Promise<void> {
-    await until(name, condition, 10_000).catch((error) => {
+    await until(name, condition, 20_000).catch((error) => {
       throw new Error(`${error.message}\n${this.stdout}\n${this.stderr}`);
     });
   }

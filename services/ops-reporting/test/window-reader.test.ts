@@ -86,7 +86,7 @@ describe("what a report is computed from", () => {
     const scripts = scriptsRun();
     const later = await reader.read();
     if (scripts().length === 0) expect(later.now - first.now).toBeGreaterThanOrEqual(19);
-    expect(Math.abs(later.now - Date.now())).toBeLessThan(100);
+    expect(Math.abs(later.now - Date.now())).toBeLessThan(1000);
   });
 
   test("is never of two windows: what was read before the new one is read again", async () => {
