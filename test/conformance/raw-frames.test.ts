@@ -104,7 +104,7 @@ test("A client that breaks the protocol or closes, and never hangs up, holds its
     );
     return next.length === rude.length;
   };
-  await until("the pod takes as many other connections", takesAnother, 2000);
+  await until("the pod takes as many other connections", takesAnother, 4000);
   for (const stream of rude) stream.destroy();
 });
 
