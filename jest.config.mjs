@@ -12,6 +12,6 @@ export default {
     ],
   },
   reporters: ["default", "<rootDir>/test/support/closing-line.mjs"],
-  testTimeout: 30_000,
+  testTimeout: 60_000,
   maxWorkers: 2,
 };

@@ -144,7 +144,8 @@ test("no service logs a secret at the most talkative level, from its start throu
     expect(await services.end(name)).toBe(0);
     const log = services.logOf(name);
     expect({ name, found: everySecret().in(log) }).toEqual({ name, found: [] });
-    expect(log).toContain("redis did not carry out");
+    // A call, or the look at the link before it, met the Redis that hung.
+    expect(log).toMatch(/redis did not carry out|redis link is down/);
   }
 });
 
