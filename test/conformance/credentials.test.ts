@@ -139,7 +139,7 @@ describe("agents that share a key on one connection", () => {
 
   test("end one by one: what the client of a released one still had under way ends nothing", async () => {
     const ann = await acme.agent("agent://acme.shares1");
-    const brief = await acme.renewed({ ...ann, id: "agent://acme.shares3" }, { exp: secondsFromNow(2) });
+    const brief = await acme.renewed({ ...ann, id: "agent://acme.shares3" }, { exp: secondsFromNow(3) });
     const socket = await online(ann);
     await register(socket, brief);
     await socket.next("the release", ({ notice }) => notice === "released");
@@ -183,7 +183,7 @@ describe("invalid_credential says why, each with what to do:", () => {
 
 describe("a credential ends", () => {
   test("with its term: the agent is released, and its connection closed with 4403", async () => {
-    const brief = await acme.agent("agent://acme.brief", { exp: secondsFromNow(2) });
+    const brief = await acme.agent("agent://acme.brief", { exp: secondsFromNow(3) });
     const socket = await online(brief);
     expect(await socket.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
     expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "expired" }]);
@@ -191,7 +191,7 @@ describe("a credential ends", () => {
 
   test("and those that stay are not closed, nor is the connection for what the client still had under way", async () => {
     const [brief, kept] = [
-      await acme.agent("agent://acme.brief2", { exp: secondsFromNow(2) }),
+      await acme.agent("agent://acme.brief2", { exp: secondsFromNow(3) }),
       await acme.agent("agent://acme.stays"),
     ];
     const socket = await online(kept);
@@ -205,7 +205,7 @@ describe("a credential ends", () => {
 
   test("amid heartbeats that are under way: others notice nothing, and its client hears of it once", async () => {
     const [brief, kept] = [
-      await acme.agent("agent://acme.brief3", { exp: secondsFromNow(2) }),
+      await acme.agent("agent://acme.brief3", { exp: secondsFromNow(3) }),
       await acme.agent("agent://acme.stays2"),
     ];
     const socket = await online(kept);
