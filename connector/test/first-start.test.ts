@@ -148,5 +148,5 @@ describe("A key that the relay does not know", () => {
     await stage.relay.writeKeys({ signing_keys: [lateKey] });
     await started;
     expect(late.state.status).toBe("online");
-  }, 20_000);
+  });
 });

@@ -46,7 +46,7 @@ describe("envelopes over the rate", () => {
       { frame: "notice", notice: "slow_down", envelopes_per_second: 10, bytes_per_second: 524_288 },
     ]);
     expect(answers(socket).every(({ accepted }) => accepted)).toBe(true);
-  }, 30_000);
+  });
 
   test("leave pings an allowance of their own, and a flood of those ends the connection with 1008", async () => {
     const socket = await relay.online(slow, "carol");

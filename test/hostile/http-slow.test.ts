@@ -81,4 +81,4 @@ test("Clients that dribble, wherever they stop, and those that never read, are c
     expect(answer?.status).toBe(200);
   }
   for (const one of services) await one.untilAlone(CUT_OFF_WITHIN_MS);
-}, 40_000);
+});

@@ -205,7 +205,7 @@ describe("What one connection sends", () => {
   test("ends it with 1008, counted, when it is nothing for ten seconds", async () => {
     expect(await silent.untilClosed(15_000)).toBe(1008);
     expect(await silentPod.reached("register_within")).toBe(1);
-  }, 20_000);
+  });
 });
 
 test("No client address is in Redis, in a log line or in a metric after all that, nor a hash that could be guessed", async () => {

@@ -36,7 +36,7 @@ beforeAll(async () => {
   environment.RELAY_KEYS_FILE = developmentKeysFile(keys);
   const relay = run("npm start");
   await until("npm start serves", () => relay.printed().includes("Agent Relay is up."), 15_000);
-}, 20_000);
+});
 
 afterAll(async () => {
   for (const { interrupt } of running.reverse()) await interrupt();
@@ -79,7 +79,7 @@ test("The first message goes from relay send to relay listen", async () => {
   await until("bob has it", () => listener.printed().includes("Hello, Bob."));
   expect(listener.printed()).toContain('"verified":"agent"');
   await listener.interrupt();
-}, 30_000);
+});
 
 test("A new agent gets a key, passes the check and answers from a shell", async () => {
   const agent = run(codeBlock(readme, "sh shell-agent"));
@@ -90,13 +90,13 @@ test("A new agent gets a key, passes the check and answers from a shell", async 
   await until("bob is greeted", () => bob.printed().includes("Hello, agent://bob."), 10_000);
   await bob.interrupt();
   await agent.interrupt();
-}, 60_000);
+});
 
 test("An agent of another issuer, whose key is listed nowhere, passes the check", async () => {
   const printed = await printedBy(codeBlock(readme, "sh credentials"));
   expect(printed).toContain("agent://acme.dan");
   expect(printed).toContain("No problem found.");
-}, 60_000);
+});
 
 test("The agent in Python replies, and the one in TypeScript hears that it has the message", async () => {
   const python = run(codeBlock(readme, "sh python-agent").replace("python3", pythonProgram()));
@@ -105,7 +105,7 @@ test("The agent in Python replies, and the one in TypeScript hears that it has t
   await writeFile(join(clone.path, "alice.ts"), program);
   expect(await printedBy("npx node alice.ts")).toBe("bob has it\n");
   await python.interrupt();
-}, 30_000);
+});
 
 test("The curl line of the Docker section is answered 202", async () => {
   const commands = codeBlock(readme, "sh first-message").replace(ADDRESS, environment.RELAY_URL as string);
@@ -119,7 +119,7 @@ test("The key commands make, list and revoke keys", async () => {
   const printed = await printedBy(commands);
   expect(printed).toContain("agent://erin");
   expect(printed).toContain(`Revoked ${id}.`);
-}, 30_000);
+});
 
 test("Each service starts alone, and a window is reset at a deploy", async () => {
   const redis = new TestRedis();
@@ -139,7 +139,7 @@ test("Each service starts alone, and a window is reset at a deploy", async () =>
   } finally {
     await redis.stop();
   }
-}, 60_000);
+});
 
 async function isReady(port: number): Promise<boolean> {
   return await fetch(`http://127.0.0.1:${port}/ready`).then(

@@ -72,4 +72,4 @@ test("npm start serves, and prints the lines with which a message is exchanged",
   expect(lives(redis)).toBe(true);
   expect(await relay.interrupt()).toBe(0);
   await until("its Redis is gone", () => !lives(redis));
-}, 40_000);
+});

@@ -30,13 +30,13 @@ let installed: Awaited<ReturnType<Machine["run"]>>;
 beforeAll(async () => {
   folder = await madePackages();
   version = (await connectorIn(folder)).version;
-}, 60_000);
+});
 const pod = given(() => serveWhole(stage.relay, { RELAY_PACKAGES_DIR: folder }));
 beforeAll(async () => {
   project = await machine.folder("project");
   await writeFile(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
   installed = await machine.shell(await usageLine("npm install"), project);
-}, 60_000);
+});
 
 /** A line of /connectors, as it is printed. */
 async function usageLine(beginning: string): Promise<string> {
@@ -75,7 +75,7 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
     expect(check).toMatchObject({ code: 0, stdout: expect.stringContaining("agent://alice") });
     const keygen = await machine.shell(`${relay} keygen --agent agent://carol --out carol.json`, cwd);
     expect(JSON.parse(keygen.stdout)).toMatchObject({ agents: ["agent://carol"] });
-  }, 60_000);
+  });
 
   test("runs again with the same registry named on the command line, and tells its version", async () => {
     const { code, stdout } = await machine.shell(
@@ -83,7 +83,7 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
       cwd,
     );
     expect([code, stdout]).toEqual([0, `${version}\n`]);
-  }, 30_000);
+  });
 
   test("ends with the npx that it was run by, and its agent goes offline at once", async () => {
     const key = await keyFileIn(cwd, "bob");
@@ -100,7 +100,7 @@ describe("The line that llms.txt prints, in an empty folder, with no registry in
       // Whoever is superseded ends: where this fails, the command is not left behind.
       await stage.online("bob", pod.url);
     }
-  }, 60_000);
+  });
 
   test("is what /connectors prints, too", async () => {
     expect(await usageLine("npx")).toBe(`${relay} --help`);
@@ -183,7 +183,7 @@ describe("npm install of its address", () => {
       "",
     ]);
     expect(stderr).toBe("");
-  }, 60_000);
+  });
 
   test("brings types that fit Node's, too, and the examples of its README", async () => {
     const readme = await readFile(join(project, "node_modules/agent-relay-connector/README.md"), "utf8");
@@ -199,7 +199,7 @@ describe("npm install of its address", () => {
     expect(await compile("credentials", codeBlock(readme, "ts credentials"), browser)).toBe("");
     const wrong = `${codeBlock(readme, "ts quickstart")}\nconnector.send(7);`;
     expect(await compile("wrong", wrong, browser)).toContain("TS2554");
-  }, 60_000);
+  });
 
   test("brings a command that serves MCP", async () => {
     const bin = join(project, "node_modules/.bin/relay");
@@ -214,7 +214,7 @@ describe("npm install of its address", () => {
     } finally {
       await client.close();
     }
-  }, 30_000);
+  });
 });
 
 describe("On a Node that is too old", () => {

@@ -44,7 +44,7 @@ test("A key that the relay does not know yet is presented again at the first sta
   await stage.relay.writeKeys({ signing_keys: [late.record] });
   await started;
   await stage.allow("alice", "bob");
-}, 20_000);
+});
 
 test("A start in Python at a relay whose certificate nobody vouches for is refused at once", async () => {
   const server = createServer(SELF_SIGNED).listen(0, "localhost");

@@ -125,7 +125,7 @@ describe("A Python agent with a credential", () => {
     await python.tells("why", ({ notice, members }) => notice === "released" && members.reason === "revoked");
     await until("it is back", () => python.told.filter(({ state }) => state === "online").length === 2, 15_000);
     await stage.list([ACME, GLOBEX]);
-  }, 30_000);
+  });
 });
 
 describe("A receipt", () => {

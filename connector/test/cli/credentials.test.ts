@@ -111,5 +111,5 @@ describe("A key file that is replaced", () => {
     await line.stage.relay.writeKeys({ issuers: [{ ...record, revoked }] });
     await bob.reported("online", 2);
     expect(bob.child.exitCode).toBeNull();
-  }, 20_000);
+  });
 });

@@ -72,7 +72,7 @@ describe("relay keygen", () => {
     expect(await check("carol.json", "--register")).toMatchObject({ code: 0 });
     await line.listen("carol");
     expect(await keys(add, made.stdout)).toMatchObject({ code: 0 });
-  }, 30_000);
+  });
 
   test("adds a key that no relay has yet, and says so by the exit code where one runs that does not get it", async () => {
     const made = await line.run(["keygen", "--agent", "agent://erin"]);

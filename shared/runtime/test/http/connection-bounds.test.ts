@@ -238,7 +238,7 @@ test("A connection without a request is closed after its time, however it began"
   const asked = client();
   expect(await asked.ask()).toBe(200);
   await Promise.all([asked.closed, client().closed]);
-}, 20_000);
+});
 
 test("Behind a proxy, whose address all connections have, none is bounded by address, and idle ones outlast the proxy's", () => {
   const settings = { httpConnections: 7, connectionsPerAddress: 5, maxConnections: 9 };
