@@ -42,6 +42,7 @@ export class DeliveryJudge {
   }: IncomingEnvelope): Promise<ReceivedDelivery | RelayError | undefined> {
     const { agent, verifier, replayGuard, requireVerified } = this.#options;
     if (envelope.to !== agent) return drop("misdirected_delivery", envelope);
+    if (replayGuard.isReused(envelope)) return drop("reused_id", envelope);
     if (replayGuard.isRepeat(envelope)) return undefined;
     const { canJudge } = replayGuard;
     if (replayGuard.isStale(envelope)) return drop(canJudge ? "stale_delivery" : "clock_untrusted", envelope);

@@ -104,7 +104,7 @@ export const CONNECTOR_ERRORS = {
   policy: entry(
     "never",
     "The relay closed the connection for what it was sent (1003, 1007, 1008, 1009).",
-    "Fix what the refusals named.",
+    "The error events before it say what was refused, and why: mend that first.",
   ),
   key_revoked: entry("fix", "The key was revoked or has expired (4403).", "Use a key that is in force."),
   superseded: entry(
@@ -137,6 +137,11 @@ export const CONNECTOR_ERRORS = {
     "fix",
     "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing is verified.",
     "Set this machine's clock (NTP).",
+  ),
+  reused_id: entry(
+    "never",
+    "A delivery came under the id of another that its sender signed before; it was dropped.",
+    "An id counts once a sender: ask it to send this again under a new one.",
   ),
   unopenable_delivery: entry(
     "fix",

@@ -9,14 +9,18 @@ import type { Delivery, Envelope } from "./types.ts";
 export class ReplayGuard {
   readonly #clock: Clock;
   readonly #maxAgeMs: number;
-  readonly #verified = new Memory();
+  readonly #verified: Memory;
   /** Apart, so that what a relay makes up cannot push out what others signed. */
-  readonly #others = new Memory();
+  readonly #others: Memory;
 
   /** @param maxAgeMs 0 or Infinity = any age. */
   constructor(clock: Clock, maxAgeMs: number) {
     this.#clock = clock;
     this.#maxAgeMs = maxAgeMs === 0 ? Number.POSITIVE_INFINITY : maxAgeMs;
+    // By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is forgotten.
+    const lifeMs = this.#maxAgeMs + MAX_CLOCK_CORRECTION_MS;
+    this.#verified = new Memory(lifeMs);
+    this.#others = new Memory(lifeMs);
   }
 
   /** False when nobody can tell here what is old; then no signature says that an envelope is meant now. */
@@ -31,15 +35,24 @@ export class ReplayGuard {
 
   /** True for a second delivery of an id of the same sender. */
   isRepeat(envelope: Envelope): boolean {
-    const name = nameOf(envelope);
-    return this.#verified.has(name) || this.#others.has(name);
+    return this.#tsOfDelivered(envelope) !== undefined;
+  }
+
+  /** True for a repeat that is another envelope: its sender signed it at another time, and used an id again. */
+  isReused(envelope: Envelope): boolean {
+    const ts = this.#tsOfDelivered(envelope);
+    return ts !== undefined && ts !== envelope.ts;
   }
 
   /** Only what was delivered: a forged envelope must not block the true one whose id it copied. */
   remember(envelope: Envelope, verified: Delivery["verified"]): void {
     const memory = verified === "agent" ? this.#verified : this.#others;
-    // By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is forgotten.
-    memory.add(nameOf(envelope), envelope.ts + this.#maxAgeMs + MAX_CLOCK_CORRECTION_MS);
+    memory.add(nameOf(envelope), envelope.ts);
+  }
+
+  #tsOfDelivered(envelope: Envelope): number | undefined {
+    const name = nameOf(envelope);
+    return this.#verified.get(name) ?? this.#others.get(name);
   }
 }
 
@@ -48,19 +61,24 @@ function nameOf({ from, id }: Envelope): string {
   return `${from} ${id}`;
 }
 
-/** Names, each until its time, at most MAX_SEEN. */
+/** Names with their times, each for as long after it, at most MAX_SEEN. */
 class Memory {
-  readonly #until = new Map<string, number>();
+  readonly #lifeMs: number;
+  readonly #times = new Map<string, number>();
 
-  has(name: string): boolean {
-    return this.#until.has(name);
+  constructor(lifeMs: number) {
+    this.#lifeMs = lifeMs;
   }
 
-  add(name: string, until: number): void {
-    this.#until.set(name, until);
-    for (const [oldest, end] of this.#until) {
-      if (end >= Date.now() && this.#until.size <= MAX_SEEN) return;
-      this.#until.delete(oldest);
+  get(name: string): number | undefined {
+    return this.#times.get(name);
+  }
+
+  add(name: string, time: number): void {
+    this.#times.set(name, time);
+    for (const [oldest, at] of this.#times) {
+      if (at + this.#lifeMs >= Date.now() && this.#times.size <= MAX_SEEN) return;
+      this.#times.delete(oldest);
     }
   }
 }

@@ -41,6 +41,17 @@ test("An id counts once a sender, whatever its key; another sender's is another"
   expect(guard.isRepeat(envelope("a", { from: "agent://carol" }))).toBe(false);
 });
 
+test("An id that its sender used for another envelope before is told apart from the same envelope again", () => {
+  const guard = guardOf(10 * MINUTE_MS);
+  guard.remember(envelope("a"), "agent");
+  guard.remember(envelope("b"), "unverified");
+  for (const id of ["a", "b"]) {
+    expect(guard.isReused(envelope(id))).toBe(false);
+    expect(guard.isReused(envelope(id, { ts: NOW + 1 }))).toBe(true);
+  }
+  expect(guard.isReused(envelope("c"))).toBe(false);
+});
+
 test("What is verified is remembered however much comes in that is not", () => {
   const guard = guardOf(10 * MINUTE_MS);
   guard.remember(envelope("a"), "agent");

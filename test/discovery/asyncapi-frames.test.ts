@@ -45,10 +45,6 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
     const { target, sessionId } = await pending("ann", "bea-hmac");
     return await target.ask("session.approve", ANN, sessionId);
   },
-  "ack.session_decision/rejected": async () => {
-    const { target, sessionId } = await pending("ann", "bea-hmac");
-    return await target.ask("session.reject", ANN, sessionId);
-  },
   "error/malformed_json": async () => await (await relay.connect(pod)).answerTo("{"),
   "error/frame_too_large": async () => {
     const large = relay.envelope("ann", "message.send", { to: ANN, payload: { n: Array(1999).fill(1e20) } });
@@ -87,7 +83,6 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
   },
   "deliver/session_request": async () => await (await pending("ann", "bea-hmac")).target.delivery("session.request"),
   "deliver/session_approve": async () => await decided("session.approve"),
-  "deliver/session_reject": async () => await decided("session.reject"),
   "notice.pending_sessions/one": async () => {
     await (await join("ann")).ask("session.request", DEE);
     return await notice((await join("dee")).socket, "pending_sessions");

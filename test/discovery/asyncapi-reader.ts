@@ -39,6 +39,12 @@ export class AsyncApiReader {
     return new AsyncApiReader(await (await fetch(`${gatewayUrl}/asyncapi.json`)).text());
   }
 
+  /** Where the channel is: the values that its address takes. */
+  get paths(): readonly string[] {
+    const { address, parameters } = this.document.channels.websocket;
+    return parameters.path.enum.map((path: string) => address.replace("{path}", path));
+  }
+
   examplesOf(message: string): readonly Example[] {
     return this.document.components.messages[message].examples;
   }

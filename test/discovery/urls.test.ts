@@ -117,8 +117,8 @@ describe("What the relay says in answer", () => {
     const { body } = await http.get(pod.url + SURFACES.relayManifest.path);
     const { body: asyncapi } = await http.get(pod.url + SURFACES.asyncapi.path);
     const { host, pathname = "" } = asyncapi.servers.relay;
-    const channels = Object.values<{ address: string }>(asyncapi.channels);
-    const urls = [...body.websocket.urls, ...channels.map(({ address }) => `ws://${host}${pathname}${address}`)];
+    const paths: string[] = asyncapi.channels.websocket.parameters.path.enum;
+    const urls = [...body.websocket.urls, ...paths.map((path) => `ws://${host}${pathname}${path}`)];
     for (const url of urls) expect([url, (await http.get(url.replace(/^ws/, "http"))).status]).toEqual([url, 426]);
   });
 });

@@ -7,8 +7,10 @@ const DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "connector/RE
 /** What a line that fetches a package may name: an address, a file, or what npm start has installed here. */
 const OWN = /^(?:https?:|\.|<|-)/;
 
-test("The README of the connector's package links to no file: the package has no other", async () => {
-  const text = await readFile(new URL("connector/README.md", ROOT), "utf8");
+const READMES = ["connector/README.md", "connector-python/README.md"];
+
+test.each(READMES)("%s, the only document of its package, links to no file and asks for no clone", async (document) => {
+  const text = await readFile(new URL(document, ROOT), "utf8");
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target as string);
   expect(links.filter((target) => !/^(?:#|https:)/.test(target))).toEqual([]);
   expect(text).not.toMatch(/npm (?:run|start)/);

@@ -45,6 +45,8 @@ class DeliveryJudge:
         envelope, guard = incoming.envelope, self.replay_guard
         if envelope.get("to") != self.agent:
             raise _dropped("misdirected_delivery", envelope)
+        if guard.is_reused(envelope):
+            raise _dropped("reused_id", envelope)
         if guard.is_repeat(envelope):
             return None
         can_judge = guard.can_judge

@@ -118,7 +118,7 @@ CONNECTOR_ERRORS = {
     "policy": ErrorEntry(
         "never",
         "The relay closed the connection for what it was sent (1003, 1007, 1008, 1009).",
-        "Fix what the refusals named.",
+        "The error events before it say what was refused, and why: mend that first.",
     ),
     "key_revoked": ErrorEntry("fix", "The key was revoked or has expired (4403).", "Use a key that is in force."),
     "superseded": ErrorEntry(
@@ -150,6 +150,11 @@ CONNECTOR_ERRORS = {
         "This machine's clock and the relay's are more than 5 minutes apart: what is old cannot be told, and nothing "
         "is verified.",
         "Set this machine's clock (NTP).",
+    ),
+    "reused_id": ErrorEntry(
+        "never",
+        "A delivery came under the id of another that its sender signed before; it was dropped.",
+        "An id counts once a sender: ask it to send this again under a new one.",
     ),
     "unopenable_delivery": ErrorEntry(
         "fix",

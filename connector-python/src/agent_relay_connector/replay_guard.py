@@ -15,9 +15,12 @@ class ReplayGuard:
         """max_age_s: 0 = any age."""
         self._clock = clock
         self._max_age_ms = float("inf") if max_age_s == 0 else max_age_s * 1000
-        self._verified = _Memory()
+        # By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is
+        # forgotten.
+        life_ms = self._max_age_ms + MAX_CLOCK_CORRECTION_MS
+        self._verified = _Memory(life_ms)
         # Apart, so that what a relay makes up cannot push out what others signed.
-        self._others = _Memory()
+        self._others = _Memory(life_ms)
 
     @property
     def can_judge(self) -> bool:
@@ -30,15 +33,21 @@ class ReplayGuard:
 
     def is_repeat(self, envelope: Envelope) -> bool:
         """True for a second delivery of an id of the same sender."""
-        name = _name_of(envelope)
-        return name in self._verified or name in self._others
+        return self._ts_of_delivered(envelope) is not None
+
+    def is_reused(self, envelope: Envelope) -> bool:
+        """True for a repeat that is another envelope: its sender signed it at another time, and used an id again."""
+        return self._ts_of_delivered(envelope) not in (None, envelope["ts"])
 
     def remember(self, envelope: Envelope, verified: Verified) -> None:
         """Only what was delivered: a forged envelope must not block the true one whose id it copied."""
         memory = self._verified if verified == "agent" else self._others
-        # By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is
-        # forgotten.
-        memory.add(_name_of(envelope), envelope["ts"] + self._max_age_ms + MAX_CLOCK_CORRECTION_MS)
+        memory.add(_name_of(envelope), envelope["ts"])
+
+    def _ts_of_delivered(self, envelope: Envelope) -> int | None:
+        name = _name_of(envelope)
+        verified = self._verified.get(name)
+        return self._others.get(name) if verified is None else verified
 
 
 def _name_of(envelope: Envelope) -> str:
@@ -47,17 +56,18 @@ def _name_of(envelope: Envelope) -> str:
 
 
 class _Memory:
-    """Names, each until its time, at most MAX_SEEN."""
+    """Names with their times, each for as long after it, at most MAX_SEEN."""
 
-    def __init__(self) -> None:
-        self._until: dict[str, float] = {}
+    def __init__(self, life_ms: float) -> None:
+        self._life_ms = life_ms
+        self._times: dict[str, int] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._until
+    def get(self, name: str) -> int | None:
+        return self._times.get(name)
 
-    def add(self, name: str, until_ms: float) -> None:
-        self._until[name] = until_ms
-        while len(self._until) > MAX_SEEN or next(iter(self._until.values())) < machine_ms():
-            del self._until[next(iter(self._until))]
-            if not self._until:
+    def add(self, name: str, time_ms: int) -> None:
+        self._times[name] = time_ms
+        while len(self._times) > MAX_SEEN or next(iter(self._times.values())) + self._life_ms < machine_ms():
+            del self._times[next(iter(self._times))]
+            if not self._times:
                 return

@@ -60,9 +60,13 @@ function reportNotice(notice: Notice, reporter: Reporter): void {
     expires_at_iso: isoOf(expiresAt),
   }));
   const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
-  const text = `${notice.total} pending sessions: ${ids}. Approve or reject them.`;
+  const text = `${notice.total} pending sessions: ${ids}. ${DECIDE}`;
   reporter.report("pending_sessions", text, { total: notice.total, sessions }, "bold");
 }
+
+/** The notice does not tell which requests were delivered. */
+const DECIDE =
+  "Approve or reject those whose request you received. To approve one that you did not receive (/sessions/<id> says can_deliver_realtime false) counts for nothing: ask its requester to request again.";
 
 function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reporter): void {
   const text = `The relay let the agent go, since no credential of it holds any more: ${reason}.`;

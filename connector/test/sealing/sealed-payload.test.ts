@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
+import { SEALED_PAYLOAD_TEST_VECTOR } from "protocol/credentials/sealed-test-vector.ts";
 import { thumbprintOf } from "../../src/credentials/public-jwk.ts";
 import { MAX_FRAME_BYTES, MAX_SEALED_BYTES } from "../../src/limits.ts";
 import { sealBytes } from "../../src/sealing/hpke.ts";
@@ -35,6 +36,15 @@ const openChanged = async (changes: object) => {
   const { sealed: members } = await sealed();
   return await openPayload(envelope({ sealed: { ...members, ...changes } }), keys);
 };
+
+test("The test vector that the relay publishes opens, in its envelope and in no other", async () => {
+  const { recipient_key, envelope, plaintext } = SEALED_PAYLOAD_TEST_VECTOR;
+  const { private_key: privateKey, public_key: publicKey } = recipient_key;
+  const vectorKeys = await SealingKeys.from([{ publicKey, privateKey }]);
+  const received = { ts: 1, key_id: "k", sig: "s", ...envelope } as unknown as Envelope;
+  expect(await openPayload(received, vectorKeys)).toEqual(JSON.parse(plaintext));
+  expect(await openPayload({ ...received, id: "another" }, vectorKeys)).toBeUndefined();
+});
 
 describe("A sealed payload", () => {
   test("has one member, which names the key and shows nothing else", async () => {

@@ -4,7 +4,9 @@ import { CheckOnline } from "protocol/contract/presence.ts";
 import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "protocol/contract/responses.ts";
 import { SessionRecord } from "protocol/contract/session.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
+import type { Session } from "window/sessions.ts";
 import { until } from "../../../test/support/until.ts";
+import { sessionRecord } from "../src/answers/session.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();
@@ -81,6 +83,21 @@ describe("a session", () => {
     });
     expect(Date.parse(session.expires_at_iso) - Date.parse(session.created_at_iso)).toBe(300_000);
     expect(text).not.toContain("to talk");
+  });
+
+  test("says otherwise what to do where its target did not receive the request than where it decides or has decided", () => {
+    const PENDING = "pending_until_session.approve_or_session.reject";
+    const session = { sessionId: "ses_00000000000000000000000000", requester: "agent://alice", target: "agent://bob" };
+    const times = { createdAt: 1, expiresAt: 2, decidedAt: null };
+    const adviceOf = (status: Session["status"], delivery: Session["delivery"]) =>
+      sessionRecord({ ...session, ...times, status, delivery }).next_action;
+    expect(adviceOf("approved", "stale")).toBe(adviceOf(PENDING, "not_seen"));
+    const all = [
+      adviceOf("approved", "stale"),
+      adviceOf(PENDING, "online"),
+      ...(["approved", "rejected", "expired"] as const).map((status) => adviceOf(status, "online")),
+    ];
+    expect(new Set(all).size).toBe(all.length);
   });
 
   test.each(["ses_00000000000000000000000000", "ses_zz000000000000000000000000", "x", "%00", "*", "%E0%A4%A"])(

@@ -1,5 +1,6 @@
 import { targetDelivery } from "protocol/contract/presence.ts";
 import { PROOF_BOUNDARY, type SessionRecord } from "protocol/contract/session.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { Session } from "window/sessions.ts";
 
 /** The 200 body of a session lookup: ids, times and status, never contents. Source: docs/protocol.md#sessions. */
@@ -14,6 +15,20 @@ export function sessionRecord(session: Session): SessionRecord {
     expires_at_iso: new Date(session.expiresAt).toISOString(),
     decided_at_iso: session.decidedAt === null ? null : new Date(session.decidedAt).toISOString(),
     target_delivery: targetDelivery(session.delivery),
+    next_action: nextAction(session),
     proof_boundary: PROOF_BOUNDARY,
   };
 }
+
+/** For both of its agents. An approval opens the handoff gate only where the target received the request. */
+function nextAction({ status, delivery }: Session): string {
+  if (status === "expired") return "It is over: the requester requests a new session.";
+  if (status === "rejected") return "It is over: the requester asks another target.";
+  if (delivery !== "online") return UNDELIVERED;
+  return status === "approved"
+    ? `The requester reads ${SURFACES.marketplaceFirstJobHandoff.path} with from, target_agent_id and session_id.`
+    : "The target sends a signed session.approve or session.reject.";
+}
+
+const UNDELIVERED =
+  "The target was not online and did not receive the request: to approve it counts for nothing at the handoff gate. The target asks the requester to request again, or the requester does so once the target is online.";

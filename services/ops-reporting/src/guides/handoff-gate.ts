@@ -11,7 +11,6 @@ import { currentWindow } from "../reports/current-window.ts";
 import { isoOrNull } from "../reports/format.ts";
 import { proofGate } from "../reports/proof-freshness.ts";
 import type { GuideContext } from "./guide-context.ts";
-import type { Standing } from "./standing.ts";
 
 /** The window; its counts only where no target is asked for, since they are not the target's. Pure. */
 export function guideWindow({ source, standing }: GuideContext): GuideWindow {
@@ -32,7 +31,7 @@ export function guideWindow({ source, standing }: GuideContext): GuideWindow {
 
 /** Whether a handoff is permitted now: to the target, else to any. Pure. Source: docs/reports.md#freshness. */
 export function handoffGate(context: GuideContext): HandoffGate {
-  const { standing, query, settings } = context;
+  const { standing, settings } = context;
   const { freshness, target } = standing;
   return {
     status: freshness.state === "fresh" ? GATE_GO : GATE_NO_GO,
@@ -43,8 +42,7 @@ export function handoffGate(context: GuideContext): HandoffGate {
     important_handoff_permitted_from_process_window: isPermitted(context),
     target_presence: target === null ? null : presenceOf(target),
     last_request_accepted_at_iso: isoOrNull(target?.lastRequestAt ?? null),
-    // Where identities are hidden, asking with one id after the other would tell who asked whom.
-    proof_requester_is_you: settings.proofIdentities === "hidden" ? null : isOwnProof(standing, query.from),
+    proof_requester_is_you: standing.isOwnProof,
     target_decision: standing.decision,
   };
 }
@@ -57,10 +55,6 @@ function presenceOf({ presence }: Target): HandoffGate["target_presence"] {
     ...(isCongested ? { reason: "congested" } : {}),
     last_seen_iso: isoOrNull(lastSeen),
   };
-}
-
-function isOwnProof({ requester }: Standing, from: string | undefined): boolean | null {
-  return requester === null || from === undefined ? null : requester === from;
 }
 
 /** A fresh proof permits a handoff to the target; to who asks for themselves, only in a session that the target approved. */

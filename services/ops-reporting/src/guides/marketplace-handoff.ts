@@ -10,6 +10,7 @@ import type { GuideContext } from "./guide-context.ts";
 import { guideWindow, handoffGate, minimumProofs } from "./handoff-gate.ts";
 import { guideUrl, readOf } from "./links.ts";
 import { nextOf } from "./next.ts";
+import type { Standing } from "./standing.ts";
 
 /** The guides from a session proof to the marketplace, which is an external system. Pure. */
 
@@ -39,14 +40,21 @@ export function marketplaceHandoffStatus(context: GuideContext): MarketplaceHand
     ...commonFields(context),
     ...handoffGate(context),
     next_step_url: nextStepUrl(context),
-    caveat: CAVEATS[context.standing.target === null ? "process_window" : "target"],
+    caveat: CAVEATS[subjectOf(context.standing)],
   };
 }
 
+/** Whose proof the gate speaks of. An expired session counts as none. */
+function subjectOf({ target, decision }: Standing): keyof typeof CAVEATS {
+  if (target === null) return "window";
+  return decision === null || decision === "expired" ? "target" : "session";
+}
+
 const CAVEATS = {
-  process_window:
+  window:
     "Of the last session request in this window that was accepted to any online target; with target_agent_id, of that target.",
   target: "Of the last session request that was accepted while this target was online, whoever sent it.",
+  session: "Of the request of this session alone.",
 };
 
 /** The guide that describes the step. */

@@ -7,7 +7,7 @@ import { type GuideId, guideTemplate, guideUrl } from "./links.ts";
 import { newestSessionOf } from "./own-session.ts";
 import { sessionRequest, withoutSession } from "./session-request.ts";
 import { stepToRequest } from "./standing.ts";
-import { adviceAt } from "./target-advice.ts";
+import { adviceAt, freshProof } from "./target-advice.ts";
 
 /**
  * The one thing to do now. Whoever follows it from any guide comes to an end: guides lead to the refresh packet, it to the
@@ -39,7 +39,8 @@ function nameWhatIsMissing({ guide, missing, settings, query, standing }: GuideC
 }
 
 /** The asker's own part of a step. */
-type Asking = Pick<GuideNext, "request" | "websocket_envelope" | "after" | "on_401">;
+type Asking = Pick<GuideNext, "request" | "websocket_envelope" | "after" | "on_401"> &
+  Partial<Pick<GuideNext, "action">>;
 
 const REFUSED =
   "Ask the relay's operator for an API key that is allowed for your agent id; or, with a signing key, send websocket_envelope on a connection on which you are registered: its ack has the session_id.";
@@ -62,8 +63,9 @@ function towardsRequest(
   }
 }
 
-function readPacket(context: GuideContext): Pick<GuideNext, "request"> {
-  return { request: get(context, "sessionRequestRefreshPacket") };
+function readPacket(context: GuideContext): Pick<GuideNext, "action" | "request"> {
+  const action = `${context.standing.advice} Read the packet.`;
+  return { action, request: get(context, "sessionRequestRefreshPacket") };
 }
 
 function sendRequest(context: GuideContext): Asking {
@@ -86,7 +88,7 @@ function withFreshProof(context: GuideContext, target: Target): GuideNext {
     return { step: allowed, who: "you", action: advice, request: get(context, "marketplaceFirstJobHandoff") };
   }
   if (guide !== "marketplaceFirstJobHandoff") {
-    const action = "The target has a fresh proof: read the handoff gate.";
+    const action = `${freshProof(standing)} Read the handoff gate.`;
     return { step: "read_handoff_gate", who: "you", action, request: get(context, "marketplaceHandoffStatus") };
   }
   if (decision === null || decision === "expired") return withoutOpenSession(context, target);
@@ -105,11 +107,11 @@ function withoutOpenSession(context: GuideContext, target: Target): GuideNext {
   if (session_id !== undefined && session_id !== query.session_id) {
     const url = guideUrl(settings, "marketplaceFirstJobHandoff", { ...query, session_id });
     const action = "Read this document for your newest session with the target.";
-    return { step: "name_what_is_missing", who: "you", action, request: { method: "GET", url } };
+    return { step: "read_newest_session", who: "you", action, request: { method: "GET", url } };
   }
   const step = stepToRequest(target, "none");
   // The packet would lead whoever has a fresh proof back here.
-  return towardsRequest(context, step, adviceAt(target, step, standing.decision), sendRequest);
+  return towardsRequest(context, step, adviceAt(target, step, standing), sendRequest);
 }
 
 function get({ settings, query }: GuideContext, guide: GuideId): GuideNext["request"] {

@@ -44,7 +44,7 @@ export function sessionRequestGuide(context: GuideContext): SessionRequestGuide 
 
 const PREREQUISITES = [
   "The target's connector is online: check_online answers can_deliver_realtime true.",
-  "You have an API key that is allowed for your agent id, and then need no connector of your own; or a signing key, and are registered on a websocket (websocket_envelope).",
+  "You have an API key that is allowed for your agent id, and need no connector; or a signing key, and are registered on a websocket (websocket_envelope).",
 ];
 
 function gatewayOf({ settings }: GuideContext): SessionRequestGuide["gateway"] {

@@ -10,7 +10,7 @@ import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { adviceAt } from "./target-advice.ts";
 
-type Settings = Pick<ReportSettings, "proofFreshnessMs">;
+type Settings = Pick<ReportSettings, "proofFreshnessMs" | "proofIdentities">;
 
 /**
  * How far a handoff has come: of the target that was asked for, else of the whole window. Gates, figures and advice of a
@@ -18,8 +18,8 @@ type Settings = Pick<ReportSettings, "proofFreshnessMs">;
  */
 export interface Standing {
   readonly freshness: ProofFreshness;
-  /** Who sent the request that freshness is of; null without one, and for the window. */
-  readonly requester: string | null;
+  /** Whether `from` sent the request that freshness is of; null without either, for the window, and where identities are hidden. */
+  readonly isOwnProof: boolean | null;
   readonly allowed: AllowedNextStep;
   readonly status: ActivationStatus;
   /** Null: nothing is missing. */
@@ -37,7 +37,7 @@ export function windowStanding(source: ReportSource<"presence">, settings: Setti
   const { freshness, status, bottleneck, nextAction } = activationOf(source, settings);
   return {
     freshness,
-    requester: null,
+    isOwnProof: null,
     status,
     // A fresh proof permits a handoff, whoever is online by now; reports name that as what ails the window.
     bottleneck: freshness.state === "fresh" ? "none" : bottleneck,
@@ -63,9 +63,15 @@ export function targetStanding(source: ReportSource, read: Target, settings: Set
   const lastOnlineProof = onlineRequestOf(target, decision);
   const freshness = proofFreshness({ lastOnlineProof, now: source.now }, settings.proofFreshnessMs);
   const allowed = allowedAtTarget(target, freshness, decision);
-  const advice = adviceAt(target, allowed, decision);
-  const requester = lastOnlineProof?.requester ?? null;
-  return { freshness, requester, allowed, ...activationAt(target, freshness), advice, target, decision };
+  const isOwnProof = isOwn(lastOnlineProof?.requester, query.from, settings);
+  const advice = adviceAt(target, allowed, { decision, isOwnProof });
+  return { freshness, isOwnProof, allowed, ...activationAt(target, freshness), advice, target, decision };
+}
+
+/** Where identities are hidden, asking with one id after the other would tell who asked whom. */
+function isOwn(requester: string | undefined, from: string | undefined, { proofIdentities }: Settings): boolean | null {
+  if (requester === undefined || from === undefined || proofIdentities === "hidden") return null;
+  return requester === from;
 }
 
 /** A session is its requester's: to another it is unknown. */

@@ -1,26 +1,41 @@
 import type { AllowedNextStep, SessionDecision } from "protocol/contract/reports/guides.ts";
 import type { Target } from "window/targets.ts";
 
+/** What advice is made of, beside the target: its decision on the session of the query, and whose the proof is. */
+export interface Known {
+  readonly decision: SessionDecision | null;
+  /** The asker sent the request that the proof is of; null where the asker may not know. */
+  readonly isOwnProof: boolean | null;
+}
+
 /** To who asks, about the target; what the target's owner does stands in connector_recovery. */
 const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
   connect_target_connector: "Nobody has seen this target in this window: ask again once its owner has connected it.",
   bring_target_connector_online: "The target is not online: ask again once its owner has brought it back.",
   request_session_with_online_target: "The target is online: send it a session request.",
   refresh_session_request_proof: "The target is online, its last proof is no longer fresh: send it a session request.",
-  open_marketplace_first_job_handoff: "The target has a fresh proof: go on to the first-job handoff.",
+  open_marketplace_first_job_handoff: "Go on to the first-job handoff.",
   ask_another_target: "The target rejected the session: ask another target.",
 };
 
-/** What to do at a step of the way to this target. Pure. @param decision on the session of the query. */
-export function adviceAt({ presence }: Target, step: AllowedNextStep, decision: SessionDecision | null): string {
-  if (decision === "unknown") return `No such session of yours. ${ADVICE[step]}`;
-  if (decision === "expired")
-    return `The session expired: its time ran out, or newer ones took its place. ${ADVICE[step]}`;
+/** Whose request the target's fresh proof is: another's is a go as well, and nothing that the asker has. Pure. */
+export function freshProof({ decision, isOwnProof }: Known): string {
+  if (decision === "pending" || decision === "approved") return "The request of this session is a fresh proof.";
+  if (isOwnProof === null) return "The target has a fresh proof, maybe of another agent's request.";
+  return `The target has a fresh proof, of ${isOwnProof ? "your own" : "another agent's"} request.`;
+}
+
+/** What to do at a step of the way to this target. Pure. */
+export function adviceAt({ presence }: Target, step: AllowedNextStep, known: Known): string {
+  const { decision } = known;
+  const advice = step === "open_marketplace_first_job_handoff" ? `${freshProof(known)} ${ADVICE[step]}` : ADVICE[step];
+  if (decision === "unknown") return `No such session of yours. ${advice}`;
+  if (decision === "expired") return `The session expired: its time ran out, or newer ones took its place. ${advice}`;
   if ((decision === "pending" || decision === "approved") && step !== "open_marketplace_first_job_handoff") {
-    return `The request of this session is no fresh proof: the target was away, or it was too long ago. ${ADVICE[step]}`;
+    return `The request of this session is no fresh proof: the target was away, or it is too old. ${advice}`;
   }
   if (step === "bring_target_connector_online" && presence.isCongested) {
     return "The target is online and reads too slowly: ask again once it has read what waits for it.";
   }
-  return ADVICE[step];
+  return advice;
 }

@@ -27,7 +27,7 @@ export function activationOf(
   const freshness = proofFreshness(source, settings.proofFreshnessMs);
   const anyOnline = presence.ok > 0;
   if (freshness.state === "fresh") {
-    const permits = `The proof permits a negotiation handoff for another ${duration(freshness.msUntilRefreshDue ?? 0)}`;
+    const permits = `The last proof of the window, whoever requested it, permits a negotiation handoff to its target for another ${duration(freshness.msUntilRefreshDue ?? 0)}`;
     return {
       status: "proof_fresh",
       bottleneck: anyOnline ? "none" : "no_connector_online",

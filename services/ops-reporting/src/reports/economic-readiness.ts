@@ -64,7 +64,7 @@ function readinessStages(source: ReportSource<"presence">, freshness: ProofFresh
       stage: "message_delivery",
       status: published > 0 ? "ready" : "not_shown_yet",
       blockers: [],
-      evidence: `${quantity(published, "envelope")} published.`,
+      evidence: `${quantity(published, "envelope")} published, session requests included.`,
     },
     blockedBy(
       "session_negotiation",

@@ -99,7 +99,7 @@ function journeyEntry(journey: Journey, number: number, now: number, baseUrl: st
 function nextBestAction(reached: StageName, baseUrl: string): string {
   switch (reached) {
     case "discovery":
-      return `Test a signed envelope with POST ${baseUrl}${SURFACES.selfTest.path}, connect, and check yourself with GET ${baseUrl}${SURFACES.checkOnline.path}.`;
+      return `Test a signed envelope with POST ${baseUrl}${SURFACES.selfTest.path}, connect, and check yourself with GET ${baseUrl}${SURFACES.checkOnline.path}{?agent_id} (a template, RFC 6570).`;
     case "connector_onboarding":
       return `Send a first message with POST ${baseUrl}${SURFACES.sendMessage.path}.`;
     case "message_delivery":

@@ -186,7 +186,7 @@ function stepsAt(
   if (allowed !== OPEN) return [allowed];
   if (id === "marketplaceHandoffStatus") return [OPEN];
   if (id !== "marketplaceFirstJobHandoff") return ["read_handoff_gate"];
-  const withoutOpenSession = ["name_what_is_missing", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
+  const withoutOpenSession = ["read_newest_session", "request_session_with_online_target", ...WAITS_FOR_CONNECTOR];
   if (session?.decision === "expired" || query.session_id === undefined) return withoutOpenSession;
   return ["wait_for_target_decision", "agree_on_first_job_in_marketplace"];
 }

@@ -86,12 +86,23 @@ describe("with a target, the gate is that target's", () => {
     expect(marketplaceHandoffStatus.proof_requester_is_you).toBe(isYou);
   });
 
+  test("and next tells the three apart in words, also the one that has a session of its own", () => {
+    const wordsFor = (query: GuideQuery) =>
+      written(windows.FRESH, query, withSession("pending")).marketplaceHandoffStatus.next_action;
+    const { from: _, ...anonymous } = NAMED;
+    const asked = [anonymous, NAMED, { ...NAMED, from: "agent://carol" }, { ...NAMED, session_id: SESSION_ID }];
+    expect(new Set(asked.map(wordsFor)).size).toBe(asked.length);
+  });
+
   test("and to nobody where the operator hides identities: asking with one id after the other would tell", () => {
     const settings = { ...SETTINGS, proofIdentities: "hidden" } as const;
     for (const from of ["agent://alice", "agent://carol"]) {
       const { marketplaceHandoffStatus } = written(windows.FRESH, { ...NAMED, from }, targetOf(PROVEN), settings);
       expect(marketplaceHandoffStatus.proof_requester_is_you).toBeNull();
     }
+    const wordsFor = (from: string) =>
+      written(windows.FRESH, { ...NAMED, from }, targetOf(PROVEN), settings).marketplaceHandoffStatus.next_action;
+    expect(wordsFor("agent://alice")).toBe(wordsFor("agent://carol"));
   });
 
   test("an expired proof is stale while it is among the retained ones, and the last millisecond is fresh", () => {

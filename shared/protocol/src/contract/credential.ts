@@ -47,7 +47,7 @@ export const CREDENTIAL_REASONS = {
   },
   agent_not_allowed: {
     means: "its sub is not of the agents that its issuer speaks for",
-    hint: "Have an issuer issue it that speaks for the agent, or the operator admit the agent for this one.",
+    hint: "Get one of an issuer that speaks for the agent, or ask the relay's operator to add the agent to those of this issuer.",
   },
   key_mismatch: {
     means: "key_id is not jkt- and the thumbprint of the key in cnf",

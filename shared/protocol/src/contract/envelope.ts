@@ -53,36 +53,45 @@ export const SessionId = z
   .meta({ id: "SessionId", examples: ["ses_00000000000000000000000000"] });
 export const TtlMinutes = z.int().min(SESSION_LIMITS.ttlMinutesMin).max(SESSION_LIMITS.ttlMinutesMax);
 
-const RegisterPayload = z.looseObject({
-  credential: z.string().max(CREDENTIAL_LIMITS.maxCharacters).optional(),
-  relay: z.string().max(TEXT_LIMITS.relay).optional(),
-  capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional(),
-  label: z.string().max(TEXT_LIMITS.label).optional(),
-});
+const RegisterPayload = z
+  .looseObject({
+    credential: z.string().max(CREDENTIAL_LIMITS.maxCharacters).optional(),
+    relay: z.string().max(TEXT_LIMITS.relay).optional(),
+    capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional(),
+    label: z.string().max(TEXT_LIMITS.label).optional(),
+  })
+  .meta({ id: "RegisterPayload" });
 const AnyPayload = z.looseObject({});
-export const SessionRequestPayload = z.looseObject({
-  purpose: text(TEXT_LIMITS.purpose),
-  ttl_minutes: TtlMinutes.optional(),
-  intro: z.string().max(TEXT_LIMITS.intro).optional(),
-  scope: z.string().max(TEXT_LIMITS.scope).optional(),
-  expected_frequency: z.string().max(TEXT_LIMITS.expectedFrequency).optional(),
-});
-const SessionDecisionPayload = z.looseObject({
-  session_id: SessionId,
-  request_sha256: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{43}$/, "must be a SHA-256 in base64url")
-    .optional(),
-  reason: z.string().max(TEXT_LIMITS.reason).optional(),
-});
+export const SessionRequestPayload = z
+  .looseObject({
+    purpose: text(TEXT_LIMITS.purpose),
+    ttl_minutes: TtlMinutes.optional(),
+    intro: z.string().max(TEXT_LIMITS.intro).optional(),
+    scope: z.string().max(TEXT_LIMITS.scope).optional(),
+    expected_frequency: z.string().max(TEXT_LIMITS.expectedFrequency).optional(),
+  })
+  .meta({ id: "SessionRequestPayload" });
+const SessionDecisionPayload = z
+  .looseObject({
+    session_id: SessionId,
+    request_sha256: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{43}$/, "must be a SHA-256 in base64url")
+      .optional(),
+    reason: z.string().max(TEXT_LIMITS.reason).optional(),
+  })
+  .meta({ id: "SessionDecisionPayload" });
 
 const common = {
   id: EnvelopeId,
   from: AgentId,
   task_id: text(TEXT_LIMITS.taskId).optional(),
   ts: z.int(),
-  key_id: z.string().regex(KEY_ID_PATTERN),
-  sig: z.string().regex(SIGNATURE_PATTERN, "must be 86 characters of base64url (Ed25519) or 43 (HMAC-SHA256)"),
+  key_id: z.string().regex(KEY_ID_PATTERN).meta({ id: "KeyId" }),
+  sig: z
+    .string()
+    .regex(SIGNATURE_PATTERN, "must be 86 characters of base64url (Ed25519) or 43 (HMAC-SHA256)")
+    .meta({ id: "Signature" }),
 };
 const toOptional = { to: AgentId.optional() };
 const toRequired = { to: AgentId };

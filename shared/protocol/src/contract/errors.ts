@@ -48,7 +48,7 @@ export const ERRORS = {
     true,
     "fix",
     "The envelope is invalid for its type.",
-    "Fix what errors names, without it detail, in an error frame message; /asyncapi.json has the schema of each envelope type, and unknown fields are refused.",
+    "errors names each field and what is wrong with it; if it is absent, read detail (message in an error frame). /asyncapi.json has the schema of each envelope type; unknown fields are refused.",
   ),
   clock_skew: error(
     400,
@@ -62,7 +62,7 @@ export const ERRORS = {
     true,
     "fix",
     "key_id does not name a valid key.",
-    "Use a key that is valid now, or ask the relay's operator to add it. A jkt- key is known from the agent.register on that brings its credential on the same connection; the self-test takes ?credential=.",
+    "Use a key that is valid now, or ask the relay's operator to add it. A jkt- key is known on a connection once its agent.register with the credential was accepted there; give the self-test the credential as ?credential=.",
   ),
   bad_signature: error(
     400,
@@ -76,14 +76,14 @@ export const ERRORS = {
     true,
     "fix",
     "The key is not allowed to sign for this sender.",
-    "Use a key that may sign for from: one whose agents list contains it, or whose credential has it as sub.",
+    "Use a key that may sign for `from`: one whose agents list contains it, or whose credential has it as sub.",
   ),
   invalid_credential: error(
     400,
     true,
     "fix",
     "The credential of the register is not accepted.",
-    "The first word of detail, in an error frame message, says why; have the issuer issue a credential for this key, this agent and this relay.",
+    "The first word of detail (message in an error frame) is the reason. Have the issuer issue a credential for this key, this agent and this relay.",
   ),
   not_registered: error(
     null,
@@ -111,7 +111,7 @@ export const ERRORS = {
     true,
     "fix",
     "The session is not between this sender and this target.",
-    "Set from to the session's target, which alone decides it, and to to its requester.",
+    "Only the session's target decides it: its id goes into `from`, that of the requester into `to`.",
   ),
   session_closed: error(
     null,
@@ -146,7 +146,7 @@ export const ERRORS = {
     false,
     "fix",
     "The request is invalid for this endpoint.",
-    "Fix what errors names, without it detail; unknown fields are refused.",
+    "errors names each field and what is wrong with it; if it is absent, read detail. Unknown fields are refused.",
   ),
   missing_api_key: error(
     401,
@@ -167,7 +167,7 @@ export const ERRORS = {
     false,
     "fix",
     "The API key is not allowed for this sender.",
-    "Use a from id that the key's agents list contains.",
+    "Use as `from` an agent id that the key's agents list contains.",
   ),
   not_found: error(404, false, "never", "There is nothing at this path.", "See /API/discovery for every path."),
   method_not_allowed: error(405, false, "fix", "This path does not support this method.", "See the Allow header."),
@@ -205,7 +205,7 @@ export const ERRORS = {
     false,
     "later",
     "An unexpected error occurred in the relay.",
-    "Try again later; report it through feedback if it persists.",
+    "Try again later; if it persists, tell the relay's operator.",
   ),
   origin_not_allowed: error(
     403,
@@ -233,7 +233,7 @@ export const ERRORS = {
     true,
     "later",
     "The relay has no room for this now.",
-    "Wait for retry_after_ms; Retry-After is the same in seconds. Agents that are present go on, and messages without Idempotency-Key.",
+    "Wait for retry_after_ms; Retry-After is the same in seconds. Agents that are present, and messages without an Idempotency-Key, are still accepted.",
   ),
   agents_per_key: error(
     null,

@@ -59,7 +59,7 @@ export const AnnouncedLimits = z
     bytes_burst: z.int(),
     max_unacknowledged: z.int().meta({
       description:
-        "Keep at most so many envelopes without an answer: a heartbeat waits behind what was sent before it, and comes in time behind no more. 0 = no limit.",
+        "Keep at most so many envelopes without an answer: a heartbeat comes in time behind no more. 0 = no limit.",
     }),
   })
   .meta({ id: "AnnouncedLimits" });
@@ -173,7 +173,8 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
       sessions: z.array(PendingSession),
     })
     .meta({
-      description: "When the agent comes online: the sessions that it has yet to decide.",
+      description:
+        "When the agent comes online: the sessions that it has yet to decide. To approve one whose request it did not receive counts for nothing: ask its requester to request again.",
     }),
   z
     .strictObject({
@@ -217,7 +218,7 @@ export const NoticeFrame = z.discriminatedUnion("notice", [
     })
     .meta({
       description:
-        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late, and heartbeats wait too. Who keeps to max_unacknowledged of hello need do nothing: it is at its rate, no more. The limits are those of one connection; 0 = no limit.",
+        "This connection was not read for more than half of the last 10 s, because it sends more than its limits allow: nothing is lost, answers come late, and heartbeats wait too. Who keeps to max_unacknowledged need do nothing. 0 = no limit.",
     }),
 ]);
 

@@ -5,13 +5,15 @@ import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
 import { AnnouncedLimits, CanonicalSha256 } from "./frames.ts";
 import { IssuerRecord } from "./keys-file.ts";
 import { NotKept, TargetDelivery } from "./presence.ts";
-import { Privacy, ReputationPolicy } from "./reports/common.ts";
+import { PostLink, Privacy, ReputationPolicy } from "./reports/common.ts";
 import { PENDING } from "./session.ts";
 
 /** Bodies of the HTTP answers. Source: docs/protocol.md#http. */
 
 /** The signed text of an envelope, as the relay made it of the envelope that it was sent. */
 const Canonical = z.string().meta({ description: "The canonical text; only when it was asked for with ?explain=1." });
+
+export const ProblemCode = z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]).meta({ id: "ProblemCode" });
 
 /** RFC 9457 problem document; `type` is `urn:agent-relay:problem:<code>`. */
 export const Problem = z
@@ -21,7 +23,7 @@ export const Problem = z
     status: z.int(),
     detail: z.string(),
     ok: z.literal(false),
-    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]),
+    code: ProblemCode,
     hint: z.string(),
     retry: z.enum(RETRIES).meta({
       description: "never: the same request cannot succeed. fix: change it first. later: send it again after a wait.",
@@ -100,17 +102,19 @@ export type Contact = z.infer<typeof Contact>;
 const GatewayKey = z.strictObject({ key_id: z.string(), alg: z.literal("ed25519"), public_key: z.string() });
 
 /** A key, an envelope, and its signature by that key, which is published on purpose. */
-export const TestVector = z.strictObject({
-  alg: z.enum(["hmac-sha256", "ed25519"]),
-  key: z.strictObject({
-    secret: z.string().optional(),
-    private_key: z.string().optional(),
-    public_key: z.string().optional(),
-  }),
-  envelope: z.looseObject({}),
-  canonical: z.string(),
-  sig: z.string(),
-});
+export const TestVector = z
+  .strictObject({
+    alg: z.enum(["hmac-sha256", "ed25519"]),
+    key: z.strictObject({
+      secret: z.string().optional(),
+      private_key: z.string().optional(),
+      public_key: z.string().optional(),
+    }),
+    envelope: z.looseObject({}),
+    canonical: z.string(),
+    sig: z.string(),
+  })
+  .meta({ id: "TestVector" });
 export type TestVector = z.infer<typeof TestVector>;
 
 /** GET /v1/agents/{name}/credential. Source: docs/protocol.md#credentials. */
@@ -139,6 +143,17 @@ export const CredentialTestVector = z
   .meta({ id: "CredentialTestVector" });
 export type CredentialTestVector = z.infer<typeof CredentialTestVector>;
 
+/** A sealed payload with all that is needed to open it; the texts are UTF-8. */
+export const SealedPayloadTestVector = z
+  .strictObject({
+    recipient_key: z.strictObject({ private_key: z.string(), public_key: z.string() }),
+    envelope: z.looseObject({}),
+    aad: z.string(),
+    plaintext: z.string(),
+  })
+  .meta({ id: "SealedPayloadTestVector" });
+export type SealedPayloadTestVector = z.infer<typeof SealedPayloadTestVector>;
+
 /** GET /.well-known/signing-manifest.json. Source: docs/protocol.md#signatures. */
 export const SigningManifest = z
   .strictObject({
@@ -154,7 +169,8 @@ export const SigningManifest = z
     websocket: z.strictObject({ urls: z.array(z.string()), limits: AnnouncedLimits }),
     test_vectors: z.array(TestVector),
     credential_test_vector: CredentialTestVector,
-    self_test: z.strictObject({ method: z.literal("POST"), url: z.string() }),
+    sealed_payload_test_vector: SealedPayloadTestVector,
+    self_test: PostLink,
     contact: Contact,
   })
   .meta({ id: "SigningManifest" });

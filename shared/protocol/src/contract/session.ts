@@ -27,6 +27,9 @@ export const SessionRecord = z
     expires_at_iso: z.iso.datetime(),
     decided_at_iso: z.iso.datetime().nullable(),
     target_delivery: TargetDelivery,
+    next_action: z.string().meta({
+      description: "Who does what next. A request that its target did not receive leads nowhere, even approved.",
+    }),
     proof_boundary: z.string(),
   })
   .meta({ id: "SessionRecord" });

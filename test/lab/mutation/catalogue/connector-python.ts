@@ -43,7 +43,7 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python takes an id of a sender once",
     file: `${FOLDER}/replay_guard.py`,
-    find: "return name in self._verified or name in self._others",
+    find: "return self._ts_of_delivered(envelope) is not None",
     replace: "return False",
     tests: UNIT,
   },

@@ -262,6 +262,13 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/verification.test.ts"],
   },
   {
+    name: "another envelope under an id of before is dropped with an error",
+    file: "connector/src/delivery-judge.ts",
+    find: "if (replayGuard.isReused(envelope))",
+    replace: "if (false)",
+    tests: ["test/connectors/behaviour.test.ts"],
+  },
+  {
     name: "made-up deliveries do not push out what is remembered of verified ones",
     file: "connector/src/replay-guard.ts",
     find: 'verified === "agent" ? this.#verified : this.#others',
@@ -271,8 +278,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "repeats are remembered until they are old by any clock",
     file: "connector/src/replay-guard.ts",
-    find: " + MAX_CLOCK_CORRECTION_MS);",
-    replace: " - MAX_CLOCK_CORRECTION_MS);",
+    find: " + MAX_CLOCK_CORRECTION_MS;",
+    replace: " - MAX_CLOCK_CORRECTION_MS;",
     tests: ["connector/test/replay-guard.test.ts"],
   },
 ];

@@ -1,6 +1,7 @@
 import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { invalidCredential, isIssued, type KnownKeys, keyOfShown } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
@@ -58,7 +59,7 @@ export function selfTestEndpoints({
       request_template: requestTemplate(relay),
       steps: STEPS,
       privacy: PRIVACY,
-      next_proof_step: "Connect, send agent.register, then read /api/onboarding/check-online.",
+      next_proof_step: `Connect, send agent.register, then read ${SURFACES.checkOnline.path}{?agent_id} (a template, RFC 6570).`,
     }),
 
     async selfTest(ctx) {

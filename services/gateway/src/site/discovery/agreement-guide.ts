@@ -36,14 +36,16 @@ export const SESSION_RULES = [
 ].join("\n");
 
 /** Source: docs/protocol.md#sealed-payloads. */
-export const SEALING_RULES = [
-  "A payload for its recipient's eyes alone is sealed by HPKE in base mode (RFC 9180): DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, to the key in `enc` of the recipient's credential, from an issuer that you pinned. It has one member:",
-  '```json\n{"sealed":{"v":1,"kid":"<RFC 7638 thumbprint of the X25519 key>","enc":"<base64url>","ct":"<base64url>"}}\n```',
-  "`info` is the text `agent-relay sealed payload v1`; `aad` is the UTF-8 RFC 8785 text of {`from`, `id`, `kid`, `task_id` where present, `to`, `type`, `v`}. At most 23000 bytes are sealed. Open with the key of `kid` and no other, take an `id` of a sender once, and believe only a sender whose key or issuer you pinned. Gateways and HMAC keys cannot seal.",
-].join("\n\n");
+export const sealingRules = ({ baseUrl }: DiscoverySettings): string =>
+  [
+    "A payload for its recipient's eyes alone is sealed by HPKE in base mode (RFC 9180): DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, to the key in `enc` of the recipient's credential, from an issuer that you pinned. It has one member:",
+    '```json\n{"sealed":{"v":1,"kid":"<RFC 7638 thumbprint of the X25519 key>","enc":"<base64url>","ct":"<base64url>"}}\n```',
+    "`info` is the text `agent-relay sealed payload v1`; `aad` is the UTF-8 RFC 8785 text of {`from`, `id`, `kid`, `task_id` where present, `to`, `type`, `v`}. What is sealed is the UTF-8 JSON text of the payload, an object of at most 23000 bytes. Open with the key of `kid` and no other, and believe only a sender whose key or issuer you pinned. Gateways and HMAC keys cannot seal.",
+    `\`sealed_payload_test_vector\` of ${urlOf(baseUrl, "signingManifest")} has a key, \`aad\`, plaintext and envelope.`,
+  ].join("\n\n");
 
 /** Source: docs/protocol.md#session-receipts. */
 export const RECEIPT_RULES = [
-  "A decision that carries `payload.request_sha256`, the base64url SHA-256 of the request's canonical text with `sig` as its last member, as you received and verified it, makes a receipt possible: {`version`: 1, `request`, `decision`, `credentials`: [tokens]}, the two envelopes whole. The relay keeps none.",
+  "A decision with `payload.request_sha256`, the base64url SHA-256 of the request's canonical text with `sig` as its last member, as you verified it, makes a receipt possible: {`version`: 1, `request`, `decision`, `credentials`: [tokens]}, the two envelopes whole. The relay keeps none.",
   "It holds when: both signatures do, by credentials that held at each `ts` and whose `sub` is `from`; `decision.from` is `request.to` and the reverse; the digest is the request's; the last 24 digits of `session_id` are the first 15 bytes of that digest in Crockford base32; and the decision's `ts` lies between the request's less 300 s and the end of its ttl. It shows that both keys signed.",
 ].join("\n\n");

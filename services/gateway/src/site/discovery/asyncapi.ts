@@ -2,7 +2,7 @@ import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { envelopeMessages, frameMessages, type MessageEntry } from "./asyncapi-messages.ts";
-import { SchemaWriter } from "./json-schema.ts";
+import { type JsonSchema, SchemaWriter } from "./json-schema.ts";
 import { urlOf } from "./links.ts";
 import { AUTHENTICATION, type DiscoverySettings, TITLE, VERSION } from "./relay-description.ts";
 import { signingFacts, websocketGuide } from "./websocket-guide.ts";
@@ -38,27 +38,23 @@ export function asyncApiDocument(settings: DiscoverySettings) {
         "x-close-codes": Object.values(CLOSE_CODES),
       },
     },
-    channels: {
-      websocket: channel(WEBSOCKET_PATH, "The websocket.", names.all),
-      alternateWebsocket: channel(settings.alternateWsPath, "The websocket at its alternate path.", names.all),
-    },
+    channels: { websocket: channel([WEBSOCKET_PATH, settings.alternateWsPath], names.all) },
     operations: {
-      receiveEnvelope: operation("receive", "websocket", names.envelopes, "An agent sends a signed envelope."),
-      sendFrame: operation("send", "websocket", names.frames, "The relay sends answers, deliveries and notices."),
-      receiveEnvelopeAlternate: operation(
-        "receive",
-        "alternateWebsocket",
-        names.envelopes,
-        "As receiveEnvelope, at the alternate path.",
-      ),
-      sendFrameAlternate: operation("send", "alternateWebsocket", names.frames, "As sendFrame, at the alternate path."),
+      receiveEnvelope: operation("receive", names.envelopes, "An agent sends a signed envelope."),
+      sendFrame: operation("send", names.frames, "The relay sends answers, deliveries and notices."),
     },
-    components: { messages: Object.fromEntries(messages), schemas: schemas.components },
+    components: {
+      messages: Object.fromEntries(messages),
+      schemas: {
+        ...schemas.components,
+        SignedEnvelope: anyOfThese(names.envelopes, schemas.components.SignedEnvelope),
+      },
+    },
     "x-signing": signingFacts(settings),
   } as const;
 }
 
-/** How a request for a websocket is refused, over HTTP. */
+/** How a request for a websocket is refused, over HTTP: the answer has the hint. */
 const UPGRADE_REFUSALS: readonly ErrorCode[] = [
   "not_found",
   "upgrade_required",
@@ -69,35 +65,35 @@ const UPGRADE_REFUSALS: readonly ErrorCode[] = [
 ];
 
 function codeObject(code: ErrorCode): object {
-  const { httpStatus, title, hint, retry } = ERRORS[code];
-  return { code, http_status: httpStatus, title, hint, retry };
+  const { httpStatus, title, retry } = ERRORS[code];
+  return { code, http_status: httpStatus, title, retry };
 }
 
-function channel(address: string, description: string, messages: readonly string[]): object {
+/** One channel, which takes the same at each of its paths. */
+function channel(paths: readonly string[], messages: readonly string[]): object {
   return {
-    address,
-    description,
+    address: "{path}",
+    parameters: { path: { enum: paths, default: paths[0], description: "All are the same websocket." } },
     servers: [{ $ref: "#/servers/relay" }],
     messages: Object.fromEntries(messages.map((name) => [name, { $ref: `#/components/messages/${name}` }])),
     bindings: { ws: { method: "GET", bindingVersion: "0.1.0" } },
   };
 }
 
-function operation(
-  action: "send" | "receive",
-  channelName: string,
-  messages: readonly string[],
-  summary: string,
-): object {
+function operation(action: "send" | "receive", messages: readonly string[], summary: string): object {
   return {
     action,
     summary,
-    channel: { $ref: `#/channels/${channelName}` },
-    messages: messages.map((name) => ({ $ref: `#/channels/${channelName}/messages/${name}` })),
+    channel: { $ref: "#/channels/websocket" },
+    messages: messages.map((name) => ({ $ref: `#/channels/websocket/messages/${name}` })),
   };
 }
 
+/** A delivered envelope is one of the messages that agents send: their schemas stand in the document once. */
+function anyOfThese(names: readonly string[], envelope: JsonSchema | undefined): JsonSchema {
+  return { ...envelope, anyOf: names.map((name) => ({ $ref: `#/components/schemas/${name}` })) };
+}
+
 function messageObject(name: string, { schema, summary, examples }: MessageEntry, schemas: SchemaWriter): object {
-  const payload = schemas.writeNamed(schema, name);
-  return { name, title: name, summary, contentType: "application/json", payload, examples };
+  return { name, summary, payload: schemas.writeNamed(schema, name), examples };
 }

@@ -45,7 +45,6 @@ export function frameExamples(settings: DiscoverySettings): Readonly<Record<Fram
       message: { frame: "deliver", envelope: exampleEnvelope("message.send") },
       session_request: sessionDelivery("session.request"),
       session_approve: sessionDelivery("session.approve"),
-      session_reject: sessionDelivery("session.reject"),
     },
     "notice.pending_sessions": {
       one: {
@@ -115,7 +114,6 @@ function ackExamples(baseUrl: string) {
     },
     "ack.session_decision": {
       approved: ack("session.approve", { ...ONLINE, ...session, session_status: "approved" }),
-      rejected: ack("session.reject", { ...ONLINE, ...session, session_status: "rejected" }),
     },
   };
 }

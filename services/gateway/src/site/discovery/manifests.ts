@@ -4,6 +4,7 @@ import { announcedLimits } from "protocol/contract/frames.ts";
 import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import { SEALED_PAYLOAD_TEST_VECTOR } from "protocol/credentials/sealed-test-vector.ts";
 import { credentialTestVector } from "protocol/credentials/test-vector.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
 import { testVectors } from "protocol/signing/test-vectors.ts";
@@ -42,6 +43,7 @@ export function signingManifest(settings: DiscoverySettings) {
     websocket: { urls: websocketUrls(settings), limits: announcedLimits(settings) },
     test_vectors: testVectors(),
     credential_test_vector: credentialTestVector(),
+    sealed_payload_test_vector: SEALED_PAYLOAD_TEST_VECTOR,
     self_test: { method: "POST", url: urlOf(settings.baseUrl, "selfTest") },
     contact: contactOf(settings.contact),
   } as const;

@@ -20,7 +20,7 @@ export const TITLE = "Agent Relay";
 /** Version of the protocol, as in OpenAPI. Source: docs/protocol.md#versions. */
 export const VERSION = "1.0.0";
 export const DESCRIPTION =
-  "A broker between autonomous agents: signed envelopes over websockets, an HTTP gateway that signs for callers with an API key, presence, and public reports: counts, and the last session proofs.";
+  "A broker between autonomous agents: signed envelopes over websockets, an HTTP gateway that signs for callers with an API key, presence, and public reports.";
 
 /** The settings that the documents publish. */
 export type DiscoverySettings = Pick<
@@ -72,8 +72,11 @@ export const RATE_RULE =
 export const UNKNOWN_RULE =
   "Outcome unknown (unavailable, no answer)? Send the same envelope again: had it arrived, the ack says duplicate. After an answer: a new envelope, a new id.";
 
+export const IDEMPOTENCY_RULE =
+  "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.";
+
 export const RETRY_RULES = [
-  "Send an Idempotency-Key: the same key with the same body returns the first 202 again, and nothing is sent twice.",
+  IDEMPOTENCY_RULE,
   "After 429, 409 or 503 wait for Retry-After, then send the same once more.",
   UNKNOWN_RULE,
 ];

@@ -3,7 +3,7 @@ import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { SIGNATURE_CHARACTERS } from "protocol/signing/algorithms.ts";
-import { credentialRules, RECEIPT_RULES, SEALING_RULES, SESSION_RULES } from "./agreement-guide.ts";
+import { credentialRules, RECEIPT_RULES, SESSION_RULES, sealingRules } from "./agreement-guide.ts";
 import { urlOf } from "./links.ts";
 import { signingManifest } from "./manifests.ts";
 import {
@@ -27,7 +27,7 @@ export function websocketGuide(settings: DiscoverySettings): string {
     `## Sign\n\n${sign(baseUrl)}`,
     `## Credentials\n\n${credentialRules(settings)}`,
     `## Sessions and replies\n\n${SESSION_RULES}`,
-    `## Sealed payloads\n\n${SEALING_RULES}`,
+    `## Sealed payloads\n\n${sealingRules(settings)}`,
     `## Session receipts\n\n${RECEIPT_RULES}`,
     `## Rates\n\n${rates(settings)}`,
     `## Examples\n\n${EXAMPLES}`,
@@ -63,7 +63,7 @@ function connect(): string {
   const { registerWithinMs, heartbeatIntervalMs, heartbeatMaxMs, maxAgentsPerConnection } = CONNECTION_LIMITS;
   const { maxFrameBytes, maxPayloadDepth, maxPayloadMembers } = ENVELOPE_LIMITS;
   return [
-    "1. Open a websocket to the server at either channel's address. No header, token or subprotocol is needed. The relay sends `hello`.",
+    "1. Open a websocket to the server at either path of the channel. No header, token or subprotocol is needed. The relay sends `hello`.",
     `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A heartbeat alone brings an agent online, too, where no live connection has it. A connection carries at most ${maxAgentsPerConnection} agents.`,
     "3. Send envelopes. Each is answered with an `ack` or an `error` that has its `id` as `envelope_id`. Envelopes for your agents come as `deliver`, and notices at any time.",
     `4. Every frame is a text frame with one JSON object of at most ${maxFrameBytes} bytes. An envelope has no members but those of its schema; a payload has at most ${maxPayloadDepth} levels, and ${maxPayloadMembers} members and array elements in total.`,
@@ -75,27 +75,23 @@ function sign(baseUrl: string): string {
   const manifest = urlOf(baseUrl, "signingManifest");
   const selfTest = urlOf(baseUrl, "selfTest");
   return [
-    "You need a signing key for your agent id: one that the relay's operator lists (an Ed25519 key of which the relay has the public half, or an HMAC secret that both have), or an Ed25519 key with a [credential](#credentials).",
+    "You need a key for your agent id: an Ed25519 key or an HMAC secret that the relay's operator lists, or an Ed25519 key with a [credential](#credentials).",
     [
-      `1. Make the canonical text: one JSON object with the members ${ORDER} in this order. Absent members are left out, and \`sig\` is not part of it. Each value is written as in RFC 8785 (JCS), without white space: inside \`payload\` the members of every object are sorted by the UTF-16 code units of their names; strings and numbers are as \`JSON.stringify\` of ECMAScript writes them. The eight members themselves are not sorted.`,
-      "2. Sign the UTF-8 bytes of this text with the key that `key_id` names: Ed25519 (RFC 8032, without prehashing; the private key is a seed of 32 bytes) or HMAC-SHA256 (RFC 2104; the key is the bytes of which the secret is the base64url text). The key decides which; the envelope does not say it.",
+      `1. Make the canonical text: one JSON object with the members ${ORDER} in this order. Absent members and \`sig\` are left out. Each value is written as in RFC 8785 (JCS), without white space: inside \`payload\` the members of every object are sorted by the UTF-16 code units of their names; strings and numbers are as \`JSON.stringify\` of ECMAScript writes them. The eight members themselves are not sorted.`,
+      "2. Sign the UTF-8 bytes of this text with the key that `key_id` names: Ed25519 (RFC 8032, without prehashing; the private key is a seed of 32 bytes) or HMAC-SHA256 (RFC 2104; the secret is the key in base64url). The key decides which, not the envelope.",
       `3. \`sig\` is the signature in base64url (RFC 4648, section 5) without padding: ${ed25519} characters for Ed25519, ${hmac} for HMAC-SHA256.`,
       "4. Send the envelope, the same members and `sig`, as JSON. White space and the order of members do not matter there.",
     ].join("\n"),
-    `\`id\` is new for each envelope, and \`ts\` is the time in epoch milliseconds, within ${ENVELOPE_LIMITS.maxClockSkewMs} of the relay's (\`server_time\` of \`hello\`).`,
-    `\`x-signing\` has these facts for programs, with a test vector for each algorithm: key, envelope, canonical text, \`sig\`. ${manifest} has them too, and the public keys of the gateways. POST a signed envelope to ${selfTest} to have it checked without sending it; ${selfTest}?explain=1 also answers with the canonical text as the relay makes it.`,
+    `\`id\` is new for each envelope: a used one with another \`ts\` is acked, and its recipient, which takes an id of a sender once, drops it. \`ts\` is the time in epoch milliseconds, within ${ENVELOPE_LIMITS.maxClockSkewMs} of the relay's (\`server_time\` of \`hello\`).`,
+    `\`x-signing\` has these facts for programs, with a test vector for each algorithm; ${manifest} has them too, and the public keys of the gateways. POST a signed envelope to ${selfTest} to have it checked without sending it, to ${selfTest}?explain=1 to get its canonical text as well.`,
   ].join("\n\n");
 }
 
 function rates(settings: DiscoverySettings): string {
   const { keyShare, keyBytesShare } = CONNECTION_LIMITS;
-  const limits = announcedLimits(settings);
-  const { envelopes_per_second, envelopes_burst, bytes_per_second, bytes_burst, max_unacknowledged } = limits;
-  return [
-    `A connection may send ${envelopes_per_second} envelopes a second (burst ${envelopes_burst}), as many pings, and ${bytes_per_second} bytes a second (burst ${bytes_burst}); all connections of one key on a pod together ${keyShare} times the envelopes and ${keyBytesShare} times the bytes, with the burst of one. 0 = no limit. \`hello\` has these as \`limits\`.`,
-    `${RATE_RULE} Here \`max_unacknowledged\` is ${max_unacknowledged}. A connection that waits for most of its time gets the notice \`slow_down\`; who keeps to \`max_unacknowledged\` need do nothing then.`,
-  ].join("\n\n");
+  const { max_unacknowledged } = announcedLimits(settings);
+  return `\`limits\` of \`hello\` are those of one connection; all of one key on a pod together have ${keyShare} times the envelopes and ${keyBytesShare} times the bytes a second, with the burst of one. ${RATE_RULE} Here \`max_unacknowledged\` is ${max_unacknowledged}.`;
 }
 
 const EXAMPLES =
-  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace: `id` and `ts` as said above; `from` and `key_id` with your agent and its key, `to` with your target; `payload.session_id` with the `session_id` of the delivered `session.request`, `payload.request_sha256` with its digest; at last `sig`, made over the result. Examples of frames show which members each has.";
+  "Each example of an envelope is signed with the Ed25519 key of the test vectors, which no operator adds. Its summary names the members to replace: `id` and `ts` as above; `from`, `key_id` and `to` with your agent, its key and your target; `payload.session_id` with the `session_id` of the delivered `session.request`, `payload.request_sha256` with its digest; at last `sig`, made over the result.";

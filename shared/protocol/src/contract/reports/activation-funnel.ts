@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { EconomicOperability, Privacy, ProofBoundaries } from "./common.ts";
-import { BOTTLENECKS, OperatorQuickScan } from "./window.ts";
+import { Bottleneck, OperatorQuickScan } from "./window.ts";
 
 /** GET /api/ops/activation-funnel. Source: docs/reports.md#reports. */
 
@@ -12,7 +12,8 @@ export const STAGES = [
   "session_negotiation",
   "feedback",
 ] as const;
-export type StageName = (typeof STAGES)[number];
+export const Stage = z.enum(STAGES).meta({ id: "Stage" });
+export type StageName = z.infer<typeof Stage>;
 
 const Rate = z.number().min(0).max(1).nullable().meta({
   description:
@@ -20,13 +21,13 @@ const Rate = z.number().min(0).max(1).nullable().meta({
 });
 
 export const FunnelStage = z.strictObject({
-  stage: z.enum(STAGES),
+  stage: Stage,
   status: z.enum(["active", "online", "idle"]).meta({
     description: "idle: the count is 0. online: a connector is online now. active: the count is not 0.",
   }),
   count: z.int(),
   evidence: z.string().meta({ description: "What was counted." }),
-  previous_stage: z.enum(STAGES).nullable(),
+  previous_stage: Stage.nullable(),
   dropoff_from_previous: z.int().min(0).nullable(),
   conversion_rate_from_previous: Rate,
 });
@@ -34,8 +35,8 @@ export type FunnelStage = z.infer<typeof FunnelStage>;
 
 export const Dropoff = z
   .strictObject({
-    from: z.enum(STAGES),
-    to: z.enum(STAGES),
+    from: Stage,
+    to: Stage,
     previous_count: z.int(),
     current_count: z.int(),
     dropoff_count: z.int().min(0),
@@ -57,7 +58,7 @@ export const ActivationFunnel = z.strictObject({
   largest_current_dropoff: Dropoff.nullable().meta({ description: "By dropoff_count; null when there is no dropoff." }),
   next_action: z.string().meta({ description: "What reduces the largest dropoff." }),
   recommended_next_step: z.strictObject({
-    bottleneck: z.enum(BOTTLENECKS),
+    bottleneck: Bottleneck,
     action: z.string(),
     method: z.literal("GET"),
     url: z.string(),

@@ -9,7 +9,10 @@ import { PROOF_SOURCES } from "../session.ts";
 /** The flags that every report carries. */
 export const Privacy = z
   .strictObject({
-    aggregate_only: z.literal(true),
+    aggregate_only: z.literal(true).meta({
+      description:
+        "Of what is counted: the relay keeps counts, never what was counted. Single sessions and session proofs are no counts; `identities` says which of them this document shows.",
+    }),
     raw_ip_addresses: z.literal(false),
     user_agents: z.literal(false),
     payloads: z.literal(false),
@@ -85,6 +88,9 @@ export const SessionProofRecord = z
   })
   .meta({ id: "SessionProofRecord" });
 export type SessionProofRecord = z.infer<typeof SessionProofRecord>;
+
+/** Where a POST goes. */
+export const PostLink = z.strictObject({ method: z.literal("POST"), url: z.string() }).meta({ id: "PostLink" });
 
 /** What the relay's records prove, and what they do not. */
 export const ProofBoundaries = z

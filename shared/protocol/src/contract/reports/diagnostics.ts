@@ -3,11 +3,11 @@ import { BLOCKER_CATEGORIES } from "../feedback-labels.ts";
 import { WINDOW_LIMITS } from "../limits.ts";
 import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
 import { TrafficTotals } from "./traffic-daily.ts";
-import { BOTTLENECKS, ProofGate } from "./window.ts";
+import { Bottleneck, ProofGate } from "./window.ts";
 
 /** GET /api/diagnostics: the state of the relay in aggregates. */
 
-const DIAGNOSTIC_BOTTLENECKS = ["no_gateway_live", ...BOTTLENECKS] as const;
+const DIAGNOSTIC_BOTTLENECKS = ["no_gateway_live", ...Bottleneck.options] as const;
 
 export const Diagnostics = z.strictObject({
   ok: z.literal(true),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { EconomicOperability, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
-import { BOTTLENECKS, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
+import { Bottleneck, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
 
 /** GET /api/ops/economic-readiness: what is ready and what is blocked, stage by stage. */
 
@@ -49,7 +49,7 @@ export const EconomicReadiness = z.strictObject({
     ...SessionCounts.shape,
     ...ProofGate.shape,
   }),
-  current_bottleneck: z.enum(BOTTLENECKS),
+  current_bottleneck: Bottleneck,
   next_action: z.string(),
   operator_quick_scan: OperatorQuickScan,
   ...ScopeFlags.shape,

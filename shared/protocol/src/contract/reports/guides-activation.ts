@@ -3,14 +3,14 @@ import { PresenceRecovery } from "../presence.ts";
 import { EconomicOperability } from "./common.ts";
 import { GUIDE_FRAME, GuideWindow, HandoffGate, MinimumProof } from "./guides.ts";
 import { ACTIVATION_STATUSES } from "./session-proof-retention.ts";
-import { BOTTLENECKS } from "./window.ts";
+import { Bottleneck } from "./window.ts";
 
 /** GET /api/public/activation-plan. */
 export const ActivationPlan = z.strictObject({
   ...GUIDE_FRAME,
   readiness: z.strictObject({
     status: z.enum(ACTIVATION_STATUSES),
-    current_bottleneck: z.enum(BOTTLENECKS).nullable().meta({ description: "Null: nothing is missing at the target." }),
+    current_bottleneck: Bottleneck.nullable().meta({ description: "Null: nothing is missing at the target." }),
     gate: HandoffGate,
     current_window: GuideWindow,
   }),

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { CANONICAL_SIGNING_ORDER } from "../envelope.ts";
-import { ERRORS, type ErrorCode } from "../errors.ts";
+import { ProblemCode } from "../responses.ts";
 import {
-  ALLOWED_NEXT_STEPS,
+  AllowedNextStep,
   Expectation,
   GUIDE_FRAME,
   GuideRequestBody,
@@ -30,7 +30,7 @@ const PreflightCheck = z.strictObject({
 
 const Troubleshooting = z.strictObject({
   status: z.int(),
-  code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]).nullable(),
+  code: ProblemCode.nullable(),
   fix: z.string(),
 });
 
@@ -49,7 +49,7 @@ const PostRefreshGate = z.strictObject({
 export const RefreshPacket = z
   .strictObject({
     status: z.enum(["first_proof_due", "refresh_due", "fresh"]),
-    action: z.enum(ALLOWED_NEXT_STEPS),
+    action: AllowedNextStep,
     should_refresh_before_handoff: z.boolean(),
     refresh_urgency: ProofGate.shape.refresh_urgency,
     target_agent_id: GUIDE_FRAME.target_agent_id,

@@ -4,7 +4,7 @@ import { SessionId } from "../envelope.ts";
 import { REPORT_LIMITS } from "../limits.ts";
 import { PRESENCE_STATUSES, UndeliverableReason } from "../presence.ts";
 import { TARGET_DECISIONS } from "../session.ts";
-import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
+import { PostLink, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
 import { CurrentWindow, ProofGate, SessionCounts } from "./window.ts";
 
 /** Parts of several guides. Source: docs/reports.md#guides, docs/reports.md#freshness. */
@@ -36,7 +36,7 @@ export type GuideQuery = z.infer<typeof GuideQuery>;
 
 const TargetAgentId = z
   .union([AgentId, z.literal(TARGET_PLACEHOLDER)])
-  .meta({ description: `The target_agent_id of the query; ${TARGET_PLACEHOLDER} without one.` });
+  .meta({ id: "GuideTarget", description: `The target_agent_id of the query; ${TARGET_PLACEHOLDER} without one.` });
 
 /** Where else to look; every other path stands in `discovery`. Those that `templates` names are templates (RFC 6570). */
 export const GuideLinks = z
@@ -51,15 +51,17 @@ export const GuideLinks = z
 export type GuideLinks = z.infer<typeof GuideLinks>;
 
 /** The next step that the state of the window, or of the target, allows. */
-export const ALLOWED_NEXT_STEPS = [
-  "connect_target_connector",
-  "bring_target_connector_online",
-  "request_session_with_online_target",
-  "refresh_session_request_proof",
-  "open_marketplace_first_job_handoff",
-  "ask_another_target",
-] as const;
-export type AllowedNextStep = (typeof ALLOWED_NEXT_STEPS)[number];
+export const AllowedNextStep = z
+  .enum([
+    "connect_target_connector",
+    "bring_target_connector_online",
+    "request_session_with_online_target",
+    "refresh_session_request_proof",
+    "open_marketplace_first_job_handoff",
+    "ask_another_target",
+  ])
+  .meta({ id: "AllowedNextStep" });
+export type AllowedNextStep = z.infer<typeof AllowedNextStep>;
 
 /** Query parameters that a guide may lack. */
 export const MISSING_PARAMETERS = ["from", "target_agent_id", "session_id"] as const;
@@ -81,7 +83,8 @@ export const GuideNext = z
   .strictObject({
     step: z.enum([
       "name_what_is_missing",
-      ...ALLOWED_NEXT_STEPS,
+      ...AllowedNextStep.options,
+      "read_newest_session",
       "read_handoff_gate",
       "wait_for_target_decision",
       "agree_on_first_job_in_marketplace",
@@ -109,9 +112,22 @@ export const GuideNext = z
       .meta({
         description: "Beside a POST: the same for a registered agent that signs it itself, without an API key.",
       }),
-    after: z.strictObject({ url: z.string(), add: z.array(z.literal("session_id")) }).optional(),
-    watch: z.string().optional(),
-    on_401: z.strictObject({ who: z.literal("operator"), action: z.string() }).optional(),
+    after: z
+      .strictObject({
+        url: z.string(),
+        add: z
+          .array(z.literal("session_id"))
+          .meta({ description: "Members of the answer: put each into the query of `url`, under its name." }),
+      })
+      .optional()
+      .meta({ description: "Beside a POST: GET this URL once the POST, or the websocket envelope, was accepted." }),
+    watch: z.string().optional().meta({
+      description: "Where `request` is null: a URL that shows whether `who` has acted. Then read this document again.",
+    }),
+    on_401: z
+      .strictObject({ who: z.literal("operator"), action: z.string() })
+      .optional()
+      .meta({ description: "Beside a POST: what to do when the API key is refused." }),
   })
   .meta({ id: "GuideNext" });
 export type GuideNext = z.infer<typeof GuideNext>;
@@ -123,25 +139,31 @@ export const GUIDE_FRAME = {
   window_started_at: z.int(),
   generated_at: z.int(),
   max_behind_ms: z.literal(REPORT_LIMITS.maxBehindMs).meta({
+    id: "MaxBehindMs",
     description: "What was acknowledged shows here so many ms later at the latest; in the session itself at once.",
   }),
   target_agent_id: TargetAgentId,
   ready_to_run: z.boolean().meta({
+    id: "ReadyToRun",
     description:
       "Everything that this document prints runs as it stands, the target is online, and `next` has a request for you to send. In a refresh packet: of its own request, which a fresh proof makes needless.",
   }),
-  missing: z.array(z.enum(MISSING_PARAMETERS)).meta({ description: "Query parameters that it needs for that." }),
+  missing: z
+    .array(z.enum(MISSING_PARAMETERS))
+    .meta({ id: "MissingParameters", description: "Query parameters without which it is not ready to run." }),
   next: GuideNext,
   next_action: z.string().meta({ description: "The action of `next`." }),
   target_decision: z.enum(SESSION_DECISIONS).nullable().meta({
+    id: "TargetDecision",
     description:
       "What the target said to the session of the query. expired: its time ran out, or newer ones took its place; no notice tells of it. unknown: the target has no such session, or it is another requester's than `from`'s. Null without target or session.",
   }),
   links: GuideLinks,
-  templates: z
-    .array(z.enum(["check_online", "session", "next"]))
-    .meta({ description: "Which of the links, and whether the URL of `next`, are templates (RFC 6570)." }),
-  feedback: z.strictObject({ method: z.literal("POST"), url: z.string() }),
+  templates: z.array(z.enum(["check_online", "session", "next"])).meta({
+    id: "TemplateNames",
+    description: "Which of the links, and whether the URL of `next`, are templates (RFC 6570).",
+  }),
+  feedback: PostLink,
   proof_boundaries: ProofBoundaries,
   ...ScopeFlags.shape,
   privacy: Privacy,
@@ -152,11 +174,11 @@ export type GuideFrame = z.infer<z.ZodObject<typeof GUIDE_FRAME>>;
 export const GATE_GO = "go_fresh_relay_negotiation_proof_available";
 export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
 
-/** Whether the relay's proof permits a handoff: one to the target of the query, else any in the window. */
+/** Whether the relay's proof permits a handoff: that of the session or the target of the query, else any in the window. */
 export const HandoffGate = z
   .strictObject({
     status: z.enum([GATE_GO, GATE_NO_GO]),
-    allowed_next_step: z.enum(ALLOWED_NEXT_STEPS),
+    allowed_next_step: AllowedNextStep,
     scope: z.enum(["process_window", "target"]),
     accepted_online_target: z
       .boolean()
@@ -175,7 +197,10 @@ export const HandoffGate = z
       .datetime()
       .nullable()
       .meta({ description: "The target's last accepted request that is kept, whatever its presence then." }),
-    proof_requester_is_you: z.boolean().nullable().meta({ description: "Null without from, and without a proof." }),
+    proof_requester_is_you: z.boolean().nullable().meta({
+      description:
+        "Whether from sent the request that the proof is of. Null without from or a proof, and where the operator hides who asked whom.",
+    }),
     target_decision: GUIDE_FRAME.target_decision,
   })
   .meta({ id: "HandoffGate" });
@@ -211,7 +236,9 @@ export const MinimumProof = z
 export type MinimumProof = z.infer<typeof MinimumProof>;
 
 /** The value that a field of an answer must have; dots lead into objects. */
-export const Expectation = z.strictObject({ field: z.string(), equals: z.union([z.boolean(), z.string()]) });
+export const Expectation = z
+  .strictObject({ field: z.string(), equals: z.union([z.boolean(), z.string()]) })
+  .meta({ id: "Expectation" });
 
 /** A step; with method and URL where it is one HTTP request. */
 export const GuideStep = z

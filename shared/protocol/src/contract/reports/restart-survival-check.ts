@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
+import { PostLink, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
 import { CurrentWindow, ProofGate } from "./window.ts";
 
 /** GET /api/public/restart-survival-check: what ends session proofs, and which of them would be gone. */
@@ -36,7 +36,7 @@ export const RestartSurvivalCheck = z.strictObject({
   current_process_window: CurrentWindow,
   refresh_gate: z.strictObject({
     ...ProofGate.shape,
-    refresh: z.strictObject({ method: z.literal("POST"), url: z.string() }),
+    refresh: PostLink,
   }),
   runbook: z.array(
     z.strictObject({

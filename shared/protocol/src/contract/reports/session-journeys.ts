@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { WINDOW_LIMITS } from "../limits.ts";
-import { STAGES, type StageName } from "./activation-funnel.ts";
+import { STAGES, Stage, type StageName } from "./activation-funnel.ts";
 import { Privacy } from "./common.ts";
 
 /** GET /api/ops/session-journeys: the actions of anonymous visitors, in order, and where they stopped. */
@@ -19,9 +19,9 @@ export const STAGE_OF_ACTION: Readonly<Record<string, StageName>> = {
 export const JOURNEY_RESOLUTION_MS = 60_000;
 
 /** Between which stages a journey stopped. */
-const Gap = { stage: z.enum(STAGES), next_stage: z.enum(STAGES) };
+const Gap = { stage: Stage, next_stage: Stage };
 
-export const JourneyDropOff = z.strictObject({ ...Gap, count: z.int() });
+export const JourneyDropOff = z.strictObject({ ...Gap, count: z.int() }).meta({ id: "JourneyDropOff" });
 export type JourneyDropOff = z.infer<typeof JourneyDropOff>;
 
 const JourneyTotals = z.strictObject({
@@ -82,9 +82,9 @@ export const SessionJourneys = z.strictObject({
   scope: z.literal("process_window"),
   window_started_at: z.int(),
   generated_at: z.int(),
-  path: z.array(z.enum(STAGES)),
+  path: z.array(Stage),
   stage_of_action: z
-    .record(z.string(), z.enum(STAGES))
+    .record(z.string(), Stage)
     .meta({ description: "By operation id; every other action belongs to discovery." }),
   ...JourneySummary.shape,
   next_action: z.string(),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SESSION_LIMITS } from "../limits.ts";
 import { Privacy, ProofBoundaries, ScopeFlags, SessionProofRecord } from "./common.ts";
-import { BOTTLENECKS, CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
+import { Bottleneck, CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
 
 /** GET /api/ops/session-proof-retention. Source: docs/reports.md#reports. */
 
@@ -31,7 +31,7 @@ export const SessionProofRetention = z.strictObject({
   generated_at: z.int(),
   status: z.literal(RETENTION_STATUS),
   activation_status: z.enum(ACTIVATION_STATUSES),
-  current_bottleneck: z.enum(BOTTLENECKS),
+  current_bottleneck: Bottleneck,
   next_operator_action: z.string(),
   ...SessionCounts.shape,
   ...ScopeFlags.shape,

@@ -7,19 +7,21 @@ import { RETENTION_STATUS } from "./session-proof-retention.ts";
 import { CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate } from "./window.ts";
 
 /** `totals` of traffic-daily; process-window counts. Source: docs/protocol.md#counters. */
-export const TrafficTotals = z.strictObject({
-  total_events: z.int(),
-  unique_sessions: z.int(),
-  surface_views: z.int(),
-  onboarding_checks: z.int(),
-  websocket_accepted: z.int(),
-  published_envelopes: z.int(),
-  simple_send_accepted: z.int(),
-  simple_session_request_accepted: z.int(),
-  simple_session_request_accepted_to_online_target: z.int(),
-  simple_session_request_accepted_to_offline_target: z.int(),
-  feedback_total: z.int(),
-});
+export const TrafficTotals = z
+  .strictObject({
+    total_events: z.int(),
+    unique_sessions: z.int(),
+    surface_views: z.int(),
+    onboarding_checks: z.int(),
+    websocket_accepted: z.int(),
+    published_envelopes: z.int(),
+    simple_send_accepted: z.int(),
+    simple_session_request_accepted: z.int(),
+    simple_session_request_accepted_to_online_target: z.int(),
+    simple_session_request_accepted_to_offline_target: z.int(),
+    feedback_total: z.int(),
+  })
+  .meta({ id: "TrafficTotals" });
 
 /** Summary of the journeys; `url` lists them. */
 const JourneysSummary = z.strictObject({ ...JourneySummary.shape, url: z.string() });

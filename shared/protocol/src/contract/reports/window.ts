@@ -3,31 +3,41 @@ import { SESSION_LIMITS } from "../limits.ts";
 
 /** The window, its sessions and their proof, in several reports. Source: docs/reports.md#freshness. */
 
-const PROOF_STATES = ["none", "fresh", "stale_refresh_due"] as const;
-export type ProofState = (typeof PROOF_STATES)[number];
+const ProofState = z.enum(["none", "fresh", "stale_refresh_due"]).meta({ id: "ProofState" });
+export type ProofState = z.infer<typeof ProofState>;
 
-const REFRESH_URGENCIES = ["no_proof_request_now", "fresh_no_refresh_due", "expired_refresh_now"] as const;
-export type RefreshUrgency = (typeof REFRESH_URGENCIES)[number];
+const RefreshUrgency = z
+  .enum(["no_proof_request_now", "fresh_no_refresh_due", "expired_refresh_now"])
+  .meta({ id: "RefreshUrgency" });
+export type RefreshUrgency = z.infer<typeof RefreshUrgency>;
 
 /** What keeps the window from a handoff, always something that somebody can change; `none` when nothing does. */
-export const BOTTLENECKS = [
-  "no_connector_online",
-  "no_session_request_accepted",
-  "session_requests_only_to_offline_targets",
-  "session_proof_stale",
-  "none",
-] as const;
-export type Bottleneck = (typeof BOTTLENECKS)[number];
+export const Bottleneck = z
+  .enum([
+    "no_connector_online",
+    "no_session_request_accepted",
+    "session_requests_only_to_offline_targets",
+    "session_proof_stale",
+    "none",
+  ])
+  .meta({ id: "Bottleneck" });
+export type Bottleneck = z.infer<typeof Bottleneck>;
 
 const EpochMs = z.int();
 const Iso = z.iso.datetime();
 
+const HandoffPermitted = z.boolean().meta({
+  id: "HandoffPermitted",
+  description:
+    "Without a target: the last proof of the window is fresh, whoever requested it of whom. With target_agent_id alone: the target has a fresh proof, whoever requested it, which says nothing of a session of yours. With from or session_id beside it, it is about you: true only where the request of the session that session_id names is a fresh proof, and its target approved it.",
+});
+
 /** Whether the latest acceptance for an online target permits a handoff. Null: there is no such acceptance. */
 export const ProofGate = z.strictObject({
-  proof_freshness: z.enum(PROOF_STATES),
-  important_handoff_permitted_from_process_window: z.boolean(),
+  proof_freshness: ProofState,
+  important_handoff_permitted_from_process_window: HandoffPermitted,
   refresh_before_important_handoff: z.boolean(),
-  refresh_urgency: z.enum(REFRESH_URGENCIES),
+  refresh_urgency: RefreshUrgency,
   proof_freshness_window_ms: z.int(),
   proof_freshness_expires_at: EpochMs.nullable(),
   proof_freshness_expires_at_iso: Iso.nullable(),
@@ -83,10 +93,10 @@ export const OperatorQuickScan = z
     simple_session_request_accepted: z.int(),
     accepted_to_online_target: z.int(),
     accepted_to_offline_target: z.int(),
-    proof_freshness: z.enum(PROOF_STATES),
-    refresh_urgency: z.enum(REFRESH_URGENCIES),
+    proof_freshness: ProofState,
+    refresh_urgency: RefreshUrgency,
     ms_until_refresh_due: z.int().nullable(),
-    current_bottleneck: z.enum(BOTTLENECKS),
+    current_bottleneck: Bottleneck,
     next_action: z.string(),
   })
   .meta({ id: "OperatorQuickScan" });
