@@ -110,6 +110,12 @@ class Frames(unittest.TestCase):
         assert isinstance(ack, AckFrame)
         self.assertFalse(ack.delivery.can_deliver_realtime)
 
+    def test_ask_for_no_more_than_four_heartbeats_a_second(self) -> None:
+        for asked_ms, interval_s in (("1", 0.25), ("1e-300", 0.25), ("400", 0.4), ("0", 15), ("-1", 15)):
+            hello = read_frame('{"frame":"hello","limits":{"heartbeat_interval_ms":%s}}' % asked_ms)
+            assert isinstance(hello, HelloFrame)
+            self.assertEqual(hello.heartbeat_interval_s, interval_s)
+
     def test_an_envelope_has_its_signed_members_and_no_other(self) -> None:
         self.assertEqual(read_envelope({**ENVELOPE, "more": 1}), ENVELOPE)
         times: list[dict[str, Any]] = [{"ts": "1"}, {"ts": 1.5}, {"ts": True}]

@@ -1,5 +1,11 @@
 import { knownRetry, type Retry } from "./errors.ts";
-import { ANNOUNCED_DEFAULTS, MAX_ASKED_WAIT_MS, MAX_IN_FLIGHT, RETRY_AFTER_MS } from "./limits.ts";
+import {
+  ANNOUNCED_DEFAULTS,
+  MAX_ASKED_WAIT_MS,
+  MAX_IN_FLIGHT,
+  MIN_HEARTBEAT_INTERVAL_MS,
+  RETRY_AFTER_MS,
+} from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
@@ -67,10 +73,11 @@ export function readFrame(text: unknown): Frame | undefined {
 
 function helloOf({ server_time, limits, connector_version }: Members): HelloFrame {
   const { heartbeat_interval_ms, max_clock_skew_ms, max_unacknowledged } = membersOf(limits);
+  const intervalMs = positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs;
   return {
     frame: "hello",
     serverTime: numberOf(server_time),
-    heartbeatIntervalMs: positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs,
+    heartbeatIntervalMs: Math.max(intervalMs, MIN_HEARTBEAT_INTERVAL_MS),
     maxClockSkewMs: positive(max_clock_skew_ms) ?? ANNOUNCED_DEFAULTS.maxClockSkewMs,
     maxInFlight: Math.min(positive(max_unacknowledged) ?? MAX_IN_FLIGHT, MAX_IN_FLIGHT),
     connectorVersion: textOf(connector_version),

@@ -9,6 +9,9 @@ export const MAX_RECEIVED_CHARACTERS = 1_048_576;
 /** Used for whatever `hello` leaves out. Source: docs/protocol.md#limits. */
 export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs: 300_000 } as const;
 
+/** The shortest interval that a relay may ask for: each heartbeat costs a signature. */
+export const MIN_HEARTBEAT_INTERVAL_MS = 250;
+
 /** From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one. */
 export const HELLO_WITHIN_MS = 5000;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { readFrame, waitOf } from "../src/frames.ts";
-import { MAX_ASKED_WAIT_MS, RETRY_AFTER_MS } from "../src/limits.ts";
+import { ANNOUNCED_DEFAULTS, MAX_ASKED_WAIT_MS, MIN_HEARTBEAT_INTERVAL_MS, RETRY_AFTER_MS } from "../src/limits.ts";
 
 /** The longest time that a timer of the platform holds: it takes a longer one for 1 ms. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -22,4 +22,16 @@ test.each([
 test.each(["-5", "0", "1e400", '"5"', "null", "{}"])("%s is no wait", (asked) => {
   expect(waitOf(JSON.parse(asked))).toBeUndefined();
   expect(readFrame(`{"frame":"error","retry_after_ms":${asked}}`)).toMatchObject({ retryAfterMs: RETRY_AFTER_MS });
+});
+
+test.each([
+  ["1", MIN_HEARTBEAT_INTERVAL_MS],
+  ["1e-300", MIN_HEARTBEAT_INTERVAL_MS],
+  ["400", 400],
+  ["0", ANNOUNCED_DEFAULTS.heartbeatIntervalMs],
+  ["-1", ANNOUNCED_DEFAULTS.heartbeatIntervalMs],
+])("A relay that asks for a heartbeat every %s ms gets one every %d", (asked, given) => {
+  const hello = readFrame(`{"frame":"hello","limits":{"heartbeat_interval_ms":${asked}}}`);
+  expect(hello).toMatchObject({ heartbeatIntervalMs: given });
+  expect(given).toBeGreaterThanOrEqual(250);
 });

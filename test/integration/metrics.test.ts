@@ -131,7 +131,7 @@ describe("Refusals by key", () => {
     expect(await countOf("gateway", apiKeyId)).toBe(limited);
   });
 
-  test("name the signing key that was proven, and no other that somebody writes", async () => {
+  test("name the signing key whose holder's connection it is, and no other that somebody writes or sends again", async () => {
     const socket = await relay.connect(services.pod("ws-connector"));
     const before = (await metricsOf("ws-connector")).value(SERIES) ?? 0;
     const envelope = relay.envelope("alice", "message.send", { to: "agent://nobody" });
@@ -139,10 +139,12 @@ describe("Refusals by key", () => {
     expect(await socket.ask({ ...envelope, key_id: "somebody" })).toMatchObject({ code: "unknown_key" });
     expect(await socket.ask({ ...envelope, ts: 0 })).toMatchObject({ code: "clock_skew" });
     expect(await socket.ask(envelope)).toMatchObject({ code: "not_registered" });
-    expect((await metricsOf("ws-connector")).value(SERIES) ?? 0).toBe(before);
-    const known = await countOf("ws-connector", envelope.key_id);
     const foreign = relay.envelope("alice", "message.send", { from: "agent://bob-hmac", to: "agent://nobody" });
     expect(await socket.ask(foreign)).toMatchObject({ code: "key_not_allowed" });
+    expect((await metricsOf("ws-connector")).value(SERIES) ?? 0).toBe(before);
+    const known = await countOf("ws-connector", envelope.key_id);
+    const alices = await relay.online(services.pod("ws-connector"), "alice");
+    expect(await alices.ask(foreign)).toMatchObject({ code: "key_not_allowed" });
     expect(await countOf("ws-connector", envelope.key_id)).toBe(known + 1);
   });
 

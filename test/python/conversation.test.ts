@@ -261,7 +261,7 @@ describe("A Python agent whose connection fails", () => {
 
   test("registers the next connection before it leaves a draining pod: nothing is missed", async () => {
     const leaving = await stage.relay.startWsConnector();
-    const proxy = await stage.proxy(leaving.url, 100);
+    const proxy = await stage.proxy(leaving.url, 250);
     const agents = await inPython("bob", proxy.url);
     const alice = await stage.online("alice", stage.url);
     const goodbye = { frame: "notice", notice: "draining", reconnect_after_ms: 20 };

@@ -4,7 +4,7 @@ import { type AgentKey, type Fields, type Frame, signed } from "./agent.ts";
 
 /** Issuers and their credentials as an outside author would make them: `node:crypto` and `jose`, nothing of the relay's own. */
 
-interface KeyPair {
+export interface KeyPair {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
 }
@@ -21,10 +21,12 @@ const LIFE_SECONDS = 3600;
 
 export class TestIssuer {
   readonly name: string;
-  readonly #keys: KeyPair = generateKeyPairSync("ed25519");
+  readonly #keys: KeyPair;
 
-  constructor(name: string) {
+  /** @param keys made unless given. */
+  constructor(name: string, keys: KeyPair = generateKeyPairSync("ed25519")) {
     this.name = name;
+    this.#keys = keys;
   }
 
   /** Its record in the keys file. */

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Union, cast, get_args
 
 from .error_catalogue import Retry, known_retry
-from .limits import HEARTBEAT_INTERVAL_S, MAX_CLOCK_SKEW_MS, MAX_IN_FLIGHT, RETRY_AFTER_S
+from .limits import HEARTBEAT_INTERVAL_S, MAX_CLOCK_SKEW_MS, MAX_IN_FLIGHT, MIN_HEARTBEAT_INTERVAL_S, RETRY_AFTER_S
 from .strict_json import members_of, number_of, parse_json, text_of
 from .types import Notice, SessionStatus, TargetDelivery
 
@@ -72,10 +72,11 @@ def read_frame(text: object) -> Frame | None:
 def _hello(members: Mapping[str, Any]) -> HelloFrame:
     limits = members_of(members.get("limits"))
     interval_ms = positive(limits.get("heartbeat_interval_ms"))
+    interval_s = HEARTBEAT_INTERVAL_S if interval_ms is None else interval_ms / 1000
     most = positive(limits.get("max_unacknowledged"))
     return HelloFrame(
         server_time=_finite(members.get("server_time")),
-        heartbeat_interval_s=HEARTBEAT_INTERVAL_S if interval_ms is None else interval_ms / 1000,
+        heartbeat_interval_s=max(interval_s, MIN_HEARTBEAT_INTERVAL_S),
         max_clock_skew_ms=positive(limits.get("max_clock_skew_ms")) or MAX_CLOCK_SKEW_MS,
         max_in_flight=MAX_IN_FLIGHT if most is None else max(1, math.floor(min(most, MAX_IN_FLIGHT))),
     )

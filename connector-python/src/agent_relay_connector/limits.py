@@ -8,6 +8,8 @@ MAX_FRAME_BYTES = 32_768
 # Used for whatever `hello` leaves out. Source: docs/protocol.md#limits.
 HEARTBEAT_INTERVAL_S = 15.0
 MAX_CLOCK_SKEW_MS = 300_000
+# The shortest interval that a relay may ask for: each heartbeat costs a signature.
+MIN_HEARTBEAT_INTERVAL_S = 0.25
 # Of one frame of the relay: its longest notice is far shorter.
 MAX_INCOMING_BYTES = 1_048_576
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { TestIssuer } from "../../../test/support/issuer.ts";
+import type { Pod } from "../../../test/support/relay.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
@@ -9,14 +10,15 @@ import { ACME, acme, GLOBEX, IssuerStage, type Party, party } from "./parties.ts
 const stage = shared(new IssuerStage());
 
 describe("An agent whose key stands in no file", () => {
-  test("registers at pods in turn, and is who it says to whoever pinned its issuer", async () => {
+  test("registers at three pods in turn, and is who it says to whoever pinned its issuer", async () => {
     const [ann, bob, cleo] = [
       await party("agent://acme.ann"),
       await party("agent://globex.bob"),
       await party("agent://globex.cleo"),
     ];
     const pinning = await stage.join(bob, stage.url, { trust: { issuers: [ACME] } });
-    const believing = await stage.join(cleo, stage.url);
+    const believing = await stage.join(cleo, (stage.pods[1] as Pod).url);
+    expect(stage.pods).toHaveLength(3);
     for (const { url } of stage.pods) {
       const sender = await stage.join(ann, url);
       for (const to of [bob.agent, cleo.agent]) {

@@ -30,6 +30,21 @@ export interface InflowOwner {
   closeFor(limit: LimitName): void;
 }
 
+/** What stands between a text that comes in and intake. */
+type InflowState =
+  /** Nothing waits here; the socket may wait all the same, for the bytes of the last chunk. */
+  | "flowing"
+  /** The first text that waits has its turn when other unregistered connections have had theirs. */
+  | "awaiting_turn"
+  /** A text of the unregistered connection is in intake; those behind it wait for its answer. */
+  | "awaiting_answer"
+  /** The bytes of the registered connection are used up. */
+  | "awaiting_bytes"
+  /** The tokens of the first text that waits are taken, and not there yet. */
+  | "awaiting_envelope"
+  /** Nothing is waited for any more: what came in meanwhile goes on, in its order. */
+  | "moving_on";
+
 /**
  * What one connection sends, on its way from the socket to intake. Over a rate the connection is not read until its next
  * token: nothing is dropped or refused for it. Before the first valid envelope one text is taken in at a time, in turn with
@@ -39,16 +54,13 @@ export interface InflowOwner {
 export class Inflow implements TurnTaker, PausesOwner {
   readonly #owner: InflowOwner;
   readonly #context: InflowContext;
+  #state: InflowState = "flowing";
+  /** Texts that were read and not taken in; undefined while the state is `flowing`, and after the stop. */
+  #texts: string[] | undefined;
   /** Undefined from the first valid envelope on. */
   #allowance: Allowance | undefined = new Allowance();
   /** Undefined until then. */
   #rates: ConnectionRates | undefined;
-  /** Texts that were read and not taken in; undefined while none has to wait. */
-  #texts: string[] | undefined;
-  /** True when the tokens of the first of them are taken. */
-  #isPaid = false;
-  /** True from the turn of an unregistered connection until its text is answered. */
-  #awaitsAnswer = false;
   /** Undefined until the first. */
   #pauses: Pauses | undefined;
 
@@ -61,28 +73,22 @@ export class Inflow implements TurnTaker, PausesOwner {
     return this.#owner.addressCounts;
   }
 
-  /** True while a text waits to be taken in. */
-  get hasWaiting(): boolean {
-    return this.#texts !== undefined && this.#texts.length > 0;
-  }
-
-  /** True while it is not known whether a text that came in is valid. */
+  /** True while it is not known whether a text of the unregistered connection is valid. */
   get isUndecided(): boolean {
-    return this.#awaitsAnswer || this.hasWaiting;
+    return this.#state === "awaiting_turn" || this.#state === "awaiting_answer";
   }
 
   text(text: string): void {
-    if (this.#texts !== undefined) {
-      this.#texts.push(text);
+    if (this.#state !== "flowing") {
+      this.#texts?.push(text);
     } else if (this.#rates === undefined) {
-      this.#texts = [text];
       this.#owner.pause("turn");
+      this.#wait("awaiting_turn", text);
       this.#context.turns.join(this);
     } else if (this.#mustWait(this.#rates.waitForBytes())) {
-      this.#texts = [text];
+      this.#wait("awaiting_bytes", text);
     } else if (this.#mustWait(this.#rates.takeEnvelope())) {
-      this.#texts = [text];
-      this.#isPaid = true;
+      this.#wait("awaiting_envelope", text);
     } else {
       this.#owner.takeIn(text);
     }
@@ -111,17 +117,17 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#rates = new ConnectionRates(this.#context, holders);
   }
 
-  /** Nothing of the connection is in flight. What waits goes on when the caller, which is still at the last text, has ended. */
-  answered(): void {
-    if (!this.#awaitsAnswer) return;
-    this.#awaitsAnswer = false;
-    process.nextTick(() => this.#advance());
-  }
-
   takeTurn(): void {
     if (!this.#takeFrame()) return;
-    this.#awaitsAnswer = true;
+    this.#state = "awaiting_answer";
     this.#takeInFirst();
+  }
+
+  /** Nothing of the connection is in flight. What waits goes on when the caller, which is still at the last text, has ended. */
+  answered(): void {
+    if (this.#state !== "awaiting_answer") return;
+    this.#state = "moving_on";
+    process.nextTick(() => this.#moveOn());
   }
 
   tellSlow(): void {
@@ -129,7 +135,7 @@ export class Inflow implements TurnTaker, PausesOwner {
   }
 
   pauseEnded(): void {
-    this.#advance();
+    this.#moveOn();
   }
 
   stop(): void {
@@ -138,21 +144,28 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#context.turns.leave(this);
   }
 
+  #wait(state: InflowState, text: string): void {
+    this.#state = state;
+    this.#texts = [text];
+  }
+
   /** Takes in what waits, as far as there are tokens; then the socket is read again. */
-  #advance(): void {
-    while (this.hasWaiting) {
+  #moveOn(): void {
+    while (this.#texts !== undefined && this.#texts.length > 0) {
       if (this.#owner.isClosing) return;
       if (this.#rates === undefined) {
+        this.#state = "awaiting_turn";
         this.#context.turns.join(this);
         return;
       }
-      if (!this.#isPaid && this.#mustWait(this.#rates.takeEnvelope())) {
-        this.#isPaid = true;
+      if (this.#state !== "awaiting_envelope" && this.#mustWait(this.#rates.takeEnvelope())) {
+        this.#state = "awaiting_envelope";
         return;
       }
-      this.#isPaid = false;
+      this.#state = "moving_on";
       this.#takeInFirst();
     }
+    this.#state = "flowing";
     this.#texts = undefined;
     this.#owner.resume("turn");
     this.#owner.resume("rate");

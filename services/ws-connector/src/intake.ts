@@ -110,8 +110,8 @@ class Intake {
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
       const { code, envelopeId, hint, canonicalSha256, from, signer } = result;
-      const principal = signer && principalOf(signer);
-      this.#refuse(code, { envelopeId, detail: detailOf(result), hint, canonicalSha256 }, from, principal);
+      const details = { envelopeId, detail: detailOf(result), hint, canonicalSha256 };
+      this.#refuse(code, details, from, signer && principalOf(signer));
       return true;
     }
     if (isPresence(result)) return this.#handlePresence(result);
@@ -147,18 +147,12 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, this.#senderOf(verified));
+      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
     if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
     this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
-  }
-
-  /** Who sent a publication: its signer where the connection is the signer's. Whoever was sent one can send it again. */
-  #senderOf(verified: VerifiedEnvelope): Principal | undefined {
-    const signer = principalOf(verified);
-    return signer === this.#connection.principal ? signer : undefined;
   }
 
   #handlePrepared(verified: VerifiedEnvelope): boolean {
@@ -229,11 +223,12 @@ class Intake {
 
   /**
    * @param from the sender that the envelope names, verified or not.
-   * @param principal that was proven to have sent it; anybody can write another's key id.
+   * @param signer whose signature holds; anybody can write another's key id. Whoever was handed an envelope, by whatever way, can
+   * send it again: it counts for its signer only where the connection is the signer's.
    */
-  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, principal: Principal | undefined): void {
+  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, signer: Principal | undefined): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (principal !== undefined) this.#keyRefusals.add(labelsOf(principal));
+    if (signer !== undefined && signer === this.#connection.principal) this.#keyRefusals.add(labelsOf(signer));
     this.#sendError(code, { ...details, ...serverTime });
     if (!this.#authority.isForgiven(this.#connection, code, from)) this.#connection.noteRefusal();
   }

@@ -119,6 +119,16 @@ describe("a registered connection over its rate of envelopes", () => {
 });
 
 describe("a connection over its budget of bytes", () => {
+  test("is not read sooner because what it sent before is answered", async () => {
+    jest.useRealTimers();
+    const owner = new Owner(contextOf(), "key:k");
+    owner.inflow.bytes(1_000_000);
+    owner.inflow.answered();
+    await new Promise(setImmediate);
+    expect([...owner.pausedFor]).toEqual(["rate"]);
+    owner.inflow.stop();
+  });
+
   test("is not read until it has bytes again", () => {
     const owner = new Owner(contextOf(), "key:k");
     owner.inflow.bytes(1990);

@@ -139,17 +139,20 @@ describe("what is in flight when the connection closes", () => {
   });
 });
 
-describe("a message of an agent that is not registered there", () => {
+describe.each([
+  ["not_registered", "a message of an agent that is not registered there", {}],
+  ["key_not_allowed", "a message for another agent than its key's", { from: "agent://bob" }],
+])("%s: %s", (code, _what, changes) => {
   const refusalsCounted = async (principal: Principal | undefined) => {
     Object.assign(connection, { principal });
-    receive(signed({ id: "message", ts: Date.now() }));
+    receive(signed({ id: "message", ts: Date.now(), ...changes }));
     await until("it is refused", () => errors.length > 0);
-    expect(errors).toEqual(["not_registered"]);
+    expect(errors).toEqual([code]);
     return [...dependencies.keyRefusals].length;
   };
 
   test.each([undefined, "key:bob-1", "issuer:alice-hmac"] as const)(
-    "counts for nobody when whoever was sent it sends it again, on a connection of %s",
+    "counts for nobody when whoever was handed it sends it again, on a connection of %s",
     async (principal) => {
       expect(await refusalsCounted(principal)).toBe(0);
     },

@@ -108,6 +108,13 @@ export class PlainConnections {
     if (ofAddress?.size === 0) this.#ofAddress.delete(connection.address);
   }
 
+  /** Closes those whose clients have taken the answers to all that they asked. */
+  closeAnswered(): void {
+    for (const connection of this.#all.values()) {
+      if (connection.answer !== null && isIdle(connection)) this.#close(connection);
+    }
+  }
+
   closeAll(): void {
     for (const socket of this.#all.keys()) socket.destroy();
   }

@@ -96,6 +96,8 @@ export class HttpServer implements Service {
     });
     // A client may end its side behind its request, as `printf … | nc` does. Node would end the other side before the answer.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
+    // What Node would close as idle at a stop: also who has yet to read an answer that was ended.
+    this.#server.closeIdleConnections = () => connections.closeAnswered();
     this.#server.maxHeadersCount = MAX_HEADERS;
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET;
     this.#server.timeout = UNREAD_TIMEOUT_MS;
@@ -148,7 +150,8 @@ export class HttpServer implements Service {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const res of this.#connections.answers()) {
-      if (!res.headersSent) res.setHeader("Connection", "close");
+      if (res.headersSent) res.once("close", () => res.req.socket.destroySoon());
+      else res.setHeader("Connection", "close");
     }
     const deadline = setTimeout(() => this.#connections.closeAll(), STOP_GRACE_MS);
     await closed;

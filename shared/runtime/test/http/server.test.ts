@@ -181,6 +181,27 @@ describe("stopping the http server", () => {
     await Promise.all([closed, stopped]);
   });
 
+  test("lets a client that reads slowly read an answer to its end, and closes its connection then", async () => {
+    const answered = Promise.withResolvers<http.ServerResponse>();
+    const asked = Promise.withResolvers<Duplex>();
+    const handler = (req: http.IncomingMessage, res: http.ServerResponse) => {
+      if (req.url === "/never") asked.resolve(req.socket);
+      else answered.resolve(res.end(UNREADABLE));
+    };
+    const server = await start({ handler });
+    connect(server).write("GET /never HTTP/1.1\r\nHost: relay\r\n\r\n");
+    const cutAtTheEnd = await asked.promise;
+    const socket = connect(server).pause();
+    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
+    const res = await answered.promise;
+    const stopped = server.stop();
+    expect(res.writableFinished).toBe(false);
+    const [read] = await Promise.all([text(socket), once(res.req.socket, "close")]);
+    expect(cutAtTheEnd.destroyed).toBe(false);
+    expect(read.slice(read.indexOf("\r\n\r\n") + 4)).toHaveLength(UNREADABLE.length);
+    await stopped;
+  });
+
   test("cuts off an answer that never comes", async () => {
     const asked = Promise.withResolvers<void>();
     const server = await start({ handler: () => asked.resolve() });

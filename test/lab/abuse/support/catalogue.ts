@@ -12,6 +12,7 @@ import {
   readsOfReports,
 } from "../attackers/http.ts";
 import { neighbour } from "../attackers/neighbour.ts";
+import { agentsOfAnIssuer } from "../attackers/one-issuer.ts";
 import { burstOfAKey, bytesOfAKey, displacing } from "../attackers/one-key.ts";
 import { slowAgent } from "../attackers/slow-agent.ts";
 import { churn, compressed, withoutAKey } from "../attackers/strangers.ts";
@@ -87,6 +88,13 @@ export const ATTACKS: readonly Attack[] = [
     stoppedBy: "agents of a namespace key",
     reaches: ["agents_per_key"],
     attacker: crowd,
+  },
+  {
+    name: "160 agents of one issuer over 4 connections",
+    stoppedBy:
+      "sessions that each agent opens in a minute, and its share of those of the issuer; the rates of a connection",
+    reaches: ["opened_sessions"],
+    attacker: agentsOfAnIssuer,
   },
   {
     name: "4,000 idle HTTP connections",

@@ -1,19 +1,21 @@
+import { generateKeyPairSync } from "node:crypto";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { makeApiKey, makeEd25519Key } from "../../../../deploy/keys/make.ts";
 import { AgentSocket, type Frame } from "../../../support/agent.ts";
 import { freePort } from "../../../support/free-port.ts";
 import { GuardedRelay } from "../../../support/guarded-redis.ts";
+import { TestIssuer } from "../../../support/issuer.ts";
 import type { PodProcess, ProcessLimits } from "../../../support/pod-process.ts";
 import { scrape } from "../../../support/scrape.ts";
 import type { WindowView } from "../../../support/window-view.ts";
 import { instant, type Pids, residentBytes } from "../../bench/accounting.ts";
 import { BYSTANDERS_ADDRESS, FORWARDED } from "./addresses.ts";
-import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS } from "./names.ts";
+import { API_KEY_AGENTS, ATTACKERS, BYSTANDERS, ISSUER, RELAY_HOST } from "./names.ts";
 import type { AttackerKey, Target } from "./target.ts";
 
 /** As behind the edge, which says where clients come from. Limits are those that the relay has where nobody sets any. */
-const SETTINGS = { LOG_LEVEL: "info", RELAY_TRUSTED_PROXY_HOPS: "1" };
+const SETTINGS = { LOG_LEVEL: "info", RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_HOSTS: RELAY_HOST };
 export const FEW_FILES = 1200;
 /** 30 requests a minute each. */
 const API_KEYS = 40;
@@ -40,7 +42,12 @@ export class Deployment {
   readonly relay = new GuardedRelay(...BYSTANDERS);
   readonly #keys: Record<string, AttackerKey> = {};
   readonly #apiKeys: string[] = [];
-  readonly #file: { api_keys: object[]; signing_keys: object[] } = { api_keys: [], signing_keys: [] };
+  readonly #issuerKeys = generateKeyPairSync("ed25519");
+  readonly #file = {
+    api_keys: [] as object[],
+    signing_keys: [] as object[],
+    issuers: [new TestIssuer(ISSUER, this.#issuerKeys).record([`agent://${ISSUER}.*`])],
+  };
   readonly #metricsPorts: number[] = [];
   #processes: Processes | undefined;
   #view: WindowView | undefined;
@@ -100,6 +107,7 @@ export class Deployment {
       reports: reports.port,
       forMs,
       keys: this.#keys,
+      issuerKey: this.#issuerKeys.privateKey.export({ format: "jwk" }),
       apiKeys: this.#apiKeys,
       network: this.#attacks,
     };

@@ -23,3 +23,7 @@ export const ATTACKERS = [
   "displacing",
   ...SENDERS,
 ] as const;
+/** An issuer of agents `agent://<issuer>.*`, all of them an attacker's. */
+export const ISSUER = "legion";
+/** The relay, for who registers with a credential. */
+export const RELAY_HOST = "relay.example";

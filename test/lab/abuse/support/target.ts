@@ -10,6 +10,8 @@ export interface Target {
   readonly forMs: number;
   /** By name: a key for the agents `agent://<name>.*`. */
   readonly keys: Readonly<Record<string, AttackerKey>>;
+  /** JWK of the private key of `ISSUER`. */
+  readonly issuerKey: object;
   /** Each for one agent: `agent://<name>.*` of `API_KEY_AGENTS`. */
   readonly apiKeys: readonly string[];
   /** What makes the addresses that clients come from; another one for each attack. */

@@ -17,6 +17,13 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/frames.test.ts", "connector/test/wait-online.test.ts"],
   },
   {
+    name: "heartbeats no more often than four times a second, whatever a relay asks for",
+    file: "connector/src/frames.ts",
+    find: "Math.max(intervalMs, MIN_HEARTBEAT_INTERVAL_MS)",
+    replace: "intervalMs",
+    tests: ["connector/test/frames.test.ts"],
+  },
+  {
     name: "an answer of the relay has a bound",
     file: "connector/src/http-answer.ts",
     find: "if (bytes > maxBytes)",

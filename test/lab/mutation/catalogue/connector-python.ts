@@ -132,6 +132,13 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python sends heartbeats no more often than four times a second, whatever a relay asks for",
+    file: `${FOLDER}/frames.py`,
+    find: "max(interval_s, MIN_HEARTBEAT_INTERVAL_S)",
+    replace: "interval_s",
+    tests: UNIT,
+  },
+  {
     name: "Python opens nothing with a sealing key after its end",
     file: `${FOLDER}/sealing/own_sealing_keys.py`,
     find: "if self._clock.bounded_now() < given.until else None",

@@ -42,6 +42,13 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/runtime/test/metrics/key-refusals.test.ts"],
   },
   {
+    name: "a refusal counts for no key whose envelope somebody else sends again",
+    file: "services/ws-connector/src/intake.ts",
+    find: "signer !== undefined && signer === this.#connection.principal",
+    replace: "signer !== undefined",
+    tests: ["services/ws-connector/test/intake.test.ts", "test/integration/metrics.test.ts"],
+  },
+  {
     name: "a contact is an address and no other text",
     file: "shared/runtime/src/settings-catalogue.ts",
     find: "if (!/^(?:https:",

@@ -18,6 +18,20 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     tests: [SERVER],
   },
   {
+    name: "an answer that its client is reading is not cut off by a stop",
+    file: "shared/runtime/src/http/server.ts",
+    find: "this.#server.closeIdleConnections = () => connections.closeAnswered();",
+    replace: "",
+    tests: [SERVER],
+  },
+  {
+    name: "a connection ends with the answer that was being read at a stop",
+    file: "shared/runtime/src/http/server.ts",
+    find: 'res.once("close", () => res.req.socket.destroySoon())',
+    replace: "undefined",
+    tests: [SERVER],
+  },
+  {
     name: "no compressed answer to a POST",
     file: "shared/runtime/src/http/compression.ts",
     find: 'ctx.method === "GET" || ctx.method === "HEAD" ? compressRead(ctx, next) : next()',

@@ -40,7 +40,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "texts that were read before a pause wait in their order",
     file: "services/ws-connector/src/inflow.ts",
-    find: "if (this.#texts !== undefined) {",
+    find: 'if (this.#state !== "flowing") {',
     replace: "if (false) {",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
@@ -50,6 +50,13 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     find: "return Math.min(paid, now + this.#burst * this.#msPerToken + this.#maxDebtMs);",
     replace: "return paid;",
     tests: ["services/ws-connector/test/token-bucket.test.ts", "services/ws-connector/test/inflow.test.ts"],
+  },
+  {
+    name: "a text that waited for its tokens has them, and takes none again",
+    file: "services/ws-connector/src/inflow.ts",
+    find: 'this.#state !== "awaiting_envelope" && ',
+    replace: "",
+    tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "a client that is paused most of the time is told",
@@ -96,14 +103,14 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "one text of an unregistered connection at a time",
     file: "services/ws-connector/src/inflow.ts",
-    find: "this.#awaitsAnswer = true;",
-    replace: "this.#awaitsAnswer = true;\n    if (this.hasWaiting) this.#context.turns.join(this);",
+    find: 'this.#state = "awaiting_answer";',
+    replace: 'this.#state = "awaiting_answer";\n    this.#context.turns.join(this);',
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "an answer does not end a pause",
     file: "services/ws-connector/src/inflow.ts",
-    find: "if (!this.#awaitsAnswer) return;",
+    find: 'if (this.#state !== "awaiting_answer") return;',
     replace: "",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
@@ -159,8 +166,8 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a text that waits for its turn may be a register",
     file: "services/ws-connector/src/inflow.ts",
-    find: "return this.#awaitsAnswer || this.hasWaiting;",
-    replace: "return this.#awaitsAnswer;",
+    find: 'this.#state === "awaiting_turn" || ',
+    replace: "",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
