@@ -105,7 +105,7 @@ class Frames(unittest.TestCase):
         for text in texts:
             self.assertIsNone(read_frame(text))
         hello = read_frame('{"frame":"hello","limits":{"heartbeat_interval_ms":"x","max_unacknowledged":1e9}}')
-        self.assertEqual(hello, HelloFrame(None, 15, 300_000, 64))
+        self.assertEqual(hello, HelloFrame(None, 15, 300_000, 64, None))
         ack = read_frame('{"frame":"ack","envelope_id":7,"target_delivery":[]}')
         assert isinstance(ack, AckFrame)
         self.assertFalse(ack.delivery.can_deliver_realtime)

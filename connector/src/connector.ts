@@ -62,9 +62,10 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
         if (!parts.inbox.canJudge) warnings.clockUntrusted();
       },
       online: (connection) => this.#online(connection),
-      offline: ({ reason, closeCode }, retryInMs) => {
+      offline: ({ reason, closeCode, error }, retryInMs) => {
         parts.sendQueue.pause();
-        this.#setState({ status: "reconnecting", reason, retryInMs: Math.round(retryInMs), closeCode });
+        const why = { reason, closeCode, ...(error && { error }) };
+        this.#setState({ status: "reconnecting", retryInMs: Math.round(retryInMs), ...why });
         if (reason === "unreachable") void firstStart.unreachable();
       },
       frame: (frame) => this.#receive(frame),

@@ -106,12 +106,14 @@ export type ConnectorState =
   | { readonly status: "online" }
   /**
    * `unreachable`: no relay answered. `lost`: there was a connection. `closeCode` is 1006 when the websocket had none.
+   * `error`: what the relay refused the agent, or let it go, with, where that may pass.
    */
   | {
       readonly status: "reconnecting";
       readonly reason: "unreachable" | "lost";
       readonly retryInMs: number;
       readonly closeCode: number;
+      readonly error?: RelayError;
     }
   /** `error`: why it stopped for good; absent after `close()`. */
   | { readonly status: "closed"; readonly error?: RelayError };

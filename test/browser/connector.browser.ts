@@ -1,8 +1,6 @@
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
 import type { PackageRecord } from "protocol/contract/packages.ts";
@@ -16,22 +14,23 @@ import { until } from "../support/until.ts";
 const PAGE = `<!doctype html><title>agent</title><link rel="icon" href="data:,">`;
 
 const stage = new Stage("browser", "hmac-browser-hmac", "node");
-let packagesFolder: string;
-let files: Server;
+/** Where the relay hands out the module for browsers. */
+let module: string;
+let pages: Server;
 let browser: Browser;
 let page: Page;
 let pod: Pod;
 let faults: string[];
 
 beforeAll(async () => {
-  packagesFolder = await madePackages();
-  files = createServer(async (req, res) => {
-    const [type, body] = await fileAt(req.url ?? "/");
-    res.setHeader("content-type", type).end(body);
-  }).listen(0, "127.0.0.1");
-  await once(files, "listening");
+  const folder = await madePackages();
+  const { packages } = await packagesIn(folder);
+  const { file } = packages.find(({ name }) => name === "connector") as PackageRecord;
+  pages = createServer((_, res) => void res.setHeader("content-type", "text/html").end(PAGE)).listen(0, "127.0.0.1");
+  await once(pages, "listening");
   await stage.start();
-  pod = await stage.relay.startWhole();
+  pod = await stage.relay.startWhole({ RELAY_PACKAGES_DIR: folder });
+  module = `${pod.url}/packages/${file}`;
   browser = await openBrowser(stage.relay);
 }, BROWSER_OPENS_WITHIN_MS);
 beforeEach(async () => {
@@ -39,8 +38,9 @@ beforeEach(async () => {
   page = await browser.newPage();
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => faults.push(message.text()));
-  await page.goto(`http://127.0.0.1:${(files.address() as AddressInfo).port}/`);
-  await page.evaluate("import('/connector.js').then((sdk) => void (globalThis.sdk = sdk))");
+  // A page of another origin than the relay's.
+  await page.goto(`http://127.0.0.1:${(pages.address() as AddressInfo).port}/`);
+  await page.evaluate(`import(${JSON.stringify(module)}).then((sdk) => void (globalThis.sdk = sdk))`);
 });
 afterEach(async () => {
   await page.close();
@@ -48,17 +48,9 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await stage.stop();
-  files.closeAllConnections();
-  files.close();
+  pages.closeAllConnections();
+  pages.close();
 });
-
-/** The page, and the module that the relay hands out for browsers. */
-async function fileAt(url: string): Promise<[string, string]> {
-  if (url === "/") return ["text/html", PAGE];
-  const { packages } = await packagesIn(packagesFolder);
-  const { file, media } = packages.find(({ name }) => name === "connector") as PackageRecord;
-  return [media, await readFile(join(packagesFolder, file), "utf8")];
-}
 
 /** Runs in the page, where `sdk` is the package and `given` what the test gives. */
 async function inPage<T>(program: string, given: object = {}): Promise<T> {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
-import { given, use } from "../support/use-relay.ts";
+import { use } from "../conformance/relay-under-test.ts";
+import { given } from "../support/use-relay.ts";
 import { performAll } from "./performances.ts";
 import { allRuns, SCENARIOS, spoilt } from "./scenario.ts";
 import { BehaviourStage } from "./stage.ts";

@@ -2,7 +2,7 @@ import { ACME, GLOBEX, type Party, party } from "../../connector/test/credential
 import { type TestAgent, testAgent } from "../../connector/test/kit.ts";
 import { WireProxy } from "../../connector/test/wire-proxy.ts";
 import type { Frame } from "../support/agent.ts";
-import type { PodProcess } from "../support/pod-process.ts";
+import type { MortalPod } from "../support/relay.ts";
 import type { DriverProcess, Language } from "./driver-process.ts";
 import type { AgentEntry, Run } from "./scenario.ts";
 
@@ -22,7 +22,7 @@ export interface Surroundings {
   driver(language: Language): DriverProcess;
   /** The relay knows these keys, too, once it has read its file again. */
   list(agents: readonly TestAgent[]): Promise<void>;
-  startPod(): Promise<PodProcess>;
+  startPod(): Promise<MortalPod>;
 }
 
 /** The agents of one run, with their names in the table. */
@@ -32,7 +32,7 @@ export class Cast {
   readonly #surroundings: Surroundings;
   readonly #run: Run;
   readonly #parties = new Map<string, Party>();
-  #pod: PodProcess | undefined;
+  #pod: MortalPod | undefined;
 
   constructor(surroundings: Surroundings, run: Run) {
     this.#surroundings = surroundings;
@@ -136,7 +136,7 @@ export class Cast {
 
   async #proxy({ clock_ms = 0, heartbeat_ms, pod }: NonNullable<AgentEntry["wire"]>): Promise<WireProxy> {
     if (pod === "own") this.#pod ??= await this.#surroundings.startPod();
-    const target = pod === "own" ? (this.#pod as PodProcess).url : this.#surroundings.url;
+    const target = pod === "own" ? (this.#pod as MortalPod).url : this.#surroundings.url;
     const proxy = await new WireProxy(target, heartbeat_ms).start();
     proxy.toAgent = ({ server_time, ...frame }) =>
       server_time === undefined ? frame : { ...frame, server_time: server_time + clock_ms };

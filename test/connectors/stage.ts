@@ -1,7 +1,6 @@
 import type { TestAgent } from "../../connector/test/kit.ts";
-import { freePort } from "../support/free-port.ts";
-import type { PodProcess } from "../support/pod-process.ts";
-import { TestRelay } from "../support/relay.ts";
+import { TestRelay } from "../conformance/relay-under-test.ts";
+import type { MortalPod } from "../support/relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Cast, ISSUERS, type Surroundings } from "./cast.ts";
 import { DriverProcess, LANGUAGES, type Language } from "./driver-process.ts";
@@ -32,10 +31,7 @@ export class BehaviourStage implements Surroundings {
     await this.#relay.start();
     const keys = await Promise.all([...this.casts.values()].map((cast) => cast.makeKeys()));
     await this.list(keys.flat());
-    const port = await freePort();
-    this.#url = `http://127.0.0.1:${port}`;
-    const hosts = { PORT: String(port), RELAY_PUBLIC_HOSTS: new URL(this.#url).host };
-    await serveWhole(this.#relay, { ...NO_LIMITS_OF_AN_ADDRESS, ...hosts });
+    this.#url = (await serveWhole(this.#relay, NO_LIMITS_OF_AN_ADDRESS)).url;
   }
 
   async stop(): Promise<void> {
@@ -54,7 +50,7 @@ export class BehaviourStage implements Surroundings {
     return this.#drivers.get(language) as DriverProcess;
   }
 
-  async startPod(): Promise<PodProcess> {
-    return await this.#relay.startWsConnectorProcess();
+  async startPod(): Promise<MortalPod> {
+    return await this.#relay.startMortalWsConnector();
   }
 }

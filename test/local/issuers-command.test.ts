@@ -1,70 +1,19 @@
 import { createPrivateKey, createPublicKey } from "node:crypto";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { describe, expect, test } from "@jest/globals";
 import { calculateJwkThumbprint, importJWK, type JWTPayload, jwtVerify } from "jose";
-import { KeysFile } from "protocol/contract/keys-file.ts";
 import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { readCredential } from "protocol/credentials/read-credential.ts";
-import { KeyRing } from "protocol/signing/key-ring.ts";
-import { UsageError } from "../../deploy/keys/command-line.ts";
-import { runKeysCommand } from "../../deploy/keys/commands.ts";
 import { issue, newAgentKeys } from "../../deploy/keys/issue.ts";
-import { newOkpKey } from "../../deploy/keys/okp-key.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { keysCommand } from "./keys-command.ts";
+import { useIssuers } from "./issuers-kit.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
+const issuers = useIssuers();
+const { keys, inFolder, read, stored, theIssuer, problemOf, withIssuer } = issuers;
+
 describe("npm run keys, of issuers", () => {
-  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
-  let file: string;
-  const printed: string[] = [];
-
-  beforeEach(async () => {
-    folder = await temporaryFolder();
-    file = join(folder.path, "keys.json");
-    printed.length = 0;
-  });
-
-  /** No secret is ever printed, whatever was asked for. */
-  afterEach(async () => {
-    const files = (await readdir(folder.path)).map((name) => readFile(join(folder.path, name), "utf8"));
-    const secrets = (await Promise.all(files)).flatMap((text) => [
-      ...text.matchAll(/"(?:private|sealing)_key": "(.+)"/g),
-    ]);
-    for (const [, secret] of secrets) expect(printed.join("")).not.toContain(secret);
-    await folder[Symbol.asyncDispose]();
-  });
-
-  /** The command, without a process of its own; exit codes as deploy/keys.ts has them. */
-  async function keys(...args: string[]) {
-    const result = await runKeysCommand(args, file).then(
-      (stdout) => ({ code: 0, stdout, stderr: "" }),
-      (error) => ({ code: error instanceof UsageError ? 2 : 1, stdout: "", stderr: String(error.message) }),
-    );
-    printed.push(result.stdout, result.stderr);
-    return result;
-  }
-
-  const inFolder = (name: string) => join(folder.path, name);
-  const read = async (name: string) => JSON.parse(await readFile(inFolder(name), "utf8"));
-  const stored = async () => KeysFile.parse(await read("keys.json"));
-  const theIssuer = async () => (await stored()).issuers[0];
-
-  /** What a relay with this keys file says of a credential; undefined when it takes it. */
-  async function problemOf(token: string): Promise<string | undefined> {
-    const credential = readCredential(token);
-    if (credential === undefined) return "malformed";
-    return KeyRing.from(await stored()).issuers.problemOf(credential, Date.now());
-  }
-
-  async function withIssuer(...agents: string[]) {
-    const pairs = (agents.length === 0 ? ["*"] : agents).flatMap((agent) => ["--agents", agent]);
-    expect(await keys("new-issuer", "--issuer", "acme", ...pairs)).toMatchObject({ code: 0, stderr: "" });
-  }
-
-  test("makes an issuer whose private half lies in a private file, and in no keys file", async () => {
+  test("makes an issuer whose private half lies in a private issuers.keysFile(), and in no keys file", async () => {
     await withIssuer("agent://acme.*", "agent://acme");
     const issuer = await read("issuer.json");
     const seed = Buffer.from(issuer.private_key, "base64url");
@@ -80,15 +29,15 @@ describe("npm run keys, of issuers", () => {
       agents: ["agent://acme.*", "agent://acme"],
       revoked: [],
     });
-    expect(await readFile(file, "utf8")).not.toContain(issuer.private_key);
+    expect(await readFile(issuers.keysFile(), "utf8")).not.toContain(issuer.private_key);
   });
 
   test("issues a credential that another implementation verifies, and lists nothing", async () => {
     await withIssuer();
-    const before = await readFile(file, "utf8");
+    const before = await readFile(issuers.keysFile(), "utf8");
     const from = Math.floor(Date.now() / 1000);
     expect(await keys("new", "--agent", "agent://alice", "--days", "7")).toMatchObject({ code: 0, stderr: "" });
-    expect(await readFile(file, "utf8")).toBe(before);
+    expect(await readFile(issuers.keysFile(), "utf8")).toBe(before);
 
     const alice = await read("alice.json");
     const issuer = await theIssuer();
@@ -142,7 +91,7 @@ describe("npm run keys, of issuers", () => {
     await withIssuer("agent://acme.*");
     const args = ["--agents", "agent://acme.*", "--out", inFolder("rival.json")];
     expect(await keys("new-issuer", "--issuer", "rival", ...args)).toMatchObject({ code: 1 });
-    expect((await readdir(folder.path)).sort()).toEqual(["issuer.json", "keys.json"]);
+    expect(await issuers.names()).toEqual(["issuer.json", "keys.json"]);
   });
 
   test("takes a thumbprint that begins with a hyphen for one", async () => {
@@ -205,7 +154,7 @@ describe("npm run keys, of issuers", () => {
     const at = (daysAgo: number) => new Date(Date.now() - daysAgo * DAY_MS).toISOString();
     const issuer = await theIssuer();
     const old = { agent: "agent://acme.old", issued_before: at(91) };
-    await writeFile(file, JSON.stringify({ issuers: [{ ...issuer, revoked: [old] }] }));
+    await writeFile(issuers.keysFile(), JSON.stringify({ issuers: [{ ...issuer, revoked: [old] }] }));
     const [earlier, later] = [at(5), at(4)];
     for (const time of [earlier, later, earlier]) {
       await keys("revoke", "--agent", "agent://acme.bob", "--issued-before", time);
@@ -225,69 +174,11 @@ describe("npm run keys, of issuers", () => {
     expect(await keys("revoke", "--agent", "*", "--issued-before", "now")).toMatchObject({ code: 2 });
   });
 
-  describe("of an organisation", () => {
-    const X = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
-    const record = (agents: string[], publicKey = X) =>
-      JSON.stringify({ issuer: "globex", keys: [{ public_key: publicKey }], agents });
-
-    test("admits it from its public record, and removes it", async () => {
-      expect(await keysCommand(file, ["add-issuer"], record(["agent://globex.*"]))).toMatchObject({
-        code: 0,
-        stderr: "",
-      });
-      expect(await theIssuer()).toMatchObject({ issuer: "globex", agents: ["agent://globex.*"] });
-      expect(await keys("remove-issuer", "globex")).toMatchObject({ code: 0 });
-      expect((await stored()).issuers).toEqual([]);
-      expect(await keys("remove-issuer", "globex")).toMatchObject({ code: 1 });
-    });
-
-    test("keeps what it revoked while it is removed, and has it in force once it is admitted again", async () => {
-      await keysCommand(file, ["add-issuer"], record(["agent://globex.*"]));
-      await keys("revoke", "--agent", "agent://globex.bob", "--issued-before", "now");
-      const revoked = (await theIssuer())?.revoked;
-      const at = revoked?.[0]?.issued_before as string;
-      await keys("remove-issuer", "globex");
-      expect((await stored()).issuers).toEqual([]);
-      expect((await keys("list")).stdout).toContain(at);
-      await keysCommand(file, ["add-issuer"], record(["agent://globex.*"]));
-      expect(await stored()).toMatchObject({ issuers: [{ issuer: "globex", revoked }] });
-      expect((await stored()).removed_issuers).toBeUndefined();
-    });
-
-    test("is not admitted by a file in which its revocations stand apart", async () => {
-      const revoked = [{ agent: "*", issued_before: new Date().toISOString() }];
-      const readmitted = { issuers: [JSON.parse(record(["*"]))], removed_issuers: [{ issuer: "globex", revoked }] };
-      await writeFile(file, JSON.stringify(readmitted));
-      expect(await keys("list")).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining("removed_issuers.0.issuer"),
-      });
-    });
-
-    test("lets the operator say for whom it speaks: no record takes all agents, none changes them later", async () => {
-      await writeFile(inFolder("first.json"), record(["*"]));
-      expect(await keys("add-issuer", inFolder("first.json"))).toMatchObject({ code: 1 });
-      const narrowed = await keys("add-issuer", inFolder("first.json"), "--agents", "agent://globex.*");
-      expect(narrowed).toMatchObject({ code: 0 });
-      await writeFile(inFolder("next.json"), record(["*"], newOkpKey("Ed25519").publicJwk.x));
-      expect(await keys("add-issuer", inFolder("next.json"))).toMatchObject({ code: 0 });
-      expect(await theIssuer()).toMatchObject({ agents: ["agent://globex.*"], keys: [{ public_key: X }, {}] });
-      expect(await keys("add-issuer", inFolder("next.json"))).toMatchObject({ code: 1 });
-    });
-
-    test("refuses a file that holds the private key, and keeps nothing of it", async () => {
-      await keys("new-issuer", "--issuer", "own", "--agents", "*");
-      const before = await readFile(file, "utf8");
-      expect(await keys("add-issuer", inFolder("issuer.json"))).toMatchObject({ code: 1, stdout: "" });
-      expect(await readFile(file, "utf8")).toBe(before);
-    });
-  });
-
   test("says which command makes an issuer when there is none", async () => {
     const { code, stderr } = await keys("new", "--agent", "agent://alice");
     expect(code).toBe(1);
     expect(stderr).toContain("npm run keys -- new-issuer");
-    expect(await readdir(folder.path)).toEqual([]);
+    expect(await issuers.names()).toEqual([]);
   });
 
   test.each([
@@ -308,10 +199,9 @@ describe("npm run keys, of issuers", () => {
   ])("refuses %s, and changes nothing", async (_, args, code) => {
     await withIssuer("agent://acme.*");
     await keys("new", "--listed", "--agent", "agent://acme.listed");
-    printed.length = 0;
-    const before = await readFile(file, "utf8");
+    const before = await readFile(issuers.keysFile(), "utf8");
     expect(await keys(...args)).toMatchObject({ code, stdout: "", stderr: expect.stringMatching(/./) });
-    expect(await readFile(file, "utf8")).toBe(before);
-    expect((await readdir(folder.path)).sort()).toEqual(["issuer.json", "keys.json"]);
+    expect(await readFile(issuers.keysFile(), "utf8")).toBe(before);
+    expect(await issuers.names()).toEqual(["issuer.json", "keys.json"]);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
-import type { Connector, Delivery } from "../../connector/src/index.ts";
+import type { Connector } from "../../connector/src/index.ts";
 import { PodStage, record } from "../../connector/test/kit.ts";
 import type { WireProxy } from "../../connector/test/wire-proxy.ts";
 import type { Frame } from "../support/agent.ts";
@@ -35,23 +35,9 @@ async function replies(connector: Connector): Promise<void> {
   for await (const delivery of connector) await delivery.reply(delivery.payload);
 }
 
-async function firstOf(connector: Connector): Promise<Delivery> {
-  for await (const delivery of connector) return delivery;
-  throw new Error("no delivery");
-}
-
 const texts = (proxy: WireProxy, type: string) => proxy.sent.filter((one) => one.type === type);
 
 describe("A Python agent", () => {
-  test.each(["bob", "carol-hmac"])("asks one in TypeScript as agent://%s, and gets its reply", async (name) => {
-    void replies(await stage.online("alice", stage.url));
-    const agents = await inPython(name);
-    const question = { text: "Grüße 😂", n: [1e21, 1.5, { b: null, a: true }] };
-    const reply = await agents.call(name, "ask", ["agent://alice", question], { timeout: 10 });
-    expect(reply).toMatchObject({ sender: "agent://alice", type: "message.reply", payload: question, sealed: false });
-    expect(agents.told.filter((told) => told.delivery)).toEqual([]);
-  });
-
   test("is asked by one in TypeScript, and its reply is for the question alone", async () => {
     const agents = await inPython("bob");
     agents.echo("bob");
@@ -64,37 +50,6 @@ describe("A Python agent", () => {
     expect(deliveries).toEqual([]);
   });
 
-  test("replies about the task, else about the envelope", async () => {
-    const agents = await inPython("bob");
-    agents.echo("bob");
-    const alice = await stage.online("alice", stage.url, { trust: { "agent://bob": [stage.agent("bob").trusted] } });
-    await alice.send("agent://bob", { n: 1 }, { taskId: "task-1" });
-    expect(await firstOf(alice)).toMatchObject({
-      type: "message.reply",
-      verified: "agent",
-      envelope: { task_id: "task-1" },
-    });
-    const { envelopeId } = await alice.send("agent://bob", { n: 2 });
-    expect(await firstOf(alice)).toMatchObject({ payload: { n: 2 }, envelope: { task_id: envelopeId } });
-  });
-
-  test("takes no other agent's reply, and no second one, for that to its question", async () => {
-    const agents = await inPython("bob");
-    const [alice, carol] = [await stage.online("alice", stage.url), await stage.online("carol-hmac", stage.url)];
-    const asked = agents.call("bob", "ask", ["agent://alice", { n: 1 }], { timeout: 10 });
-    const question = await firstOf(alice);
-    const reply = { type: "message.reply", taskId: question.envelope.task_id as string } as const;
-    await carol.send("agent://bob", { from: "carol" }, reply);
-    await agents.tells("carol's", ({ delivery }) => delivery?.sender === "agent://carol-hmac");
-    await question.reply({ from: "alice" });
-    expect((await asked).payload).toEqual({ from: "alice" });
-    await question.reply({ from: "alice again" });
-    const second = ({ delivery }: Frame) => delivery?.payload.from === "alice again";
-    const { number } = await agents.tells("the second", second);
-    const answer = agents.call("bob", "reply", [number, {}]);
-    await expect(answer).rejects.toMatchObject({ details: { code: "not_answerable", retry: "never" } });
-  });
-
   test("takes no reply that is not verified for that of an agent whose key it pinned", async () => {
     const { publicKey: public_key } = stage.agent("bob").trusted as { publicKey: string };
     const trust = { keys: { "agent://alice": [{ key_id: "another", alg: "ed25519", public_key }] } };
@@ -103,15 +58,6 @@ describe("A Python agent", () => {
     const asked = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 1 });
     await expect(asked).rejects.toMatchObject({ details: { code: "timeout", outcome: "unknown" } });
     expect(agents.told.find(({ delivery }) => delivery)?.delivery).toMatchObject({ verified: "unverified" });
-  });
-
-  test("is told at once when nobody is there to be asked, and after its time when no reply comes", async () => {
-    const agents = await inPython("bob");
-    const absent = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 60 });
-    await expect(absent).rejects.toMatchObject({ details: { code: "target_not_online", outcome: "refused" } });
-    await stage.online("alice", stage.url);
-    const unanswered = agents.call("bob", "ask", ["agent://alice", {}], { timeout: 0.5 });
-    await expect(unanswered).rejects.toMatchObject({ details: { code: "timeout", outcome: "unknown" } });
   });
 
   test("knows who signed: a pinned key, or nobody but the relay; and drops what only claims to be", async () => {
@@ -133,21 +79,6 @@ describe("A Python agent", () => {
     expect(await agents.call("bob", "dropped")).toEqual({ forged_delivery: 1 });
   });
 
-  test("negotiates sessions, and hears of those of its absence", async () => {
-    const alice = await stage.online("alice", stage.url);
-    const { sessionId } = await alice.requestSession("agent://bob", { purpose: "later" });
-    const agents = await inPython("bob");
-    const { members } = await agents.tells("the notice", ({ notice }) => notice === "pending_sessions");
-    expect(members.sessions[0]).toMatchObject({ session_id: sessionId, requester: "agent://alice" });
-    expect(await agents.call("bob", "approve", [sessionId, "agent://alice"])).toMatchObject({ status: "approved" });
-    expect(await firstOf(alice)).toMatchObject({ type: "session.approve", sessionId });
-    const own = await agents.call("bob", "request_session", ["agent://alice", "to trade"], { ttl_minutes: 5 });
-    expect(await firstOf(alice)).toMatchObject({ payload: { purpose: "to trade", ttl_minutes: 5 } });
-    await alice.reject(own.session_id, "agent://bob", "no time");
-    const rejected = await agents.tells("the decision", ({ delivery }) => delivery?.type === "session.reject");
-    expect(rejected.delivery).toMatchObject({ session_id: own.session_id, payload: { reason: "no time" } });
-  });
-
   test("waits until another is online", async () => {
     const whole = await serveWhole(stage.relay);
     const agents = await inPython("bob", whole.url);
@@ -159,14 +90,6 @@ describe("A Python agent", () => {
       details: { code: "target_not_online" },
     });
     await whole.stop();
-  });
-
-  test("refuses what cannot be sent before it is sent", async () => {
-    const agents = await inPython("bob");
-    const refused = (payload: unknown) => expect(agents.call("bob", "send", ["agent://alice", payload])).rejects;
-    await refused({ text: "x".repeat(33_000) }).toMatchObject({ details: { code: "frame_too_large" } });
-    await refused([1]).toMatchObject({ details: { code: "invalid_envelope" } });
-    await refused({ sealed: {} }).toMatchObject({ details: { code: "invalid_envelope" } });
   });
 });
 
@@ -223,60 +146,6 @@ describe("A Python agent keeps to what hello says:", () => {
 });
 
 describe("A Python agent whose connection fails", () => {
-  test("sends all again under the same ids, and each arrives once and in order", async () => {
-    const victim = await stage.relay.startWsConnectorProcess();
-    const proxy = await stage.proxy(victim.url);
-    const agents = await inPython("bob", proxy.url);
-    const alice = await stage.online("alice", stage.url);
-    const arrived: unknown[] = [];
-    alice.on("delivery", ({ payload }) => arrived.push(payload.n));
-    let acks = 0;
-    proxy.toAgent = (frame) => (frame.type === "message.send" && ++acks > 20 ? undefined : frame);
-    const sends = Array.from({ length: 300 }, (_, n) => agents.call("bob", "send", ["agent://alice", { n }]));
-    await until("acks are lost", () => acks > 20);
-    const killed = victim.end("SIGKILL");
-    proxy.lead(stage.url);
-    await killed;
-    proxy.toAgent = (frame) => frame;
-    await Promise.all(sends);
-    await until("all are delivered", () => arrived.length >= sends.length);
-    expect(arrived).toEqual(sends.map((_, n) => n));
-    const again = texts(proxy, "message.send").map(({ id, ts, sig }) => `${id} ${ts} ${sig}`);
-    expect(new Set(again).size).toBe(sends.length);
-    expect(again.length).toBeGreaterThan(sends.length);
-  });
-
-  test("gets the answer that was lost on the way as a duplicate", async () => {
-    const proxy = await stage.proxy(stage.url);
-    const agents = await inPython("bob", proxy.url);
-    await stage.online("alice", stage.url);
-    proxy.toAgent = (frame) => (frame.type === "message.send" ? void proxy.cut() : frame);
-    const sent = agents.call("bob", "send", ["agent://alice", { n: 0 }]);
-    await agents.tells("the loss", ({ state }) => state === "reconnecting");
-    proxy.toAgent = (frame) => frame;
-    expect(await sent).toMatchObject({ duplicate: true, delivery: { status: "online" } });
-    const [first, second] = texts(proxy, "message.send");
-    expect(second).toEqual(first);
-  });
-
-  test("registers the next connection before it leaves a draining pod: nothing is missed", async () => {
-    const leaving = await stage.relay.startWsConnector();
-    const proxy = await stage.proxy(leaving.url, 250);
-    const agents = await inPython("bob", proxy.url);
-    const alice = await stage.online("alice", stage.url);
-    const goodbye = { frame: "notice", notice: "draining", reconnect_after_ms: 20 };
-    proxy.toAgent = (frame) => (frame.type === "agent.heartbeat" ? goodbye : frame);
-    await agents.tells("the notice", ({ notice }) => notice === "draining");
-    proxy.toAgent = (frame) => frame;
-    proxy.lead(stage.url);
-    const answers = [];
-    while (proxy.connections < 2 || answers.length < 50) answers.push(await alice.send("agent://bob", {}));
-    expect(answers.every(({ delivery }) => delivery.canDeliverRealtime)).toBe(true);
-    const delivered = () => agents.told.filter(({ delivery }) => delivery).length;
-    await until("all are delivered", () => delivered() === answers.length);
-    expect(agents.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
-  });
-
   test("ends for good when another connection takes the agent, and when its key is refused", async () => {
     const agents = await inPython("bob");
     await stage.online("bob", stage.url);

@@ -22,6 +22,11 @@ export interface Pod {
   stop(): Promise<void>;
 }
 
+/** A pod that can die. */
+export interface MortalPod extends Pod {
+  end(signal: "SIGKILL"): Promise<unknown>;
+}
+
 /** Keys of agents `agent://<name>`: Ed25519, but HMAC for names that end in `-hmac`. */
 interface Keys {
   readonly agents: ReadonlyMap<string, AgentKey>;
@@ -130,6 +135,11 @@ export class TestRelay {
 
   async startWsConnectorProcess(overrides: Environment = {}): Promise<PodProcess> {
     return await this.startProcess("ws-connector", overrides);
+  }
+
+  /** A pod of ws-connector that is no part of this process. */
+  async startMortalWsConnector(overrides: Environment = {}): Promise<MortalPod> {
+    return await this.startWsConnectorProcess(overrides);
   }
 
   /** A look into Redis. */

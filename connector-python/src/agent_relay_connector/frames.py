@@ -19,6 +19,8 @@ class HelloFrame:
     max_clock_skew_ms: float
     # Envelopes without an answer that the connector may have.
     max_in_flight: int
+    # Of the connector that the relay hands out.
+    connector_version: str | None
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def _hello(members: Mapping[str, Any]) -> HelloFrame:
         heartbeat_interval_s=max(interval_s, MIN_HEARTBEAT_INTERVAL_S),
         max_clock_skew_ms=positive(limits.get("max_clock_skew_ms")) or MAX_CLOCK_SKEW_MS,
         max_in_flight=MAX_IN_FLIGHT if most is None else max(1, math.floor(min(most, MAX_IN_FLIGHT))),
+        connector_version=text_of(members.get("connector_version")),
     )
 
 

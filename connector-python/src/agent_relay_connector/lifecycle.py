@@ -4,13 +4,14 @@ import asyncio
 
 from .background import Background, log
 from .connection import Connection, ConnectionEnd, ConnectionEvents, ConnectionOptions
-from .error_catalogue import CONNECTOR_ERRORS, known_code
+from .error_catalogue import known_code
 from .errors import RelayError
 from .frames import AckFrame, DeliverFrame, ErrorFrame, Frame, HelloFrame
 from .options import ConnectorOptions
 from .parts import Parts
 from .reconnector import Reconnector
-from .types import ConnectorState, Notice, Warning
+from .types import ConnectorState, Notice
+from .warnings import Warnings
 
 # What another credential can mend.
 _CREDENTIAL_ENDS = ("key_revoked", "invalid_credential")
@@ -30,6 +31,7 @@ class Lifecycle:
             ended=self._stop,
         )
         self._reconnector = Reconnector(self._connection, self, self._background)
+        self._warnings = Warnings(self.parts.emitter)
         self._agent = options.agent
         self._started: asyncio.Future[None] | None = None
         self._ended_by: RelayError | None = None
@@ -91,9 +93,9 @@ class Lifecycle:
     # Of the reconnector.
 
     def greeted(self, hello: HelloFrame) -> None:
+        self._warnings.compare_version(hello.connector_version)
         if not self.parts.guard.can_judge:
-            entry = CONNECTOR_ERRORS["clock_untrusted"]
-            self.parts.emitter.emit("warning", Warning("clock_untrusted", entry.message, entry.hint))
+            self._warnings.clock_untrusted()
 
     def online(self, connection: Connection) -> None:
         self.parts.first_start.succeeded()

@@ -12,6 +12,12 @@ from .keys import VerifyKey, verify_key
 from .relay_manifest import RelayManifest
 from .types import Envelope, Verified
 
+_NO_CREDENTIAL = (
+    "The relay gives no credential of the recipient.",
+    "Check its id: check_online says whether it has ever been online. "
+    "It has to register with a credential that holds an X25519 key.",
+)
+
 
 class SenderVerifier:
     def __init__(
@@ -67,8 +73,10 @@ class SenderVerifier:
         Raises `recipient_unverified` unless a pinned issuer vouches for it now.
         """
         credential = await self._credentials.find(agent, None, now_ms)
-        verdict = UNVERIFIED if credential is None else await vouching_for(credential, now_ms, self._trust)
-        if credential is None or verdict.verified != "agent" or credential.sealing_key is None:
+        if credential is None:
+            raise RelayError("recipient_unverified", *_NO_CREDENTIAL)
+        verdict = await vouching_for(credential, now_ms, self._trust)
+        if verdict.verified != "agent" or credential.sealing_key is None:
             raise RelayError("recipient_unverified")
         return credential.sealing_key
 

@@ -131,8 +131,12 @@ class Notice:
 
 @dataclass(frozen=True)
 class Warning:
-    """What works, and should be changed nevertheless."""
+    """What works, and should be changed nevertheless.
 
-    code: Literal["clock_untrusted"]
+    `outdated_connector`: the relay hands out a newer version than this one. `clock_untrusted`: this machine's clock is
+    too far off to tell what is old.
+    """
+
+    code: Literal["outdated_connector", "clock_untrusted"]
     message: str
     hint: str

@@ -40,11 +40,14 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
   if (state.status === "online")
     reporter.report("online", `${agent} is online at ${url}`, { agent_id: agent }, "green");
   if (state.status !== "reconnecting") return;
-  const { reason, retryInMs, closeCode } = state;
-  const what =
-    reason === "unreachable" ? `The relay at ${url} is not reachable` : `The connection was lost (${closeCode})`;
-  const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode };
+  const { reason, retryInMs, closeCode, error } = state;
+  const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(error && { code: error.code }) };
+  const what = error === undefined ? lossOf(state, url) : `The relay does not keep the agent: ${error.message}`;
   reporter.report("reconnecting", `${what}; reconnecting.`, fields, "yellow");
+}
+
+function lossOf({ reason, closeCode }: Extract<ConnectorState, { status: "reconnecting" }>, url: string): string {
+  return reason === "unreachable" ? `The relay at ${url} is not reachable` : `The connection was lost (${closeCode})`;
 }
 
 function reportNotice(notice: Notice, reporter: Reporter): void {

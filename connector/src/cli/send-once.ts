@@ -21,7 +21,7 @@ export interface SendOnce {
   /** Called once the transport is open. @param agent who sends it. */
   readonly request: (http: RelayHttp, agent: string) => Promise<ControlRequest>;
   /** Called with the result while the transport is still open. @returns the exit code. */
-  readonly after?: (result: ControlResult, http: RelayHttp, reporter: Reporter) => Promise<number>;
+  readonly after?: (result: ControlResult, http: RelayHttp) => Promise<number>;
 }
 
 /** Sends one request over the best transport, and prints the result. @throws {Failure | RelayError} */
@@ -40,7 +40,7 @@ export async function sendOnce(
     const result = await transport.send(sent);
     const line = options.json ? jsonLine({ ok: true, ...result, via: transport.name }) : resultText(sent, result);
     await writeLine(io.stdout, line);
-    return (await after?.(result, http, reporter)) ?? EXIT.ok;
+    return (await after?.(result, http)) ?? EXIT.ok;
   } finally {
     await transport.close();
   }

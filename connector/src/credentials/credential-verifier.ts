@@ -13,6 +13,11 @@ export type SenderVerdict =
   | { readonly verified: "unverified"; readonly reason?: CredentialReason }
   | "forged";
 
+const NO_CREDENTIAL = {
+  message: "The relay gives no credential of the recipient.",
+  hint: "Check its id: relay status says whether it has ever been online. It has to register with a credential that holds an X25519 key.",
+};
+
 /** Tells who signed an envelope, by credentials. */
 export class CredentialVerifier {
   readonly #credentials: SenderCredentials;
@@ -48,8 +53,9 @@ export class CredentialVerifier {
    */
   async sealingKeyOf(agent: string, now: number): Promise<string> {
     const credential = await this.#credentials.find({ agent }, now);
-    const vouching = credential && (await vouchingFor(credential, now, this.#trust));
-    if (vouching?.verified !== "agent" || credential?.sealingKey === undefined) {
+    if (credential === undefined) throw new RelayError("recipient_unverified", NO_CREDENTIAL);
+    const vouching = await vouchingFor(credential, now, this.#trust);
+    if (vouching.verified !== "agent" || credential.sealingKey === undefined) {
       throw new RelayError("recipient_unverified");
     }
     return credential.sealingKey;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { CONNECTOR_ERRORS } from "../../src/errors.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines } from "../kit.ts";
 import { IssuedCommandLine } from "./kit.ts";
@@ -16,8 +17,12 @@ describe("An agent whose key is listed nowhere", () => {
     const bob = await line.listen("bob");
     expect((await line.run(["send", ...as("ann"), BOB, '{"n":1}'])).code).toBe(0);
     await bob.prints(1);
-    expect(bob.lines[0]).toMatchObject({ verified: "agent", issuer: "acme", envelope: { payload: { n: 1 } } });
-    expect(bob.lines[0]).not.toHaveProperty("sealed");
+    expect(bob.lines[0]).toMatchObject({
+      verified: "agent",
+      issuer: "acme",
+      sealed: false,
+      envelope: { payload: { n: 1 } },
+    });
   });
 
   test("is vouched for by the relay alone where nobody pinned its issuer, unless --trust does", async () => {
@@ -74,6 +79,30 @@ describe("relay send --seal", () => {
     const { code, stderr } = await line.run(["send", ...as("ann"), "agent://lister", "{}", "--seal"], { env });
     expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([3, "recipient_unverified"]);
   });
+
+  test("does not advise to pin the issuer of an agent that never was", async () => {
+    const { code, stderr } = await line.run(["send", ...as("ann"), "agent://acme.nobody", "{}", "--seal"]);
+    const { hint, ...rest } = jsonLines(stderr).at(-1);
+    expect([code, rest.code]).toEqual([3, "recipient_unverified"]);
+    expect(hint).not.toBe(CONNECTOR_ERRORS.recipient_unverified.hint);
+  });
+});
+
+test("relay ask --seal tells of an open reply, and prints the sealed one", async () => {
+  const bob = await line.listen("bob", "--stdin");
+  const asking = line.begin(["ask", ...as("ann"), BOB, "{}", "--seal"]);
+  await bob.prints(1);
+  const { from: to, task_id } = bob.lines[0].envelope;
+  const reply = (more: object) => {
+    const message = { to, task_id, type: "message.reply", ...more };
+    bob.child.stdin?.write(`${JSON.stringify(message)}\n`);
+  };
+  reply({ payload: { open: true } });
+  await asking.reported("delivery");
+  expect(asking.reports).toMatchObject([{ event: "delivery", sealed: false, envelope: { payload: { open: true } } }]);
+  reply({ payload: { open: false }, seal: true });
+  expect(await asking.end()).toBe(0);
+  expect(asking.lines).toMatchObject([{ ok: true, sealed: true, envelope: { payload: { open: false } } }]);
 });
 
 describe("relay receipt", () => {

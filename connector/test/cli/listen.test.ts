@@ -29,6 +29,7 @@ describe("relay listen", () => {
           sig: expect.any(String),
         }),
         verified: "unverified",
+        sealed: false,
         received_at_iso: expect.stringMatching(/^\d{4}-.*Z$/),
       },
     ]);
@@ -121,6 +122,14 @@ describe("relay listen", () => {
     expect(listener.reports[0]).toMatchObject({ reason: "unreachable" });
     await line.serve();
     await listener.reported("online");
+  });
+
+  test("says why the relay refuses its register, while that may still pass", async () => {
+    const key = JSON.parse(await text("bob-hmac.json"));
+    const env = { RELAY_AGENT: BOB, RELAY_KEY_ID: "of-nobody", RELAY_SECRET: key.secret };
+    const listener = line.begin(["listen", "--json"], env);
+    await listener.reported("reconnecting");
+    expect(listener.reports.map(({ code }) => code)).toEqual(["unknown_key", "unknown_key"]);
   });
 
   test("ends with 6 when another connection takes its agent over, and with 7 when its key is refused", async () => {

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { unlessAway } from "../../src/cli/control/away.ts";
+import { CONTROL_MEMBERS } from "../../src/cli/control/request.ts";
 import { nearest } from "../../src/cli/nearest.ts";
 import type { Connector } from "../../src/index.ts";
 import { RelayError } from "../../src/index.ts";
@@ -30,6 +31,11 @@ describe("A slip of the command line", () => {
     expect(await hintOf([secret])).not.toContain(secret);
     expect(nearest("xy", ["key", "url"])).toBeUndefined();
   });
+});
+
+test("relay listen --help names every member that a control line may have", async () => {
+  const { stdout } = await shell.runHere(["listen", "--help"]);
+  for (const member of CONTROL_MEMBERS) expect(stdout).toContain(`"${member}"`);
 });
 
 describe("relay completion", () => {

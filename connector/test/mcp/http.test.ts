@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { request } from "node:http";
+import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
@@ -30,6 +32,12 @@ async function post({ url, token }: HttpAccess, message: object, headers: object
   });
   sent.on("error", reject).end(JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }));
   return await promise;
+}
+
+/** A bare connection. Who is let go does not mind. */
+function dial({ url }: HttpAccess): Socket {
+  const { hostname, port } = new URL(url);
+  return connect(Number(port), hostname).on("error", () => {});
 }
 
 describe("Models over HTTP", () => {
@@ -104,6 +112,14 @@ describe("The HTTP server", () => {
     const server = await stage.httpProcess("alice", ["--http-name", "relay-mcp.example"]);
     expect((await post(server, INITIALIZE, { host: "relay-mcp.example:443" })).status).toBe(200);
     expect((await post(server, INITIALIZE, { host: "other.example" })).status).toBe(403);
+  });
+
+  test("has room for its user, however many connections strangers hold", async () => {
+    const server = await stage.httpProcess("alice");
+    const strangers = Array.from({ length: 200 }, () => dial(server));
+    await Promise.all(strangers.map((socket) => once(socket, "connect")));
+    expect((await post(server, INITIALIZE)).status).toBe(200);
+    for (const socket of strangers) socket.destroy();
   });
 
   test("ends the session that was longest unused when there are too many, and knows no other", async () => {

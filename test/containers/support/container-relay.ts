@@ -2,9 +2,15 @@ import { chmod } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { Network, type StartedNetwork, type StartedTestContainer, Wait } from "testcontainers";
+import {
+  getContainerRuntimeClient,
+  Network,
+  type StartedNetwork,
+  type StartedTestContainer,
+  Wait,
+} from "testcontainers";
 import { freePort } from "../../support/free-port.ts";
-import { type Pod, TestRelay } from "../../support/relay.ts";
+import { type MortalPod, type Pod, TestRelay } from "../../support/relay.ts";
 import { DeployedContainer } from "./deployed-container.ts";
 import { RedisContainer } from "./redis-container.ts";
 
@@ -19,7 +25,7 @@ type Service = "gateway" | "ws-connector" | "ops-reporting";
 
 /**
  * A relay whose pods are containers of the built images, on a network of their own, each with its Redis user: all that
- * the conformance tests use of a `TestRelay`.
+ * the tests of conformance and of connectors use of a `TestRelay`.
  */
 export class ContainerRelay extends TestRelay {
   override readonly redis = new RedisContainer();
@@ -48,6 +54,10 @@ export class ContainerRelay extends TestRelay {
   }
 
   override async startWsConnector(overrides: Environment = {}): Promise<Pod> {
+    return await this.#startService("ws-connector", overrides);
+  }
+
+  override async startMortalWsConnector(overrides: Environment = {}): Promise<MortalPod> {
     return await this.#startService("ws-connector", overrides);
   }
 
@@ -91,7 +101,7 @@ export class ContainerRelay extends TestRelay {
     return await this.#start(edge);
   }
 
-  async #startService(service: Service, overrides: Environment): Promise<Pod> {
+  async #startService(service: Service, overrides: Environment): Promise<MortalPod> {
     const container = this.#container(`agent-relay-test/${service}`, service)
       .withEnvironment(this.environmentOf(service, overrides))
       .withBindMounts([{ source: dirname(this.keysFile), target: KEYS_FOLDER, mode: "ro" }])
@@ -105,13 +115,18 @@ export class ContainerRelay extends TestRelay {
     return new DeployedContainer(image, this.#network as StartedNetwork, name);
   }
 
-  async #start(container: DeployedContainer): Promise<Pod> {
+  async #start(container: DeployedContainer): Promise<MortalPod> {
     const starting = container.start();
     this.#containers.push(starting);
     const started = await starting;
     const port = started.getMappedPort(PORT);
     const stop = async () => void (await started.stop({ timeout: STOP_WITHIN_MS }));
-    return { port, url: `http://127.0.0.1:${port}`, stop };
+    // testcontainers has no method for it.
+    const end = async (signal: "SIGKILL") => {
+      const { container } = await getContainerRuntimeClient();
+      await container.getById(started.getId()).kill({ signal });
+    };
+    return { port, url: `http://127.0.0.1:${port}`, end, stop };
   }
 }
 

@@ -2,6 +2,7 @@ import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
+import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
@@ -48,4 +49,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
+  ...CONNECTOR_SEALING_MUTATIONS,
 ];

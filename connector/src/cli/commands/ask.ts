@@ -1,5 +1,7 @@
+import type { Delivery } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
+import { deliveryMembers } from "../delivery-line.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import { readIdentity } from "../identity.ts";
@@ -26,7 +28,8 @@ Standard output has the payload of the reply as one line of JSON; with --json th
   --timeout SECONDS      how long the reply may take; default ${DEFAULT_TIMEOUT_S}; none in time is exit code 5
   --type TYPE            message.<word> instead of message.send
   --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
-  --seal                 encrypt it to the target, whose reply must be sealed, too; see relay send --help
+  --seal                 encrypt it to the target, whose reply must be sealed, too; see relay send --help. One that is not
+                         does not count, and is told of on standard error
   --take-over            ask although the agent is online elsewhere, which ends that connection
   --json                 the reply with who vouches for it, as one line of JSON
 
@@ -54,7 +57,8 @@ A target that is not online is told at once (exit code 5): the relay stores no c
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io, reporter.waiting);
     const identity = await readIdentity(values.key, io.env, reporter);
-    const transport = await openAgentTransport(identity, http, takeOver, io);
+    const heard = (delivery: Delivery) => reportBeside(delivery, reporter);
+    const transport = await openAgentTransport(identity, http, takeOver, io, heard);
     try {
       if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, io.signal);
       const reply = await transport.ask({ to, ask: payload, type, seal, timeout_ms: timeoutSeconds * 1000 });
@@ -66,3 +70,11 @@ A target that is not online is told at once (exit code 5): the relay stores no c
     return EXIT.ok;
   },
 };
+
+/** What came in and is not the reply, such as an open one to a sealed question: no other process of the agent gets it. */
+function reportBeside(delivery: Delivery, reporter: Reporter): void {
+  const { from, type, payload, sealed } = delivery;
+  const how = sealed === true ? "sealed" : "not sealed";
+  const text = `Not the reply: ${type} of ${from}, ${how}: ${jsonLine(payload)}`;
+  reporter.report("delivery", text, deliveryMembers(delivery), "yellow");
+}

@@ -54,7 +54,7 @@ Without --register nothing changes at the relay. The exit code is that of the fi
       credentials && hello && (await report.step("signature", () => checkSignature(credentials, http, hello)));
     if (register && signs) {
       await report.step("register", async () => {
-        await (await connectionTransport(credentials, http, false, io)).close();
+        await (await connectionTransport({ credentials, http, takeOver: false }, io)).close();
         return `${credentials.agent} was online for a moment`;
       });
     }

@@ -38,11 +38,11 @@ Other commands of the same user (relay send, ask, approve, …) send through its
 
 Standard output has one JSON line for each delivery, or text when it is a terminal:
   {"event":"delivery","envelope":{…},"session_id":"ses_…","verified":"agent|relay_issuer|gateway|unverified","issuer":"acme",
-   "sealed":true,"received_at_iso":"…"}
+   "sealed":false,"received_at_iso":"…"}
 Everything else is reported on standard error. verified tells who vouches for the sender: agent (an issuer, or a key, that you
 trust), relay_issuer (an issuer that only the relay names), gateway (a gateway of the relay), or unverified (nobody but the relay).
 issuer names the issuer. What was sealed, to be read by this agent only, stands opened in the envelope's payload, with "sealed":true;
-its sig is over what was sealed.
+its sig is over what was sealed. What was not has "sealed":false.
 
 The command of --exec gets the envelope as one line of JSON on standard input, and RELAY_FROM, RELAY_TYPE,
 RELAY_ENVELOPE_ID, RELAY_SESSION_ID, RELAY_VERIFIED, RELAY_ISSUER, RELAY_SEALED (1 or empty), RELAY_AGENT, RELAY_URL. Quote them;
@@ -52,12 +52,15 @@ message.reply and the message's task, else its id, as task_id; they are not repl
 A credential in the key file is renewed by itself once the file has another: relay credential replaces it.
 
 Control requests of --stdin, each answered with a line {"event":"accepted"|"reply"|"refused","ref":…}; ref is that of the request, or the number of its line:
-  {"to":"agent://bob","payload":{"message":"hi"},"type":"message.send","task_id":"…","seal":true,"ref":"…"}
-  {"to":"agent://bob","ask":{"message":"hi"},"timeout_ms":30000}, answered with "reply" and the members of a delivery
-  {"to":"agent://bob","request":{"purpose":"…","ttl_minutes":60}}
+  {"to":"agent://bob","payload":{"message":"hi"},"type":"message.send","task_id":"…","seal":true,"wait_online_ms":5000,"ref":"…"}
+  {"to":"agent://bob","ask":{"message":"hi"},"timeout_ms":30000}, with "type", "seal" and "wait_online_ms", too;
+    answered with "reply" and the members of a delivery
+  {"to":"agent://bob","request":{"purpose":"…","ttl_minutes":60,"intro":"…","scope":"…","expected_frequency":"…"}}
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
   {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
+wait_online_ms: how long to wait for the target to come online. The control socket takes the same lines, and {"follow":true}, which is
+answered with the connection's state, and then with what comes over it.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {

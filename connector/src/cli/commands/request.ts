@@ -5,12 +5,13 @@ import type { Command } from "../command.ts";
 import type { ControlResult } from "../control/request.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
+import { jsonLine, writeLine } from "../output.ts";
 import type { RelayHttp } from "../relay-http.ts";
-import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
 import { targetOf } from "../target.ts";
 
 const POLL_MS = 1000;
+const DECISIONS: ReadonlySet<unknown> = new Set(["approved", "rejected", "expired"]);
 
 export const request: Command = {
   help: `relay request <to> --purpose TEXT: request a session with an agent.
@@ -22,11 +23,11 @@ export const request: Command = {
   --intro TEXT      who you are
   --scope TEXT      what it covers
   --frequency TEXT  how often you expect to send messages
-  --wait            wait for the decision: exit code 0 when approved, 3 when rejected or expired
+  --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired
   --take-over       send although the agent is online elsewhere, which ends that connection
   --key FILE        the agent's key file; or RELAY_KEY_FILE
   --url URL         the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json            the result as one line of JSON
+  --json            the result as one line of JSON; with --wait a second one has session_id and the decision in session_status
 
 It is sent as relay send does; see its help. A session is an agreement to communicate, never a payment or a promise of work.
 `,
@@ -50,27 +51,24 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       to: targetOf(target),
       request: { purpose, ttl_minutes, intro, scope, expected_frequency: frequency },
     };
-    const after = (result: ControlResult, http: RelayHttp, reporter: Reporter) =>
-      waitForDecision(result, http, reporter, io.signal);
+    const after = async ({ session_id = "" }: ControlResult, http: RelayHttp) => {
+      const decision = await decisionOn(session_id, http, io.signal);
+      const line = values.json
+        ? jsonLine({ ok: true, session_id, session_status: decision })
+        : `The session is ${decision}.`;
+      await writeLine(io.stdout, line);
+      return decision === "approved" ? EXIT.ok : EXIT.refused;
+    };
     const once = { isForGateway: true, request: async () => sent, ...(values.wait && { after }) };
     return await sendOnce(values, once, io);
   },
 };
 
 /** Asks the relay: the answer itself may be delivered to another process of the agent. */
-async function waitForDecision(
-  { session_id }: ControlResult,
-  http: RelayHttp,
-  reporter: Reporter,
-  signal: AbortSignal,
-): Promise<number> {
+async function decisionOn(sessionId: string, http: RelayHttp, signal: AbortSignal): Promise<string> {
   for (;;) {
-    const session = await http.patiently(() => http.session(session_id ?? ""));
-    const status = session?.status;
-    if (status === "approved" || status === "rejected" || status === "expired") {
-      reporter.report("decision", `The session is ${status}.`, { session_id, session_status: status }, "bold");
-      return status === "approved" ? EXIT.ok : EXIT.refused;
-    }
+    const session = await http.patiently(() => http.session(sessionId));
+    if (DECISIONS.has(session?.status)) return String(session?.status);
     await delay(POLL_MS, undefined, { signal }).catch(() => {});
   }
 }

@@ -24,9 +24,13 @@ export function tellFollower(connector: Connector, write: (line: string) => void
   };
 }
 
-/** The state of a connection that ended for good stays with its process: whoever follows then connects by itself. */
+/**
+ * The state of a connection that ended for good stays with its process: whoever follows then connects by itself. So do errors,
+ * which its process reports.
+ */
 export function stateLine(state: ConnectorState): string {
-  return jsonLine({ event: "state", state: state.status === "closed" ? { status: "connecting" } : state });
+  if (state.status === "closed") return jsonLine({ event: "state", state: { status: "connecting" } });
+  return jsonLine({ event: "state", state: { ...state, error: undefined } });
 }
 
 export function pendingLine({ total, sessions }: PendingNotice): string {

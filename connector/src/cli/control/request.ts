@@ -48,6 +48,19 @@ const KINDS: readonly (readonly string[])[] = [
   ["approve"],
   ["reject", "reason"],
 ];
+const PROPOSAL = [
+  "purpose",
+  "ttl_minutes",
+  "intro",
+  "scope",
+  "expected_frequency",
+] as const satisfies (keyof Proposal)[];
+/** Every member that a control line may have. */
+export const CONTROL_MEMBERS: ReadonlySet<string> = new Set([
+  ...["to", "ref", "follow", "receipt"],
+  ...KINDS.flat(),
+  ...PROPOSAL,
+]);
 const OBJECTS: ReadonlySet<string> = new Set(["payload", "ask", "request"]);
 
 const TYPES: Readonly<Record<string, string>> = { seal: "boolean", timeout_ms: "number", wait_online_ms: "number" };

@@ -1,5 +1,6 @@
 import { Connector } from "../../connector.ts";
 import type { RelayError } from "../../errors.ts";
+import type { Delivery } from "../../types.ts";
 import { executeAsk } from "../control/ask.ts";
 import { execute } from "../control/request.ts";
 import { Failure } from "../failure.ts";
@@ -10,19 +11,26 @@ import type { AgentTransport } from "./transport.ts";
 
 const REGISTERED_WITHIN_MS = 15_000;
 
+export interface ConnectionTransportOptions {
+  readonly credentials: SigningAgent;
+  readonly http: RelayHttp;
+  /** End the agent's connection elsewhere; without it, an agent that is online is refused. */
+  readonly takeOver: boolean;
+  /** What comes in beside replies. */
+  readonly heard?: (delivery: Delivery) => void;
+}
+
 /**
  * Over a connection of its own, which registers the agent and so ends the agent's connection elsewhere.
  * Does not wait for a relay that is not there.
- * @param takeOver end it; without it, an agent that is online is refused.
  * @throws {Failure | RelayError} `superseded_elsewhere`, `unreachable`, the refusal of the register.
  */
 export async function connectionTransport(
-  credentials: SigningAgent,
-  http: RelayHttp,
-  takeOver: boolean,
+  { credentials, http, takeOver, heard = () => {} }: ConnectionTransportOptions,
   io: Io,
 ): Promise<AgentTransport> {
   const connector = new Connector({ url: http.url, ...credentials, takeOver });
+  connector.on("delivery", heard);
   const unreachable = new AbortController();
   connector.on("error", (error) => error.code === "unreachable" && unreachable.abort(error));
   try {

@@ -1,3 +1,4 @@
+import type { Delivery } from "../../types.ts";
 import { type Identity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
@@ -28,13 +29,19 @@ export async function openTransport(
   return await openAgentTransport(identity, http, takeOver, io);
 }
 
-/** The same for what the gateway cannot do. @throws {Failure} */
+/**
+ * The same for what the gateway cannot do.
+ * @param heard what comes over a connection of its own beside replies; a listener prints it itself. @throws {Failure}
+ */
 export async function openAgentTransport(
   identity: Identity,
   http: RelayHttp,
   takeOver: boolean,
   io: Io,
+  heard?: (delivery: Delivery) => void,
 ): Promise<AgentTransport> {
   const listener = await listenerTransport(identity.agent, http.websocketUrl, io);
-  return listener ?? (await connectionTransport(requireKey(identity), http, takeOver, io));
+  if (listener !== undefined) return listener;
+  const credentials = requireKey(identity);
+  return await connectionTransport({ credentials, http, takeOver, ...(heard && { heard }) }, io);
 }

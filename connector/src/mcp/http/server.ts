@@ -1,12 +1,14 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { hasToken, isMeant } from "./guards.ts";
 import { refuse } from "./refuse.ts";
 import type { HttpSessions } from "./sessions.ts";
 
 const PATH = "/mcp";
 const MAX_CONNECTIONS = 128;
+/** Connections that have not shown the token: beyond it the oldest gives way, so that clients always find room. */
+const MAX_STRANGERS = 64;
 
 export interface HttpServerOptions {
   /** The address to listen on. */
@@ -23,6 +25,8 @@ export interface HttpServerOptions {
 export class McpHttpServer {
   readonly #sessions: HttpSessions;
   readonly #options: HttpServerOptions;
+  /** Oldest first. */
+  readonly #strangers = new Set<Socket>();
   #server: Server | undefined;
 
   constructor(sessions: HttpSessions, options: HttpServerOptions) {
@@ -35,6 +39,7 @@ export class McpHttpServer {
     const { host, port } = this.#options;
     const server = createServer((request, response) => void this.#answer(request, response));
     server.maxConnections = MAX_CONNECTIONS;
+    server.on("connection", (socket) => this.#admit(socket));
     this.#server = server.listen(port, host);
     await once(server, "listening");
     const name = host.includes(":") ? `[${host}]` : host;
@@ -47,6 +52,13 @@ export class McpHttpServer {
     this.#server?.closeAllConnections();
   }
 
+  #admit(socket: Socket): void {
+    this.#strangers.add(socket);
+    socket.once("close", () => this.#strangers.delete(socket));
+    const [oldest] = this.#strangers;
+    if (this.#strangers.size > MAX_STRANGERS) oldest?.destroy();
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { names, token } = this.#options;
     if (!isMeant(request.headers, names)) return refuse(response, 403, "This Host or Origin is not served.");
@@ -54,6 +66,7 @@ export class McpHttpServer {
     if (!hasToken(request.headers, token)) {
       return refuse(response, 401, "Authorization: Bearer needs the token.", { "www-authenticate": "Bearer" });
     }
+    this.#strangers.delete(request.socket);
     await this.#sessions.handle(request, response).catch(() => response.destroy());
   }
 }

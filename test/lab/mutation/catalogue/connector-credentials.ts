@@ -1,6 +1,6 @@
 import type { Mutation } from "../mutation.ts";
 
-/** What the connector believes of a credential, a sealed payload and a receipt. */
+/** What the connector believes of a credential. */
 export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a token that the connector reads has no header beside alg, typ and kid",
@@ -21,13 +21,6 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/credentials/read-credential.ts",
     find: " || token.length > CREDENTIAL_LIMITS.maxCharacters",
     replace: "",
-    tests: ["connector/test/credentials/read-credential.test.ts"],
-  },
-  {
-    name: "no sealing key has small order",
-    file: "connector/src/small-order.ts",
-    find: "return u >= FIELD_PRIME || SMALL_ORDER_U.has(u);",
-    replace: "return u < 0n;",
     tests: ["connector/test/credentials/read-credential.test.ts"],
   },
   {
@@ -87,41 +80,6 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/credentials/sender-credentials.test.ts"],
   },
   {
-    name: "payloads are sealed under pinned issuers only",
-    file: "connector/src/credentials/credential-verifier.ts",
-    find: 'vouching?.verified !== "agent" || ',
-    replace: "",
-    tests: ["connector/test/credentials/credential-verifier.test.ts"],
-  },
-  {
-    name: "a sealed payload opens in its own envelope only",
-    file: "connector/src/sealing/sealed-payload.ts",
-    find: "aad: new TextEncoder().encode(canonicalize(members))",
-    replace: "aad: new TextEncoder().encode(canonicalize({ v: members.v }))",
-    tests: ["connector/test/sealing/sealed-payload.test.ts"],
-  },
-  {
-    name: "what was sealed is held to the rules of payloads",
-    file: "connector/src/sealing/sealed-payload.ts",
-    find: "return isPayload(payload) ? payload : undefined;",
-    replace: "return payload as JsonObject;",
-    tests: ["connector/test/sealing/sealed-payload.test.ts"],
-  },
-  {
-    name: "a receipt's decision is on its request",
-    file: "connector/src/receipts/verify-receipt.ts",
-    find: "if (decision.payload.request_sha256 !== digest)",
-    replace: "if (false)",
-    tests: ["connector/test/receipts/receipt.test.ts"],
-  },
-  {
-    name: "both envelopes of a receipt are signed",
-    file: "connector/src/receipts/verify-receipt.ts",
-    find: "if (!(await isSignedBy(found.key, envelope)))",
-    replace: "if (false)",
-    tests: ["connector/test/receipts/receipt.test.ts"],
-  },
-  {
     name: "a connector takes no credential of another key",
     file: "connector/src/signer.ts",
     find: "const isOwn = isNamed &&",
@@ -178,20 +136,6 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/send-queue.test.ts"],
   },
   {
-    name: "a connector takes no credential whose sealing key it does not have",
-    file: "connector/src/sealing/own-sealing-keys.ts",
-    find: "if (kid !== undefined && !given.isEmpty && given.get(kid) === undefined) throw notHeld();",
-    replace: "",
-    tests: ["connector/test/sealing/sealed-messages.test.ts"],
-  },
-  {
-    name: "a former sealing key is dropped ten minutes after its credential",
-    file: "connector/src/sealing/own-sealing-keys.ts",
-    find: "(this.#isNeeded(kid) ? this.#former.get(kid) : undefined)",
-    replace: "this.#former.get(kid)",
-    tests: ["connector/test/sealing/own-sealing-keys.test.ts"],
-  },
-  {
     name: "strangers use up their own share of look-ups only",
     file: "connector/src/credentials/sender-credentials.ts",
     find: "(!isStranger || this.#allowanceOfStrangers.take())",
@@ -204,20 +148,6 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     find: "(!this.#pinnedOnly || this.#trust.pinned.mayHold(agent))",
     replace: "(!this.#pinnedOnly || this.#trust.pinned !== undefined)",
     tests: ["connector/test/credentials/strangers.test.ts"],
-  },
-  {
-    name: "former sealing keys are dropped from the key file",
-    file: "connector/src/cli/sealing-key-list.ts",
-    find: "former.filter(({ until }) => until > now)",
-    replace: "former",
-    tests: ["connector/test/cli/offline.test.ts"],
-  },
-  {
-    name: "a former sealing key opens until its end only",
-    file: "connector/src/sealing/own-sealing-keys.ts",
-    find: "if (until <= this.#clock.boundedNow()) return undefined;",
-    replace: "if (until < 0) return undefined;",
-    tests: ["connector/test/sealing/own-sealing-keys.test.ts"],
   },
   {
     name: "a gateway's key is the one that its id names",
@@ -241,66 +171,10 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/credentials/strangers.test.ts"],
   },
   {
-    name: "sealed payloads come from pinned senders only",
-    file: "connector/src/delivery-judge.ts",
-    find: 'verified === "agent" ? await openPayload',
-    replace: "verified !== undefined ? await openPayload",
-    tests: ["connector/test/sealing/sealed-messages.test.ts"],
-  },
-  {
-    name: "nothing is sealed by a clock that may be wrong",
-    file: "connector/src/peers.ts",
-    find: "if (!this.#clock.isTrusted)",
-    replace: "if (false)",
-    tests: ["connector/test/credentials/lying-relay.test.ts"],
-  },
-  {
-    name: "a payload of one's own is not taken for a sealed one",
-    file: "connector/src/own-envelopes.ts",
-    find: "if (isSealed(content.payload))",
-    replace: "if (false)",
-    tests: ["connector/test/sealing/sealed-messages.test.ts"],
-  },
-  {
-    name: "where all messages are to be sealed none goes out open",
-    file: "connector/src/conversations.ts",
-    find: "seal === true || this.#options.sealsAll",
-    replace: "seal === true",
-    tests: ["connector/test/sealing/sealed-messages.test.ts"],
-  },
-  {
-    name: "a decision is bound to a request that was verified",
-    file: "connector/src/delivery-judge.ts",
-    find: 'if (verdict.verified !== "agent" && verdict.verified !== "relay_issuer") return;',
-    replace: "",
-    tests: ["connector/test/receipts/made.test.ts"],
-  },
-  {
-    name: "a decision is bound to no request of two",
-    file: "connector/src/receipts/session-records.ts",
-    find: "return requests?.length === 1 ?",
-    replace: "return requests !== undefined ?",
-    tests: ["connector/test/receipts/made.test.ts", "connector/test/receipts/session-records.test.ts"],
-  },
-  {
-    name: "a receipt's decision is of the request's parties",
-    file: "connector/src/receipts/session-records.ts",
-    find: "return areParties &&",
-    replace: "return",
-    tests: ["connector/test/receipts/session-records.test.ts"],
-  },
-  {
     name: "no sender waits for the look-up of another",
     file: "connector/src/receiver.ts",
     find: "this.#chains.add(envelope.from,",
     replace: 'this.#chains.add("",',
     tests: ["connector/test/credentials/waiting.test.ts"],
-  },
-  {
-    name: "a receipt's decision is on the session of its request",
-    file: "connector/src/receipts/verify-receipt.ts",
-    find: "if (!isSessionOf(decision.payload.session_id, digest))",
-    replace: "if (false)",
-    tests: ["connector/test/receipts/receipt.test.ts"],
   },
 ];

@@ -17,7 +17,7 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     file: `${FOLDER}/conversations.py`,
     find: " or delivery.sender != question.agent",
     replace: "",
-    tests: ["test/python/conversation.test.ts"],
+    tests: ["test/connectors/behaviour.test.ts"],
   },
   {
     name: "Python sends again what a lost connection left without an answer",

@@ -157,6 +157,13 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/mcp/http.test.ts"],
   },
   {
+    name: "strangers leave MCP's user room over HTTP",
+    file: "connector/src/mcp/http/server.ts",
+    find: "if (this.#strangers.size > MAX_STRANGERS) oldest?.destroy();",
+    replace: "if (this.#strangers.size < 0) oldest?.destroy();",
+    tests: ["connector/test/mcp/http.test.ts"],
+  },
+  {
     name: "MCP over HTTP is not for a page that rebound its name",
     file: "connector/src/mcp/http/guards.ts",
     find: "isOurs(`http://",

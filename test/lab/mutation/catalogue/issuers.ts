@@ -1,6 +1,6 @@
 import type { Mutation } from "../mutation.ts";
 
-const COMMAND = ["test/local/issuers-command.test.ts"];
+const COMMAND = ["test/local/issuers-command.test.ts", "test/local/admitted-issuers.test.ts"];
 const VERIFIER = "examples/python/verify.py";
 const CREDENTIALS = ["test/examples/verify-credentials.test.ts"];
 const PAYLOADS = ["test/examples/verify-payloads.test.ts"];
