@@ -1,24 +1,26 @@
 import { redisProgram } from "../../deploy/local/redis-program.mjs";
+import { borrowDatabase } from "./borrowed-database.ts";
 
 /** The Redis of one relay. */
 export interface ProvidedRedis {
-  /** REDIS_URL; without it the relay runs a Redis of its own. */
+  /** Names the Redis; without a name the relay runs one of its own. */
   readonly environment: { readonly REDIS_URL?: string };
   stop(): Promise<void>;
 }
 
 /** @throws {Error} that says what to do, where there is none. */
 export async function provideRedis(url: string | undefined): Promise<ProvidedRedis> {
-  if (url) return { environment: { REDIS_URL: url }, stop: async () => {} };
-  requireProgram();
-  return { environment: {}, stop: async () => {} };
+  if (!url) return ownRedis();
+  const database = await borrowDatabase(url);
+  return { environment: { REDIS_URL: database.url }, stop: () => database.giveBack() };
 }
 
-function requireProgram(): void {
+function ownRedis(): ProvidedRedis {
   try {
     redisProgram();
   } catch (error) {
-    const hint = "Or name a Redis that tests may use in REDIS_URL, such as redis://127.0.0.1:6379.";
-    throw new Error(`startRelay: ${(error as Error).message} ${hint}`);
+    const or = "Or set REDIS_URL to a Redis that tests may use, such as redis://127.0.0.1:6379.";
+    throw new Error(`startRelay: REDIS_URL is not set. ${(error as Error).message} ${or}`);
   }
+  return { environment: {}, stop: async () => {} };
 }
