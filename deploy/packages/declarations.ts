@@ -15,9 +15,8 @@ interface Library {
   readonly folder: string;
   /** Names of its modules, without extension. */
   readonly entries: readonly string[];
-  /** What its platform has: `lib` and `types` of a tsconfig. */
+  /** As in a tsconfig. */
   readonly lib: readonly string[];
-  readonly types: readonly string[];
 }
 
 /**
@@ -41,7 +40,7 @@ export async function declarations(library: Library): Promise<ReadonlyMap<string
 }
 
 /** Declarations alone; whether the types are right is for `npm run check` to say. */
-async function emit({ folder, entries, lib, types }: Library, outDir: string): Promise<void> {
+async function emit({ folder, entries, lib }: Library, outDir: string): Promise<void> {
   const config = {
     extends: join(ROOT, "tsconfig.base.json"),
     compilerOptions: {
@@ -52,8 +51,7 @@ async function emit({ folder, entries, lib, types }: Library, outDir: string): P
       emitDeclarationOnly: true,
       noCheck: true,
       lib,
-      types,
-      typeRoots: [join(ROOT, "node_modules/@types")],
+      types: [],
     },
     files: entries.map((name) => join(ROOT, folder, `${name}.ts`)),
   };

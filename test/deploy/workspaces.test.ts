@@ -98,5 +98,5 @@ test("The software has one version: that of package.json, in every package of th
   const labels = (await textOf("deploy/docker/Dockerfile")).match(/(?<=image\.version=")[^"]+/g);
   const tags = (await textOf("deploy/kubernetes/overlays/production/kustomization.yaml")).match(/(?<=newTag: )[^ }]+/g);
   expect(new Set([...(labels ?? []), ...(tags ?? [])])).toEqual(new Set([version]));
-  expect([labels?.length, tags?.length]).toEqual([1, 3]);
+  expect([labels?.length, tags?.length]).toEqual([2, 3]);
 });

@@ -22,20 +22,16 @@ export interface TestIssuer {
   readonly agents: readonly string[];
 }
 
-/** What a relay in this process and one in a container have in common. */
-export interface Agents {
-  /** @param name `alice` for agent://alice. The same name gives the same agent. */
-  agent(name: string): Promise<TestAgent>;
-  /** For the header `x-api-key` of the gateway: sends as agent://alice or agent://alice.*. */
-  readonly apiKey: string;
-}
-
 /** A relay in this process. */
-export interface TestRelay extends Agents {
+export interface TestRelay {
   /** Base address, `http://127.0.0.1:<port>`. */
   readonly url: string;
   /** Address of the websocket, for clients that are no connector. */
   readonly websocketUrl: string;
+  /** For the header `x-api-key` of the gateway: sends as agent://alice or agent://alice.*. */
+  readonly apiKey: string;
+  /** @param name `alice` for agent://alice. The same name gives the same agent. */
+  agent(name: string): Promise<TestAgent>;
   /** Ends it and removes what was made for it. Idempotent. */
   stop(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -22,7 +22,7 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
   const modules = { connector: "connector/src/index.ts", relay: "connector/src/cli/main.ts" };
   const [{ files, bundled }, types, entries, readme] = await Promise.all([
     bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
-    declarations({ folder: "connector/src", entries: ["index"], lib: ["es2024", "dom"], types: [] }),
+    declarations({ folder: "connector/src", entries: ["index"], lib: ["es2024", "dom"] }),
     Promise.all(ENTRIES.map(entryOf)),
     readFile(new URL("../../../connector/README.md", import.meta.url), "utf8"),
   ]);

@@ -48,7 +48,7 @@ async function npmPackage(source: Manifest): Promise<Draft> {
       external: Object.keys(source.peerDependencies),
       plugins: [inPackage(ROOT, Object.keys(THREADS))],
     }),
-    declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"], types: ["node"] }),
+    declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"] }),
     Promise.all(ENTRIES.map(entryOf)),
     filesBesideModules(ROOT, RELAY),
     readFile(join(ROOT, README), "utf8"),
