@@ -45,7 +45,7 @@ async function npmPackage(source: Manifest): Promise<Draft> {
       splitting: true,
       banner: { js: REQUIRE },
       alias: { "sodium-native": "./deploy/packages/testing/sodium.ts" },
-      external: Object.keys(source.peerDependencies),
+      external: Object.keys(source.peerDependenciesMeta),
       plugins: [inPackage(ROOT, Object.keys(THREADS))],
     }),
     declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"] }),
@@ -85,11 +85,11 @@ interface Manifest {
   readonly name: string;
   readonly description: string;
   readonly engines: object;
-  readonly peerDependencies: object;
+  /** Optional peers. `peerDependencies` does not name them: npm would ask a registry for each, wanted or not. */
   readonly peerDependenciesMeta: object;
 }
 
-function manifestOf({ name, description, engines, peerDependencies, peerDependenciesMeta }: Manifest): object {
+function manifestOf({ name, description, engines, peerDependenciesMeta }: Manifest): object {
   const entry = (file: string) => ({ types: `./types/${file}.d.ts`, default: `./${file}.js` });
   return {
     name,
@@ -97,7 +97,6 @@ function manifestOf({ name, description, engines, peerDependencies, peerDependen
     description,
     type: "module",
     engines,
-    peerDependencies,
     peerDependenciesMeta,
     exports: { ".": entry("index"), "./container": entry("container") },
     bin: { "with-relay": "bin/with-relay.js" },
