@@ -8,7 +8,7 @@ import { EmbeddedRedis } from "../local/embedded-redis.ts";
 /**
  * Process 1 of the image `all`, for tests: what `npm start` runs, with a Redis that outlives it. Signals are what befalls
  * them: HUP, the relay dies and another one starts; USR2, Redis dies; CONT, Redis is back, empty. Source:
- * docs/testing.md#any-language.
+ * docs/testing.md#containers.
  */
 
 const RELAY = fileURLToPath(new URL("../local/main.ts", import.meta.url));

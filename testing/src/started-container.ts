@@ -57,7 +57,7 @@ export class StartedAgentRelayContainer extends AbstractStartedContainer {
     await this.#keys.remove();
   }
 
-  /** To process 1. Source: docs/testing.md#any-language. */
+  /** To process 1. Source: docs/testing.md#containers. */
   async #signal(name: string): Promise<void> {
     await this.#shell(`kill -${name} 1`);
   }
