@@ -43,7 +43,7 @@ describe("The package for tests", () => {
     const { stdout } = await machine.shell("node node_modules/typescript/bin/tsc", project);
     expect(stdout).toBe("");
     expect(await machine.shell("node --test test/guide.test.ts", project)).toMatchObject({ code: 0 });
-  }, 60_000);
+  });
 
   test("says which Node it needs", async () => {
     const pretend = pathToFileURL(join(REPOSITORY, "test/packages/old-node.mjs")).href;
@@ -61,13 +61,13 @@ describe("with-relay", () => {
     await writeFile(join(project, "test_bob.py"), program);
     const python = `PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${REPOSITORY}/connector-python/src ${pythonProgram()} test_bob.py`;
     expect(await withRelay(`alice bob -- env ${python}`)).toMatchObject({ code: 0, stdout: "passed\n" });
-  }, 60_000);
+  });
 
   test("names the relay, the folder of the key files and the API key, and the command relay takes them", async () => {
     const check = 'node_modules/.bin/relay check --key "$RELAY_KEYS/carol.json" && test -n "$RELAY_API_KEY"';
     const { code, stdout } = await withRelay(`carol -- sh -c '${check}'`);
     expect([code, stdout]).toEqual([0, expect.stringContaining("agent://carol")]);
-  }, 30_000);
+  });
 
   test("ends as its command ends, and leaves nothing behind", async () => {
     const { code, stdout } = await withRelay(`-- sh -c 'ls "$RELAY_KEYS"; dirname "$RELAY_KEYS"; exit 7'`);
@@ -76,7 +76,7 @@ describe("with-relay", () => {
     await expect(readdir(folder as string)).rejects.toMatchObject({ code: "ENOENT" });
     expect(await withRelay("-- sh -c 'kill -TERM $$'")).toMatchObject({ code: 143 });
     expect(await withRelay("-- no-such-command")).toMatchObject({ code: 1, stderr: expect.stringContaining("ENOENT") });
-  }, 30_000);
+  });
 
   test("says how it is used where no command is given", async () => {
     for (const line of ["", "alice bob", "alice --"]) {

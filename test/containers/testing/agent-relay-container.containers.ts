@@ -85,5 +85,5 @@ describe("A project that has the package", () => {
     const settings = `AGENT_RELAY_IMAGE=${IMAGE} TESTCONTAINERS_RYUK_DISABLED=true`;
     const { code, stdout } = await machine.shell(`${settings} npm run test:container`, project);
     expect([code, /^(?:#|ℹ) pass 1$/m.test(stdout)]).toEqual([0, true]);
-  }, 180_000);
+  }, 240_000);
 });
