@@ -34,7 +34,7 @@ export default {
     sign(null, message, privateKeyOf(privateKey.subarray(0, KEY_BYTES))).copy(signature);
   },
 
-  /** As libsodium does, it refuses points of small order, which make one signature fit many messages or keys. */
+  /** Refuses points of small order, as libsodium does and not every OpenSSL: one signature would fit many messages or keys. */
   crypto_sign_verify_detached(signature: Buffer, message: Buffer, publicKey: Buffer): boolean {
     const r = signature.subarray(0, KEY_BYTES);
     if (isSmallOrderEd25519(publicKey) || isSmallOrderEd25519(r)) return false;

@@ -2,7 +2,6 @@ import type { Mutation } from "../mutation.ts";
 
 const REDIS = "testing/test/redis.test.ts";
 const DATABASE = "testing/src/borrowed-database.ts";
-const SODIUM = "deploy/packages/testing/sodium.ts";
 
 /** The relay for tests of agents. */
 export const TESTING_MUTATIONS: readonly Mutation[] = [
@@ -26,12 +25,5 @@ export const TESTING_MUTATIONS: readonly Mutation[] = [
     find: "if (!AGENT_ID_PATTERN.test(agent))",
     replace: "if (false)",
     tests: ["testing/test/relay.test.ts"],
-  },
-  {
-    name: "what stands in for libsodium refuses points of small order",
-    file: SODIUM,
-    find: "    if (isSmallOrderEd25519(publicKey) || isSmallOrderEd25519(r)) return false;\n",
-    replace: "",
-    tests: ["test/packages/sodium.test.ts"],
   },
 ];
