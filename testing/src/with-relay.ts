@@ -37,9 +37,9 @@ if (command === undefined) {
 /** Resolves with the exit code of the command, as a shell tells it. */
 async function run(names: readonly string[], command: string, args: readonly string[]): Promise<number> {
   await using relay = await startRelay();
-  const [first] = await Promise.all(names.map((name) => relay.agent(name)));
-  const keys = first === undefined ? {} : { RELAY_KEYS: dirname(first.keyFile) };
-  const env = { ...process.env, ...keys, RELAY_URL: relay.url, RELAY_API_KEY: relay.apiKey };
+  const agents = await Promise.all(names.map((name) => relay.agent(name)));
+  const [keys] = agents.map(({ keyFile }) => dirname(keyFile));
+  const env = { ...process.env, RELAY_URL: relay.url, RELAY_KEYS: keys, RELAY_API_KEY: relay.apiKey };
   const child = spawn(command, args, { env, stdio: "inherit" });
   // A terminal tells the command itself of Ctrl-C: the relay outlives it either way.
   process.on("SIGINT", () => {});
