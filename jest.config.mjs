@@ -1,6 +1,6 @@
 export default {
   testEnvironment: "node",
-  testMatch: ["<rootDir>/{shared,services,connector,deploy,test}/**/*.test.ts"],
+  testMatch: ["<rootDir>/{shared,services,connector,testing,deploy,test}/**/*.test.ts"],
   extensionsToTreatAsEsm: [".ts"],
   transform: {
     "^.+\\.ts$": [

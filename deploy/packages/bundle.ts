@@ -22,7 +22,7 @@ export interface Bundle {
 export async function bundle(
   entries: Readonly<Record<string, string>>,
   manifest: string,
-  options: Pick<BuildOptions, "platform" | "splitting">,
+  options: Pick<BuildOptions, "platform" | "splitting" | "alias" | "banner" | "external" | "plugins">,
 ): Promise<Bundle> {
   const { build } = await import("esbuild");
   const { outputFiles, metafile } = await build({
@@ -37,7 +37,7 @@ export async function bundle(
     target: "node20",
     minify: true,
     legalComments: "none",
-    plugins: [unversioned(join(ROOT, manifest))],
+    plugins: [unversioned(join(ROOT, manifest)), ...(options.plugins ?? [])],
   });
   const files = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
   return { files, bundled: packagesOf(metafile) };
@@ -69,15 +69,16 @@ function packagesOf({ inputs }: Metafile): string[] {
 export async function notices(folders: readonly string[]): Promise<string> {
   const texts = folders.map(async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(ROOT, folder, "package.json"), "utf8"));
-    const text = await readFile(join(ROOT, folder, await licenceFileIn(folder)), "utf8");
-    return `${name} ${version} (${license})\n\n${text.trim()}\n`;
+    if (typeof license !== "string") throw new Error(`no licence in ${folder}`);
+    return `${name} ${version} (${license})\n\n${(await licenceIn(folder)).trim()}\n`;
   });
   return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** LICENSE, or LICENSE.md. */
-async function licenceFileIn(folder: string): Promise<string> {
-  const file = (await readdir(join(ROOT, folder))).find((name) => /^LICENSE(?:\.md)?$/.test(name));
-  if (file === undefined) throw new Error(`no licence in ${folder}`);
-  return file;
+/** LICENSE, or LICENSE.md; a few packages name their licence and have no text of it. */
+async function licenceIn(folder: string): Promise<string> {
+  const file = (await readdir(join(ROOT, folder))).find((name) =>
+    /^LICEN[CS]E(?:[-.]MIT)?(?:\.(?:md|txt))?$/i.test(name),
+  );
+  return file === undefined ? "The package contains no text of it." : await readFile(join(ROOT, folder, file), "utf8");
 }

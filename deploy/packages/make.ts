@@ -9,11 +9,12 @@ import { connector } from "./connector/maker.ts";
 import { pythonConnector } from "./python/maker.ts";
 import type { Draft, Maker } from "./release.ts";
 import { digestOf } from "./sources.ts";
+import { testing } from "./testing/maker.ts";
 import { versionOf } from "./version.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Every release that the relay hands out. */
-const MAKERS: readonly Maker[] = [connector, pythonConnector];
+const MAKERS: readonly Maker[] = [connector, pythonConnector, testing];
 /** What every package depends on besides its own sources: how packages are made, and the exact tools and libraries. */
 const COMMON_SOURCES = ["deploy/packages", "shared/protocol/src/contract/packages.ts", "package-lock.json"];
 const PATIENCE_MS = 60_000;

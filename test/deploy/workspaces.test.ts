@@ -93,10 +93,11 @@ test("no source, document or package names the npm scope that belongs to another
 
 test("The software has one version: that of package.json, in every package of the repository, image and image tag", async () => {
   const { version } = await jsonOf("package.json");
-  for (const folder of Object.values(WORKSPACES)) expect(await manifestOf(folder)).toMatchObject({ version });
+  for (const folder of [...Object.values(WORKSPACES), "testing"])
+    expect(await manifestOf(folder)).toMatchObject({ version });
   const textOf = (path: string) => readFile(new URL(path, REPOSITORY), "utf8");
   const labels = (await textOf("deploy/docker/Dockerfile")).match(/(?<=image\.version=")[^"]+/g);
   const tags = (await textOf("deploy/kubernetes/overlays/production/kustomization.yaml")).match(/(?<=newTag: )[^ }]+/g);
   expect(new Set([...(labels ?? []), ...(tags ?? [])])).toEqual(new Set([version]));
-  expect([labels?.length, tags?.length]).toEqual([1, 3]);
+  expect([labels?.length, tags?.length]).toEqual([2, 3]);
 });

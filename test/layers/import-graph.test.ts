@@ -34,7 +34,7 @@ describe("the sources", () => {
   test.each(PACKAGES)("of %s import no package of ours above or beside it", (name) => {
     const foreign = imports.filter(({ from, to }) => {
       const target = packageOf(to);
-      const isOurs = target !== undefined || /^(shared|services|connector|deploy|test)\//.test(to);
+      const isOurs = target !== undefined || /^(shared|services|connector|deploy|test|testing)\//.test(to);
       return packageOf(from) === name && isOurs && target !== name && !ALLOWED[name]?.includes(target ?? "");
     });
     expect(foreign.map(shown)).toEqual([]);

@@ -48,7 +48,7 @@ export class Machine {
       npm_config_audit: "false",
       npm_config_update_notifier: "false",
     };
-    return await promisify(execFile)(program, [...args], { cwd, env, timeout: 60_000 }).then(
+    return await promisify(execFile)(program, [...args], { cwd, env, timeout: 120_000 }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
       ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
     );

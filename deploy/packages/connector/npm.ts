@@ -2,10 +2,10 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
+import { declarations } from "../declarations.ts";
 import type { Draft } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
 import { PLACEHOLDER, stamped } from "../version.ts";
-import { declarations } from "./declarations.ts";
 
 /** What connector/package.json says that holds for the package, too. */
 interface Manifest {
@@ -22,7 +22,7 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
   const modules = { connector: "connector/src/index.ts", relay: "connector/src/cli/main.ts" };
   const [{ files, bundled }, types, entries, readme] = await Promise.all([
     bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
-    declarations(),
+    declarations({ folder: "connector/src", entries: ["index"], lib: ["es2024", "dom"] }),
     Promise.all(ENTRIES.map(entryOf)),
     readFile(new URL("../../../connector/README.md", import.meta.url), "utf8"),
   ]);

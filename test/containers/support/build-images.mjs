@@ -6,10 +6,13 @@ const REPOSITORY = fileURLToPath(new URL("../../..", import.meta.url));
 
 /** Jest's global setup: the images of this very tree, once a run. Layers that did not change come from the engine. */
 export default async function buildImages() {
+  await build("all", "--target", "all");
   for (const service of ["gateway", "ws-connector", "ops-reporting"]) {
-    const recipe = ["-f", "deploy/docker/Dockerfile", "--build-arg", `SERVICE=${service}`];
-    await promisify(execFile)("docker", ["build", ...recipe, "-t", `agent-relay-test/${service}`, "."], {
-      cwd: REPOSITORY,
-    });
+    await build(service, "--build-arg", `SERVICE=${service}`);
   }
+}
+
+async function build(image, ...options) {
+  const command = ["build", "-f", "deploy/docker/Dockerfile", ...options, "-t", `agent-relay-test/${image}`, "."];
+  await promisify(execFile)("docker", command, { cwd: REPOSITORY, maxBuffer: 64 * 1024 * 1024 });
 }

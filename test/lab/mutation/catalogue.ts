@@ -20,6 +20,7 @@ import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
 import { SESSION_MUTATIONS } from "./catalogue/sessions.ts";
 import { SHARED_RATE_MUTATIONS } from "./catalogue/shared-rates.ts";
 import { SLOW_READER_MUTATIONS } from "./catalogue/slow-readers.ts";
+import { TESTING_MUTATIONS } from "./catalogue/testing.ts";
 import { WEBSOCKET_MUTATIONS } from "./catalogue/websocket.ts";
 import { WINDOW_MUTATIONS } from "./catalogue/window.ts";
 import type { Mutation } from "./mutation.ts";
@@ -43,6 +44,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...HTTP_MUTATIONS,
   ...HTTP_CONNECTION_MUTATIONS,
   ...PACKAGE_MUTATIONS,
+  ...TESTING_MUTATIONS,
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,

@@ -1,0 +1,109 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ADDRESS } from "protocol/contract/packages.ts";
+import { bundle, notices } from "../bundle.ts";
+import { declarations } from "../declarations.ts";
+import type { Draft, Maker } from "../release.ts";
+import { type PackedText, tarball } from "../tarball.ts";
+import { PLACEHOLDER, stamped } from "../version.ts";
+import { filesBesideModules, inPackage } from "./in-package.ts";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const MANIFEST = "testing/package.json";
+const README = "docs/testing.md";
+/** What the relay is made of. */
+const RELAY = [
+  ...["shared/protocol/src", "shared/runtime/src", "shared/window/src"],
+  ...["services/gateway/src", "services/ws-connector/src", "services/ops-reporting/src"],
+];
+const THREADS = { "verification-thread": "shared/runtime/src/verification/verification-thread.ts" };
+/** Files that lie in `npm/` as the package has them: its entries, which say so where Node is too old. */
+const ENTRIES = ["index.js", "container.js", "node-version.js", "bin/with-relay.js"];
+/** Packages that are no ES modules ask for Node's modules by `require`. */
+const REQUIRE = 'import{createRequire as relayRequire}from"node:module";const require=relayRequire(import.meta.url);';
+
+/** The whole relay for tests: an npm package for Node. */
+export const testing: Maker = {
+  sources: ["testing/src", MANIFEST, README, "deploy/local", "deploy/keys", "tsconfig.base.json", ...RELAY],
+  make: async () => {
+    const manifest = JSON.parse(await readFile(join(ROOT, MANIFEST), "utf8"));
+    return { number: manifest.version, drafts: [await npmPackage(manifest)] };
+  },
+};
+
+async function npmPackage(source: Manifest): Promise<Draft> {
+  const modules = {
+    testing: "testing/src/index.ts",
+    container: "testing/src/container.ts",
+    "with-relay": "testing/src/with-relay.ts",
+    ...THREADS,
+  };
+  const [{ files, bundled }, types, entries, beside, readme] = await Promise.all([
+    bundle(modules, MANIFEST, {
+      platform: "node",
+      splitting: true,
+      banner: { js: REQUIRE },
+      alias: { "sodium-native": "./deploy/packages/testing/sodium.ts" },
+      external: Object.keys(source.peerDependenciesMeta),
+      plugins: [inPackage(ROOT, Object.keys(THREADS))],
+    }),
+    declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"] }),
+    Promise.all(ENTRIES.map(entryOf)),
+    filesBesideModules(ROOT, RELAY),
+    readFile(join(ROOT, README), "utf8"),
+  ]);
+  const packed: PackedText[] = [
+    { path: "package.json", text: `${JSON.stringify(manifestOf(source), null, 2)}\n` },
+    { path: "README.md", text: readme },
+    { path: "THIRD-PARTY.txt", text: await notices(bundled) },
+    ...entries,
+    ...beside,
+    ...[...types].map(([file, text]) => ({ path: `types/${file}`, text })),
+    ...[...files].map(([file, text]) => ({ path: `lib/${file}`, text })),
+  ];
+  return {
+    name: source.name,
+    media: "application/gzip",
+    purpose: "Starts a relay for the tests of an agent: in Node, around any command (with-relay), or in a container.",
+    needs: "Node 24 or later, and Redis 7 or later on the PATH or in REDIS_URL; for a container testcontainers",
+    usage: [
+      { for: "add it to a project", line: `npm install ${ADDRESS} --save-dev` },
+      { for: "import it in a test", line: `import { startRelay } from "${source.name}";` },
+      {
+        for: "run a test command of any language beside a relay; RELAY_URL and RELAY_KEYS name the relay and the key files",
+        line: `npx --yes --package=${ADDRESS} with-relay alice bob -- pytest`,
+      },
+    ],
+    file: (version) => `${source.name}-${version}.tgz`,
+    contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),
+  };
+}
+
+/** What testing/package.json says that holds for the package, too. */
+interface Manifest {
+  readonly name: string;
+  readonly description: string;
+  readonly engines: object;
+  /** Optional peers. `peerDependencies` does not name them: npm would ask a registry for each, wanted or not. */
+  readonly peerDependenciesMeta: object;
+}
+
+function manifestOf({ name, description, engines, peerDependenciesMeta }: Manifest): object {
+  const entry = (file: string) => ({ types: `./types/${file}.d.ts`, default: `./${file}.js` });
+  return {
+    name,
+    version: PLACEHOLDER,
+    description,
+    type: "module",
+    engines,
+    peerDependenciesMeta,
+    exports: { ".": entry("index"), "./container": entry("container") },
+    bin: { "with-relay": "bin/with-relay.js" },
+  };
+}
+
+async function entryOf(path: string): Promise<PackedText> {
+  const text = await readFile(fileURLToPath(new URL(`npm/${path}`, import.meta.url)), "utf8");
+  return { path, text, isProgram: path.startsWith("bin/") };
+}

@@ -1,0 +1,29 @@
+import type { Mutation } from "../mutation.ts";
+
+const REDIS = "testing/test/redis.test.ts";
+const DATABASE = "testing/src/borrowed-database.ts";
+
+/** The relay for tests of agents. */
+export const TESTING_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "a test's relay leaves the databases of others alone",
+    file: DATABASE,
+    find: '  if (!isOfTests && (await link.command("DBSIZE")) !== 0) return false;\n',
+    replace: "",
+    tests: [REDIS],
+  },
+  {
+    name: "a test's relay leaves the database of another one alone",
+    file: DATABASE,
+    find: '"held", "NX", "PX"',
+    replace: '"held", "PX"',
+    tests: [REDIS],
+  },
+  {
+    name: "the agents of a test have names that stay in their folder",
+    file: "testing/src/test-keys.ts",
+    find: "if (!AGENT_ID_PATTERN.test(agent))",
+    replace: "if (false)",
+    tests: ["testing/test/relay.test.ts"],
+  },
+];

@@ -1,0 +1,87 @@
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { beforeAll, describe, expect, test } from "@jest/globals";
+import { pythonProgram } from "../../deploy/local/python-program.mjs";
+import { installedSample } from "../examples/sample-project.ts";
+import { codeBlock } from "../support/documents.ts";
+import { use } from "../support/use-relay.ts";
+import { Machine } from "./npm.ts";
+
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const GUIDE = await readFile(join(REPOSITORY, "docs/testing.md"), "utf8");
+
+const machine = use(new Machine());
+/** A project that has the package and the connector installed. */
+let project: string;
+let installed: string;
+beforeAll(async () => {
+  project = await installedSample(machine);
+  installed = join(project, "node_modules/agent-relay-testing");
+}, 120_000);
+
+describe("The package for tests", () => {
+  test("depends on no other package, runs no script when it is installed, and has no machine code", async () => {
+    const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+    expect(manifest).not.toHaveProperty("dependencies");
+    expect(manifest).not.toHaveProperty("scripts");
+    expect(manifest.peerDependenciesMeta).toEqual({ testcontainers: { optional: true } });
+    const files = await readdir(installed, { recursive: true });
+    expect(files.filter((file) => /\.(?:node|ts)$/.test(file) && !file.endsWith(".d.ts"))).toEqual([]);
+  });
+
+  test("has types of its own alone: nothing of the relay's insides", async () => {
+    const files = await readdir(join(installed, "types"));
+    const texts = await Promise.all(files.map((file) => readFile(join(installed, "types", file), "utf8")));
+    const imported = texts.flatMap((text) => [...text.matchAll(/from "([^".][^"]*)"/g)].map(([, name]) => name));
+    expect(new Set(imported)).toEqual(new Set(["testcontainers"]));
+  });
+
+  test("runs the examples of its guide as they are printed", async () => {
+    await writeFile(join(project, "test/guide.test.ts"), codeBlock(GUIDE, "ts node"));
+    await writeFile(join(project, "test/container-guide.ts"), codeBlock(GUIDE, "ts container"));
+    const { stdout } = await machine.shell("node node_modules/typescript/bin/tsc", project);
+    expect(stdout).toBe("");
+    expect(await machine.shell("node --test test/guide.test.ts", project)).toMatchObject({ code: 0 });
+  });
+
+  test("says which Node it needs", async () => {
+    const pretend = pathToFileURL(join(REPOSITORY, "test/packages/old-node.mjs")).href;
+    const bin = join(project, "node_modules/.bin/with-relay");
+    const { code, stderr } = await machine.run(process.execPath, ["--import", pretend, bin], project);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^with-relay: .*Node 24 or later.*\n$/)]);
+  });
+});
+
+describe("with-relay", () => {
+  const withRelay = (line: string) => machine.shell(`node_modules/.bin/with-relay ${line}`, project);
+
+  test("runs the Python test of the guide beside a relay", async () => {
+    const program = `${codeBlock(GUIDE, "python test")}\ntest_bob_answers()\nprint("passed")\n`;
+    await writeFile(join(project, "test_bob.py"), program);
+    const python = `PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${REPOSITORY}/connector-python/src ${pythonProgram()} test_bob.py`;
+    expect(await withRelay(`alice bob -- env ${python}`)).toMatchObject({ code: 0, stdout: "passed\n" });
+  });
+
+  test("names the relay, the folder of the key files and the API key, and the command relay takes them", async () => {
+    const check = 'node_modules/.bin/relay check --key "$RELAY_KEYS/carol.json" && test -n "$RELAY_API_KEY"';
+    const { code, stdout } = await withRelay(`carol -- sh -c '${check}'`);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("agent://carol")]);
+  });
+
+  test("ends as its command ends, and leaves nothing behind", async () => {
+    const { code, stdout } = await withRelay(`-- sh -c 'ls "$RELAY_KEYS"; dirname "$RELAY_KEYS"; exit 7'`);
+    const [alice, bob, folder] = stdout.split("\n");
+    expect([code, alice, bob]).toEqual([7, "alice.json", "bob.json"]);
+    await expect(readdir(folder as string)).rejects.toMatchObject({ code: "ENOENT" });
+    expect(await withRelay("-- sh -c 'kill -TERM $$'")).toMatchObject({ code: 143 });
+    expect(await withRelay("-- no-such-command")).toMatchObject({ code: 1, stderr: expect.stringContaining("ENOENT") });
+  });
+
+  test("says how it is used where no command is given", async () => {
+    for (const line of ["", "alice bob", "alice --"]) {
+      const { code, stderr } = await withRelay(line);
+      expect([code, stderr]).toEqual([2, expect.stringContaining("RELAY_KEYS")]);
+    }
+  });
+});

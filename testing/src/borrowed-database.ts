@@ -1,0 +1,105 @@
+import { createLogger } from "runtime/logging.ts";
+import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
+import { RedisLink } from "window/redis/redis-link.ts";
+
+/** One logical database of a Redis that others use as well, for one relay. */
+export interface BorrowedDatabase {
+  /** For REDIS_URL. */
+  readonly url: string;
+  /** Leaves it as empty as it was. */
+  giveBack(): Promise<void>;
+}
+
+/** Says that the relay's keys in the database are those of tests. */
+const MARK = "agent-relay-testing";
+/** Held by the process that uses the database. One that was killed leaves its database to others when this expires. */
+const LEASE = "agent-relay-testing:lease";
+const LEASE_MS = 60_000;
+const RENEW_MS = 15_000;
+const RELAY_KEYS = "relay:*";
+const PAGE = 500;
+/** As many as Redis has by default. */
+const DATABASES = 16;
+
+/**
+ * Takes the first database, from the one that the URL names on, that is empty or was left behind by tests. One that holds
+ * anything else is left as it is.
+ * @throws {Error} when Redis cannot be used, or has no such database.
+ */
+export async function borrowDatabase(url: string): Promise<BorrowedDatabase> {
+  for (const database of databasesFrom(url)) {
+    const link = await linkTo(database);
+    if (await isClaimed(link).catch(afterStopping(link))) return borrowed(database, link);
+    await link.stop();
+  }
+  throw new Error(
+    "startRelay: no database of REDIS_URL, from the named one on, is empty; nothing was changed. " +
+      "Name a Redis with an empty database, or stop the relays that use it.",
+  );
+}
+
+/** The same server with each number, from the named one on; over a unix socket there is one. */
+function databasesFrom(url: string): string[] {
+  if (!URL.canParse(url) || url.startsWith("unix:")) return [url];
+  const address = new URL(url);
+  const first = Number(address.pathname.slice(1) || "0");
+  return Array.from({ length: Math.max(DATABASES - first, 1) }, (_, index) => {
+    address.pathname = `/${first + index}`;
+    return address.href;
+  });
+}
+
+async function linkTo(url: string): Promise<RedisLink> {
+  const link = new RedisLink({ url, name: MARK, logger: createLogger({ service: MARK, level: "silent" }) });
+  await link.start();
+  const { downKind } = link;
+  if (downKind === null) return link;
+  await link.stop();
+  throw new Error(`startRelay: REDIS_URL cannot be used (${downKind}). ${LINK_DOWN_ADVICE[downKind]}`);
+}
+
+/** False for a database of others. Of two that find it empty, one gets the lease. */
+async function isClaimed(link: RedisLink): Promise<boolean> {
+  const isOfTests = (await link.command("EXISTS", MARK)) === 1;
+  if (!isOfTests && (await link.command("DBSIZE")) !== 0) return false;
+  if ((await link.command("SET", LEASE, "held", "NX", "PX", LEASE_MS)) !== "OK") return false;
+  if (isOfTests) await deleteRelayKeys(link);
+  await link.command("SET", MARK, "Tests use this database, and delete what the relay leaves in it.");
+  return true;
+}
+
+function borrowed(url: string, link: RedisLink): BorrowedDatabase {
+  const renewal = setInterval(() => {
+    // Fails while Redis is away, as a test may have it.
+    link.command("PEXPIRE", LEASE, LEASE_MS).catch(() => {});
+  }, RENEW_MS);
+  renewal.unref();
+  const giveBack = async () => {
+    clearInterval(renewal);
+    // Of a Redis that is away the next relay deletes what is left.
+    await emptied(link).catch(() => {});
+    await link.stop();
+  };
+  return { url, giveBack };
+}
+
+async function emptied(link: RedisLink): Promise<void> {
+  await deleteRelayKeys(link);
+  await link.command("UNLINK", MARK, LEASE);
+}
+
+async function deleteRelayKeys(link: RedisLink): Promise<void> {
+  let cursor = "0";
+  do {
+    const [next, keys] = (await link.command("SCAN", cursor, "MATCH", RELAY_KEYS, "COUNT", PAGE)) as [string, string[]];
+    if (keys.length > 0) await link.command("UNLINK", ...keys);
+    cursor = next;
+  } while (cursor !== "0");
+}
+
+function afterStopping(link: RedisLink): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await link.stop();
+    throw error;
+  };
+}

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Redis } from "ioredis";
+import { watchLeaks } from "../../test/support/leaks.ts";
+import { RedisProxy } from "../../test/support/redis-proxy.ts";
+import { TestRedis } from "../../test/support/test-redis.ts";
+import { startRelay } from "../src/index.ts";
+
+const noLeaks = watchLeaks();
+afterAll(() => noLeaks());
+
+/** Runs while variables of this process have other values. */
+async function withVariables<T>(values: Record<string, string>, work: () => Promise<T>): Promise<T> {
+  const former = { ...process.env };
+  Object.assign(process.env, values);
+  try {
+    return await work();
+  } finally {
+    for (const name of Object.keys(values)) {
+      if (former[name] === undefined) delete process.env[name];
+      else process.env[name] = former[name];
+    }
+  }
+}
+
+test("Without a Redis, neither on the PATH nor named, it says both, and what to do", async () => {
+  const started = withVariables({ PATH: "/nowhere", REDIS_URL: "" }, () => startRelay());
+  await expect(started).rejects.toThrow(/^(?=.*redis-server)(?=.*PATH)(?=.*REDIS_URL).*Install/s);
+});
+
+describe("With REDIS_URL", () => {
+  const server = new TestRedis();
+  let address: RedisProxy;
+  let redis: Redis;
+  beforeAll(async () => {
+    await server.start();
+    address = await new RedisProxy(server.url).start();
+    redis = new Redis(server.path);
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await address.stop();
+    await server.stop();
+  });
+
+  const keysIn = async (database: number) => {
+    await redis.select(database);
+    return await redis.keys("*");
+  };
+
+  test("relays take a database each, and leave them empty", async () => {
+    const relays = await withVariables({ REDIS_URL: address.url }, async () => [
+      await startRelay(),
+      await startRelay(),
+    ]);
+    try {
+      for (const database of [0, 1]) expect(await keysIn(database)).toContain("agent-relay-testing:lease");
+      const answers = await Promise.all(relays.map(async ({ url }) => (await fetch(`${url}/ready`)).status));
+      expect(answers).toEqual([200, 200]);
+    } finally {
+      for (const relay of relays) await relay.stop();
+    }
+    for (const database of [0, 1]) expect(await keysIn(database)).toEqual([]);
+  });
+
+  test("a database that holds anything of others is left as it is", async () => {
+    await redis.select(3);
+    await redis.set("relay:of-others", "kept");
+    const relay = await startRelay({ environment: { REDIS_URL: `${address.url}/3` } });
+    try {
+      expect(await keysIn(4)).toContain("agent-relay-testing");
+    } finally {
+      await relay.stop();
+    }
+    expect(await keysIn(3)).toEqual(["relay:of-others"]);
+  });
+
+  test("what a relay left that was killed is deleted by the next, once its lease has ended", async () => {
+    await redis.select(6);
+    await redis.mset("agent-relay-testing", "", "agent-relay-testing:lease", "held", "relay:left", "", "foreign", "");
+    const environment = { REDIS_URL: `${address.url}/6` };
+    const beside = await startRelay({ environment });
+    await beside.stop();
+    expect(await keysIn(6)).toContain("relay:left");
+    await redis.del("agent-relay-testing:lease");
+    const after = await startRelay({ environment });
+    try {
+      const keys = await keysIn(6);
+      expect(keys).not.toContain("relay:left");
+      expect(keys).toContain("foreign");
+    } finally {
+      await after.stop();
+    }
+  });
+
+  test("none is taken, and nothing changed, where every database is somebody else's", async () => {
+    await redis.select(15);
+    await redis.set("theirs", "kept");
+    const started = startRelay({ environment: { REDIS_URL: `${address.url}/15` } });
+    await expect(started).rejects.toThrow(/empty database/);
+    expect(await keysIn(15)).toEqual(["theirs"]);
+  });
+
+  test("a Redis that cannot be used is named as the reason, with what to do", async () => {
+    const started = startRelay({ environment: { REDIS_URL: "redis://127.0.0.1:9" } });
+    await expect(started).rejects.toThrow(/REDIS_URL.*refused/);
+  });
+});
