@@ -17,20 +17,6 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["test/conformance/limits.test.ts"],
   },
   {
-    name: "refusals count for a key only when it was proven",
-    file: "services/ws-connector/src/intake.ts",
-    find: "const principal = signer && principalOf(signer);",
-    replace: 'const principal = principalOf(signer ?? { keyId: "alice-1" });',
-    tests: ["test/integration/metrics.test.ts"],
-  },
-  {
-    name: "no refusal counts for the key of a message that its recipient sends again",
-    file: "services/ws-connector/src/intake.ts",
-    find: "return signer === this.#connection.principal ? signer : undefined;",
-    replace: "return signer;",
-    tests: ["services/ws-connector/test/intake.test.ts"],
-  },
-  {
     name: "a key and an issuer of one name have series of their own",
     file: "shared/window/src/principal.ts",
     find: 'principal.replace(":", " ")',
