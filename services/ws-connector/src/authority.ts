@@ -54,7 +54,7 @@ export class Authority {
   answered({ credentials }: Connection, { credential }: VerifiedEnvelope, acceptance: Acceptance): void {
     if (credential === undefined || credentials === undefined) return;
     const isGranted = "about" in acceptance && acceptance.about === "presence" && acceptance.epoch !== null;
-    const isUnanswered = acceptance.outcome === "unavailable" && acceptance.sent !== false;
+    const isUnanswered = acceptance.outcome === "unavailable" && acceptance.done !== false;
     if (isGranted) credentials.accepted(credential);
     else if (!isUnanswered) credentials.refused(credential);
   }

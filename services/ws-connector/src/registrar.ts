@@ -149,7 +149,7 @@ function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
 
 /** What an answer means for the ownership of the agent. */
 function eventOf(acceptance: Acceptance, key: string): AgentEvent {
-  if (acceptance.outcome === "unavailable" && acceptance.sent !== false) return { kind: "unanswered", key };
+  if (acceptance.outcome === "unavailable" && acceptance.done !== false) return { kind: "unanswered", key };
   if (!isPresence(acceptance) || acceptance.epoch === null) return { kind: "not_granted" };
   return { kind: "granted", epoch: acceptance.epoch, key };
 }

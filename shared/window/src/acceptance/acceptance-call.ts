@@ -29,7 +29,7 @@ const NOTHING_ELSEWHERE: PreparedRequest = {
   openedByPrincipalElsewhere: 0,
 };
 
-/** KEYS and ARGV of one call of the script accept. */
+/** KEYS and ARGV of one call of the script accept; the link adds its deadline. */
 export interface AcceptCall {
   readonly keys: string[];
   readonly args: (string | number)[];

@@ -105,8 +105,8 @@ export type AcceptanceRefusal =
 /** There was no answer of Redis that could be used: the envelope may have been accepted all the same. */
 export interface Unavailable {
   readonly outcome: "unavailable";
-  /** There when the envelope was not sent to Redis at all. */
-  readonly sent?: false;
+  /** There when it certainly was not: it was not sent to Redis at all, or Redis came to it too late. */
+  readonly done?: false;
 }
 
 /** A session request beyond a bound; nothing was done. */

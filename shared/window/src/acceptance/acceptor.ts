@@ -3,7 +3,7 @@ import type { Logger } from "runtime/logging.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
-import { isUnsent } from "../redis/link-down.ts";
+import { isUndone } from "../redis/link-down.ts";
 import { partitionOf, shareOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
 import type { Reply } from "../redis/scripts.ts";
@@ -13,7 +13,7 @@ import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
 import { prepareDecision, prepareRequest } from "./preparation.ts";
 
-const UNSENT: Unavailable = { outcome: "unavailable", sent: false };
+const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
 /** Is called for every envelope, so it must be cheap. */
 export interface AcceptanceObserver {
@@ -140,8 +140,8 @@ export class Acceptor {
       this.#logFault(err, "an acceptance failed");
       // What waits behind a call without answer has waited long enough: it is refused as well, and can be sent again.
       const behind = lane.waiting.splice(0);
-      for (const item of batch) this.#finish(item, isUnsent(err) ? UNSENT : { outcome: "unavailable" });
-      for (const item of behind) this.#finish(item, UNSENT);
+      for (const item of batch) this.#finish(item, isUndone(err) ? UNDONE : { outcome: "unavailable" });
+      for (const item of behind) this.#finish(item, UNDONE);
       return;
     }
     this.#observeCall(batch.length);
@@ -162,7 +162,7 @@ export class Acceptor {
       isShortOfMemory: this.#link.memory.isShort,
     };
     const { keys, args } = encodeBatch(batch, context);
-    const reply = (await this.#link.run("accept", keys, args)) as Reply[];
+    const reply = await this.#link.runByDeadline("accept", keys, args);
     return reply[0] === "window" ? null : reply;
   }
 
