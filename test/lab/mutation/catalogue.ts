@@ -1,3 +1,4 @@
+import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
@@ -40,6 +41,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...REPLAY_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...DEADLINE_MUTATIONS,
+  ...ASSERT_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...GATEWAY_MUTATIONS,

@@ -148,6 +148,11 @@ export class RedisLink implements Service {
     throw unavailable(new LateCallError());
   }
 
+  /** What time it was at Redis, or before: Unix ms. @param monotonicMs of this process. */
+  unixTimeOf(monotonicMs: number): number {
+    return Math.floor(this.#clock.at(monotonicMs));
+  }
+
   /** Sends any other command. @throws ServiceError `unavailable`. */
   async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
     return await this.#call("command", name, () => this.client.call(name, ...args) as Promise<Reply>);
