@@ -1,5 +1,4 @@
 import { types } from "node:util";
-import { ReplyError } from "ioredis";
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import { CommandTimeoutError } from "./bounded-redis.ts";
@@ -73,11 +72,6 @@ export function linkDown(failure: unknown): LinkDownError {
 export function isUndone(failure: unknown): boolean {
   if (!(failure instanceof ServiceError)) return false;
   return failure.cause instanceof LinkDownError || failure.cause instanceof LateCallError;
-}
-
-/** True for a call that Redis was sent and did not answer: it may still come to it. */
-export function isUnanswered(failure: unknown): boolean {
-  return failure instanceof ServiceError && !isUndone(failure) && !(failure.cause instanceof ReplyError);
 }
 
 /** True for a failed call whose connection is given up. */

@@ -8,7 +8,7 @@ import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { endsConnection, isUnanswered, LateCallError, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
+import { endsConnection, LateCallError, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
 import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";
@@ -43,6 +43,8 @@ export class RedisLink implements Service {
   #called: ((tookMs: number, failed: boolean) => void) | undefined;
   /** The connection that is set up or in use. A failure that belongs to an earlier one changes nothing. */
   #connection: symbol | undefined;
+  /** When this side last gave a connection up, monotonic ms. */
+  #gaveUpAt = Number.NEGATIVE_INFINITY;
   /** Set for what runs while a connection is set up: nothing else may send before the link is up. */
   readonly #settingUp = new AsyncLocalStorage<symbol>();
   #timer: NodeJS.Timeout | undefined;
@@ -139,7 +141,7 @@ export class RedisLink implements Service {
   ): Promise<Reply[]> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const sentAt = performance.now();
-      const reply = await this.#runUntil(sentAt + REDIS_LIMITS.commandTimeoutMs, script, keys, args);
+      const reply = await this.#runUntilDeadline(sentAt, script, keys, args);
       const [outcome, now] = reply;
       if (outcome !== "late") return reply;
       this.#clock.told(Number(now), sentAt, performance.now());
@@ -173,25 +175,26 @@ export class RedisLink implements Service {
   /** Gives up the connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
   reconnect(cause: unknown): void {
     if (this.#connection === undefined) return;
+    this.#gaveUpAt = performance.now();
     this.#lose(cause);
     this.client.disconnect(true);
   }
 
   /**
-   * Without an answer the call is over when its deadline is, though the connection was given up before: until then Redis may
-   * come to it. @param endsAt monotonic ms.
+   * A call on a connection that was given up before its answer is over when its deadline is: until then Redis, which may only
+   * have been slow, may come to it. @param sentAt monotonic ms.
    */
-  async #runUntil(
-    endsAt: number,
+  async #runUntilDeadline(
+    sentAt: number,
     script: ScriptName,
     keys: readonly string[],
     args: readonly (string | number)[],
   ): Promise<Reply[]> {
-    const deadline = Math.floor(this.#clock.at(endsAt));
+    const endsAt = sentAt + REDIS_LIMITS.commandTimeoutMs;
     try {
-      return (await this.run(script, keys, [deadline, ...args])) as Reply[];
+      return (await this.run(script, keys, [this.unixTimeOf(endsAt), ...args])) as Reply[];
     } catch (err) {
-      if (isUnanswered(err)) await delay(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
+      if (this.#gaveUpAt >= sentAt) await delay(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
       throw err;
     }
   }

@@ -45,17 +45,17 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
     tests: CALLS,
   },
   {
-    name: "a call without an answer is over at its deadline, not before",
+    name: "a call on a connection that was given up is over at its deadline, not before",
     file: LINK,
-    find: "if (isUnanswered(err)) await",
+    find: "if (this.#gaveUpAt >= sentAt) await",
     replace: "if (false) await",
     tests: CALLS,
   },
   {
-    name: "a call that Redis refused is over at once",
-    file: DOWN,
-    find: "!(failure.cause instanceof ReplyError)",
-    replace: "true",
+    name: "a call that Redis refused, or whose connection it closed, is over at once",
+    file: LINK,
+    find: "if (this.#gaveUpAt >= sentAt) await",
+    replace: "if (true) await",
     tests: CALLS,
   },
   {
