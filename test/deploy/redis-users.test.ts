@@ -27,10 +27,10 @@ const WORK: Readonly<
   },
   "ws-connector": {
     scripts: [
-      ...(["accept", "count_presence", "count_sessions", "decide_session", "lease_shares"] as const),
-      ...(["mark_congestion", "open_window", "prune_presence", "release", "reserve_decision"] as const),
+      ...(["accept", "assert_routes", "count_presence", "count_sessions", "decide_session"] as const),
+      ...(["lease_shares", "mark_congestion", "open_window", "prune_presence", "release", "reserve_decision"] as const),
     ],
-    sends: ["spublish", "ssubscribe"],
+    sends: ["hget", "spublish", "ssubscribe"],
   },
   "ops-reporting": {
     scripts: [

@@ -20,6 +20,8 @@ export interface Owned {
   readonly epoch: number;
   /** Identity of the key that signed the last register or heartbeat that was answered. */
   readonly key: string;
+  /** When the last one was accepted, or before: monotonic ms. */
+  readonly heardAt: number;
 }
 
 /** Not owned as far as the answers go, but one is missing: Redis may have made this connection the owner. */
@@ -30,10 +32,8 @@ export interface Unknown {
 }
 
 /** Owned under `epoch`, or under a newer one: an answer is missing. */
-export interface Uncertain {
+export interface Uncertain extends Omit<Owned, "kind"> {
   readonly kind: "uncertain";
-  readonly epoch: number;
-  readonly key: string;
   readonly unansweredKey: string;
 }
 
@@ -54,10 +54,15 @@ export function settled(state: AgentState): SettledState {
   return state.kind === "pending" ? state.settled : state;
 }
 
+/** How the connection owns the agent, or null when it does not. */
+export function holdOf(state: AgentState): Owned | Uncertain | null {
+  const known = settled(state);
+  return known.kind === "owned" || known.kind === "uncertain" ? known : null;
+}
+
 /** The epoch under which the connection owns the agent, or null when it does not. */
 export function ownedEpoch(state: AgentState): number | null {
-  const known = settled(state);
-  return known.kind === "owned" || known.kind === "uncertain" ? known.epoch : null;
+  return holdOf(state)?.epoch ?? null;
 }
 
 /** True while a register or heartbeat that had no answer may have made this connection the owner. */

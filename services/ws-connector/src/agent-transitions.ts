@@ -23,6 +23,7 @@ interface Granted {
   readonly kind: "granted";
   readonly epoch: number;
   readonly key: string;
+  readonly heardAt: number;
 }
 
 /** Nothing came of it: a refusal, the repeat of another connection's register, or Redis was not asked at all. */
@@ -97,8 +98,8 @@ function wait(state: SettledState): Step<Pending> {
   return next({ kind: "pending", requests: 1, settled: state, takeover: 0 });
 }
 
-function own(_: SettledState, { epoch, key }: Granted): Step<Owned> {
-  return next({ kind: "owned", epoch, key });
+function own(_: SettledState, { epoch, key, heardAt }: Granted): Step<Owned> {
+  return next({ kind: "owned", epoch, key, heardAt });
 }
 
 function toUnknown(_: SettledState, { key }: Unanswered): Step<Unknown> {
@@ -106,7 +107,8 @@ function toUnknown(_: SettledState, { key }: Unanswered): Step<Unknown> {
 }
 
 function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertain> {
-  return next({ kind: "uncertain", epoch: state.epoch, key: state.key, unansweredKey: event.key });
+  const { epoch, key, heardAt } = state;
+  return next({ kind: "uncertain", epoch, key, heardAt, unansweredKey: event.key });
 }
 
 /** An uncertain agent may have been taken back by the request without an answer. */

@@ -6,6 +6,8 @@ import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { keyIdOf } from "protocol/signing/key-ring.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "window/acceptance/acceptance.ts";
+import type { AgentBringer } from "window/agent-limits.ts";
+import { principalOf } from "window/principal.ts";
 import type { Connection } from "./connection.ts";
 import { ConnectionCredentials } from "./connection-credentials.ts";
 
@@ -54,7 +56,7 @@ export class Authority {
   answered({ credentials }: Connection, { credential }: VerifiedEnvelope, acceptance: Acceptance): void {
     if (credential === undefined || credentials === undefined) return;
     const isGranted = "about" in acceptance && acceptance.about === "presence" && acceptance.epoch !== null;
-    const isUnanswered = acceptance.outcome === "unavailable" && acceptance.sent !== false;
+    const isUnanswered = acceptance.outcome === "unavailable" && acceptance.done !== false;
     if (isGranted) credentials.accepted(credential);
     else if (!isUnanswered) credentials.refused(credential);
   }
@@ -89,8 +91,15 @@ export class Authority {
   }
 
   /** True when the principal may bring agents that nobody listed one by one. */
-  hasNamespace({ keyId, issuer }: VerifiedEnvelope): boolean {
+  hasNamespace({ keyId, issuer }: Pick<VerifiedEnvelope, "keyId" | "issuer">): boolean {
     return issuer !== undefined || this.#keys.ring.hasNamespace(keyId, Date.now());
+  }
+
+  /** Who brought an agent of a connection. @param key its identity in the key ring. */
+  bringerOf({ credentials }: Connection, key: string, agent: string): AgentBringer {
+    const keyId = keyIdOf(key);
+    const signer = { keyId, issuer: isCredentialKey(keyId) ? credentials?.issuerOf(agent) : undefined };
+    return { principal: principalOf(signer), hasNamespace: this.hasNamespace(signer) };
   }
 
   /** Its agent is released. @returns why. */

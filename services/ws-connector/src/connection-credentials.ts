@@ -99,6 +99,11 @@ export class ConnectionCredentials {
     return newest && ring.issuers.problemOf(newest, now);
   }
 
+  /** Who issued the newest credential of the agent. */
+  issuerOf(agent: string): string | undefined {
+    return this.#of(agent).at(-1)?.issuer;
+  }
+
   /** Unix ms at which the last credential of the agent ends; undefined when none is held whose issuer is known. */
   lastEnd(agent: string, ring: KeyRing): number | undefined {
     let last = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,9 @@
 import type { Route } from "window/routes.ts";
-import { ABSENT, type AgentState, isOutcomeUnknown, keys, ownedEpoch } from "./agent-state.ts";
+import { ABSENT, type AgentState, holdOf, isOutcomeUnknown, keys, type Owned, ownedEpoch } from "./agent-state.ts";
 import { type AgentEvent, transition } from "./agent-transitions.ts";
+
+/** What a connection knows of an agent that it owns. */
+export type Hold = Omit<Owned, "kind">;
 
 /** The agents that one connection owns, may own, or has requested. */
 export class Ownership {
@@ -26,6 +29,16 @@ export class Ownership {
 
   owns(agent: string): boolean {
     return ownedEpoch(this.#stateOf(agent)) !== null;
+  }
+
+  /** How the connection owns the agent, or null when it does not. */
+  hold(agent: string): Hold | null {
+    return holdOf(this.#stateOf(agent));
+  }
+
+  /** The agents that the connection owns. */
+  owned(): string[] {
+    return this.#all().flatMap(([agent, state]) => (ownedEpoch(state) === null ? [] : agent));
   }
 
   /** True unless the agent's route cannot lead here: it is owned, requested, or the outcome of a request is unknown. */

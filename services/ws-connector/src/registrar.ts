@@ -72,7 +72,7 @@ export class Registrar {
     if (!agents.mayOwn(agent)) this.#authority.lost(connection, agent);
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
-    if (acceptance.outcome === "not_registered") void this.#supersedeInOrder(connection, agent, acceptance.epoch);
+    if (acceptance.outcome === "not_registered") void this.supersedeInOrder(connection, agent, acceptance.epoch);
     if (connection.isClosing) {
       this.releaseAll(connection);
       return;
@@ -118,10 +118,10 @@ export class Registrar {
   }
 
   /**
-   * A refused heartbeat tells of a takeover before the channel does. Deliveries that were promised to this connection
-   * earlier may still be in the channel, ahead of the notice of the takeover: they come first.
+   * A refused heartbeat, or assert, tells of a takeover before the channel does. Deliveries that were promised to this
+   * connection earlier may still be in the channel, ahead of the notice of the takeover: they come first.
    */
-  async #supersedeInOrder(connection: Connection, agent: string, epoch: number): Promise<void> {
+  async supersedeInOrder(connection: Connection, agent: string, epoch: number): Promise<void> {
     if (!connection.agents.owns(agent)) return;
     await this.#channel.caughtUp();
     this.superseded(connection, agent, epoch);
@@ -149,7 +149,8 @@ function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
 
 /** What an answer means for the ownership of the agent. */
 function eventOf(acceptance: Acceptance, key: string): AgentEvent {
-  if (acceptance.outcome === "unavailable" && acceptance.sent !== false) return { kind: "unanswered", key };
-  if (!isPresence(acceptance) || acceptance.epoch === null) return { kind: "not_granted" };
-  return { kind: "granted", epoch: acceptance.epoch, key };
+  if (acceptance.outcome === "unavailable" && acceptance.done !== false) return { kind: "unanswered", key };
+  if (!isPresence(acceptance)) return { kind: "not_granted" };
+  const { epoch, heardAt } = acceptance;
+  return epoch === null || heardAt === null ? { kind: "not_granted" } : { kind: "granted", epoch, key, heardAt };
 }

@@ -17,7 +17,9 @@ import { PrincipalShares } from "window/principal-shares.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
+import { RouteAsserter } from "window/route-asserter.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
+import { Asserts } from "./asserts.ts";
 import { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
 import { ConnectionQuota } from "./connection-quota.ts";
@@ -85,6 +87,9 @@ export function createWsConnector(
     connectorVersion: connectorVersionIn(readPackageIndex(settings.packagesDir)),
     receive: (connection, text) => receiveText(connection, text, intake),
   });
+  const asserts = new Asserts({ asserter: new RouteAsserter(acceptance), releaser, connections, registrar, authority });
+  window.onChange(() => asserts.all());
+  channel.onReady(() => void asserts.all());
   deliverFrom(channel, { connections, registrar, releaser, delivered: counters.delivered });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
@@ -97,6 +102,8 @@ export function createWsConnector(
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
+    { everyMs: REDIS_LIMITS.windowFollowMs, run: () => void window.follow().catch(() => {}) },
+    { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void asserts.flush() },
     { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);

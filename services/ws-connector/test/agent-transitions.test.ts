@@ -3,13 +3,19 @@ import { ABSENT, type AgentState, type SettledState } from "../src/agent-state.t
 import { type AgentEvent, transition } from "../src/agent-transitions.ts";
 
 /** Epochs 4 < 5 < 6; the connection owns under 5. Each key is named after the request that it signed. */
-const OWNED: SettledState = { kind: "owned", epoch: 5, key: "answered" };
+const OWNED: SettledState = { kind: "owned", epoch: 5, key: "answered", heardAt: 50 };
 const UNKNOWN: SettledState = { kind: "unknown", unansweredKey: "unanswered" };
-const UNCERTAIN: SettledState = { kind: "uncertain", epoch: 5, key: "answered", unansweredKey: "unanswered" };
+const UNCERTAIN: SettledState = {
+  kind: "uncertain",
+  epoch: 5,
+  key: "answered",
+  heardAt: 50,
+  unansweredKey: "unanswered",
+};
 
 const EVENTS = {
   requested: { kind: "requested" },
-  granted: { kind: "granted", epoch: 6, key: "new" },
+  granted: { kind: "granted", epoch: 6, key: "new", heardAt: 60 },
   "not granted": { kind: "not_granted" },
   unanswered: { kind: "unanswered", key: "new" },
   "superseded by an older epoch": { kind: "superseded", epoch: 4 },
@@ -19,7 +25,7 @@ const EVENTS = {
 } as const satisfies Record<string, AgentEvent>;
 type EventName = keyof typeof EVENTS;
 
-const GRANTED: SettledState = { kind: "owned", epoch: 6, key: "new" };
+const GRANTED: SettledState = { kind: "owned", epoch: 6, key: "new", heardAt: 60 };
 const UNANSWERED: SettledState = { kind: "unknown", unansweredKey: "new" };
 const OWNED_UNANSWERED: SettledState = { ...UNCERTAIN, unansweredKey: "new" };
 

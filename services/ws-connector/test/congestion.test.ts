@@ -11,7 +11,7 @@ let notices: CongestionNotices;
 /** A connection that owns an agent of the same name under the epoch 7. */
 function connectionOf(id: string) {
   const agents = new Ownership(id);
-  agents.apply(`agent://${id}`, { kind: "granted", epoch: 7, key: "k" });
+  agents.apply(`agent://${id}`, { kind: "granted", epoch: 7, key: "k", heardAt: 0 });
   const connection = { id, agents, isCongested: true };
   return connection as { -readonly [Member in keyof typeof connection]: (typeof connection)[Member] } & Connection;
 }
@@ -62,7 +62,7 @@ test("What Redis did not take is said again with the next flush", async () => {
 test("Marked are all agents of a connection, under the epochs that are known, and those whose register is under way", () => {
   const one = connectionOf("one");
   one.agents.apply("agent://asked", { kind: "requested" });
-  one.agents.apply("agent://again", { kind: "granted", epoch: 8, key: "k" });
+  one.agents.apply("agent://again", { kind: "granted", epoch: 8, key: "k", heardAt: 0 });
   one.agents.apply("agent://again", { kind: "requested" });
   one.agents.apply("agent://unanswered", { kind: "unanswered", key: "k" });
   notices.changed(one);

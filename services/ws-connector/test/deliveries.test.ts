@@ -41,7 +41,7 @@ describe("a connection that is asked whether it still has an agent", () => {
   });
 
   test("gives the route up when it has lost the agent, though it carries another one", () => {
-    harness.agents.apply("agent://other", { kind: "granted", epoch: 1, key: "k" });
+    harness.agents.apply("agent://other", { kind: "granted", epoch: 1, key: "k", heardAt: 0 });
     comesIn.probe("con_1", 7, AGENT);
     expect(harness.released).toEqual([route]);
   });

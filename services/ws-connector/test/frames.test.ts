@@ -41,6 +41,7 @@ const PRESENCE: PresenceAcceptance = {
   about: "presence",
   status: "online",
   lastSeen: 1_790_000_000_000,
+  heardAt: 1,
   epoch: 1,
   pending: [],
   decided: [],

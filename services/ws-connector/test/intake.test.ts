@@ -96,7 +96,7 @@ describe("what is in flight when the connection closes", () => {
   const decision = { id: "decision", type: "session.approve", payload: { session_id: `ses_00${"0".repeat(24)}` } };
 
   beforeEach(() => {
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
   });
 
   test("is dropped before it goes to Redis", () => {
@@ -171,7 +171,7 @@ describe("a session request beyond a bound", () => {
       frame = JSON.parse(text);
     };
     Object.assign(connection, { send });
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
     receive(signed({ id: "message", ts: Date.now() }));
     accepting[0]?.done({ outcome: "rate_limited", limit, retryAfterMs: 60_000 });
     return frame;
@@ -203,7 +203,7 @@ describe("a session request beyond a bound", () => {
   });
 
   test("is answered for by the key that signed it", () => {
-    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac" });
+    connection.agents.apply("agent://alice", { kind: "granted", epoch: 1, key: "alice-hmac", heardAt: 0 });
     const envelope = signed({ id: "message", ts: Date.now() });
     receive(envelope);
     expect(accepting[0]?.principal).toBe(`key:${envelope.key_id}`);

@@ -8,7 +8,8 @@ beforeEach(() => {
 });
 
 const request = (agent: string) => agents.apply(agent, { kind: "requested" });
-const grant = (agent: string, epoch: number, key = "k") => agents.apply(agent, { kind: "granted", epoch, key });
+const grant = (agent: string, epoch: number, key = "k") =>
+  agents.apply(agent, { kind: "granted", epoch, key, heardAt: 0 });
 const leaveUnanswered = (agent: string, key = "k") => agents.apply(agent, { kind: "unanswered", key });
 const takeOver = (agent: string, epoch: number) => agents.apply(agent, { kind: "superseded", epoch });
 

@@ -47,6 +47,7 @@ export class RegistrarHarness {
       agents: this.agents,
       isClosing: false,
       isDraining: false,
+      isCongested: false,
       pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
       noteValid: (keyId: string) => void this.validKeys.push(keyId),
       send: (text: string) => this.sent.push(JSON.parse(text)),
@@ -82,5 +83,14 @@ export class RegistrarHarness {
 /** The agent is online on this connection. */
 export function online(epoch: number | null, changes: Partial<PresenceAcceptance> = {}): PresenceAcceptance {
   const nothing = { pending: [], decided: [] };
-  return { outcome: "accepted", about: "presence", status: "online", lastSeen: 1, epoch, ...nothing, ...changes };
+  return {
+    outcome: "accepted",
+    about: "presence",
+    status: "online",
+    lastSeen: 1,
+    heardAt: 1,
+    epoch,
+    ...nothing,
+    ...changes,
+  };
 }

@@ -92,7 +92,7 @@ describe("a heartbeat that Redis refuses", () => {
 });
 
 test("An agent whose register was never sent to Redis leaves no route to release", () => {
-  register({ outcome: "unavailable", sent: false });
+  register({ outcome: "unavailable", done: false });
   expect(harness.agents.countWith("agent://other")).toBe(1);
   expect(harness.agents.releaseAll()).toEqual([]);
 });

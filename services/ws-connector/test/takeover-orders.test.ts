@@ -40,7 +40,7 @@ class RedisModel {
 function run(kinds: readonly Kind[], takeovers: number, steps: readonly Step[], carriesAnother: boolean) {
   const redis = new RedisModel();
   const relay = new RegistrarHarness();
-  if (carriesAnother) relay.agents.apply("agent://other", { kind: "granted", epoch: 1, key: "k" });
+  if (carriesAnother) relay.agents.apply("agent://other", { kind: "granted", epoch: 1, key: "k", heardAt: 0 });
   const toSend = [...kinds];
   const toCarryOut: Kind[] = [];
   let toTakeOver = takeovers;

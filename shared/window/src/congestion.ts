@@ -1,11 +1,8 @@
 import { CONGESTED, formatRouteOwner } from "./records/route.ts";
 import { partitionKeys } from "./redis/keys.ts";
-import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
+import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
-
-/** Routes that one call marks at most. */
-const BATCH = 500;
 
 /** A route, and whether its connection is congested. */
 export interface RouteMark extends Route {
@@ -29,11 +26,7 @@ export class CongestionMarks {
 
   /** Sent at once, so that registers and heartbeats that are accepted later find them. @throws ServiceError `unavailable`. */
   async write(marks: readonly RouteMark[]): Promise<void> {
-    const byPartition = Map.groupBy(marks, ({ agent }) => partitionOf(agent, this.#partitions));
-    const calls = [...byPartition].flatMap(([p, ofPartition]) =>
-      slices(ofPartition).map((slice) => this.#send(p, slice)),
-    );
-    await Promise.all(calls);
+    await Promise.all(inSlices(marks, this.#partitions).map(([p, slice]) => this.#send(p, slice)));
   }
 
   async #send(p: number, marks: readonly RouteMark[]): Promise<void> {
@@ -44,8 +37,4 @@ export class CongestionMarks {
     ]);
     await this.#link.run("mark_congestion", [partitionKeys.route(p)], args);
   }
-}
-
-function slices(marks: readonly RouteMark[]): RouteMark[][] {
-  return Array.from({ length: Math.ceil(marks.length / BATCH) }, (_, n) => marks.slice(n * BATCH, (n + 1) * BATCH));
 }

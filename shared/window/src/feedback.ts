@@ -18,7 +18,8 @@ export async function addFeedback(link: RedisLink, window: ProcessWindow, feedba
     ...(feedback.message === undefined || feedback.message === "" ? [] : ["message_provided"]),
   ];
   await window.inWindow(async ({ id }) => {
-    const reply = await link.run("add_feedback", [partitionKeys.window(0), windowKeys.feedback], [id, ...counts]);
-    return reply === "window" ? null : true;
+    const keys = [partitionKeys.window(0), windowKeys.feedback];
+    const [outcome] = await link.runByDeadline("add_feedback", keys, [id, ...counts]);
+    return outcome === "window" ? null : true;
   });
 }

@@ -34,6 +34,7 @@ export class PodChannel implements Service {
   #timer: NodeJS.Timeout | undefined;
   /** Callers of `caughtUp`, by the id of the message that each waits for. */
   readonly #awaited = new Map<string, () => void>();
+  readonly #readyListeners: (() => void)[] = [];
   #firstLoopback: (() => void) | undefined;
   #stopped = false;
 
@@ -55,6 +56,11 @@ export class PodChannel implements Service {
 
   listen(events: PodChannelEvents): void {
     this.#events = events;
+  }
+
+  /** Runs each time the channel has become ready: what was published before may not have come in. */
+  onReady(listener: () => void): void {
+    this.#readyListeners.push(listener);
   }
 
   /** Resolves when a message came back or the channel was stopped, or after a connect timeout. */
@@ -123,13 +129,20 @@ export class PodChannel implements Service {
     if (line?.kind === "deliver") {
       this.#events?.deliver(line.connection, line.epoch, line.agent, line.sessionId, line.text);
     } else if (line?.kind === "loopback") {
-      this.#missed = 0;
-      this.#ready = true;
-      this.#firstLoopback?.();
-      this.#awaited.get(line.id)?.();
+      this.#looped(line.id);
     } else if (line !== undefined) {
       this.#events?.[line.kind](line.connection, line.epoch, line.agent);
     }
+  }
+
+  /** A message of the pod to itself came back. */
+  #looped(id: string): void {
+    this.#missed = 0;
+    this.#firstLoopback?.();
+    this.#awaited.get(id)?.();
+    if (this.#ready) return;
+    this.#ready = true;
+    for (const listener of this.#readyListeners) listener();
   }
 }
 

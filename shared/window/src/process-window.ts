@@ -62,6 +62,12 @@ export class ProcessWindow {
     return await (this.#adopting ?? this.#current ?? this.adopt());
   }
 
+  /** Adopts the window that is open, where it is another one: one whose writes are few finds out. @throws ServiceError `unavailable`. */
+  async follow(): Promise<void> {
+    const id = await this.#link.command("HGET", partitionKeys.window(0), "id");
+    if (id !== this.#current?.id) await this.adopt();
+  }
+
   /**
    * Runs as soon as another window than the last one is adopted, before anything is written to it: a listener may not
    * wait for `known` or `inWindow`. When one fails, the adoption does, and the next one runs them again.

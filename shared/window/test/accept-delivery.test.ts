@@ -226,7 +226,7 @@ describe("a batch", () => {
     await until("the first call is under way", () => calls() === 1);
     outcomes.push(pod.accept(messageOf("agent://alice", "agent://bob")));
     lose();
-    expect(await Promise.all(outcomes)).toEqual([{ outcome: "unavailable" }, { outcome: "unavailable", sent: false }]);
+    expect(await Promise.all(outcomes)).toEqual([{ outcome: "unavailable" }, { outcome: "unavailable", done: false }]);
     expect(calls()).toBe(1);
   });
 
@@ -236,6 +236,6 @@ describe("a batch", () => {
     const unanswered = await send();
     const unsent = await send();
     await bench.redis.resume();
-    expect([unanswered, unsent]).toEqual([{ outcome: "unavailable" }, { outcome: "unavailable", sent: false }]);
+    expect([unanswered, unsent]).toEqual([{ outcome: "unavailable" }, { outcome: "unavailable", done: false }]);
   });
 });

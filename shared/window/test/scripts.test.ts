@@ -11,6 +11,7 @@ import { PrincipalShares } from "../src/principal-shares.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { luaFile, SCRIPT_NAMES, SCRIPTS } from "../src/redis/scripts.ts";
 import { resetWindow } from "../src/reset.ts";
+import { RouteAsserter } from "../src/route-asserter.ts";
 import { RouteReleaser } from "../src/routes.ts";
 import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
@@ -90,6 +91,10 @@ describe("the callers", () => {
     ]);
     const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
     await new CongestionMarks({ link, partitions: 2, pod: "pod-a" }).write([mark]);
+    const asserter = new RouteAsserter({ ...pod, partitions: 2, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
+    const bringer = { principal: "key:k", hasNamespace: true } as const;
+    const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), ...bringer };
+    for (const [p, slice] of asserter.slices([held])) await asserter.assert(p, slice);
     await new PrincipalShares({ link, partitions: 2, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
     releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);
     await releaser.flush();

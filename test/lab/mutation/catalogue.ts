@@ -1,9 +1,11 @@
+import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
+import { DEADLINE_MUTATIONS } from "./catalogue/deadlines.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
@@ -38,6 +40,8 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SLOW_READER_MUTATIONS,
   ...REPLAY_MUTATIONS,
   ...SESSION_MUTATIONS,
+  ...DEADLINE_MUTATIONS,
+  ...ASSERT_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...GATEWAY_MUTATIONS,

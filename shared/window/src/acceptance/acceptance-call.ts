@@ -6,8 +6,10 @@ import {
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
 import { sessionBound } from "protocol/contract/rate-limits.ts";
+import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
+import { keyNumbers } from "../redis/key-numbers.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { principalDigestOf, textDigestOf } from "./envelope-digest.ts";
@@ -29,7 +31,7 @@ const NOTHING_ELSEWHERE: PreparedRequest = {
   openedByPrincipalElsewhere: 0,
 };
 
-/** KEYS and ARGV of one call of the script accept. */
+/** KEYS and ARGV of one call of the script accept; the link adds its deadline. */
 export interface AcceptCall {
   readonly keys: string[];
   readonly args: (string | number)[];
@@ -44,9 +46,8 @@ export interface AcceptContext {
   readonly offlineAfterMs: number;
   /** How long the proof of a target is kept. */
   readonly proofFreshnessMs: number;
-  /** Agents of one namespace key, and of one issuer, that the partition takes; 0 = no limit. */
-  readonly agentsPerKey: number;
-  readonly agentsPerIssuer: number;
+  /** Of the partition. */
+  readonly limits: AgentLimits;
   /** True while Redis is short of memory: nothing is taken that needs new room. */
   readonly isShortOfMemory: boolean;
 }
@@ -78,14 +79,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     WINDOW_LIMITS.minutes,
     context.isShortOfMemory ? 1 : 0,
   ];
-  const numbers = new Map<string, number>();
-  const numberOf = (key: string): number => {
-    const known = numbers.get(key);
-    if (known !== undefined) return known;
-    keys.push(key);
-    numbers.set(key, keys.length);
-    return keys.length;
-  };
+  const numberOf = keyNumbers(keys);
   const add = (kind: string, item: PlacedItem, details: readonly (string | number)[]) => {
     const minute = minuteOf(item);
     args.push(details.length + 3, kind, minute, numberOf(partitionKeys.seen(p, minute)), ...details);
@@ -166,7 +160,7 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
       item.connection,
       mark,
       ...waiting,
-      ...agentsOf(item, context, numberOf),
+      ...agentLimitArgs(item, p, context.limits, numberOf),
       ...credentialOf(item, numberOf),
     ];
   }
@@ -197,14 +191,6 @@ function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (s
   const ofAgent = isIssuer(item.principal) ? numberOf(partitionKeys.principal(p, envelope.from)) : "";
   const agents = [ofAgent, prepared.pendingOfRequesterElsewhere, factor];
   return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most, ...agents];
-}
-
-/** The key that counts the agents of a principal, and how many it may have; nothing where they are not limited. */
-function agentsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (number | "")[] {
-  const { principal, hasNamespace = false, partition } = item;
-  const most = isIssuer(principal) ? context.agentsPerIssuer : context.agentsPerKey;
-  if (!hasNamespace || most === 0) return ["", ""];
-  return [numberOf(partitionKeys.agents(partition, principalDigestOf(principal))), most];
 }
 
 function credentialOf(

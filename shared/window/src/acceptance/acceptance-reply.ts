@@ -22,14 +22,20 @@ const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryS
   ["n", ["duplicate", "not_seen"]],
 ]);
 
-/** The outcome of each item of a batch, in order. @param reply `{'ok', now, letters, result…}`. */
-export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[]): Acceptance[] {
+/**
+ * The outcome of each item of a batch, in order.
+ * @param reply `{'ok', now, letters, result…}`.
+ * @param sentAt when the batch was sent: monotonic ms.
+ */
+export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[], sentAt: number): Acceptance[] {
   const [, nowText, letters, ...results] = reply as [string, string, string, ...Reply[][]];
   const now = Number(nowText);
   let plain = 0;
   let other = 0;
   return items.map((item) =>
-    isPlain(item) ? decodeLetter(letters.charAt(plain++), now) : decodeResult(item, results[other++] as Reply[], now),
+    isPlain(item)
+      ? decodeLetter(letters.charAt(plain++), now)
+      : decodeResult(item, results[other++] as Reply[], now, sentAt),
   );
 }
 
@@ -42,7 +48,7 @@ function decodeLetter(letter: string, now: number): Acceptance {
 }
 
 /** @param now Unix ms, as the script says. */
-function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): Acceptance {
+function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number, sentAt: number): Acceptance {
   const [outcome, ...rest] = reply as [string, ...string[]];
   if (isRefusal(outcome)) return { outcome };
   if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
@@ -51,7 +57,7 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number): A
     return { outcome, limit: rest[0] as SessionLimit, retryAfterMs: Number(rest[1]) };
   }
   const settled = outcome as "accepted" | "duplicate";
-  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, reply.slice(1), now);
+  if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, reply.slice(1), now, sentAt);
   const [status, state, acceptedAt] = rest as [PresenceStatus, SessionState?, string?];
   return {
     outcome: settled,
@@ -76,16 +82,18 @@ function isRefusal(outcome: string): outcome is ScriptRefusal {
   return REFUSALS.has(outcome);
 }
 
-function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now: number): Acceptance {
+function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now: number, sentAt: number): Acceptance {
   const [status, lastSeen, epoch, pending = [], decided = []] = rest as [
     ...[PresenceStatus, string, string],
     ...[string[]?, string[]?],
   ];
+  const seenAt = lastSeen === "" ? null : Number(lastSeen);
   return {
     outcome,
     about: "presence",
     status,
-    lastSeen: lastSeen === "" ? null : Number(lastSeen),
+    lastSeen: seenAt,
+    heardAt: seenAt === null ? null : sentAt - Math.max(0, now - seenAt),
     epoch: epoch === "" ? null : Number(epoch),
     pending: pending.map(parsePendingSession),
     decided: decided.map(parseDecidedSession).filter(({ decidedAt }) => decidedAt + SESSION_LIMITS.decidedKeptMs > now),

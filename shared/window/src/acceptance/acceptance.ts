@@ -3,7 +3,7 @@ import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.
 import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { Principal } from "../principal.ts";
+import type { AgentBringer } from "../agent-limits.ts";
 import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
@@ -16,23 +16,19 @@ export interface Claim {
 }
 
 /** A verified envelope on its way to acceptance. */
-export interface AcceptanceItem {
+export interface AcceptanceItem extends AgentBringer {
   /** What was signed; the signature itself stands in `text`. */
   readonly envelope: UnsignedEnvelope;
   readonly kind: VerifiedEnvelope["kind"];
   /** Canonical text with `sig`. */
   readonly text: string;
   readonly origin: "websocket" | "gateway";
-  /** Who answers for it. */
-  readonly principal: Principal;
   /** The connection that it came in on; empty for the gateway. */
   readonly connection: string;
   /** Whether that connection is congested, asked when a register or heartbeat is sent to Redis. */
   readonly isCongested?: () => boolean;
   /** There for a `session.*` envelope that `prepare` was asked for. */
   readonly prepared?: Prepared | undefined;
-  /** True when the principal may bring agents that nobody listed one by one: those are counted. */
-  readonly hasNamespace?: boolean;
   /** There for a register or heartbeat under the key of a credential. */
   readonly credential?: KeptCredential | undefined;
   readonly claim?: Claim;
@@ -105,8 +101,8 @@ export type AcceptanceRefusal =
 /** There was no answer of Redis that could be used: the envelope may have been accepted all the same. */
 export interface Unavailable {
   readonly outcome: "unavailable";
-  /** There when the envelope was not sent to Redis at all. */
-  readonly sent?: false;
+  /** There when it certainly was not: it was not sent to Redis at all, or Redis came to it too late. */
+  readonly done?: false;
 }
 
 /** A session request beyond a bound; nothing was done. */
@@ -129,6 +125,8 @@ export interface PresenceAcceptance {
   readonly status: PresenceStatus;
   /** Unix ms, or null when the agent was not seen. */
   readonly lastSeen: number | null;
+  /** The same in monotonic ms of this process, or before. */
+  readonly heardAt: number | null;
   /** Epoch under which this connection owns the agent, or null when it does not. */
   readonly epoch: number | null;
   /** What the agent has to decide, oldest first; told when it comes online. */

@@ -1,10 +1,11 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { Logger } from "runtime/logging.ts";
+import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
-import { isUnsent } from "../redis/link-down.ts";
-import { partitionOf, shareOf } from "../redis/partitions.ts";
+import { isUndone } from "../redis/link-down.ts";
+import { partitionOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
 import type { Reply } from "../redis/scripts.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } from "./acceptance.ts";
@@ -13,7 +14,7 @@ import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
 import { prepareDecision, prepareRequest } from "./preparation.ts";
 
-const UNSENT: Unavailable = { outcome: "unavailable", sent: false };
+const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
 /** Is called for every envelope, so it must be cheap. */
 export interface AcceptanceObserver {
@@ -33,33 +34,30 @@ export class Acceptor {
   readonly #pod: string | undefined;
   readonly #offlineAfterMs: number;
   readonly #proofFreshnessMs: number;
-  readonly #agentsPerKey: number;
-  readonly #agentsPerIssuer: number;
+  readonly #limits: AgentLimits;
   readonly #logger: Logger;
   readonly #lanes: Lane[];
   #observer: AcceptanceObserver | undefined;
 
-  constructor(options: {
-    readonly link: RedisLink;
-    readonly window: ProcessWindow;
-    readonly partitions: number;
-    /** A pod's name; registers and heartbeats are accepted by a pod alone. */
-    readonly pod?: string;
-    readonly offlineAfterMs: number;
-    readonly proofFreshnessMs: number;
-    /** Agents of one key with a namespace, and of one issuer; 0 or none = no limit. */
-    readonly agentsPerKey?: number;
-    readonly agentsPerIssuer?: number;
-    readonly logger: Logger;
-  }) {
+  constructor(
+    options: Partial<AgentLimits> & {
+      readonly link: RedisLink;
+      readonly window: ProcessWindow;
+      readonly partitions: number;
+      /** A pod's name; registers and heartbeats are accepted by a pod alone. */
+      readonly pod?: string;
+      readonly offlineAfterMs: number;
+      readonly proofFreshnessMs: number;
+      readonly logger: Logger;
+    },
+  ) {
     this.#link = options.link;
     this.#window = options.window;
     this.#partitions = options.partitions;
     this.#pod = options.pod;
     this.#offlineAfterMs = options.offlineAfterMs;
     this.#proofFreshnessMs = options.proofFreshnessMs;
-    this.#agentsPerKey = shareOf(options.agentsPerKey ?? 0, options.partitions);
-    this.#agentsPerIssuer = shareOf(options.agentsPerIssuer ?? 0, options.partitions);
+    this.#limits = limitsOfPartition(options, options.partitions);
     this.#logger = options.logger;
     this.#lanes = Array.from({ length: options.partitions }, (_, partition) => ({
       partition,
@@ -133,15 +131,16 @@ export class Acceptor {
 
   async #acceptBatch(lane: Lane, batch: readonly PlacedItem[]): Promise<void> {
     let outcomes: readonly Acceptance[];
+    const sentAt = performance.now();
     try {
       const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
-      outcomes = decodeReply(batch, reply);
+      outcomes = decodeReply(batch, reply, sentAt);
     } catch (err) {
       this.#logFault(err, "an acceptance failed");
       // What waits behind a call without answer has waited long enough: it is refused as well, and can be sent again.
       const behind = lane.waiting.splice(0);
-      for (const item of batch) this.#finish(item, isUnsent(err) ? UNSENT : { outcome: "unavailable" });
-      for (const item of behind) this.#finish(item, UNSENT);
+      for (const item of batch) this.#finish(item, isUndone(err) ? UNDONE : { outcome: "unavailable" });
+      for (const item of behind) this.#finish(item, UNDONE);
       return;
     }
     this.#observeCall(batch.length);
@@ -157,12 +156,11 @@ export class Acceptor {
       pod: this.#pod,
       offlineAfterMs: this.#offlineAfterMs,
       proofFreshnessMs: this.#proofFreshnessMs,
-      agentsPerKey: this.#agentsPerKey,
-      agentsPerIssuer: this.#agentsPerIssuer,
+      limits: this.#limits,
       isShortOfMemory: this.#link.memory.isShort,
     };
     const { keys, args } = encodeBatch(batch, context);
-    const reply = (await this.#link.run("accept", keys, args)) as Reply[];
+    const reply = await this.#link.runByDeadline("accept", keys, args);
     return reply[0] === "window" ? null : reply;
   }
 

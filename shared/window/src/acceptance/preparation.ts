@@ -45,7 +45,7 @@ async function reserve(
   const keys = [partitionKeys.window(p), partitionKeys.seen(p, minute)];
   return await window.inWindow(async ({ id }) => {
     const args = [id, minute, GUARD_MARGIN_MS, guardDigestOf(envelope), textDigestOf(text)];
-    const [outcome] = (await link.run("reserve_decision", keys, args)) as [
+    const [outcome] = (await link.runByDeadline("reserve_decision", keys, args)) as [
       "window" | "reserved" | "taken" | "clock_skew",
     ];
     return outcome === "window" ? null : outcome;
@@ -64,7 +64,7 @@ async function decide(
   return await window.inWindow(async ({ id }) => {
     const words = [id, sessionId, target, requester as string, wanted, textDigestOf(text)];
     const args = [...words, SESSION_LIMITS.keepAfterEndMs, partitionKeys.principalPrefix(p), proofFreshnessMs];
-    const reply = (await link.run("decide_session", keys, args)) as [string, SessionState, string];
+    const reply = (await link.runByDeadline("decide_session", keys, args)) as [string, SessionState, string];
     const [outcome, state, decidedAt] = reply;
     if (outcome === "window") return null;
     if (outcome === "state") return { kind: "decision", state, decidedAt };

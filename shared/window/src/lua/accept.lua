@@ -2,18 +2,18 @@
 -- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
 -- reached nobody means that the pod is gone and its targets are stale.
 --
--- Uses  lib/guard, lib/time, accept/messages, accept/presence, accept/publications, accept/pod_messages,
+-- Uses  lib/deadline, lib/guard, lib/time, accept/messages, accept/presence, accept/publications, accept/pod_messages,
 --       accept/results, accept/counters
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
 --       9 minutes, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
 --       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Two
 --       names are not passed in: that of a pod's channel, prefix and pod of a route; and that of the principal whose
 --       session gives way, which differs from the newcomer's in the digest at its end.
--- ARGV  1 window id, 2 channel prefix, 3 stale after ms, 4 offline after ms, 5 forget after ms, 6 guard margin ms
---       (skew and the tolerance between pods), 7 session bounds (joined with spaces: most that pend at a target, of one
+-- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 guard
+--       margin ms (skew and the tolerance between pods), 8 session bounds (joined with spaces: most that pend at a target, of one
 --       requester there, that a requester opens within the ms that follow, most decisions that wait for a requester, for how
---       many ms, and for how many ms a proof is fresh), 8 proofs kept, 9 ms a session is kept after its end, 10 ms an
---       idempotency claim is kept, 11 minutes kept, 12 1 while Redis is short of memory, else 0; then the items, each
+--       many ms, and for how many ms a proof is fresh), 9 proofs kept, 10 ms a session is kept after its end, 11 ms an
+--       idempotency claim is kept, 12 minutes kept, 13 1 while Redis is short of memory, else 0; then the items, each
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
@@ -31,7 +31,8 @@
 --         session_decision:     digest, agent, origin, text, session id, digest of the text, key of what was decided for the agent,
 --                               decision (a or r), decided at, who decided
 --       origin: websocket or gateway; claim: nothing, or key, body digest and envelope id; another key in each item.
--- Returns {'window'} when the window is another one or none (nothing was done), or {'ok', now, letters, result…}.
+-- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
+--   {'ok', now, letters, result…}.
 --   letters has one letter for each of the `messages`, in order: O, S, F or N, accepted for a target that is online,
 --   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
@@ -51,16 +52,16 @@
 --   status: online, stale, offline or not_seen; session state: p, a, r or e, expired.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key, proofs_key, last_proof_key, minutes_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local window_id, channel_prefix = ARGV[1], ARGV[2]
-local stale_after, offline_after, forget_after = ARGV[3], ARGV[4], ARGV[5]
-local guard_margin, session_bounds, proofs_kept = ARGV[6], ARGV[7], ARGV[8]
-local session_kept, claim_kept, minutes_kept = ARGV[9], ARGV[10], ARGV[11]
-local is_short = ARGV[12]
-
-if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
+local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
+local guard_margin, session_bounds, proofs_kept = ARGV[7], ARGV[8], ARGV[9]
+local session_kept, claim_kept, minutes_kept = ARGV[10], ARGV[11], ARGV[12]
+local is_short = ARGV[13]
 
 local now, microseconds = read_time()
 local now_text = digits(now)
+if is_late(now, deadline) then return { 'late', now_text } end
+if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
 
 -- What the files of accept/ share: keys, limits and times, and what they gather from the items:
 --   targets          the targets that were looked up, by agent
@@ -82,7 +83,7 @@ local batch = {
 }
 
 local take_publication
-local cursor = 13
+local cursor = 14
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
   local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]

@@ -2,21 +2,22 @@
 -- decision reserves its place in the guard of the requester's partition (reserve_decision), after it the acceptance
 -- there delivers it. The same envelope may come again after an outage between the steps, and gets the same answer.
 --
--- Uses  lib/session_records, lib/time
+-- Uses  lib/deadline, lib/session_records, lib/time
 -- KEYS  1 window, 2 session, 3 asked of the target
--- ARGV  1 window id, 2 session id, 3 target (the decision's from), 4 requester (its to), 5 decision, a or r, or - to decide
---       nothing and only be told the state, 6 digest of the decision's text, 7 ms a session is kept after its end, 8 prefix
---       of the keys of principals, 9 ms for which a proof is fresh
--- Returns {'window'} when the window is another one or none, {'unknown_session'}, {'not_your_session'},
+-- ARGV  1 deadline in ms, 2 window id, 3 session id, 4 target (the decision's from), 5 requester (its to), 6 decision, a or
+--       r, or - to decide nothing and only be told the state, 7 digest of the decision's text, 8 ms a session is kept after
+--       its end, 9 prefix of the keys of principals, 10 ms for which a proof is fresh
+-- Returns {'late', now}, {'window'} when the window is another one or none, {'unknown_session'}, {'not_your_session'},
 --   {'session_closed'}, or {'state', state, decided at or ''}; the state is p, a, r or e, which is expired
 local window_key, session_key, asked_key = KEYS[1], KEYS[2], KEYS[3]
-local window_id, session_id, target, requester = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local decision, text_digest, session_kept = ARGV[5], ARGV[6], ARGV[7]
-local principal_prefix, proof_fresh = ARGV[8], ARGV[9]
-
-if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+local deadline, window_id, session_id, target, requester = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local decision, text_digest, session_kept = ARGV[6], ARGV[7], ARGV[8]
+local principal_prefix, proof_fresh = ARGV[9], ARGV[10]
 
 local now = read_time()
+if is_late(now, deadline) then return { 'late', digits(now) } end
+if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+
 local records = make_session_records(now)
 local record = redis.call('GET', session_key)
 if not record then return { 'unknown_session' } end

@@ -15,6 +15,14 @@ export class LinkDownError extends Error {
   }
 }
 
+/** Redis came to a call after its deadline, and did nothing. */
+export class LateCallError extends Error {
+  constructor() {
+    super("Redis came to the call after its deadline");
+    this.name = "LateCallError";
+  }
+}
+
 /** What to do about a link that is down. */
 export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
   auth: "Fix the user and password in REDIS_URL: Redis refuses them.",
@@ -60,9 +68,10 @@ export function linkDown(failure: unknown): LinkDownError {
   return new LinkDownError(kindOf(failure), reasonOf(failure));
 }
 
-/** True for a call that was refused because the link was down: Redis was not asked. */
-export function isUnsent(failure: unknown): boolean {
-  return failure instanceof ServiceError && failure.cause instanceof LinkDownError;
+/** True for a call of which Redis did nothing, and will not: the link was down, or Redis came to it too late. */
+export function isUndone(failure: unknown): boolean {
+  if (!(failure instanceof ServiceError)) return false;
+  return failure.cause instanceof LinkDownError || failure.cause instanceof LateCallError;
 }
 
 /** True for a failed call whose connection is given up. */
@@ -92,7 +101,7 @@ const ANSWERS: ReadonlyMap<string, RedisDownKind> = new Map([
 
 function kindOf(failure: unknown): RedisDownKind {
   if (!types.isNativeError(failure)) return "other";
-  if (failure instanceof CommandTimeoutError) return "timeout";
+  if (failure instanceof CommandTimeoutError || failure instanceof LateCallError) return "timeout";
   if (isSocketError(failure)) return failure.code === "ETIMEDOUT" ? "timeout" : "refused";
   if (/^(?:WRONGPASS|NOAUTH|ERR invalid password)\b/.test(failure.message)) return "auth";
   const answered = ANSWERS.get(/^[A-Z]+\b/.exec(failure.message)?.[0] ?? "");

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
@@ -7,11 +8,15 @@ import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { endsConnection, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
+import { endsConnection, LateCallError, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
+import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
 import { checkPolicy, checkServer } from "./server-check.ts";
+
+/** How often a call is sent that Redis came to after its deadline. */
+const ATTEMPTS = 2;
 
 /**
  * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed within a
@@ -28,6 +33,7 @@ export class RedisLink implements Service {
   readonly name: string;
   /** How full Redis is; of a link that is not watched, how full it was when the link went up. */
   readonly memory: RedisMemory;
+  readonly #clock = new RedisClock();
   readonly #logger: Logger;
   readonly #state: LinkState;
   readonly #watched: boolean;
@@ -37,6 +43,8 @@ export class RedisLink implements Service {
   #called: ((tookMs: number, failed: boolean) => void) | undefined;
   /** The connection that is set up or in use. A failure that belongs to an earlier one changes nothing. */
   #connection: symbol | undefined;
+  /** When this side last gave a connection up, monotonic ms. */
+  #gaveUpAt = Number.NEGATIVE_INFINITY;
   /** Set for what runs while a connection is set up: nothing else may send before the link is up. */
   readonly #settingUp = new AsyncLocalStorage<symbol>();
   #timer: NodeJS.Timeout | undefined;
@@ -120,6 +128,33 @@ export class RedisLink implements Service {
     return await this.#call("script", script, () => runScript(this.client, script, keys, args));
   }
 
+  /**
+   * Runs a script that takes effect only until its deadline, the first argument, which this adds: never after its caller was
+   * told `unavailable`. One that came too late is sent once more, since all that is wrong may be what was known of the clock
+   * of Redis. Source: docs/redis.md#deadlines.
+   * @throws ServiceError `unavailable`.
+   */
+  async runByDeadline(
+    script: ScriptName,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Reply[]> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const sentAt = performance.now();
+      const reply = await this.#runUntilDeadline(sentAt, script, keys, args);
+      const [outcome, now] = reply;
+      if (outcome !== "late") return reply;
+      this.#clock.told(Number(now), sentAt, performance.now());
+    }
+    this.#logger.warn({ script }, "redis came to a script after its deadline");
+    throw unavailable(new LateCallError());
+  }
+
+  /** What time it was at Redis, or before: Unix ms. @param monotonicMs of this process. */
+  unixTimeOf(monotonicMs: number): number {
+    return Math.floor(this.#clock.at(monotonicMs));
+  }
+
   /** Sends any other command. @throws ServiceError `unavailable`. */
   async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
     return await this.#call("command", name, () => this.client.call(name, ...args) as Promise<Reply>);
@@ -140,8 +175,28 @@ export class RedisLink implements Service {
   /** Gives up the connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
   reconnect(cause: unknown): void {
     if (this.#connection === undefined) return;
+    this.#gaveUpAt = performance.now();
     this.#lose(cause);
     this.client.disconnect(true);
+  }
+
+  /**
+   * A call on a connection that was given up before its answer is over when its deadline is: until then Redis, which may only
+   * have been slow, may come to it. @param sentAt monotonic ms.
+   */
+  async #runUntilDeadline(
+    sentAt: number,
+    script: ScriptName,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Reply[]> {
+    const endsAt = sentAt + REDIS_LIMITS.commandTimeoutMs;
+    try {
+      return (await this.run(script, keys, [this.unixTimeOf(endsAt), ...args])) as Reply[];
+    } catch (err) {
+      if (this.#gaveUpAt >= sentAt) await delay(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
+      throw err;
+    }
   }
 
   async #call(kind: "script" | "command", name: string, send: () => Promise<Reply>): Promise<Reply> {
@@ -173,7 +228,7 @@ export class RedisLink implements Service {
     const connection = Symbol(this.name);
     this.#connection = connection;
     try {
-      this.memory.update(await checkServer(this.client));
+      await this.#read(() => checkServer(this.client));
       await loadScripts(this.client);
       for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel);
       for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
@@ -191,12 +246,21 @@ export class RedisLink implements Service {
     const connection = this.#connection;
     if (connection === undefined) return;
     try {
-      const info = await this.client.info("memory");
+      const info = await this.#read(() => this.client.info("server", "memory"));
       checkPolicy(info);
-      this.memory.update(info);
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
     }
+  }
+
+  /** Reads INFO, and from it how full Redis is and what time it has. */
+  async #read(ask: () => Promise<string>): Promise<string> {
+    const sentAt = performance.now();
+    const info = await ask();
+    const now = timeIn(info);
+    if (now !== undefined) this.#clock.told(now, sentAt, performance.now());
+    this.memory.update(info);
+    return info;
   }
 
   /** No connection, or a handshake that failed. */

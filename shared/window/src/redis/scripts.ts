@@ -7,6 +7,7 @@ export const SCRIPT_NAMES = [
   "accept",
   "add_feedback",
   "announce_gateway_key",
+  "assert_routes",
   "count_presence",
   "count_sessions",
   "decide_session",

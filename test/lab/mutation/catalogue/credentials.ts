@@ -236,9 +236,9 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "agents of an issuer",
-    file: "shared/window/src/acceptance/acceptance-call.ts",
-    find: "isIssuer(principal) ? context.agentsPerIssuer : context.agentsPerKey",
-    replace: "context.agentsPerKey",
+    file: "shared/window/src/agent-limits.ts",
+    find: "isIssuer(principal) ? limits.agentsPerIssuer : limits.agentsPerKey",
+    replace: "limits.agentsPerKey",
     tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {

@@ -68,7 +68,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   {
     name: "a register that Redis never saw leaves nothing to release",
     file: "services/ws-connector/src/registrar.ts",
-    find: " && acceptance.sent !== false",
+    find: " && acceptance.done !== false",
     replace: "",
     tests: ["services/ws-connector/test/registrar.test.ts"],
   },

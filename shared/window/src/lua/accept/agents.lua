@@ -1,4 +1,5 @@
--- Part of accept: whether an agent may be new, and how many agents a principal has that may bring any number of them.
+-- Part of accept, and of assert_routes: whether an agent may be new, and how many agents a principal has that may bring any
+-- number of them.
 
 -- Returns why an agent is refused that nobody saw before, or nil. `agents_key` has the agents of its principal by when they
 -- were last seen, or is nil where they are not limited. Of as many as there may be, the one unseen for longest makes room

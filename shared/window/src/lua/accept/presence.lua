@@ -46,8 +46,9 @@ local function take_presence(
   end
   -- A new hold begins when another connection has the agent so far, or none, or when the owner was silent for so long that
   -- the agent was stale.
-  local goes_on = owns and batch.now - owner.seen_at <= batch.stale_after
-  local since = goes_on and parse_since(record) or batch.now_text
+  local since = owns and batch.now - owner.seen_at <= batch.stale_after and parse_since(record) or batch.now_text
+  -- A route that was entered again (assert_routes) and not heard of since: what waits was not told yet.
+  local goes_on = owns and tonumber(since) <= tonumber(owner.seen_at)
   redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since, mark))
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)

@@ -1,6 +1,6 @@
 -- Part of accept: what bounds session requests.
 
--- Returns functions that judge a newcomer, and the bounds of what is kept, by name. `joined` is ARGV 7 of accept.
+-- Returns functions that judge a newcomer, and the bounds of what is kept, by name. `joined` is ARGV 8 of accept.
 local function make_session_bounds(batch, joined)
   local numbers = {}
   for number in string.gmatch(joined, '%d+') do numbers[#numbers + 1] = tonumber(number) end

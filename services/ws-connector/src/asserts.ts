@@ -1,0 +1,96 @@
+import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
+import type { RouteReleaser } from "window/routes.ts";
+import type { Authority } from "./authority.ts";
+import type { Connection } from "./connection.ts";
+import type { Registrar } from "./registrar.ts";
+
+export interface AssertsOptions {
+  readonly asserter: RouteAsserter;
+  readonly releaser: RouteReleaser;
+  readonly connections: Iterable<Connection>;
+  readonly registrar: Registrar;
+  readonly authority: Authority;
+}
+
+interface Held {
+  readonly connection: Connection;
+  readonly agent: string;
+}
+
+/**
+ * Has the agents of the pod present again where Redis may have lost them, before their next heartbeats: in another window,
+ * and when the pod's channel is back after publishes that nobody heard. One call at a time, each with what is true when it
+ * is sent; what Redis did not take is asserted again with the next `flush`. Source: docs/redis.md#asserts.
+ */
+export class Asserts {
+  readonly #options: AssertsOptions;
+  #isDue = false;
+  #running: Promise<void> | undefined;
+
+  constructor(options: AssertsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when all was asserted, or Redis did not answer. */
+  all(): Promise<void> {
+    this.#isDue = true;
+    return this.flush();
+  }
+
+  /** Asserts what is due; the same as `all`, but does nothing when nothing is. */
+  flush(): Promise<void> {
+    if (this.#isDue) this.#running ??= this.#run();
+    return this.#running ?? Promise.resolve();
+  }
+
+  async #run(): Promise<void> {
+    let isTaken = true;
+    while (isTaken && this.#isDue) {
+      this.#isDue = false;
+      isTaken = await this.#assertAll();
+      if (!isTaken) this.#isDue = true;
+    }
+    this.#running = undefined;
+  }
+
+  async #assertAll(): Promise<boolean> {
+    const held = [...this.#options.connections].flatMap((connection) =>
+      connection.agents.owned().map((agent) => ({ connection, agent })),
+    );
+    try {
+      for (const [partition, slice] of this.#options.asserter.slices(held)) await this.#assert(partition, slice);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #assert(partition: number, slice: readonly Held[]): Promise<void> {
+    const { asserter, registrar, releaser } = this.#options;
+    const asserted = slice.flatMap((held) => {
+      const route = this.#routeOf(held);
+      return route === undefined ? [] : { held, route };
+    });
+    if (asserted.length === 0) return;
+    const epochs = await asserter.assert(
+      partition,
+      asserted.map(({ route }) => route),
+    );
+    for (const [n, { held, route }] of asserted.entries()) {
+      const newer = epochs[n] ?? null;
+      if (newer !== null) void registrar.supersedeInOrder(held.connection, held.agent, newer);
+      // It may have been released before the assert was carried out.
+      else if (this.#routeOf(held) === undefined) releaser.release([route]);
+    }
+  }
+
+  /** What holds now; undefined when the connection does not hold the agent any more, or may not. */
+  #routeOf({ connection, agent }: Held): HeldRoute | undefined {
+    const { registrar, authority } = this.#options;
+    const hold = connection.isClosing || !registrar.canTakeAgents(connection) ? null : connection.agents.hold(agent);
+    if (hold === null || !authority.mayAct(connection, hold.key, agent)) return undefined;
+    const { epoch, heardAt, key } = hold;
+    const { id, isCongested } = connection;
+    return { agent, connection: id, epoch, heardAt, isCongested, ...authority.bringerOf(connection, key, agent) };
+  }
+}

@@ -1,0 +1,149 @@
+import { beforeEach, expect, test } from "@jest/globals";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
+import { unavailable } from "window/unavailable.ts";
+import { Asserts } from "../src/asserts.ts";
+import { Authority } from "../src/authority.ts";
+import { AGENT, KEY_ID, online, RegistrarHarness } from "./registrar-harness.ts";
+
+let calls: { readonly routes: readonly HeldRoute[]; readonly answer: PromiseWithResolvers<(number | null)[]> }[];
+let relay: RegistrarHarness;
+let asserts: Asserts;
+/** Whether the keys file allows the agent. */
+let mayAct: boolean;
+
+beforeEach(() => {
+  calls = [];
+  mayAct = true;
+  relay = new RegistrarHarness();
+  const asserter = {
+    slices: (items: readonly object[]) => (items.length === 0 ? [] : [[0, items]]),
+    assert: (_: number, routes: readonly HeldRoute[]) => {
+      const answer = Promise.withResolvers<(number | null)[]>();
+      calls.push({ routes, answer });
+      return answer.promise;
+    },
+  } as unknown as RouteAsserter;
+  const keys = { ring: { mayAct: () => mayAct, hasNamespace: () => true } } as unknown as KeyStore;
+  const authority = new Authority({ keys, hosts: new Set() });
+  const { registrar, releaser, connection } = relay;
+  asserts = new Asserts({ asserter, releaser, connections: [connection], registrar, authority });
+});
+
+/** The agent comes online under this epoch. */
+function own(epoch: number): void {
+  relay.request();
+  relay.answer(online(epoch, { heardAt: 40 }));
+}
+
+/** All is asserted, and Redis says of each call what there is to say of its routes. */
+async function assertAll(...newer: readonly (number | null)[]): Promise<void> {
+  const done = asserts.all();
+  calls.at(-1)?.answer.resolve([...newer]);
+  await done;
+}
+
+test("What a connection owns is asserted as it is: whose it is, since when, when it was last heard, and who brought it", async () => {
+  own(7);
+  await assertAll(null);
+  const route = { agent: AGENT, connection: "con_1", epoch: 7, heardAt: 40, isCongested: false };
+  expect(calls.map(({ routes }) => routes)).toMatchObject([
+    [{ ...route, principal: `key:${KEY_ID}`, hasNamespace: true }],
+  ]);
+  expect(relay.released).toEqual([]);
+});
+
+test("What is owned stays so while another register of it is under way", async () => {
+  own(7);
+  relay.request();
+  await assertAll(null);
+  expect(calls[0]?.routes).toMatchObject([{ epoch: 7 }]);
+});
+
+const never: readonly (readonly [string, () => void])[] = [
+  ["is only asked for", () => relay.request()],
+  [
+    "may be owned, but was never said to be",
+    () => {
+      relay.request();
+      relay.answer({ outcome: "unavailable" });
+    },
+  ],
+  [
+    "has a connection that closes",
+    () => {
+      own(7);
+      Object.assign(relay.connection, { isClosing: true });
+    },
+  ],
+  [
+    "has a connection that its pod lets go",
+    () => {
+      own(7);
+      relay.connection.pause("draining");
+    },
+  ],
+  [
+    "is no longer allowed by its key",
+    () => {
+      own(7);
+      mayAct = false;
+    },
+  ],
+  [
+    "could not be delivered to, the channel being down",
+    () => {
+      own(7);
+      relay.channel.ready = false;
+    },
+  ],
+];
+
+test.each(never)("Not asserted is what %s", async (_, arrange) => {
+  arrange();
+  await asserts.all();
+  expect(calls).toEqual([]);
+});
+
+test("Who lost the agent to a newer epoch is told as by a takeover, after what was promised to it has come in", async () => {
+  own(7);
+  await assertAll(9);
+  expect(relay.closedWith).toBeUndefined();
+  await relay.catchUp();
+  expect(relay.sent.at(-1)).toMatchObject({ notice: "superseded", agent_id: AGENT, epoch: 9 });
+  expect(relay.closedWith).toBe(4409);
+});
+
+test("What was released while its assert was under way is released after it", async () => {
+  own(7);
+  const done = asserts.all();
+  relay.registrar.releaseAll(relay.connection);
+  relay.released.length = 0;
+  calls[0]?.answer.resolve([null]);
+  await done;
+  expect(relay.released).toMatchObject([{ agent: AGENT, connection: "con_1", epoch: 7 }]);
+});
+
+test("What Redis did not take is asserted with the next flush, as it is by then; without anything due a flush does nothing", async () => {
+  own(7);
+  const failed = asserts.all();
+  calls[0]?.answer.reject(unavailable());
+  await failed;
+  own(8);
+  const again = asserts.flush();
+  calls[1]?.answer.resolve([null]);
+  await again;
+  await asserts.flush();
+  expect(calls.map(({ routes }) => routes[0]?.epoch)).toEqual([7, 8]);
+});
+
+test("What becomes due while a call is under way is asserted after it", async () => {
+  own(7);
+  const first = asserts.all();
+  const second = asserts.all();
+  calls[0]?.answer.resolve([null]);
+  await new Promise(setImmediate);
+  calls[1]?.answer.resolve([null]);
+  await Promise.all([first, second]);
+  expect(calls).toHaveLength(2);
+});

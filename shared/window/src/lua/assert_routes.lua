@@ -1,0 +1,60 @@
+-- Enters routes of one pod again, which its connections hold and Redis may have lost: in another window, and after a publish
+-- that did not reach the pod. Nothing is made of it that was not true before: an agent keeps its epoch and the time at which
+-- it was last heard. Of two connections that hold an agent the one with the higher epoch has it.
+--
+-- Uses  lib/channel_line, lib/deadline, lib/route, lib/time, accept/agents
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, then keys of principals' agents. A route names such a key by its
+--       place in KEYS. One name is not passed in: that of a pod's channel, prefix and pod of a route.
+-- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of
+--       memory, else 0, 7 pod, then of each route: agent, connection, epoch, when the agent was last heard, in ms, mark of
+--       the route (lib/route), key of the principal's agents and how many it may have, each '' where they are not limited
+-- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or {'ok', epoch…}:
+--   of each route the epoch of the newer owner that has the agent, or ''
+local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local clock_key = KEYS[5]
+local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
+local offline_after, forget_after, is_short = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+local pod = ARGV[7]
+
+local now = read_time()
+if is_late(now, deadline) then return { 'late', digits(now) } end
+if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+
+local batch = {
+  presence_key = presence_key, online_key = online_key, route_key = route_key,
+  offline_after = offline_after, is_short = is_short, now = now, targets = {},
+}
+
+-- Returns the epoch of the newer owner that has the agent, or ''.
+local function enter(agent, connection, epoch, heard_at, mark, agents_number, most_agents)
+  local agents_key = KEYS[tonumber(agents_number)]
+  local record = redis.call('HGET', route_key, agent)
+  local owner = record and parse_route(record)
+  if is_owned(record, pod .. ' ' .. connection) then return '' end
+  if owner and tonumber(owner.epoch) >= tonumber(epoch) then return owner.epoch end
+  local is_known = owner or redis.call('ZSCORE', presence_key, agent)
+  -- The client learns of a refusal by its next heartbeat.
+  if not is_known and refusal_of_newcomer(batch, agents_key, tonumber(most_agents)) then return '' end
+  if owner then
+    redis.call('SPUBLISH', channel_prefix .. owner.pod, format_line('superseded', owner.connection, epoch, agent))
+  end
+  -- Held since later than it was last heard: by that accept knows that the agent was not told what waits for it.
+  local seen_at = digits(math.min(heard_at, now - 1))
+  redis.call('HSET', route_key, agent, format_route(pod, connection, epoch, seen_at, digits(now), mark))
+  redis.call('ZADD', presence_key, 'GT', seen_at, agent)
+  redis.call('ZADD', online_key, seen_at, agent)
+  if agents_key then
+    redis.call('ZADD', agents_key, 'GT', seen_at, agent)
+    redis.call('PEXPIREAT', agents_key, digits(now + forget_after))
+  end
+  return ''
+end
+
+local answer, highest = { 'ok' }, tonumber(redis.call('GET', clock_key) or 0)
+for i = 8, #ARGV, 7 do
+  answer[#answer + 1] = enter(unpack(ARGV, i, i + 6))
+  highest = math.max(highest, ARGV[i + 2])
+end
+-- A clock that was lost, or set back, gives no epoch that is not newer.
+redis.call('SET', clock_key, digits(highest))
+return answer

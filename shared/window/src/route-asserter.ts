@@ -1,0 +1,86 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { type AgentBringer, type AgentLimits, agentLimitArgs, limitsOfPartition } from "./agent-limits.ts";
+import type { ProcessWindow } from "./process-window.ts";
+import { CONGESTED } from "./records/route.ts";
+import { keyNumbers } from "./redis/key-numbers.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+import { inSlices } from "./route-slices.ts";
+import type { Route } from "./routes.ts";
+import { unavailable } from "./unavailable.ts";
+
+/** A route that a connection holds, as far as its pod knows. */
+export interface HeldRoute extends Route, AgentBringer {
+  readonly epoch: number;
+  /** When a register or heartbeat of the agent was last accepted, or before: monotonic ms. */
+  readonly heardAt: number;
+  readonly isCongested: boolean;
+}
+
+/** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#asserts. */
+export class RouteAsserter {
+  readonly #link: RedisLink;
+  readonly #window: ProcessWindow;
+  readonly #partitions: number;
+  readonly #pod: string;
+  readonly #offlineAfterMs: number;
+  readonly #limits: AgentLimits;
+
+  constructor(
+    options: Partial<AgentLimits> & {
+      readonly link: RedisLink;
+      readonly window: ProcessWindow;
+      readonly partitions: number;
+      readonly pod: string;
+      readonly offlineAfterMs: number;
+    },
+  ) {
+    this.#link = options.link;
+    this.#window = options.window;
+    this.#partitions = options.partitions;
+    this.#pod = options.pod;
+    this.#offlineAfterMs = options.offlineAfterMs;
+    this.#limits = limitsOfPartition(options, options.partitions);
+  }
+
+  /** What one call of `assert` takes each. */
+  slices<T extends { readonly agent: string }>(items: readonly T[]): (readonly [number, readonly T[]])[] {
+    return inSlices(items, this.#partitions);
+  }
+
+  /**
+   * Enters the routes where no connection has the agent, or one with an older epoch, which is told. Nothing is done in another
+   * window than the one adopted last: a listener of its `onChange` may call this.
+   * @param routes of one slice.
+   * @returns of each route the epoch of the newer owner that has the agent, or null.
+   * @throws ServiceError `unavailable`.
+   */
+  async assert(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
+    const keys = [
+      partitionKeys.window(p),
+      partitionKeys.presence(p),
+      partitionKeys.online(p),
+      partitionKeys.route(p),
+      partitionKeys.clock(p),
+    ];
+    const numberOf = keyNumbers(keys);
+    const details = routes.flatMap((route) => {
+      const { agent, connection, epoch, heardAt, isCongested } = route;
+      const mark = isCongested ? CONGESTED : "";
+      const limit = agentLimitArgs(route, p, this.#limits, numberOf);
+      return [agent, connection, epoch, this.#link.unixTimeOf(heardAt), mark, ...limit];
+    });
+    const args = [
+      this.#window.current.id,
+      partitionKeys.podChannelPrefix(p),
+      this.#offlineAfterMs,
+      PRESENCE_LIMITS.forgetAfterMs,
+      this.#link.memory.isShort ? 1 : 0,
+      this.#pod,
+      ...details,
+    ];
+    const [outcome, ...epochs] = (await this.#link.runByDeadline("assert_routes", keys, args)) as string[];
+    if (outcome === "window") throw unavailable();
+    return epochs.map((epoch) => (epoch === "" ? null : Number(epoch)));
+  }
+}

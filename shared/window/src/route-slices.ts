@@ -1,0 +1,17 @@
+import { partitionOf } from "./redis/partitions.ts";
+
+/** Routes that one call is about at most. */
+const MOST = 500;
+
+/** What is about agents, by the partition of each, so many at a time. */
+export function inSlices<T extends { readonly agent: string }>(
+  items: readonly T[],
+  partitions: number,
+): (readonly [partition: number, slice: readonly T[]])[] {
+  const byPartition = Map.groupBy(items, ({ agent }) => partitionOf(agent, partitions));
+  return [...byPartition].flatMap(([p, ofPartition]) =>
+    Array.from({ length: Math.ceil(ofPartition.length / MOST) }, (_, n) => {
+      return [p, ofPartition.slice(n * MOST, (n + 1) * MOST)] as const;
+    }),
+  );
+}

@@ -1,0 +1,197 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { principalDigestOf } from "../src/acceptance/envelope-digest.ts";
+import { PresenceStore } from "../src/presence.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
+import { resetWindow } from "../src/reset.ts";
+import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
+import { RouteReleaser } from "../src/routes.ts";
+import { envelopeOf, messageOf, presence } from "./envelopes.ts";
+import { Bench, type Pod } from "./kit.ts";
+
+const bench = new Bench();
+const [ALICE, BOB] = ["agent://alice", "agent://bob"];
+const { offlineAfterMs, staleAfterMs, stabilityHoldMs } = PRESENCE_LIMITS;
+const KEY = "key:team" as const;
+const TEAM = { principal: KEY, hasNamespace: true } as const;
+const AGENTS_PER_KEY = 2;
+
+let pod: Pod;
+let store: PresenceStore;
+
+beforeEach(async () => {
+  await bench.open();
+  pod = await bench.pod({ agentsPerKey: AGENTS_PER_KEY });
+  store = new PresenceStore({ link: pod.link, partitions: 1, offlineAfterMs });
+  await pod.window.known();
+});
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+/** What a pod holds of BOB on its connection c1, heard just now. */
+function held(changes: Partial<HeldRoute> = {}): HeldRoute {
+  const route = { agent: BOB, connection: "c1", epoch: 7, heardAt: performance.now(), isCongested: false };
+  return { ...route, principal: "key:key-1", ...changes };
+}
+
+/** A pod asserts; of each route the epoch of the newer owner, or null. */
+async function asserts(routes: readonly HeldRoute[], name = "pod-a", of = pod): Promise<(number | null)[]> {
+  const { link, window } = of;
+  const options = { link, window, partitions: 1, pod: name, offlineAfterMs, agentsPerKey: AGENTS_PER_KEY };
+  return await new RouteAsserter(options).assert(0, routes);
+}
+
+describe("an assert", () => {
+  test("brings an agent back that Redis lost, under its epoch: envelopes reach it", async () => {
+    const ear = await bench.ear("pod-a");
+    expect(await asserts([held()])).toEqual([null]);
+    expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
+    expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "online" });
+    expect(await ear.lines()).toMatchObject([expect.stringMatching(/^deliver c1 7 agent:\/\/bob - /)]);
+    expect((await store.count()).ok).toBe(1);
+  });
+
+  test("changes nothing where the connection has the agent, under whatever epoch", async () => {
+    const { epoch } = await pod.register(BOB);
+    const before = await bench.client.hgetall(partitionKeys.route(0));
+    expect(await asserts([held(), held({ epoch: (epoch as number) + 1 })])).toEqual([null, null]);
+    expect(await bench.client.hgetall(partitionKeys.route(0))).toEqual(before);
+  });
+
+  test("of an older epoch takes nothing, and tells the newer one", async () => {
+    await bench.seed(BOB, "pod-b c9 8", Date.now());
+    expect(await asserts([held()])).toEqual([8]);
+    expect(await bench.routes()).toEqual({ [BOB]: "pod-b c9 8" });
+  });
+
+  test("of a newer epoch takes the agent, and its older owner is told", async () => {
+    const ear = await bench.ear("pod-b");
+    await bench.seed(BOB, "pod-b c9 6", Date.now());
+    expect(await asserts([held()])).toEqual([null]);
+    expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
+    expect(await ear.lines()).toEqual([`superseded c9 7 ${BOB}`]);
+  });
+
+  test("whichever pod comes first, the agent that moved is where it moved to", async () => {
+    const here = held({ epoch: 7 });
+    const there = held({ epoch: 8, connection: "c9" });
+    for (const order of [
+      ["pod-a", "pod-b"],
+      ["pod-b", "pod-a"],
+    ]) {
+      await bench.client.del(partitionKeys.route(0));
+      for (const name of order) await asserts([name === "pod-a" ? here : there], name);
+      expect(await bench.routes()).toEqual({ [BOB]: "pod-b c9 8" });
+    }
+  });
+
+  test("is followed by epochs that are newer, though the clock that gave them is gone, and that of Redis was set back", async () => {
+    const ahead = 2 * Date.now() * 1000;
+    await asserts([held({ epoch: ahead })]);
+    const { epoch } = await pod.register(BOB, "c2");
+    expect(epoch).toBeGreaterThan(ahead);
+  });
+
+  test("says how old it is: the agent was last heard when the pod heard it, and its hold begins anew", async () => {
+    const ageMs = staleAfterMs / 2;
+    const before = Date.now();
+    await asserts([held({ heardAt: performance.now() - ageMs })]);
+    const { status, lastSeen, stableInMs } = await store.read(BOB);
+    expect(status).toBe("online");
+    expect(lastSeen).toBeLessThanOrEqual(Date.now() - ageMs);
+    expect(lastSeen).toBeGreaterThan(before - staleAfterMs);
+    expect(stableInMs).toBeGreaterThan(0);
+    expect(stableInMs).toBeLessThanOrEqual(stabilityHoldMs);
+  });
+
+  test("does not bring an agent online that is not heard of any more", async () => {
+    await asserts([held({ heardAt: performance.now() - staleAfterMs - 1 })]);
+    expect((await store.read(BOB)).status).toBe("stale");
+    expect((await store.count()).ok).toBe(0);
+    expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "stale" });
+  });
+
+  test("does not make an agent be seen later, or earlier, than it was", async () => {
+    const seenAt = Date.now() - 1000;
+    await bench.seed(BOB, "pod-b c9 6", seenAt);
+    await asserts([held({ heardAt: performance.now() - staleAfterMs })]);
+    expect(await bench.client.zscore(partitionKeys.presence(0), BOB)).toBe(String(seenAt));
+    await asserts([held({ agent: ALICE, heardAt: performance.now() + 60_000 })]);
+    expect((await store.read(ALICE)).lastSeen).toBeLessThanOrEqual(Date.now());
+  });
+
+  test("keeps the mark of a congested connection", async () => {
+    await asserts([held({ isCongested: true })]);
+    expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "stale" });
+  });
+
+  test("counts the agents of a namespace as registers do, and enters none beyond what there may be", async () => {
+    const agents = ["agent://team.a", "agent://team.b", "agent://team.c"];
+    await asserts(agents.map((agent, n) => held({ agent, ...TEAM, epoch: n + 1 })));
+    expect(Object.keys(await bench.routes())).toEqual(agents.slice(0, AGENTS_PER_KEY));
+    expect(await bench.client.zcard(partitionKeys.agents(0, principalDigestOf(KEY)))).toBe(AGENTS_PER_KEY);
+    expect(await bench.client.pttl(partitionKeys.agents(0, principalDigestOf(KEY)))).toBeGreaterThan(0);
+  });
+
+  test("enters no agent that Redis does not know while it is short of memory", async () => {
+    await pod.register(ALICE);
+    await bench.client.hdel(partitionKeys.route(0), ALICE);
+    pod.link.memory.update("used_memory:9\r\nmaxmemory:10\r\n");
+    await asserts([held(), held({ agent: ALICE })]);
+    expect(Object.keys(await bench.routes())).toEqual([ALICE]);
+  });
+
+  test("does nothing in another window than the one that its pod is in", async () => {
+    await resetWindow(pod.link, { partitions: 1, deployId: "next", force: true });
+    await expect(asserts([held()])).rejects.toMatchObject({ code: "unavailable" });
+    expect(await bench.routes()).toEqual({});
+  });
+
+  test("does nothing when Redis comes to it after its pod was told that it did not", async () => {
+    const { id } = pod.window.current;
+    const keys = ["window", "presence", "online", "route", "clock"] as const;
+    const names = keys.map((key) => partitionKeys[key](0));
+    const args = [Date.now() - 1, id, "relay:{0}:pod:", 1, 1, 0, "pod-a", BOB, "c1", 7, Date.now(), "", "", ""];
+    expect(await pod.link.run("assert_routes", names, args)).toMatchObject(["late", expect.any(String)]);
+    expect(await bench.routes()).toEqual({});
+  });
+});
+
+describe("what waits for an agent", () => {
+  test("that was asserted is told with its next heartbeat, once", async () => {
+    const { sessionId } = await pod.request(ALICE, BOB);
+    await asserts([held()]);
+    expect(await pod.heartbeat(BOB)).toMatchObject({ epoch: 7, pending: [{ sessionId }] });
+    expect(await pod.heartbeat(BOB)).toMatchObject({ epoch: 7, pending: [] });
+  });
+});
+
+test("a release takes back what was asserted", async () => {
+  await asserts([held()]);
+  const releaser = new RouteReleaser({ link: pod.link, partitions: 1, pod: "pod-a" });
+  releaser.release([held()]);
+  await releaser.flush();
+  expect(await bench.routes()).toEqual({});
+});
+
+test("five hundred routes go with one call", async () => {
+  const { link, window } = pod;
+  const asserter = new RouteAsserter({ link, window, partitions: 1, pod: "pod-a", offlineAfterMs });
+  const routes = Array.from({ length: 501 }, (_, n) => held({ agent: `agent://bob-${n}` }));
+  const slices = asserter.slices(routes);
+  expect(slices.map(([, { length }]) => length)).toEqual([500, 1]);
+  for (const [p, slice] of slices) await asserter.assert(p, slice);
+  expect(Object.keys(await bench.routes())).toHaveLength(501);
+});
+
+test("a register is heard when it comes, and a repeat of it is no sign of life", async () => {
+  const register = envelopeOf("agent.register", BOB);
+  const sentAt = performance.now();
+  const { epoch, heardAt } = presence(await pod.accept(register));
+  expect(heardAt).toBeGreaterThanOrEqual(sentAt);
+  expect(heardAt).toBeLessThanOrEqual(performance.now());
+  await bench.seed(BOB, `pod-a c1 ${epoch}`, Date.now() - staleAfterMs);
+  const repeat = presence(await pod.accept(register));
+  expect(repeat).toMatchObject({ outcome: "duplicate", epoch });
+  expect(repeat.heardAt).toBeLessThanOrEqual(performance.now() - staleAfterMs);
+});
