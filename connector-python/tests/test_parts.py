@@ -15,14 +15,15 @@ from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.bounded_queue import BoundedQueue
 from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.errors import final_close
-from agent_relay_connector.frames import AckFrame, HelloFrame, read_frame
+from agent_relay_connector.frames import AckFrame, ErrorFrame, HelloFrame, read_frame
 from agent_relay_connector.gateway_keys import read_gateway_keys
 from agent_relay_connector.given import AgentKey, SealingKey
 from agent_relay_connector.key_file import read_key_file
+from agent_relay_connector.limits import MAX_SENDERS
 from agent_relay_connector.options import trust_of
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.replay_guard import ReplayGuard
-from agent_relay_connector.types import Envelope, Verified
+from agent_relay_connector.types import Envelope
 
 SEED = encode_base64url(bytes(range(32)))
 OTHER_SEED = encode_base64url(bytes(range(1, 33)))
@@ -69,6 +70,10 @@ class TheClock(unittest.TestCase):
         self.assertFalse(clock.is_trusted)
 
 
+def is_pinned(agent: str) -> bool:
+    return agent == "agent://a"
+
+
 class AReplayGuard(unittest.TestCase):
     def envelope(self, **changes: Any) -> Envelope:
         read = read_envelope({**ENVELOPE, "ts": machine_ms(), **changes})
@@ -76,26 +81,32 @@ class AReplayGuard(unittest.TestCase):
         return read
 
     def test_knows_what_it_remembers_by_sender_and_id(self) -> None:
-        guard = ReplayGuard(Clock(), 600)
-        kinds: list[tuple[Verified, str]] = [("agent", "e-1"), ("unverified", "e-2")]
-        for verified, name in kinds:
-            envelope = self.envelope(id=name)
+        guard = ReplayGuard(Clock(), 600, is_pinned)
+        for sender in ("agent://a", "agent://b"):
+            envelope = self.envelope(**{"from": sender})
             self.assertFalse(guard.is_repeat(envelope))
-            guard.remember(envelope, verified)
+            guard.remember(envelope)
             self.assertTrue(guard.is_repeat(envelope))
         self.assertFalse(guard.is_repeat(self.envelope(**{"from": "agent://c"})))
 
+    def test_takes_what_is_new_of_a_pinned_agent_however_many_strangers_send(self) -> None:
+        guard = ReplayGuard(Clock(), 600, is_pinned)
+        for n in range(MAX_SENDERS + 1):
+            guard.remember(self.envelope(**{"from": f"agent://x{n}"}, ts=machine_ms() + 300_000))
+        self.assertFalse(guard.is_stale(self.envelope()))
+        self.assertTrue(guard.is_stale(self.envelope(**{"from": "agent://b"})))
+
     def test_refuses_what_is_old_or_of_the_future_unless_told_otherwise(self) -> None:
-        guard = ReplayGuard(Clock(), 600)
+        guard = ReplayGuard(Clock(), 600, is_pinned)
         for age_ms, is_stale in ((0, False), (590_000, False), (610_000, True), (-610_000, True)):
             self.assertEqual(guard.is_stale(self.envelope(ts=machine_ms() - age_ms)), is_stale)
-        self.assertFalse(ReplayGuard(Clock(), 0).is_stale(self.envelope(ts=1)))
+        self.assertFalse(ReplayGuard(Clock(), 0, is_pinned).is_stale(self.envelope(ts=1)))
 
     def test_cannot_judge_when_the_clocks_are_far_apart(self) -> None:
         clock = Clock()
         clock.measure(machine_ms() + 301_000)
-        self.assertFalse(ReplayGuard(clock, 600).can_judge)
-        self.assertTrue(ReplayGuard(clock, 0).can_judge)
+        self.assertFalse(ReplayGuard(clock, 600, is_pinned).can_judge)
+        self.assertTrue(ReplayGuard(clock, 0, is_pinned).can_judge)
 
 
 class Frames(unittest.TestCase):
@@ -115,6 +126,19 @@ class Frames(unittest.TestCase):
             hello = read_frame('{"frame":"hello","limits":{"heartbeat_interval_ms":%s}}' % asked_ms)
             assert isinstance(hello, HelloFrame)
             self.assertEqual(hello.heartbeat_interval_s, interval_s)
+
+    def test_of_a_relay_tell_a_time_or_none_and_no_wait_without_end(self) -> None:
+        latest = 8_640_000_000_000_000
+        none = (("1e300", None), ("-1", None), ("1.5", None), (str(latest + 1), None))
+        for said, time_ms in (("1e3", 1000), (str(latest), latest), *none):
+            for kind in ("hello", "error"):
+                frame = read_frame(f'{{"frame":"{kind}","server_time":{said}}}')
+                assert isinstance(frame, (HelloFrame, ErrorFrame))
+                self.assertEqual(frame.server_time, time_ms)
+        for asked, wait_s in (("1e290", 3600), ("1500", 1.5), ("0", 1), ("-5", 1), ('"5"', 1), ("1e400", 1)):
+            frame = read_frame(f'{{"frame":"error","retry_after_ms":{asked}}}')
+            assert isinstance(frame, ErrorFrame)
+            self.assertEqual(frame.retry_after_s, wait_s, asked)
 
     def test_an_envelope_has_its_signed_members_and_no_other(self) -> None:
         self.assertEqual(read_envelope({**ENVELOPE, "more": 1}), ENVELOPE)

@@ -1,13 +1,16 @@
-"""Sends under keys that change."""
+"""Sends that go out again, or not."""
 
 import asyncio
+import random
 import unittest
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from unittest.mock import patch
 
 from agent_relay_connector import RelayError
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
-from agent_relay_connector.clock import Clock
+from agent_relay_connector.clock import Clock, machine_ms
+from agent_relay_connector.frames import ErrorFrame
 from agent_relay_connector.send_queue import SendQueue
 from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json
@@ -22,6 +25,7 @@ class Writer:
     def __init__(self, *signers: Signer) -> None:
         self.signers = signers
         self.sent: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self.texts: list[str] = []
 
     @property
     def signer(self) -> Signer:
@@ -31,18 +35,19 @@ class Writer:
         return any(signer.key_id == key_id for signer in self.signers)
 
     def send(self, text: str) -> None:
+        self.texts.append(text)
         envelope = parse_json(text)
         self.sent.put_nowait((envelope["id"], envelope["key_id"]))
 
 
 class ASend(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
-        clock, self.background = Clock(), Background()
+        self.clock, self.background = Clock(), Background()
         self.old, self.new = (
-            Signer({"key_id": name, "alg": "ed25519", "private_key": encode_base64url(bytes([n] * 32))}, clock)
+            Signer({"key_id": name, "alg": "ed25519", "private_key": encode_base64url(bytes([n] * 32))}, self.clock)
             for n, name in enumerate(("old", "new"))
         )
-        self.queue = SendQueue(clock, 10, lambda: None, self.background)
+        self.queue = SendQueue(self.clock, 10, lambda: None, self.background)
 
     async def asyncTearDown(self) -> None:
         await self.background.stop()
@@ -72,3 +77,59 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         self.assertFalse(self.queue.needs("old"))
         self.assertEqual(await self.outcomes(sending), [("outcome_unknown", "unknown"), ("closed", "unknown")])
         self.assertTrue(third.sent.empty())
+
+    def refuse(self, name: str, code: str) -> None:
+        self.queue.refuse(ErrorFrame(code, None, None, None, name, 0.001, None))
+
+    async def refused(self, code: str, then: Callable[[], None]) -> tuple[str, str]:
+        """What becomes of a send that was refused so, after something happened."""
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        sending = self.add("a")
+        await writer.sent.get()
+        then()
+        self.refuse("a", code)
+        with self.assertRaises(RelayError) as raised:
+            await sending
+        self.assertEqual(len(writer.texts), 1)
+        return raised.exception.code, raised.exception.outcome
+
+    async def test_whose_clock_was_refused_is_not_signed_anew(self) -> None:
+        outcome = await self.refused("clock_skew", lambda: self.clock.measure(machine_ms() + 3_600_000))
+        self.assertEqual(outcome, ("clock_skew", "refused"))
+
+    async def test_that_was_refused_for_the_moment_until_it_was_too_old_is_not_signed_anew(self) -> None:
+        outcome = await self.refused("rate_limited", lambda: self.clock.measure(machine_ms() + 299_000))
+        self.assertEqual(outcome, ("rate_limited", "refused"))
+
+    async def test_goes_out_with_one_signature_whatever_a_relay_answers_and_whatever_time_it_tells(self) -> None:
+        for seed in range(100):
+            await self.asyncSetUp()
+            texts = await self.happenings(random.Random(seed))
+            names = [parse_json(text)["id"] for text in texts]
+            self.assertEqual(len(set(texts)), len(set(names)), f"seed {seed}")
+            self.assertGreater(len(texts), 0)
+
+    async def happenings(self, chance: random.Random) -> list[str]:
+        """What goes out of two sends on connections that a relay ends, each after an answer or a lie."""
+        sending = [self.add(name) for name in ("a", "b")]
+        texts: list[str] = []
+        now_s = machine_ms() / 1000
+        for _ in range(chance.randrange(1, 12)):
+            now_s += chance.choice((0, 0, 200, -200))
+            with patch("time.time", return_value=now_s):
+                writer = Writer(*chance.choice(((self.old,), (self.old, self.new), (self.new,))))
+                self.queue.resume(writer)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                if chance.random() < 0.4:
+                    self.clock.measure(machine_ms() + chance.choice((290_000, -290_000, 3_600_000)))
+                if chance.random() < 0.8:
+                    codes = ("clock_skew", "rate_limited", "not_registered", "unavailable")
+                    self.refuse(chance.choice("ab"), chance.choice(codes))
+                if chance.random() < 0.3:
+                    self.queue.pause()
+                texts += writer.texts
+        await self.outcomes(sending)
+        await self.background.stop()
+        return texts

@@ -55,7 +55,7 @@ export class DeliveryJudge {
     const opened = await this.#open(envelope, verdict);
     if (opened === undefined) return drop("unopenable_delivery", envelope);
 
-    replayGuard.remember(envelope, verdict.verified);
+    replayGuard.remember(envelope);
     const sessionId = sessionOf(envelope, told);
     if (sessionId !== undefined) await this.#keep(sessionId, envelope, verdict);
     const { from, type } = envelope;

@@ -32,8 +32,8 @@ export const RELAY_ERRORS = {
   ),
   clock_skew: entry(
     "fix",
-    "The clock is too far from the relay's, even after a correction.",
-    "Set this machine's clock.",
+    "The clock was too far from the relay's.",
+    "It is corrected by now: send anew. If that is refused too, set this machine's clock.",
   ),
   unknown_key: entry(
     "fix",

@@ -3,6 +3,7 @@ import {
   ANNOUNCED_DEFAULTS,
   MAX_ASKED_WAIT_MS,
   MAX_IN_FLIGHT,
+  MAX_TIME_MS,
   MIN_HEARTBEAT_INTERVAL_MS,
   RETRY_AFTER_MS,
 } from "./limits.ts";
@@ -76,7 +77,7 @@ function helloOf({ server_time, limits, connector_version }: Members): HelloFram
   const intervalMs = positive(heartbeat_interval_ms) ?? ANNOUNCED_DEFAULTS.heartbeatIntervalMs;
   return {
     frame: "hello",
-    serverTime: numberOf(server_time),
+    serverTime: timeOf(server_time),
     heartbeatIntervalMs: Math.max(intervalMs, MIN_HEARTBEAT_INTERVAL_MS),
     maxClockSkewMs: positive(max_clock_skew_ms) ?? ANNOUNCED_DEFAULTS.maxClockSkewMs,
     maxInFlight: Math.min(positive(max_unacknowledged) ?? MAX_IN_FLIGHT, MAX_IN_FLIGHT),
@@ -108,7 +109,7 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
     retry: knownRetry(retry),
     envelopeId: textOf(envelope_id),
     retryAfterMs: waitOf(retry_after_ms) ?? RETRY_AFTER_MS,
-    serverTime: numberOf(server_time),
+    serverTime: timeOf(server_time),
   };
 }
 
@@ -168,6 +169,12 @@ export function textOf(value: unknown): string | undefined {
 export function waitOf(value: unknown): number | undefined {
   const ms = positive(value);
   return ms === undefined ? undefined : Math.min(Math.ceil(ms), MAX_ASKED_WAIT_MS);
+}
+
+/** Epoch milliseconds; undefined for what is no time. */
+function timeOf(value: unknown): number | undefined {
+  const ms = numberOf(value);
+  return ms !== undefined && Number.isInteger(ms) && ms >= 0 && ms <= MAX_TIME_MS ? ms : undefined;
 }
 
 function numberOf(value: unknown): number | undefined {

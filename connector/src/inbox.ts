@@ -41,7 +41,7 @@ export class Inbox {
     const { maxInbox = MAX_INBOX, maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
     this.#emitter = emitter;
     this.#conversations = conversations;
-    this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs);
+    this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs, (sender) => verifier.isPinned(sender));
     const replayGuard = this.#replayGuard;
     const judge = new DeliveryJudge({ agent, verifier, replayGuard, requireVerified, sealingKeys, sessions });
     this.#queue = new BoundedQueue(maxInbox);

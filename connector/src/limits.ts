@@ -64,11 +64,17 @@ export const MAX_IN_FLIGHT = 64;
 /** An envelope this close to the relay's age limit is not sent again: it would arrive too late. */
 export const RESEND_MARGIN_MS = 5000;
 
-/** Deliveries that are remembered to recognise repeats, of verified and of other senders each. */
-export const MAX_SEEN = 20_000;
+/** Ids of deliveries that are remembered to recognise repeats, of pinned and of other senders each. */
+export const MAX_DELIVERED_IDS = 20_000;
+
+/** Senders whose ids they may be. */
+export const MAX_SENDERS = 2000;
 
 /** The relay takes envelopes up to 5 min from its clock, and delivers at once: what is older was kept by somebody. */
 export const MAX_DELIVERY_AGE_MS = 600_000;
+
+/** The last time that a Date of ECMAScript has. A later one of a relay is none, and is not signed with. */
+export const MAX_TIME_MS = 8_640_000_000_000_000;
 
 /** How far the relay's time may move the clock by which deliveries are judged. */
 export const MAX_CLOCK_CORRECTION_MS = 300_000;

@@ -1,4 +1,4 @@
-import type { RelayError } from "./errors.ts";
+import type { ErrorCode, RelayError } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
 import type { SignedEnvelope } from "./signer.ts";
 
@@ -26,13 +26,17 @@ export class PendingSend {
   readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   readonly release: () => void;
+  /**
+   * As it went out, and as it goes out again: an id is signed once. Whatever a relay answers, it may keep what it got, and of
+   * two signatures with different times a recipient may have forgotten the one when the other comes.
+   */
   signed: SignedEnvelope | undefined;
   /** Sent on the current connection, and not answered yet. */
   isInFlight = false;
-  /** It went out before, and whether it was accepted then is not known: signed again, it could be accepted twice. */
+  /** It went out before, and whether it was accepted then is not known. */
   isOutcomeUnknown = false;
-  /** It was signed a second time, after the clock was corrected. */
-  isSignedAgain = false;
+  /** Why it waits to go out again, where the relay said so. */
+  refusal: ErrorCode | undefined;
 
   constructor({ id, draft, resolve, reject, release }: NewSend) {
     this.id = id;
@@ -42,19 +46,18 @@ export class PendingSend {
     this.release = release;
   }
 
-  /** It was signed with this key, and may be accepted: it is to go out again as it is. */
+  /** It was signed with this key: if it goes out again, then as it is. */
   needs(keyId: string): boolean {
-    return this.mayBeAccepted && this.signed?.keyId === keyId;
+    return this.signed?.keyId === keyId;
   }
 
   get mayBeAccepted(): boolean {
     return this.isInFlight || this.isOutcomeUnknown;
   }
 
-  /** Only for one that was certainly not accepted. */
-  signAgain(): void {
-    this.signed = undefined;
-    this.isSignedAgain = true;
+  /** Why it is given up once it cannot go out again as it is. */
+  get lapse(): ErrorCode {
+    return this.isOutcomeUnknown || this.refusal === undefined ? "outcome_unknown" : this.refusal;
   }
 }
 
@@ -96,7 +99,8 @@ export class PendingSends {
     return undefined;
   }
 
-  markInFlight(send: PendingSend): void {
+  markInFlight(send: PendingSend, signed: SignedEnvelope): void {
+    send.signed = signed;
     send.isInFlight = true;
     this.#inFlight += 1;
   }

@@ -21,7 +21,7 @@ export function readEnvelope(value: unknown): Envelope | undefined {
   const hasForm = Object.entries(FORMS).every(([name, form]) => isOfForm(members[name], form));
   if (!hasForm || typeof sig !== "string" || (to !== undefined && !isOfForm(to, AGENT_ID)) || !isTaskId(task_id))
     return undefined;
-  if (typeof ts !== "number" || typeof payload !== "object" || payload === null || Array.isArray(payload))
+  if (!Number.isSafeInteger(ts) || typeof payload !== "object" || payload === null || Array.isArray(payload))
     return undefined;
   const optionalMembers = { ...(to !== undefined && { to }), ...(task_id !== undefined && { task_id }) };
   return { id, type, from, ...optionalMembers, payload: payload as JsonObject, ts, key_id, sig } as Envelope;

@@ -1,26 +1,28 @@
 import type { Clock } from "./clock.ts";
-import { MAX_CLOCK_CORRECTION_MS, MAX_SEEN } from "./limits.ts";
-import type { Delivery, Envelope } from "./types.ts";
+import { DeliveredIds } from "./delivered-ids.ts";
+import type { Envelope } from "./types.ts";
 
 /**
  * Recognises what a relay may deliver again: old envelopes, and recent ones for a second time. Signatures stay valid for
- * ever. What is old is refused by its `ts`; what is recent is remembered until it is old.
+ * ever. What this connector delivered is remembered, or as old as what it forgot; what is old by the clock may have been
+ * delivered before it started.
  */
 export class ReplayGuard {
   readonly #clock: Clock;
   readonly #maxAgeMs: number;
-  readonly #verified: Memory;
-  /** Apart, so that what a relay makes up cannot push out what others signed. */
-  readonly #others: Memory;
+  readonly #isPinned: (agent: string) => boolean;
+  readonly #ofPinned = new DeliveredIds();
+  /** Apart: there may be any number of them, and no room that they take is missing to agents that are pinned. */
+  readonly #ofOthers = new DeliveredIds();
 
-  /** @param maxAgeMs 0 or Infinity = any age. */
-  constructor(clock: Clock, maxAgeMs: number) {
+  /**
+   * @param maxAgeMs 0 or Infinity = any age.
+   * @param isPinned always the same for an agent: a verdict may differ from one delivery of an envelope to the next.
+   */
+  constructor(clock: Clock, maxAgeMs: number, isPinned: (agent: string) => boolean) {
     this.#clock = clock;
+    this.#isPinned = isPinned;
     this.#maxAgeMs = maxAgeMs === 0 ? Number.POSITIVE_INFINITY : maxAgeMs;
-    // By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is forgotten.
-    const lifeMs = this.#maxAgeMs + MAX_CLOCK_CORRECTION_MS;
-    this.#verified = new Memory(lifeMs);
-    this.#others = new Memory(lifeMs);
   }
 
   /** False when nobody can tell here what is old; then no signature says that an envelope is meant now. */
@@ -28,57 +30,29 @@ export class ReplayGuard {
     return this.#maxAgeMs === Number.POSITIVE_INFINITY || this.#clock.isTrusted;
   }
 
-  /** Older than allowed, or as far in the future. */
-  isStale({ ts }: Envelope): boolean {
-    return !(Math.abs(this.#clock.boundedNow() - ts) <= this.#maxAgeMs);
+  /** Older than allowed, or as far in the future; or so old that it may have been delivered and forgotten. */
+  isStale(envelope: Envelope): boolean {
+    const isRecent = Math.abs(this.#clock.boundedNow() - envelope.ts) <= this.#maxAgeMs;
+    return !isRecent || this.#delivered(envelope).mayHaveHad(envelope);
   }
 
   /** True for a second delivery of an id of the same sender. */
   isRepeat(envelope: Envelope): boolean {
-    return this.#tsOfDelivered(envelope) !== undefined;
+    return this.#delivered(envelope).tsOf(envelope) !== undefined;
   }
 
   /** True for a repeat that is another envelope: its sender signed it at another time, and used an id again. */
   isReused(envelope: Envelope): boolean {
-    const ts = this.#tsOfDelivered(envelope);
+    const ts = this.#delivered(envelope).tsOf(envelope);
     return ts !== undefined && ts !== envelope.ts;
   }
 
   /** Only what was delivered: a forged envelope must not block the true one whose id it copied. */
-  remember(envelope: Envelope, verified: Delivery["verified"]): void {
-    const memory = verified === "agent" ? this.#verified : this.#others;
-    memory.add(nameOf(envelope), envelope.ts);
+  remember(envelope: Envelope): void {
+    this.#delivered(envelope).add(envelope);
   }
 
-  #tsOfDelivered(envelope: Envelope): number | undefined {
-    const name = nameOf(envelope);
-    return this.#verified.get(name) ?? this.#others.get(name);
-  }
-}
-
-/** No agent id contains a space. */
-function nameOf({ from, id }: Envelope): string {
-  return `${from} ${id}`;
-}
-
-/** Names with their times, each for as long after it, at most MAX_SEEN. */
-class Memory {
-  readonly #lifeMs: number;
-  readonly #times = new Map<string, number>();
-
-  constructor(lifeMs: number) {
-    this.#lifeMs = lifeMs;
-  }
-
-  get(name: string): number | undefined {
-    return this.#times.get(name);
-  }
-
-  add(name: string, time: number): void {
-    this.#times.set(name, time);
-    for (const [oldest, at] of this.#times) {
-      if (at + this.#lifeMs >= Date.now() && this.#times.size <= MAX_SEEN) return;
-      this.#times.delete(oldest);
-    }
+  #delivered({ from }: Envelope): DeliveredIds {
+    return this.#isPinned(from) ? this.#ofPinned : this.#ofOthers;
   }
 }

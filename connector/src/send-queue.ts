@@ -28,8 +28,8 @@ export interface SendQueueOptions {
 }
 
 /**
- * Sends that have no answer yet, in the order of their calls. What a lost connection or an outage left without an answer
- * goes out again as it was signed: the relay recognises a repeat. Source: docs/protocol.md#replay.
+ * Sends that have no answer yet, in the order of their calls. What a lost connection, an outage or a rate left open goes out
+ * again as it was signed, or not at all: relay and recipient recognise a repeat. Source: docs/protocol.md#replay.
  */
 export class SendQueue {
   readonly #options: SendQueueOptions;
@@ -46,7 +46,7 @@ export class SendQueue {
     this.#options = options;
   }
 
-  /** True while an envelope under this key has no answer, and may have been accepted. */
+  /** True while an envelope that went out under this key may go out again. */
   needs(keyId: string): boolean {
     return this.#pending.all().some((send) => send.needs(keyId));
   }
@@ -103,8 +103,6 @@ export class SendQueue {
       this.#retryLater(send, code, retryAfterMs);
     } else if (code === "clock_skew" && send.isOutcomeUnknown) {
       this.#fail(send, "outcome_unknown");
-    } else if (code === "clock_skew" && !send.isSignedAgain) {
-      send.signAgain();
     } else {
       this.#fail(send, code, { message, hint, retry });
     }
@@ -129,6 +127,7 @@ export class SendQueue {
 
   /** Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again. */
   #retryLater(send: PendingSend, code: "unavailable" | "rate_limited" | "not_registered", retryAfterMs: number): void {
+    send.refusal = code;
     if (code === "unavailable") send.isOutcomeUnknown = true;
     if (code === "rate_limited") this.#allowed = 1;
     if (code === "not_registered") this.#options.notRegistered();
@@ -166,19 +165,18 @@ export class SendQueue {
 
   async #transmit(send: PendingSend): Promise<void> {
     const writer = this.#writer as EnvelopeWriter;
-    const isUseless = send.signed !== undefined && !this.#canResend(send.signed, writer);
-    if (isUseless && send.isOutcomeUnknown) return this.#fail(send, "outcome_unknown");
-    if (isUseless) send.signed = undefined;
+    let { signed } = send;
+    if (signed !== undefined && !this.#canResend(signed, writer)) return this.#fail(send, send.lapse);
     try {
       if (typeof send.draft !== "string") send.draft = await send.draft();
-      send.signed ??= await writer.signer.sign(send.draft);
+      signed ??= await writer.signer.sign(send.draft);
     } catch (error) {
       const { code, message, hint } = error instanceof RelayError ? error : new RelayError("invalid_key");
       return this.#fail(send, code, { message, hint, cause: error });
     }
     if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
-    this.#pending.markInFlight(send);
-    writer.send(send.signed.text);
+    this.#pending.markInFlight(send, signed);
+    writer.send(signed.text);
   }
 
   /** As it was signed: the relay takes it neither late nor under a key that has ended. */

@@ -70,9 +70,9 @@ export class SenderVerifier {
     return verified === "agent" || (verified === "gateway" && this.#options.trusted.gateways.includes(key_id));
   }
 
-  /** True for an agent of which this one pinned keys, or an issuer that names it: what is the agent's can be verified. */
+  /** True for an agent of which this one pinned keys, or an issuer that may have it: what is the agent's can be verified. */
   isPinned(agent: string): boolean {
-    return this.#hasPinnedKeys(agent) || this.#pinned.names(agent);
+    return this.#hasPinnedKeys(agent) || this.#pinned.mayHold(agent);
   }
 
   #hasPinnedKeys(agent: string): boolean {

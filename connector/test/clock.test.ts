@@ -52,15 +52,15 @@ describe("A clock that is wrong", () => {
     expect(Math.abs(registers[1].ts - now())).toBeLessThan(2000);
   });
 
-  test("and goes wrong later is noticed by a refused send, which is signed anew, once", async () => {
+  test("and goes wrong later is noticed by a refused send, which is not signed anew; the next is right", async () => {
     const alice = await stage.online("alice", proxy.url);
     const before = messages().length;
     clockIsOff(HOUR_MS);
+    const refusal = { code: "clock_skew", retry: "fix", outcome: "refused" };
+    await expect(alice.send("agent://bob", {})).rejects.toMatchObject(refusal);
+    expect(messages().length - before).toBe(1);
     expect(await alice.send("agent://bob", {})).toMatchObject({ duplicate: false });
-    const [refused, taken] = messages().slice(before);
-    expect(messages().length - before).toBe(2);
-    expect(refused.id).toBe(taken.id);
-    expect(refused.ts - taken.ts).toBeGreaterThan(HOUR_MS / 2);
+    expect(Math.abs(messages().at(-1).ts - now())).toBeLessThan(60_000);
   });
 
   test("and that the relay never agrees with is an error in the end", async () => {
@@ -75,8 +75,8 @@ describe("A clock that is wrong", () => {
 
 test("A clock that is more than 5 minutes off leaves nothing verified, and the application is told", async () => {
   const trust = { "agent://alice": [stage.agent("alice").trusted] };
-  const alice = await stage.online("alice", proxy.url);
   clockIsOff(360_000);
+  const alice = await stage.online("alice", proxy.url);
   const bob = stage.connector("bob", proxy.url, { trust });
   const { deliveries } = record(bob);
   const warnings: string[] = [];

@@ -1,6 +1,12 @@
 import { expect, test } from "@jest/globals";
 import { readFrame, waitOf } from "../src/frames.ts";
-import { ANNOUNCED_DEFAULTS, MAX_ASKED_WAIT_MS, MIN_HEARTBEAT_INTERVAL_MS, RETRY_AFTER_MS } from "../src/limits.ts";
+import {
+  ANNOUNCED_DEFAULTS,
+  MAX_ASKED_WAIT_MS,
+  MAX_TIME_MS,
+  MIN_HEARTBEAT_INTERVAL_MS,
+  RETRY_AFTER_MS,
+} from "../src/limits.ts";
 
 /** The longest time that a timer of the platform holds: it takes a longer one for 1 ms. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -34,4 +40,17 @@ test.each([
   const hello = readFrame(`{"frame":"hello","limits":{"heartbeat_interval_ms":${asked}}}`);
   expect(hello).toMatchObject({ heartbeatIntervalMs: given });
   expect(given).toBeGreaterThanOrEqual(250);
+});
+
+test.each([
+  ["1790000000000", 1_790_000_000_000],
+  ["8640000000000000", MAX_TIME_MS],
+  ["8640000000000001", undefined],
+  ["1e300", undefined],
+  ["1.5", undefined],
+  ["-1", undefined],
+  ['"1790000000000"', undefined],
+])("Of a relay that says it is %s the time is %s", (said, time) => {
+  expect(readFrame(`{"frame":"hello","server_time":${said}}`)).toMatchObject({ serverTime: time });
+  expect(readFrame(`{"frame":"error","server_time":${said}}`)).toMatchObject({ serverTime: time });
 });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import fc from "fast-check";
 import { until } from "../../test/support/until.ts";
 import { Clock } from "../src/clock.ts";
 import { RelayError } from "../src/errors.ts";
@@ -12,10 +13,11 @@ import { errorOf, testAgent } from "./kit.ts";
 const { agent, key } = testAgent("alice");
 let sendQueue: SendQueue;
 let signer: Signer;
+let clock: Clock;
 let notRegistered: number;
 
 beforeEach(async () => {
-  const clock = new Clock();
+  clock = new Clock();
   signer = new Signer(key, clock);
   await signer.start();
   notRegistered = 0;
@@ -205,15 +207,27 @@ describe("A send that ends without an answer", () => {
     expect(await sent).toMatchObject({ code: "unknown_key", outcome: "unknown" });
   });
 
-  test("and was certainly not accepted is signed anew when its time is over", async () => {
-    void add("a");
+  test("and was refused for the moment until its time was over is refused for that", async () => {
+    const sent = errorOf(add("a"));
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
     refuse("a", "rate_limited");
-    const later = Date.now() + 400_000;
-    jest.spyOn(Date, "now").mockReturnValue(later);
-    await until("it is out again", () => writer.texts.length === 2);
-    expect(JSON.parse(writer.texts[1] as string).ts).toBe(later);
+    jest.spyOn(Date, "now").mockReturnValue(Date.now() + 400_000);
+    expect(await sent).toMatchObject({ code: "rate_limited", retry: "later", outcome: "refused" });
+    expect(writer.texts).toHaveLength(1);
+  });
+
+  test("and whose clock was refused goes out no more; the next is signed by the clock as it is then", async () => {
+    const sent = errorOf(add("a"));
+    const writer = await connect();
+    await until("it is out", () => writer.texts.length === 1);
+    clock.measure(Date.now() - 3_600_000);
+    refuse("a", "clock_skew");
+    expect(await sent).toMatchObject({ code: "clock_skew", retry: "fix", outcome: "refused" });
+    void add("b");
+    await until("the next is out", () => writer.texts.length === 2);
+    const { id, ts } = JSON.parse(writer.texts[1] as string);
+    expect([id, Math.abs(Date.now() - 3_600_000 - ts) < 60_000]).toEqual(["b", true]);
   });
 
   test("and whose clock was refused after an outage has an unknown outcome", async () => {
@@ -252,16 +266,54 @@ describe("When the key of an envelope has ended", () => {
     expect([second.ids, sendQueue.needs(KEY_ID)]).toEqual([[], false]);
   });
 
-  test("what was refused for the moment is signed with the present one", async () => {
+  test("what was refused for the moment needs it too, and is not signed anew either", async () => {
     const writer = await connect();
-    void add("a");
+    const answer = add("a");
     await until("it went out", () => writer.ids.length === 1);
-    sendQueue.refuse({ frame: "error", code: "rate_limited", envelopeId: "a", retryAfterMs: 1 } as ErrorFrame);
-    expect(sendQueue.needs(KEY_ID)).toBe(false);
+    refuse("a", "rate_limited");
+    expect(sendQueue.needs(KEY_ID)).toBe(true);
     writer.ended.add(KEY_ID);
-    await until("it goes out again", () => writer.texts.length === 2);
-    const [{ ts, ...before }, { ts: later, ...after }] = writer.texts.map((text) => JSON.parse(text));
-    expect(later).toBeGreaterThan(ts);
-    expect([after.id, after.payload]).toEqual([before.id, before.payload]);
+    expect(await errorOf(answer)).toMatchObject({ code: "rate_limited", outcome: "refused" });
+    expect([writer.ids, sendQueue.needs(KEY_ID)]).toEqual([["a"], false]);
   });
+});
+
+/** What a relay that lies, and time, can do to three sends. */
+const HAPPENINGS: Readonly<Record<string, (writer: TestWriter, id: string) => void>> = {
+  "a lie about the time": () => clock.measure(Date.now() + 290_000),
+  another: () => clock.measure(Date.now() - 3_600_000),
+  "time goes by": () => jest.spyOn(Date, "now").mockReturnValue(Date.now() + 200_000),
+  "the clock is refused": (_, id) => refuse(id, "clock_skew"),
+  "the rate is": (_, id) => refuse(id, "rate_limited"),
+  "the agent is": (_, id) => refuse(id, "not_registered"),
+  "an outage": (_, id) => refuse(id, "unavailable"),
+  "the key ends": (writer) => void writer.ended.add(signer.keyId),
+  "a lost connection": () => sendQueue.pause(),
+};
+
+test("Whatever a relay answers and whatever time it tells, an id goes out with one signature", async () => {
+  const happening = fc.tuple(fc.constantFrom(...Object.keys(HAPPENINGS)), fc.constantFrom("a", "b", "c"));
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { maxLength: 12 }), async (happenings) => {
+      clock = new Clock();
+      sendQueue = new SendQueue({ clock, maxPending: 100, notRegistered: () => {} });
+      const before = ["a", "b"].map((id) => add(id));
+      const writers = [await connect()];
+      for (const [what, id] of happenings) {
+        await signer.sign("{}");
+        HAPPENINGS[what]?.(writers.at(-1) as TestWriter, id);
+        // A new connection ends every wait.
+        writers.push(await connect());
+      }
+      void add("c");
+      await signer.sign("{}");
+      sendQueue.end(new RelayError("closed"));
+      await Promise.allSettled(before);
+      jest.restoreAllMocks();
+      const texts = new Set(writers.flatMap((writer) => writer.texts));
+      const ids = writers.flatMap((writer) => writer.ids);
+      expect(texts.size).toBe(new Set(ids).size);
+    }),
+    { numRuns: 100 },
+  );
 });

@@ -3,6 +3,7 @@ import { ed25519Key, type Frame, signed } from "../../test/support/agent.ts";
 import { HttpClient } from "../../test/support/http.ts";
 import { until } from "../../test/support/until.ts";
 import type { Connector, ConnectorOptions } from "../src/index.ts";
+import { MAX_SENDERS } from "../src/limits.ts";
 import { shared } from "./fixture.ts";
 import { next, record, testAgent, WholeStage } from "./kit.ts";
 import type { WireProxy } from "./wire-proxy.ts";
@@ -266,6 +267,36 @@ describe("A relay that lies", () => {
     await tellTime(-290_000);
     deliverSignedBefore(15 * MINUTE_MS);
     await expectDropped("stale_delivery");
+  });
+
+  test("about the time, so that an envelope is not verified, cannot have it verified later", async () => {
+    await bobTrusts({ trust: trustAlice() });
+    await tellTime(-6 * MINUTE_MS);
+    let kept: Frame | undefined;
+    proxy.toAgent = (frame) => {
+      if (frame.frame === "deliver") kept = frame;
+      return frame;
+    };
+    await alice.send("agent://bob", { n: 1 });
+    expect(await next(bob)).toMatchObject({ verified: "unverified", payload: { n: 1 } });
+    await tellTime(0);
+    proxy.toAgent = (frame) => frame;
+    proxy.tell(kept as Frame);
+    await alice.send("agent://bob", { n: 2 });
+    expect(await next(bob)).toMatchObject({ verified: "agent", payload: { n: 2 } });
+    expect(heard.deliveries.map(({ payload }) => payload.n)).toEqual([1, 2]);
+  });
+
+  test("and makes up senders without number makes nothing old that a pinned agent sends", async () => {
+    await bobTrusts({ trust: trustAlice(), maxInbox: 2 * MAX_SENDERS });
+    for (let n = 0; n <= MAX_SENDERS; n += 1) {
+      const made = { id: "1", type: "message.send", from: `agent://stranger-${n}`, to: "agent://bob", payload: {} };
+      const envelope = { ...made, ts: Date.now() + 5 * MINUTE_MS, key_id: "none", sig: "none" };
+      proxy.tell({ frame: "deliver", envelope });
+    }
+    await alice.send("agent://bob", { n: 1 });
+    await until("alice is heard", () => heard.deliveries.at(-1)?.payload.n === 1);
+    expect([heard.deliveries.length, heard.errors]).toEqual([MAX_SENDERS + 2, []]);
   });
 
   test("and delivers an id of a sender again, under another key, is heard once", async () => {

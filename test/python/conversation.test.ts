@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import type { Connector } from "../../connector/src/index.ts";
+import { MAX_SENDERS } from "../../connector/src/limits.ts";
 import { PodStage, record } from "../../connector/test/kit.ts";
 import type { WireProxy } from "../../connector/test/wire-proxy.ts";
 import type { Frame } from "../support/agent.ts";
@@ -77,6 +78,22 @@ describe("A Python agent", () => {
     await alice.send("agent://bob", { n: 3 });
     await agents.tells("the forged one", ({ problem }) => problem?.code === "forged_delivery");
     expect(await agents.call("bob", "dropped")).toEqual({ forged_delivery: 1 });
+  });
+
+  test("hears an agent whose key it pinned, however many senders a relay makes up", async () => {
+    const { publicKey: public_key } = stage.agent("alice").trusted as { publicKey: string };
+    const key = { key_id: stage.agent("alice").keyId, alg: "ed25519", public_key };
+    const proxy = await stage.proxy(stage.url);
+    const options = { trust: { keys: { "agent://alice": [key] } }, max_inbox: 2 * MAX_SENDERS };
+    const agents = await inPython("bob", proxy.url, options);
+    for (let n = 0; n <= MAX_SENDERS; n += 1) {
+      const made = { id: "1", type: "message.send", from: `agent://stranger-${n}`, to: "agent://bob", payload: {} };
+      proxy.tell({ frame: "deliver", envelope: { ...made, ts: Date.now() + 300_000, key_id: "none", sig: "none" } });
+    }
+    const alice = await stage.online("alice", stage.url);
+    await alice.send("agent://bob", { n: 1 });
+    await agents.tells("alice's", ({ delivery }) => delivery?.verified === "agent");
+    expect(await agents.call("bob", "dropped")).toEqual({});
   });
 
   test("waits until another is online", async () => {

@@ -104,6 +104,21 @@ describe("A Python agent with a credential", () => {
     await python.tells("what was dropped", ({ problem }) => problem?.code === "unopenable_delivery");
   });
 
+  test("takes no made-up reply of an agent that a pinned issuer has as one of all others", async () => {
+    await inPython({ trust: { issuers: [{ ...ACME, agents: ["*"] }] } });
+    await stage.join(ann, stage.url);
+    stage.front.toAgent = (frame) => {
+      const { type, from, to, task_id } = stage.front.sent.at(-1) as Frame;
+      const made = { id: "made-up", type: "message.reply", from: to, to: from, task_id, payload: {} };
+      const envelope = { ...made, ts: Date.now(), key_id: "none", sig: "none" };
+      if (frame.frame === "ack" && type === "message.send") stage.front.tell({ frame: "deliver", envelope });
+      return frame;
+    };
+    const asked = python.call("bob", "ask", [ann.agent, {}], { timeout: 2 });
+    await expect(asked).rejects.toMatchObject({ details: { code: "timeout" } });
+    expect(await delivered("the reply", () => true)).toMatchObject({ verified: "unverified", type: "message.reply" });
+  });
+
   test("renews its credential on the same connection, and says what the relay said of none", async () => {
     const before = stage.front.sent.length;
     const due = { iat: secondsFromNow(-2), exp: secondsFromNow(14) };

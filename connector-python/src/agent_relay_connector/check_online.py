@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from .error_catalogue import known_code, known_retry
 from .errors import RelayError
-from .frames import positive
+from .frames import asked_wait_s
 from .http import Answer, HttpClient
 from .limits import PRESENCE_TIMEOUT_S, RETRY_AFTER_S
 from .strict_json import text_of
@@ -43,11 +43,10 @@ def _refusal(answer: Answer) -> RelayError:
     code = text_of(members.get("code"))
     if code is None:
         return RelayError("unreachable", "The server at this address is not an Agent Relay.")
-    after_ms = positive(members.get("retry_after_ms"))
     return RelayError(
         known_code(code),
         text_of(members.get("detail")) or text_of(members.get("title")),
         text_of(members.get("hint")),
         retry=known_retry(members.get("retry")),
-        retry_after=RETRY_AFTER_S if after_ms is None else after_ms / 1000,
+        retry_after=asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S,
     )

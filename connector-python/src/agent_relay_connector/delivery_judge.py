@@ -54,7 +54,7 @@ class DeliveryJudge:
             raise _dropped("stale_delivery" if can_judge else "clock_untrusted", envelope)
         verdict = await self._verdict(envelope, can_judge)
         opened = self._opened(envelope, verdict)
-        guard.remember(envelope, verdict.verified)
+        guard.remember(envelope)
         session_id = _session_of(envelope, incoming.session_id)
         if session_id is not None and verdict.verified in ("agent", "relay_issuer"):
             self.sessions.keep(session_id, envelope, verdict.credential)

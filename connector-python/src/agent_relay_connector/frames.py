@@ -6,15 +6,23 @@ from dataclasses import dataclass
 from typing import Any, Union, cast, get_args
 
 from .error_catalogue import Retry, known_retry
-from .limits import HEARTBEAT_INTERVAL_S, MAX_CLOCK_SKEW_MS, MAX_IN_FLIGHT, MIN_HEARTBEAT_INTERVAL_S, RETRY_AFTER_S
-from .strict_json import members_of, number_of, parse_json, text_of
+from .limits import (
+    HEARTBEAT_INTERVAL_S,
+    MAX_ASKED_WAIT_S,
+    MAX_CLOCK_SKEW_MS,
+    MAX_IN_FLIGHT,
+    MAX_TIME_MS,
+    MIN_HEARTBEAT_INTERVAL_S,
+    RETRY_AFTER_S,
+)
+from .strict_json import integer_of, members_of, number_of, parse_json, text_of
 from .types import Notice, SessionStatus, TargetDelivery
 
 
 @dataclass(frozen=True)
 class HelloFrame:
     # Epoch milliseconds.
-    server_time: float | None
+    server_time: int | None
     heartbeat_interval_s: float
     max_clock_skew_ms: float
     # Envelopes without an answer that the connector may have.
@@ -40,7 +48,7 @@ class ErrorFrame:
     retry: Retry | None
     envelope_id: str | None
     retry_after_s: float
-    server_time: float | None
+    server_time: int | None
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def _hello(members: Mapping[str, Any]) -> HelloFrame:
     interval_s = HEARTBEAT_INTERVAL_S if interval_ms is None else interval_ms / 1000
     most = positive(limits.get("max_unacknowledged"))
     return HelloFrame(
-        server_time=_finite(members.get("server_time")),
+        server_time=_time(members.get("server_time")),
         heartbeat_interval_s=max(interval_s, MIN_HEARTBEAT_INTERVAL_S),
         max_clock_skew_ms=positive(limits.get("max_clock_skew_ms")) or MAX_CLOCK_SKEW_MS,
         max_in_flight=MAX_IN_FLIGHT if most is None else max(1, math.floor(min(most, MAX_IN_FLIGHT))),
@@ -101,15 +109,14 @@ def _ack(members: Mapping[str, Any]) -> AckFrame:
 
 
 def _error(members: Mapping[str, Any]) -> ErrorFrame:
-    retry_after_ms = positive(members.get("retry_after_ms"))
     return ErrorFrame(
         code=text_of(members.get("code")) or "",
         message=text_of(members.get("message")),
         hint=text_of(members.get("hint")),
         retry=known_retry(members.get("retry")),
         envelope_id=text_of(members.get("envelope_id")),
-        retry_after_s=RETRY_AFTER_S if retry_after_ms is None else retry_after_ms / 1000,
-        server_time=_finite(members.get("server_time")),
+        retry_after_s=asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S,
+        server_time=_time(members.get("server_time")),
     )
 
 
@@ -118,6 +125,12 @@ def _parsed(text: object) -> Mapping[str, Any]:
         return members_of(parse_json(text)) if isinstance(text, str) else {}
     except ValueError:
         return {}
+
+
+def _time(value: object) -> int | None:
+    """Epoch milliseconds; None for what is no time."""
+    ms = integer_of(value)
+    return ms if ms is not None and 0 <= ms <= MAX_TIME_MS else None
 
 
 def _finite(value: object) -> float | None:
@@ -129,3 +142,9 @@ def positive(value: object) -> float | None:
     """A finite number above 0; None for anything else."""
     number = _finite(value)
     return number if number is not None and number > 0 else None
+
+
+def asked_wait_s(ms: object) -> float | None:
+    """A wait that a relay asks for, in milliseconds, as long as it may be; None for what is none."""
+    asked_ms = positive(ms)
+    return None if asked_ms is None else min(asked_ms / 1000, MAX_ASKED_WAIT_S)

@@ -27,8 +27,9 @@ RETIRED_S = 10.0
 MAX_RETIRED = 2
 # The longest wait that a relay which drains may ask for.
 DRAINING_CAP_S = 30.0
-# The wait where a refusal does not name one.
+# The wait where a refusal does not name one, and the longest that one may ask for.
 RETRY_AFTER_S = 1.0
+MAX_ASKED_WAIT_S = 3600.0
 
 SEND_TIMEOUT_S = 30.0
 MAX_PENDING = 1000
@@ -38,10 +39,14 @@ MAX_IN_FLIGHT = 64
 # An envelope this close to the relay's age limit is not sent again: it would arrive too late.
 RESEND_MARGIN_MS = 5000
 
-# Deliveries that are remembered to recognise repeats, of verified and of other senders each.
-MAX_SEEN = 20_000
+# Ids of deliveries that are remembered to recognise repeats, of pinned and of other senders each; and senders whose ids
+# they may be.
+MAX_DELIVERED_IDS = 20_000
+MAX_SENDERS = 2000
 # The relay takes envelopes up to 5 min from its clock, and delivers at once: what is older was kept by somebody.
 MAX_DELIVERY_AGE_S = 600.0
+# The last time that a Date of ECMAScript has. A later one of a relay is none, and is not signed with.
+MAX_TIME_MS = 8_640_000_000_000_000
 # How far the relay's time may move the clock by which deliveries are judged.
 MAX_CLOCK_CORRECTION_MS = 300_000
 

@@ -42,7 +42,6 @@ class Parts:
         self.clock = Clock()
         self.emitter = Emitter()
         self.sessions = SessionRecords()
-        self.guard = ReplayGuard(self.clock, options.max_delivery_age_s)
         self._http = HttpClient()
         self.check_online = CheckOnline(self.address.base, self._http)
         self.presence_watch = PresenceWatch(self.check_online, options.max_pending, background)
@@ -52,6 +51,7 @@ class Parts:
         sealing_keys = OwnSealingKeys(self.clock, options.sealing_keys)
         self.credential = self._own_credential(sealing_keys, renewed, background)
         peers = Peers(options.trust, options.require_verified, self.address, self.clock, self._http, background)
+        self.guard = ReplayGuard(self.clock, options.max_delivery_age_s, peers.verifier.is_pinned)
         self.envelopes = OwnEnvelopes(
             options.agent, self._signer, self.credential, self.send_queue, self.sessions, peers
         )

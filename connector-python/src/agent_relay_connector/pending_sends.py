@@ -25,26 +25,28 @@ class PendingSend:
     id: str
     draft: SendDraft
     answer: "asyncio.Future[Acknowledged]" = field(repr=False)
+    # As it went out, and as it goes out again: an id is signed once. Whatever a relay answers, it may keep what it got,
+    # and of two signatures with different times a recipient may have forgotten the one when the other comes.
     signed: SignedEnvelope | None = None
     # Sent on the current connection, and not answered yet.
     is_in_flight: bool = False
-    # It went out before, and whether it was accepted then is not known: signed again, it could be accepted twice.
+    # It went out before, and whether it was accepted then is not known.
     is_outcome_unknown: bool = False
-    # It was signed a second time, after the clock was corrected.
-    is_signed_again: bool = False
+    # Why it waits to go out again, where the relay said so.
+    refusal: str | None = None
 
     @property
     def may_be_accepted(self) -> bool:
         return self.is_in_flight or self.is_outcome_unknown
 
     def needs(self, key_id: str) -> bool:
-        """It was signed with this key, and may be accepted: it is to go out again as it is."""
-        return self.may_be_accepted and self.signed is not None and self.signed.key_id == key_id
+        """It was signed with this key: if it goes out again, then as it is."""
+        return self.signed is not None and self.signed.key_id == key_id
 
-    def sign_again(self) -> None:
-        """Only for one that was certainly not accepted."""
-        self.signed = None
-        self.is_signed_again = True
+    @property
+    def lapse(self) -> str:
+        """Why it is given up once it cannot go out again as it is."""
+        return "outcome_unknown" if self.is_outcome_unknown or self.refusal is None else self.refusal
 
 
 class PendingSends:
@@ -73,7 +75,8 @@ class PendingSends:
     def first_waiting(self) -> PendingSend | None:
         return next((send for send in self._sends.values() if not send.is_in_flight), None)
 
-    def mark_in_flight(self, send: PendingSend) -> None:
+    def mark_in_flight(self, send: PendingSend, signed: SignedEnvelope) -> None:
+        send.signed = signed
         send.is_in_flight = True
         self.in_flight += 1
 

@@ -9,7 +9,7 @@ from .backoff import backoff_s, jittered_s
 from .background import Background
 from .connection import Connection, ConnectionEnd, ConnectionEvents
 from .errors import RelayError
-from .frames import AckFrame, DeliverFrame, Frame, HelloFrame, positive
+from .frames import AckFrame, DeliverFrame, Frame, HelloFrame, asked_wait_s
 from .limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED, RETIRED_S
 from .types import Notice
 
@@ -106,7 +106,7 @@ class Reconnector:
     def frame(self, connection: Connection, frame: Frame) -> None:
         is_current = connection is self._current
         if isinstance(frame, Notice) and frame.kind == "draining" and is_current:
-            asked_s = (positive(frame.members.get("reconnect_after_ms")) or 0) / 1000
+            asked_s = asked_wait_s(frame.members.get("reconnect_after_ms")) or 0
             # A relay of which each pod drains at once is asked no more often than one that is away.
             self._reconnect_in(max(jittered_s(min(asked_s, DRAINING_CAP_S)), backoff_s(self._attempt)))
         # Of a retired connection only acks and deliveries count: its errors and notices are out of date.

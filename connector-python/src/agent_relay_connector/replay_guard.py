@@ -1,26 +1,30 @@
 """Recognises what a relay may deliver again."""
 
-from .clock import Clock, machine_ms
-from .limits import MAX_CLOCK_CORRECTION_MS, MAX_SEEN
-from .types import Envelope, Verified
+from collections.abc import Callable
+
+from .clock import Clock
+from .delivered_ids import DeliveredIds
+from .types import Envelope
 
 
 class ReplayGuard:
     """Signatures stay valid for ever.
 
-    What is old is refused by its `ts`; what is recent is remembered until it is old.
+    What this connector delivered is remembered, or as old as what it forgot; what is old by the clock may have been
+    delivered before it started.
     """
 
-    def __init__(self, clock: Clock, max_age_s: float) -> None:
-        """max_age_s: 0 = any age."""
+    def __init__(self, clock: Clock, max_age_s: float, is_pinned: Callable[[str], bool]) -> None:
+        """max_age_s: 0 = any age.
+
+        is_pinned: always the same for an agent: a verdict may differ from one delivery of an envelope to the next.
+        """
         self._clock = clock
         self._max_age_ms = float("inf") if max_age_s == 0 else max_age_s * 1000
-        # By this machine's clock alone, as if the relay set it back as far as it can: else it could make old what is
-        # forgotten.
-        life_ms = self._max_age_ms + MAX_CLOCK_CORRECTION_MS
-        self._verified = _Memory(life_ms)
-        # Apart, so that what a relay makes up cannot push out what others signed.
-        self._others = _Memory(life_ms)
+        self._is_pinned = is_pinned
+        self._of_pinned = DeliveredIds()
+        # Apart: there may be any number of them, and no room that they take is missing to agents that are pinned.
+        self._of_others = DeliveredIds()
 
     @property
     def can_judge(self) -> bool:
@@ -28,46 +32,21 @@ class ReplayGuard:
         return self._max_age_ms == float("inf") or self._clock.is_trusted
 
     def is_stale(self, envelope: Envelope) -> bool:
-        """Older than allowed, or as far in the future."""
-        return abs(self._clock.bounded_now() - envelope["ts"]) > self._max_age_ms
+        """Older than allowed, or as far in the future; or so old that it may have been delivered and forgotten."""
+        is_recent = abs(self._clock.bounded_now() - envelope["ts"]) <= self._max_age_ms
+        return not is_recent or self._delivered(envelope).may_have_had(envelope)
 
     def is_repeat(self, envelope: Envelope) -> bool:
         """True for a second delivery of an id of the same sender."""
-        return self._ts_of_delivered(envelope) is not None
+        return self._delivered(envelope).ts_of(envelope) is not None
 
     def is_reused(self, envelope: Envelope) -> bool:
         """True for a repeat that is another envelope: its sender signed it at another time, and used an id again."""
-        return self._ts_of_delivered(envelope) not in (None, envelope["ts"])
+        return self._delivered(envelope).ts_of(envelope) not in (None, envelope["ts"])
 
-    def remember(self, envelope: Envelope, verified: Verified) -> None:
+    def remember(self, envelope: Envelope) -> None:
         """Only what was delivered: a forged envelope must not block the true one whose id it copied."""
-        memory = self._verified if verified == "agent" else self._others
-        memory.add(_name_of(envelope), envelope["ts"])
+        self._delivered(envelope).add(envelope)
 
-    def _ts_of_delivered(self, envelope: Envelope) -> int | None:
-        name = _name_of(envelope)
-        verified = self._verified.get(name)
-        return self._others.get(name) if verified is None else verified
-
-
-def _name_of(envelope: Envelope) -> str:
-    """No agent id contains a space."""
-    return f"{envelope['from']} {envelope['id']}"
-
-
-class _Memory:
-    """Names with their times, each for as long after it, at most MAX_SEEN."""
-
-    def __init__(self, life_ms: float) -> None:
-        self._life_ms = life_ms
-        self._times: dict[str, int] = {}
-
-    def get(self, name: str) -> int | None:
-        return self._times.get(name)
-
-    def add(self, name: str, time_ms: int) -> None:
-        self._times[name] = time_ms
-        while len(self._times) > MAX_SEEN or next(iter(self._times.values())) + self._life_ms < machine_ms():
-            del self._times[next(iter(self._times))]
-            if not self._times:
-                return
+    def _delivered(self, envelope: Envelope) -> DeliveredIds:
+        return self._of_pinned if self._is_pinned(envelope["from"]) else self._of_others

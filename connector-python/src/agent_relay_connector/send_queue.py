@@ -33,9 +33,9 @@ class EnvelopeWriter(Protocol):
 
 
 class SendQueue:
-    """What a lost connection or an outage left without an answer goes out again as it was signed.
+    """What a lost connection, an outage or a rate left open goes out again as it was signed, or not at all.
 
-    The relay recognises a repeat. Source: docs/protocol.md#replay.
+    Relay and recipient recognise a repeat. Source: docs/protocol.md#replay.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SendQueue:
         self._ended_by: RelayError | None = None
 
     def needs(self, key_id: str) -> bool:
-        """True while an envelope under this key has no answer, and may have been accepted."""
+        """True while an envelope that went out under this key may go out again."""
         return any(send.needs(key_id) for send in self._pending.all())
 
     async def add(self, envelope_id: str, draft: SendDraft, timeout_s: float) -> Acknowledged:
@@ -110,8 +110,6 @@ class SendQueue:
             self._retry_later(send, code, frame.retry_after_s)
         elif code == "clock_skew" and send.is_outcome_unknown:
             self._fail(send, RelayError("outcome_unknown"))
-        elif code == "clock_skew" and not send.is_signed_again:
-            send.sign_again()
         else:
             self._fail(send, RelayError(code, frame.message, frame.hint, retry=frame.retry))
         self._flush()
@@ -128,6 +126,7 @@ class SendQueue:
 
     def _retry_later(self, send: PendingSend, code: str, retry_after_s: float) -> None:
         """Refused for the moment: the whole queue waits, so that nothing overtakes the envelope that goes out again."""
+        send.refusal = code
         if code == "unavailable":
             send.is_outcome_unknown = True
         if code == "rate_limited":
@@ -177,19 +176,17 @@ class SendQueue:
         writer = self._writer
         assert writer is not None
         if send.signed is not None and not self._can_resend(send.signed, writer):
-            if send.is_outcome_unknown:
-                return self._fail(send, RelayError("outcome_unknown"))
-            send.signed = None
+            return self._fail(send, RelayError(send.lapse))
         try:
             if not isinstance(send.draft, str):
                 send.draft = await send.draft()
-            send.signed = send.signed or writer.signer.sign(send.draft)
+            signed = send.signed or writer.signer.sign(send.draft)
         except RelayError as error:
             return self._fail(send, error)
         if self._writer is not writer or self._pending.get(send.id) is not send:
             return None
-        self._pending.mark_in_flight(send)
-        writer.send(send.signed.text)
+        self._pending.mark_in_flight(send, signed)
+        writer.send(signed.text)
 
     def _can_resend(self, signed: SignedEnvelope, writer: EnvelopeWriter) -> bool:
         """As it was signed: the relay takes it neither late nor under a key that has ended."""

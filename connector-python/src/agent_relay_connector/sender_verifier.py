@@ -64,8 +64,8 @@ class SenderVerifier:
         return verified == "agent" or (verified == "gateway" and key_id in self._gateways)
 
     def is_pinned(self, agent: str) -> bool:
-        """True for one of which this agent pinned keys, or an issuer that names it: what is its own can be verified."""
-        return self._trust.has_pinned_keys(agent) or self._trust.pinned.names(agent)
+        """True for one of which this agent pinned keys, or an issuer that may have it: what is its can be verified."""
+        return self._trust.has_pinned_keys(agent) or self._trust.pinned.may_hold(agent)
 
     async def sealing_key_of(self, agent: str, now_ms: float) -> str:
         """The X25519 key of an agent, in base64url, for payloads that only it is to read.

@@ -86,6 +86,30 @@ describe("With pinned issuers, a relay that lies in its manifest gets nothing be
   });
 });
 
+describe("With a pinned issuer", () => {
+  test.each([
+    ["of the asked agent", [ANN]],
+    ["of all others", ["*"]],
+  ])("%s, a relay cannot make up the reply to a question", async (_, agents) => {
+    await bobJoins({ trust: { issuers: [{ ...ACME, agents }] }, requireVerified: false });
+    stage.front.toAgent = (frame) => {
+      const { type, id, task_id } = frame.frame === "ack" ? (stage.front.sent.at(-1) as Frame) : {};
+      if (type === "message.send") forgeReply(task_id ?? id);
+      return frame;
+    };
+    const asked = errorOf(bob.ask(ANN, { n: 1 }, { timeoutMs: 2000 }));
+    expect(await asked).toMatchObject({ code: "timeout" });
+    expect(heard.deliveries).toMatchObject([{ verified: "unverified", payload: { forged: true } }]);
+  });
+
+  /** The relay hands bob a reply that ann never wrote. */
+  function forgeReply(task_id: string): void {
+    const content = { type: "message.reply", from: ANN, to: "agent://globex.bob", task_id, payload: { forged: true } };
+    const envelope = { ...content, id: "forged", ts: Date.now(), key_id: "none", sig: "none" };
+    stage.front.tell({ frame: "deliver", envelope });
+  }
+});
+
 describe("With pinned issuers, a relay that lies in its look-ups gets nothing believed:", () => {
   test("a credential of another key", async () => {
     lookUpsSay((await acme.agent(ANN)).credential);

@@ -275,18 +275,4 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     replace: "if (false)",
     tests: ["test/connectors/behaviour.test.ts"],
   },
-  {
-    name: "made-up deliveries do not push out what is remembered of verified ones",
-    file: "connector/src/replay-guard.ts",
-    find: 'verified === "agent" ? this.#verified : this.#others',
-    replace: "this.#verified",
-    tests: ["connector/test/replay-guard.test.ts"],
-  },
-  {
-    name: "repeats are remembered until they are old by any clock",
-    file: "connector/src/replay-guard.ts",
-    find: " + MAX_CLOCK_CORRECTION_MS;",
-    replace: " - MAX_CLOCK_CORRECTION_MS;",
-    tests: ["connector/test/replay-guard.test.ts"],
-  },
 ];

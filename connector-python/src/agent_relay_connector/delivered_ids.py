@@ -1,0 +1,71 @@
+"""The ids that were delivered, by sender."""
+
+from .limits import MAX_DELIVERED_IDS, MAX_SENDERS
+from .types import Envelope
+
+_NEVER = float("-inf")
+
+
+class DeliveredIds:
+    """An id that was once added has its `ts_of`, or is `may_have_had`, for ever after, whatever else is added.
+
+    What is forgotten for want of room raises the time up to which nothing of its sender counts as new. No clock has a
+    say in it. It rests on one thing: an id is signed once, with one `ts`. Source: docs/security.md#at-the-recipient.
+    """
+
+    def __init__(self) -> None:
+        # Who was heard last stands last.
+        self._senders: dict[str, _SenderIds] = {}
+        self._size = 0
+        # Of the senders that were forgotten.
+        self._forgotten_to = _NEVER
+
+    def ts_of(self, envelope: Envelope) -> int | None:
+        """The `ts` of the one with its id; None where there is none."""
+        ids = self._senders.get(envelope["from"])
+        return None if ids is None else ids.times.get(envelope["id"])
+
+    def may_have_had(self, envelope: Envelope) -> bool:
+        """True for one as old as what was forgotten."""
+        ids = self._senders.get(envelope["from"])
+        return envelope["ts"] <= max(self._forgotten_to, _NEVER if ids is None else ids.forgotten_to)
+
+    def add(self, envelope: Envelope) -> None:
+        """Adds one that it does not have."""
+        sender = envelope["from"]
+        ids = self._senders.pop(sender, None) or _SenderIds()
+        self._senders[sender] = ids
+        ids.add(envelope["id"], envelope["ts"])
+        self._size += 1
+        # Who sends most makes room: no sender can have another's ids forgotten.
+        if self._size > MAX_DELIVERED_IDS:
+            fullest = max(self._senders.values(), key=lambda each: len(each.times))
+            self._size -= fullest.forget_older_half()
+        if len(self._senders) > MAX_SENDERS:
+            self._forget_longest_unheard()
+
+    def _forget_longest_unheard(self) -> None:
+        ids = self._senders.pop(next(iter(self._senders)))
+        self._forgotten_to = max(self._forgotten_to, ids.newest)
+        self._size -= len(ids.times)
+
+
+class _SenderIds:
+    def __init__(self) -> None:
+        # `ts` by id.
+        self.times: dict[str, int] = {}
+        # The newest `ts` of those that were forgotten.
+        self.forgotten_to = _NEVER
+        # The newest `ts` of all.
+        self.newest = _NEVER
+
+    def add(self, envelope_id: str, ts: int) -> None:
+        self.times[envelope_id] = ts
+        self.newest = max(self.newest, ts)
+
+    def forget_older_half(self) -> int:
+        """Returns how many are forgotten, one at least."""
+        before = len(self.times)
+        self.forgotten_to = sorted(self.times.values())[before // 2]
+        self.times = {name: ts for name, ts in self.times.items() if ts > self.forgotten_to}
+        return before - len(self.times)

@@ -1,0 +1,55 @@
+"""The memory of what was delivered."""
+
+import random
+import unittest
+from typing import Any
+from unittest.mock import patch
+
+from agent_relay_connector.delivered_ids import DeliveredIds
+from agent_relay_connector.limits import MAX_DELIVERED_IDS
+from agent_relay_connector.types import Envelope
+
+# Little room, which few deliveries fill.
+ROOM: Any = {"MAX_DELIVERED_IDS": 12, "MAX_SENDERS": 4}
+
+
+def envelope(sender: str, envelope_id: str, ts: int) -> Envelope:
+    members: Any = {"from": sender, "id": envelope_id, "ts": ts}
+    return members  # type: ignore[no-any-return]
+
+
+def is_new(ids: DeliveredIds, one: Envelope) -> bool:
+    return ids.ts_of(one) is None and not ids.may_have_had(one)
+
+
+class DeliveredIdsOfSenders(unittest.TestCase):
+    def test_never_count_as_new_again_whoever_sends_how_much_and_with_whatever_times(self) -> None:
+        for seed in range(300):
+            chance = random.Random(seed)
+            with patch.multiple("agent_relay_connector.delivered_ids", **ROOM):
+                ids = DeliveredIds()
+                added: list[Envelope] = []
+                for n in range(chance.randrange(100)):
+                    ts = chance.choice((n, n, -n, 1000, chance.randrange(50)))
+                    one = envelope(chance.choice("aaabcdefg"), f"{n}", ts)
+                    if is_new(ids, one):
+                        ids.add(one)
+                        added.append(one)
+                    self.assertEqual([one for one in added if is_new(ids, one)], [], f"seed {seed}")
+                    self.assertLessEqual(sum(ids.ts_of(one) == one["ts"] for one in added), ROOM["MAX_DELIVERED_IDS"])
+
+    def test_of_a_sender_that_floods_take_no_others_room_and_make_nothing_of_others_old(self) -> None:
+        ids = DeliveredIds()
+        first = envelope("alice", "first", 0)
+        ids.add(first)
+        for n in range(2 * MAX_DELIVERED_IDS):
+            ids.add(envelope("mallory", f"{n}", 1_000_000 + n))
+        self.assertEqual(ids.ts_of(first), 0)
+        self.assertTrue(is_new(ids, envelope("alice", "late", -1)))
+
+    def test_that_come_nearly_in_the_order_of_their_times_are_new_however_many_they_are(self) -> None:
+        ids = DeliveredIds()
+        for n in range(2 * MAX_DELIVERED_IDS):
+            one = envelope("alice", f"{n}", n - n % 64)
+            self.assertTrue(is_new(ids, one))
+            ids.add(one)

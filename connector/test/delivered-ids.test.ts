@@ -1,0 +1,76 @@
+import { expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { DeliveredIds } from "../src/delivered-ids.ts";
+import { MAX_DELIVERED_IDS, MAX_SENDERS } from "../src/limits.ts";
+import type { Envelope } from "../src/types.ts";
+
+const envelope = (from: string, id: string, ts: number) => ({ from, id, ts }) as Envelope;
+const isNew = (ids: DeliveredIds, one: Envelope) => ids.tsOf(one) === undefined && !ids.mayHaveHad(one);
+
+/** So many envelopes of some senders, in the order of their times, against it, or in none. */
+const flood = fc.record({
+  from: fc.constantFrom("a", "b", "c"),
+  senders: fc.constantFrom(1, 1, 1, 1500),
+  envelopes: fc.integer({ min: 1, max: 15_000 }),
+  begin: fc.integer({ min: -20_000, max: 20_000 }),
+  step: fc.constantFrom(-1, 0, 1, 7919),
+});
+
+test("An id that was added never counts as new again, whoever sends how much and with whatever times", () => {
+  fc.assert(
+    fc.property(fc.array(flood, { minLength: 1, maxLength: 6 }), (floods) => {
+      const ids = new DeliveredIds();
+      const added: Envelope[] = [];
+      for (const [round, { from, senders, envelopes, begin, step }] of floods.entries()) {
+        for (let n = 0; n < envelopes; n += 1) {
+          const ts = begin + ((n * step) % 15_013);
+          const one = envelope(senders === 1 ? from : `${from}-${n % senders}`, `${round}-${n}`, ts);
+          if (!isNew(ids, one)) continue;
+          ids.add(one);
+          added.push(one);
+        }
+        expect(added.find((one) => isNew(ids, one))).toBeUndefined();
+        expect(added.filter((one) => ids.tsOf(one) === one.ts).length).toBeLessThanOrEqual(MAX_DELIVERED_IDS);
+      }
+    }),
+    { numRuns: 12 },
+  );
+});
+
+test("A sender that floods, with times of the future too, takes no other's room and makes nothing of others old", () => {
+  const ids = new DeliveredIds();
+  const first = envelope("alice", "first", 0);
+  ids.add(first);
+  for (let n = 0; n < 3 * MAX_DELIVERED_IDS; n += 1) ids.add(envelope("mallory", `${n}`, 1_000_000 + n));
+  expect(ids.tsOf(first)).toBe(0);
+  expect(isNew(ids, envelope("alice", "late", -1))).toBe(true);
+});
+
+test("What comes in the order of its times, or nearly, is new, however much it is", () => {
+  const ids = new DeliveredIds();
+  const sent = Array.from({ length: 3 * MAX_DELIVERED_IDS }, (_, n) => envelope("alice", `${n}`, n - (n % 64)));
+  const refused = sent.filter((one) => {
+    if (!isNew(ids, one)) return true;
+    ids.add(one);
+    return false;
+  });
+  expect(refused).toEqual([]);
+});
+
+test("So many senders are remembered, and who was heard last longest", () => {
+  const ids = new DeliveredIds();
+  const known = envelope("alice", "1", 5);
+  ids.add(known);
+  for (let n = 0; n < 2 * MAX_SENDERS; n += 1) {
+    if (n === MAX_SENDERS / 2) ids.add(envelope("alice", "2", 6));
+    ids.add(envelope(`sender-${n}`, "1", n));
+  }
+  const last = 2 * MAX_SENDERS - 1;
+  const [early, late] = [envelope("sender-0", "1", 0), envelope(`sender-${last}`, "1", last)];
+  const judged = [early, known, late].map((one) => [ids.tsOf(one), ids.mayHaveHad(one)]);
+  expect(judged).toEqual([
+    [undefined, true],
+    [undefined, true],
+    [last, false],
+  ]);
+});
