@@ -7,8 +7,8 @@ def answer(message: Delivery) -> dict[str, object]:
 
 
 def approves(request: Delivery) -> bool:
-    """Whether the agent takes part in a session, here in any of an hour at most: change it."""
-    return int(request.payload.get("ttl_minutes", 60)) <= 60
+    """Whether the agent takes part in a session, here with all but a few: change it."""
+    return request.sender not in ["agent://mallory"]
 
 
 async def serve(agent: Connector) -> None:

@@ -9,9 +9,9 @@ from main import KEY_FILE, URL
 
 
 class RuleTest(unittest.TestCase):
-    def test_approves_a_session_of_an_hour_and_no_longer_one(self) -> None:
-        self.assertTrue(approves(Mock(Delivery, payload={"purpose": "to talk", "ttl_minutes": 60})))
-        self.assertFalse(approves(Mock(Delivery, payload={"purpose": "to talk", "ttl_minutes": 61})))
+    def test_approves_sessions_with_all_but_mallory(self) -> None:
+        self.assertTrue(approves(Mock(Delivery, sender="agent://alice")))
+        self.assertFalse(approves(Mock(Delivery, sender="agent://mallory")))
 
 
 class AgentTest(unittest.IsolatedAsyncioTestCase):

@@ -5,10 +5,9 @@ export function answer({ from, payload }: Delivery): object {
   return { message: `Hello, ${from}. You said: ${payload.message}` };
 }
 
-/** Whether the agent takes part in a session, here in any of an hour at most: change it. */
-export function approves({ payload }: Delivery): boolean {
-  const { ttl_minutes = 60 } = payload;
-  return Number(ttl_minutes) <= 60;
+/** Whether the agent takes part in a session, here with all but a few: change it. */
+export function approves({ from }: Delivery): boolean {
+  return !["agent://mallory"].includes(from);
 }
 
 /** Answers what comes in, until the connector ends. Rejects with what ended it, unless that was `close`. */

@@ -3,7 +3,7 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import { nearest } from "../nearest.ts";
-import { jsonLine, printable, writeLine } from "../output.ts";
+import { jsonLine, printable, shellWord, writeLine } from "../output.ts";
 import { packageAddresses } from "../project/package-addresses.ts";
 import { givenProjectKey, newProjectKey, type ProjectKey, RECORD_FILE } from "../project/project-key.ts";
 import { filledTemplate, LANGUAGES, type Language } from "../project/template.ts";
@@ -51,7 +51,7 @@ install, test and start it. Packages of the relay come from the relay itself, wh
     }
     await writeLine(io.stdout, printable(`${key.agent} has its files in ${folder}: ${names.join(", ")}.`));
     await writeLine(io.stdout, key.about);
-    await writeLine(io.stdout, `\n  cd ${printable(folder)}\n${commandsIn(files)}`);
+    await writeLine(io.stdout, `\n  cd ${printable(shellWord(folder))}\n${commandsIn(files)}`);
     return EXIT.ok;
   },
 };
@@ -59,7 +59,14 @@ install, test and start it. Packages of the relay come from the relay itself, wh
 async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Promise<ReadonlyMap<string, string>> {
   const addresses = await packageAddresses(http, LANGUAGES[language]);
   const { agent, path, ignored, about, made } = key;
-  const facts = { agent, url: http.baseUrl, key: path, ignored_key: ignored, about_key: about };
+  const facts = {
+    agent,
+    url: http.baseUrl,
+    key: path,
+    key_word: shellWord(path),
+    ignored_key: ignored,
+    about_key: about,
+  };
   const files = await filledTemplate(language, { ...addresses, ...facts });
   return made === undefined ? files : files.set(RECORD_FILE, `${jsonLine(made.record)}\n`);
 }

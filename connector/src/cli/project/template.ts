@@ -23,9 +23,11 @@ export async function filledTemplate(language: Language, values: Readonly<Record
 }
 
 function filled(text: string, values: Readonly<Record<string, string>>): string {
-  return text.replace(MARK, (_, quoted?: string, bare = "") =>
-    quoted === undefined ? (values[bare] as string) : JSON.stringify(values[quoted]),
-  );
+  return text.replace(MARK, (mark, quoted?: string, bare?: string) => {
+    const value = values[quoted ?? bare ?? ""];
+    if (value === undefined) return mark;
+    return quoted === undefined ? value : JSON.stringify(value);
+  });
 }
 
 /** npm renames a .gitignore when it installs a package. */
