@@ -50,7 +50,7 @@ install, test and start it. Packages of the relay come from the relay itself, wh
       return EXIT.ok;
     }
     await writeLine(io.stdout, printable(`${key.agent} has its files in ${folder}: ${names.join(", ")}.`));
-    await writeLine(io.stdout, key.about);
+    await writeLine(io.stdout, printable(key.about));
     await writeLine(io.stdout, `\n  cd ${printable(shellWord(folder))}\n${commandsIn(files)}`);
     return EXIT.ok;
   },
