@@ -28,7 +28,7 @@ export function newProjectKey(folder: string, agent = AGENT_SCHEME + basename(re
   return {
     agent,
     path: KEY_FILE,
-    ignored: `/${KEY_FILE}`,
+    ignored: ignoring(KEY_FILE),
     about: `${KEY_FILE} is its private key, which git ignores. ${RECORD_FILE} is public: the relay's operator adds it, or an issuer signs for it.`,
     made: newAgentKey(agent, newKeyId(agent)),
   };
@@ -41,6 +41,11 @@ export async function givenProjectKey(folder: string, file: string, agent?: stri
     throw usageError("The key is another agent's than --agent.", "Leave out --agent, or --key and RELAY_KEY_FILE.");
   const path = relative(resolve(folder), resolve(file)).split(sep).join("/");
   const isInside = !path.startsWith("../") && !isAbsolute(path);
-  const ignored = isInside ? `/${path.replace(/[\\*?[\]#! ]/g, "\\$&")}` : "";
+  const ignored = isInside ? ignoring(path) : "";
   return { agent: known.agent, path, ignored, about: `${path} is its private key.` };
+}
+
+/** The line of a .gitignore that means this path and no other. */
+function ignoring(path: string): string {
+  return `/${path.replace(/[\\*?[\]#! ]/g, "\\$&")}`;
 }

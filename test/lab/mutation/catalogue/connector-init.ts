@@ -14,7 +14,7 @@ export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
   {
     name: "git does not see the key that relay init makes",
     file: "connector/src/cli/project/project-key.ts",
-    find: "ignored: `/${KEY_FILE}`,",
+    find: "ignored: ignoring(KEY_FILE),",
     replace: 'ignored: "",',
     tests: [INIT],
   },
