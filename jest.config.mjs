@@ -1,6 +1,8 @@
 export default {
   testEnvironment: "node",
   testMatch: ["<rootDir>/{shared,services,connector,testing,deploy,test}/**/*.test.ts"],
+  // Tests of projects to come: what relay init writes.
+  testPathIgnorePatterns: ["/node_modules/", "<rootDir>/connector/templates/"],
   extensionsToTreatAsEsm: [".ts"],
   transform: {
     "^.+\\.ts$": [

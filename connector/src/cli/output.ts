@@ -18,6 +18,11 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);
 }
 
+/** A text as one word of a shell's line. */
+export function shellWord(text: string): string {
+  return /^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 export type Style = Parameters<typeof styleText>[0];
 
 /** Styled where the output is a terminal that supports it. */

@@ -230,7 +230,7 @@ describe("relay", () => {
     const commands = [...stdout.matchAll(/^ {2}relay (\w+) {2,}[A-Z]/gm)].map(([, name]) => name as string);
     expect(code).toBe(0);
     expect(commands).toEqual([
-      ...["keygen", "check", "listen", "send", "ask", "request", "approve", "reject"],
+      ...["keygen", "init", "check", "listen", "send", "ask", "request", "approve", "reject"],
       ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
     ]);
     for (const name of commands) {

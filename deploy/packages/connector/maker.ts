@@ -8,7 +8,13 @@ const MANIFEST = fileURLToPath(new URL("../../../connector/package.json", import
 
 /** The connector: an npm package for Node, one module for browsers, under one version. */
 export const connector: Maker = {
-  sources: ["connector/src", "connector/package.json", "connector/README.md", "tsconfig.base.json"],
+  sources: [
+    "connector/src",
+    "connector/templates",
+    "connector/package.json",
+    "connector/README.md",
+    "tsconfig.base.json",
+  ],
   make: async () => {
     const manifest = JSON.parse(await readFile(MANIFEST, "utf8"));
     return { number: manifest.version, drafts: await Promise.all([npmPackage(manifest), browserModule()]) };

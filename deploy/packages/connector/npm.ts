@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
@@ -14,17 +15,20 @@ interface Manifest {
   readonly engines: object;
 }
 
+const CONNECTOR = fileURLToPath(new URL("../../../connector", import.meta.url));
+
 /** Files that lie in `npm/` as the package has them: its entries, which say so where Node is too old. */
 const ENTRIES = ["index.js", "node-version.js", "bin/relay.js"];
 
 /** Library, command and MCP server in one npm package that depends on no other. */
 export async function npmPackage({ name, description, engines }: Manifest): Promise<Draft> {
   const modules = { connector: "connector/src/index.ts", relay: "connector/src/cli/main.ts" };
-  const [{ files, bundled }, types, entries, readme] = await Promise.all([
+  const [{ files, bundled }, types, entries, templates, readme] = await Promise.all([
     bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
     declarations({ folder: "connector/src", entries: ["index"], lib: ["es2024", "dom"] }),
     Promise.all(ENTRIES.map(entryOf)),
-    readFile(new URL("../../../connector/README.md", import.meta.url), "utf8"),
+    templatesOf(),
+    readFile(join(CONNECTOR, "README.md"), "utf8"),
   ]);
   const manifest = {
     name,
@@ -40,6 +44,7 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     { path: "README.md", text: readme },
     { path: "THIRD-PARTY.txt", text: await notices(bundled) },
     ...entries,
+    ...templates,
     ...[...types].map(([file, text]) => ({ path: `types/${file}`, text })),
     ...[...files].map(([file, text]) => ({ path: `lib/${file}`, text })),
   ];
@@ -67,4 +72,12 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
 async function entryOf(path: string): Promise<PackedText> {
   const text = await readFile(fileURLToPath(new URL(`npm/${path}`, import.meta.url)), "utf8");
   return { path, text, isProgram: path.startsWith("bin/") };
+}
+
+/** What `relay init` copies. */
+async function templatesOf(): Promise<PackedText[]> {
+  const entries = await readdir(join(CONNECTOR, "templates"), { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = paths.map(async (path) => ({ path: relative(CONNECTOR, path), text: await readFile(path, "utf8") }));
+  return await Promise.all(files);
 }

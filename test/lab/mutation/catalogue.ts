@@ -1,6 +1,7 @@
 import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
+import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
@@ -52,6 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,
+  ...CONNECTOR_INIT_MUTATIONS,
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,

@@ -3,6 +3,11 @@ import type { CommandEntry } from "../command.ts";
 export const COMMANDS: readonly CommandEntry[] = [
   { name: "keygen", summary: "Make a key for an agent.", load: async () => (await import("./keygen.ts")).keygen },
   {
+    name: "init",
+    summary: "Write an agent that works, with its test, to start from.",
+    load: async () => (await import("./init.ts")).init,
+  },
+  {
     name: "check",
     summary: "Test key, clock and connection against a relay.",
     load: async () => (await import("./check.ts")).check,

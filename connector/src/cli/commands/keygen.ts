@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
+import { newAgentKey, newKeyId, type PublicRecord, publicRecord } from "../agent-key.ts";
 import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -51,7 +52,7 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
     const agent = values.agent ?? "";
     if (!AGENT_ID.test(agent) || positionals.length > 0) throw usageError("Name the agent: --agent agent://<name>.");
     const name = agent.slice(AGENT_SCHEME.length);
-    const keyId = values["key-id"] ?? `${name}-${randomBytes(3).toString("hex")}`;
+    const keyId = values["key-id"] ?? newKeyId(agent);
     if (!KEY_ID.test(keyId))
       throw usageError("--key-id must consist of letters, digits and . _ -, and must not begin with gateway-.");
     const file = values.out ?? `${name}.json`;
@@ -75,28 +76,16 @@ async function makeEd25519(
   reporter: Reporter,
   io: Io,
 ): Promise<number> {
-  const [signing, sealing] = [newOkpKey("Ed25519"), newOkpKey("X25519")];
-  const [private_key, sealing_key] = [signing.privateKey, sealing.privateKey];
-  await writePrivateFile(file, { agent_id, key_id, alg: "ed25519", private_key, sealing_key } satisfies KeyRecord);
+  const key = newAgentKey(agent_id, key_id);
+  await writePrivateFile(file, key.file);
   const said = `Wrote ${file}, for the agent only. The line below is public: give it to an issuer, or to the relay's operator.`;
   reporter.report("key_file", said, { file });
-  const publicKeys = { public_key: signing.publicKey, sealing_public_key: sealing.publicKey };
-  await writeLine(io.stdout, jsonLine(publicRecord(agent_id, key_id, publicKeys)));
+  await writeLine(io.stdout, jsonLine(key.record));
   return EXIT.ok;
 }
 
-interface PublicKeys {
-  readonly public_key: string;
-  readonly sealing_public_key: string | undefined;
-}
-
-/** A line that an issuer signs for, or that the relay's operator adds to the keys file. */
-function publicRecord(agent: string, key_id: string | undefined, publicKeys: PublicKeys) {
-  return { key_id, alg: "ed25519", ...publicKeys, agents: [agent] };
-}
-
 /** The record of the key that a file holds already; undefined unless it is an Ed25519 key of this agent. */
-async function recordIn(file: string, agent: string): Promise<ReturnType<typeof publicRecord> | undefined> {
+async function recordIn(file: string, agent: string): Promise<PublicRecord | undefined> {
   const known = await readKeyFile(file).catch(() => undefined);
   if (known?.agent !== agent || known.key.alg !== "ed25519") return undefined;
   const { keyId, privateKey } = known.key;
@@ -118,12 +107,7 @@ async function addSealingKey(agent: string, file: string, reporter: Reporter, io
 }
 
 /** Where the record is written to a file, the shell has emptied that file: it gets the same record again, not nothing. */
-async function printAgain(
-  record: ReturnType<typeof publicRecord>,
-  file: string,
-  reporter: Reporter,
-  io: Io,
-): Promise<number> {
+async function printAgain(record: PublicRecord, file: string, reporter: Reporter, io: Io): Promise<number> {
   const said = `${file} has a key of this agent already; it was not changed. The line below is its record.`;
   reporter.report("key_file", said, { file });
   await writeLine(io.stdout, jsonLine(record));

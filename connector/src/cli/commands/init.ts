@@ -1,0 +1,85 @@
+import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { usageError } from "../failure.ts";
+import { nearest } from "../nearest.ts";
+import { jsonLine, printable, shellWord, writeLine } from "../output.ts";
+import { packageAddresses } from "../project/package-addresses.ts";
+import { givenProjectKey, newProjectKey, type ProjectKey, RECORD_FILE } from "../project/project-key.ts";
+import { filledTemplate, LANGUAGES, type Language } from "../project/template.ts";
+import { refuseToOverwrite, writeProject } from "../project/write-project.ts";
+import { RelayHttp } from "../relay-http.ts";
+
+export const init: Command = {
+  help: `relay init [folder]: write an agent that works, with its test, to start from.
+
+  relay init weather                        agent://weather in TypeScript, in the folder weather
+  relay init weather --language python
+  relay init . --key ~/keys/weather.json    in this folder, with a key that is there already
+
+  --language NAME  typescript (default) or python
+  --agent ID       the agent; default: agent:// and the name of the folder
+  --key FILE       its key file; or RELAY_KEY_FILE; without one a key is made: key.json for the agent, record.json for the relay's operator
+  --url URL        the relay; or RELAY_URL; default http://127.0.0.1:8080
+  --json           one line of JSON
+
+The agent answers messages, and approves sessions by a rule; both are functions to change. The README beside them has the commands that
+install, test and start it. Packages of the relay come from the relay itself, which therefore has to be up. No file is overwritten.
+`,
+  run: async (args, io) => {
+    const { values, positionals } = readArguments(args, {
+      ...AGENT_OPTIONS,
+      agent: { type: "string" },
+      language: { type: "string", default: "typescript" },
+    });
+    const [folder = ".", ...others] = positionals;
+    if (others.length > 0) throw usageError("init takes one folder.");
+    const language = languageOf(values.language);
+    const http = new RelayHttp(values.url, io);
+    const keyFile = values.key ?? (io.env.RELAY_KEY_FILE || undefined);
+    const key = keyFile ? await givenProjectKey(folder, keyFile, values.agent) : newProjectKey(folder, values.agent);
+
+    const files = await filesOf(language, key, http);
+    const keyFiles = new Map(key.made && [[key.path, key.made.file]]);
+    const names = [...files.keys(), ...keyFiles.keys()].sort();
+    await refuseToOverwrite(folder, names);
+    await writeProject(folder, files, keyFiles);
+    if (values.json) {
+      const result = { ok: true, agent_id: key.agent, language, folder, files: names, key_file: key.path };
+      await writeLine(io.stdout, jsonLine(result));
+      return EXIT.ok;
+    }
+    await writeLine(io.stdout, printable(`${key.agent} has its files in ${folder}: ${names.join(", ")}.`));
+    await writeLine(io.stdout, printable(key.about));
+    await writeLine(io.stdout, `\n  cd ${printable(shellWord(folder))}\n${commandsIn(files)}`);
+    return EXIT.ok;
+  },
+};
+
+async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Promise<ReadonlyMap<string, string>> {
+  const addresses = await packageAddresses(http, LANGUAGES[language]);
+  const { agent, path, ignored, about, made } = key;
+  const facts = {
+    agent,
+    url: http.baseUrl,
+    key: path,
+    key_word: shellWord(path),
+    ignored_key: ignored,
+    about_key: about,
+  };
+  const files = await filledTemplate(language, { ...addresses, ...facts });
+  return made === undefined ? files : files.set(RECORD_FILE, `${jsonLine(made.record)}\n`);
+}
+
+/** The block of the README that its reader pastes. */
+function commandsIn(files: ReadonlyMap<string, string>): string {
+  const [, block = ""] = /^```sh\n([\s\S]*?)^```/m.exec(files.get("README.md") ?? "") ?? [];
+  return block.replace(/^/gm, "  ").trimEnd();
+}
+
+function languageOf(name: string): Language {
+  const names = Object.keys(LANGUAGES);
+  if (names.includes(name)) return name as Language;
+  const meant = nearest(name, names);
+  throw usageError(`--language must be ${names.join(" or ")}.`, meant && `Did you mean ${meant}? See --help.`);
+}

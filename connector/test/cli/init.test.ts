@@ -1,0 +1,162 @@
+import { execFile } from "node:child_process";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "@jest/globals";
+import { madePackages } from "../../../test/support/packages.ts";
+import { given } from "../../../test/support/use-relay.ts";
+import { serveWhole } from "../../../test/support/whole-relay.ts";
+import { sharedByAll } from "../fixture.ts";
+import { jsonLines, Stage } from "../kit.ts";
+import { nowhere } from "./kit.ts";
+import { Shell } from "./shell.ts";
+
+const stage = sharedByAll(new Stage());
+const shell = sharedByAll(new Shell());
+const relay = given(async () => serveWhole(stage.relay, { RELAY_PACKAGES_DIR: await madePackages() }), 60_000);
+
+const init = (args: string[], env: Record<string, string> = {}) =>
+  shell.run(["init", "--json", ...args], { env: { RELAY_URL: relay.url, ...env } });
+
+const textOf = (...path: string[]) => readFile(join(shell.folder, ...path), "utf8");
+
+/** Why it was refused, once nothing was written. */
+async function refusal(args: string[], env?: Record<string, string>) {
+  const before = await readdir(shell.folder, { recursive: true });
+  const { code, stdout, stderr } = await init(args, env);
+  expect(stdout).toBe("");
+  expect(await readdir(shell.folder, { recursive: true })).toEqual(before);
+  const [error] = jsonLines(stderr);
+  return { exitCode: code, code: error.code, message: error.message, hint: error.hint };
+}
+
+/** What git would put into a first commit. */
+async function committed(folder: string): Promise<string[]> {
+  const cwd = join(shell.folder, folder);
+  const git = async (...args: string[]) => (await promisify(execFile)("git", args, { cwd })).stdout;
+  await git("init", "--quiet");
+  return (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0").filter(Boolean);
+}
+
+describe("relay init", () => {
+  test.each(["typescript", "python"])("writes an agent in %s, and a key that git does not see", async (language) => {
+    const name = `new-${language}`;
+    const { code, stdout } = await init([`deep/${name}`, "--language", language]);
+    const [{ files, ...result }] = jsonLines(stdout);
+    expect({ code, ...result }).toMatchObject({ code: 0, ok: true, agent_id: `agent://${name}`, key_file: "key.json" });
+    const folder = join("deep", name);
+    expect((await readdir(shell.file(folder))).sort()).toEqual(files);
+    expect(await shell.mode(join(folder, "key.json"))).toBe(0o600);
+    expect((await committed(folder)).sort()).toEqual(files.filter((file: string) => file !== "key.json"));
+    for (const file of files) expect(await textOf(folder, file)).not.toContain("{{");
+    const key = await shell.json(join(folder, "key.json"));
+    const { key_id, agents } = await shell.json(join(folder, "record.json"));
+    expect([key.agent_id, key.key_id]).toEqual([agents[0], key_id]);
+  });
+
+  test("writes TypeScript where no language is named, for the agent that is named", async () => {
+    const { stdout } = await init(["named", "--agent", "agent://carol"]);
+    expect(jsonLines(stdout)).toMatchObject([{ agent_id: "agent://carol", language: "typescript" }]);
+  });
+
+  test("takes packages from the relay alone, by addresses that it answers", async () => {
+    for (const language of ["typescript", "python"]) await init([`at-${language}`, "--language", language]);
+    const texts = [await textOf("at-typescript", "package.json"), await textOf("at-python", "requirements.txt")];
+    const addresses = texts.flatMap((text) => text.match(/http[^"\s]+/g) ?? []);
+    expect(addresses).toHaveLength(3);
+    for (const address of addresses) {
+      expect(address.startsWith(`${relay.url}/packages/`)).toBe(true);
+      expect((await fetch(address)).status).toBe(200);
+    }
+    const { dependencies, devDependencies } = JSON.parse(texts[0] as string);
+    const ours = Object.entries({ ...dependencies, ...devDependencies }).filter(([name]) => name.includes("relay"));
+    expect(ours.map(([, version]) => String(version).startsWith(relay.url))).toEqual([true, true]);
+  });
+
+  test("compiles with the TypeScript that the repository is checked with", async () => {
+    await init(["compiled"]);
+    const { devDependencies } = JSON.parse(await textOf("compiled", "package.json"));
+    const own = JSON.parse(await readFile(new URL("../../../package.json", import.meta.url), "utf8"));
+    for (const name of ["typescript", "@types/node"]) expect(devDependencies[name]).toBe(own.devDependencies[name]);
+  });
+
+  test("prints what is to be done next, as its README says", async () => {
+    const { code, stdout } = await shell.run(["init", "next steps", "--agent", "agent://next", "--url", relay.url]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("cd 'next steps'\n");
+    const [, commands = ""] = /```sh\n([\s\S]*?)```/.exec(await textOf("next steps", "README.md")) ?? [];
+    for (const line of commands.trim().split("\n")) expect(stdout).toContain(`  ${line}\n`);
+  });
+
+  test("never overwrites a file, and says which one stands in the way", async () => {
+    await mkdir(shell.file("taken"));
+    await writeFile(shell.file("taken/README.md"), "mine");
+    await symlink("nowhere", shell.file("taken/key.json"));
+    const refused = await refusal(["taken"]);
+    expect(refused).toMatchObject({ exitCode: 1, code: "failed" });
+    for (const name of ["README.md", "key.json"]) expect(refused.message).toContain(name);
+    expect(refused.message).not.toContain("agent.ts");
+    expect(await textOf("taken", "README.md")).toBe("mine");
+    expect((await refusal(["taken/README.md", "--agent", "agent://bob"])).exitCode).toBe(1);
+  });
+
+  test("writes beside files that are not in its way", async () => {
+    await mkdir(shell.file("beside"));
+    await writeFile(shell.file("beside/LICENSE"), "mine");
+    expect((await init(["beside"])).code).toBe(0);
+  });
+
+  test("uses the key that it is given, copies it nowhere, and hides it from git where it lies in the folder", async () => {
+    const odd = "in/!odd [key]#.json";
+    await mkdir(shell.file("in"));
+    for (const file of ["out.json", odd]) await shell.run(["keygen", "--agent", "agent://bob", "--out", file]);
+    const { private_key } = await shell.json("out.json");
+    const outside = jsonLines((await init(["given", "--key", "out.json"])).stdout)[0];
+    expect(outside).toMatchObject({ agent_id: "agent://bob", key_file: "../out.json" });
+    for (const file of await readdir(shell.file("given")))
+      expect(await textOf("given", file)).not.toContain(private_key);
+    const inside = jsonLines((await init(["in"], { RELAY_KEY_FILE: odd })).stdout)[0];
+    expect(inside).toMatchObject({ agent_id: "agent://bob", key_file: "!odd [key]#.json" });
+    expect((await committed("in")).sort()).toEqual(inside.files);
+  });
+
+  test("refuses what it cannot make sense of, with a hint", async () => {
+    await shell.run(["keygen", "--agent", "agent://bob", "--out", "bob.json"]);
+    const usage = { exitCode: 2, code: "usage" };
+    const pyton = await refusal(["a", "--language", "pyton"]);
+    expect(pyton).toMatchObject({ ...usage, hint: expect.stringContaining("python") });
+    expect(await refusal(["a", "--langage", "python"])).toMatchObject({
+      ...usage,
+      hint: expect.stringContaining("--language"),
+    });
+    expect(await refusal(["No Agent"])).toMatchObject({ ...usage, message: expect.stringContaining("--agent") });
+    for (const args of [
+      ["a", "b"],
+      ["a", "--agent", "bob"],
+      ["a", "--agent", "agent://al", "--key", "bob.json"],
+    ])
+      expect({ args, ...(await refusal(args)) }).toMatchObject({ args, ...usage, hint: expect.stringMatching(/./) });
+    expect(await refusal(["a", "--key", "none.json"])).toMatchObject({ exitCode: 7, code: "invalid_key" });
+  });
+
+  test("writes nothing without a relay that hands out what the project needs", async () => {
+    expect(await refusal(["a", "--url", await nowhere()])).toMatchObject({ exitCode: 4, code: "unreachable" });
+    const bare = await serveWhole(stage.relay);
+    expect(await refusal(["a", "--url", bare.url])).toMatchObject({ exitCode: 3, code: "not_found" });
+    await bare.stop();
+  });
+
+  test.each(['/packages/a"b.tgz', "/packages/../x.tgz", "//elsewhere.example/a.tgz", "/packages/a b.tgz\n-r other"])(
+    "takes no package from a path such as %j, whatever the relay says",
+    async (path) => {
+      const packages = ["agent-relay-connector", "agent-relay-testing"].map((name) => ({ name, path }));
+      const server = createServer((_, response) => response.end(JSON.stringify({ ok: true, packages })));
+      await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+      const { port } = server.address() as { port: number };
+      const refused = await refusal(["a", "--url", `http://127.0.0.1:${port}`]);
+      await new Promise((closed) => server.close(closed));
+      expect(refused).toMatchObject({ code: "not_found" });
+    },
+  );
+});

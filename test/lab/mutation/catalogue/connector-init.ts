@@ -1,0 +1,35 @@
+import type { Mutation } from "../mutation.ts";
+
+const INIT = "connector/test/cli/init.test.ts";
+
+/** What `relay init` writes, and where. */
+export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "relay init overwrites no file",
+    file: "connector/src/cli/project/write-project.ts",
+    find: "if (inTheWay.length === 0) return;",
+    replace: "if (inTheWay.length >= 0) return;",
+    tests: [INIT],
+  },
+  {
+    name: "git does not see the key that relay init makes",
+    file: "connector/src/cli/project/project-key.ts",
+    find: "ignored: ignoring(KEY_FILE),",
+    replace: 'ignored: "",',
+    tests: [INIT],
+  },
+  {
+    name: "git does not see a key that lies in the folder already",
+    file: "connector/src/cli/project/project-key.ts",
+    find: ".replace(/[\\\\*?[\\]#! ]/g",
+    replace: ".replace(/[]/g",
+    tests: [INIT],
+  },
+  {
+    name: "a project takes packages from the relay's own paths alone",
+    file: "connector/src/cli/project/package-addresses.ts",
+    find: " && PATH.test(path)",
+    replace: "",
+    tests: [INIT],
+  },
+];

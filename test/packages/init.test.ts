@@ -1,0 +1,112 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { sharedByAll } from "../../connector/test/fixture.ts";
+import { Stage } from "../../connector/test/kit.ts";
+import { pythonProgram } from "../../deploy/local/python-program.mjs";
+import { connectorIn, madePackages } from "../support/packages.ts";
+import { given, use } from "../support/use-relay.ts";
+import { serveWhole } from "../support/whole-relay.ts";
+import { Machine } from "./npm.ts";
+
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const PYTHON_SOURCES = join(REPOSITORY, "connector-python/src");
+
+const stage = sharedByAll(new Stage("alice", "mallory"));
+const machine = use(new Machine());
+let packages: string;
+beforeAll(async () => {
+  packages = await madePackages();
+}, 60_000);
+const pod = given(() => serveWhole(stage.relay, { RELAY_PACKAGES_DIR: packages }));
+
+const agents: ChildProcess[] = [];
+afterEach(async () => {
+  for (const agent of agents.splice(0)) {
+    const ended = agent.exitCode === null && once(agent, "close");
+    agent.kill("SIGKILL");
+    await ended;
+  }
+  await stage.clear();
+});
+
+/** What `relay init` of the relay's own package writes into a folder; the operator then adds its key. */
+async function project(language: string): Promise<string> {
+  const folder = await machine.folder(language);
+  const { file } = await connectorIn(packages);
+  const line = `npx --yes --package=${pod.url}/packages/${file} relay init ${folder} --language ${language} --url ${pod.url}`;
+  expect(await machine.shell(line, dirname(folder))).toMatchObject({ code: 0, stderr: "" });
+  const env = { RELAY_KEYS_FILE: stage.relay.keysFile };
+  const add = [join(REPOSITORY, "deploy/keys.ts"), "add", join(folder, "record.json"), "--url", pod.url];
+  await promisify(execFile)(process.execPath, add, { env });
+  return folder;
+}
+
+/** Asks an agent that was just started, and negotiates with it. */
+async function converse(agent: string): Promise<void> {
+  const alice = await stage.online("alice", pod.url);
+  const { payload } = await alice.ask(agent, { message: "Hi." }, { waitOnline: 20_000 });
+  expect(payload).toEqual({ message: "Hello, agent://alice. You said: Hi." });
+  const mallory = await stage.online("mallory", pod.url);
+  const decisions = [alice, mallory].map(async (requester) => {
+    await requester.requestSession(agent, { purpose: "to talk" });
+    for await (const { type } of requester) return type;
+    return undefined;
+  });
+  expect(await Promise.all(decisions)).toEqual(["session.approve", "session.reject"]);
+}
+
+/** Starts the agent; resolves with how it ends at Ctrl-C, once it has been conversed with. */
+async function run(program: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv, name: string) {
+  const agent = spawn(program, args, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
+  agents.push(agent);
+  await converse(name);
+  const ended = once(agent, "close");
+  agent.kill("SIGINT");
+  return (await ended)[0] as number | null;
+}
+
+describe("What relay init writes, in an empty folder, with no registry in reach,", () => {
+  test("in TypeScript compiles strictly, passes its test on a relay of its own, and answers", async () => {
+    const cwd = await project("typescript");
+    await withTheCompilerOfTheRepository(cwd);
+    expect(await machine.shell("npm install", cwd)).toMatchObject({ code: 0 });
+    await link(cwd, "typescript", "@types/node");
+    const tested = await machine.shell("npm test", cwd);
+    expect({ ...tested, passed: /^.* pass [1-9]/m.test(tested.stdout) }).toMatchObject({ code: 0, passed: true });
+
+    const broken = (await readFile(join(cwd, "agent.ts"), "utf8")).replace("Hello", "Good day");
+    await writeFile(join(cwd, "agent.ts"), broken);
+    expect((await machine.shell("npm test", cwd)).code).toBe(1);
+    await writeFile(join(cwd, "agent.ts"), broken.replace("Good day", "Hello"));
+    await machine.shell("npm run prestart", cwd);
+    expect(await run(process.execPath, ["dist/main.js"], cwd, {}, "agent://typescript")).toBe(0);
+  }, 180_000);
+
+  test("in Python has types that hold strictly, passes its test on the relay, and answers", async () => {
+    const cwd = await project("python");
+    const env = { PYTHONPATH: PYTHON_SOURCES, MYPYPATH: PYTHON_SOURCES, PYTHONDONTWRITEBYTECODE: "1" };
+    const python = (...args: string[]) => promisify(execFile)(pythonProgram(), args, { cwd, env });
+    expect((await python("-m", "mypy", "--strict", ".")).stdout).toMatch(/no issues found in 3 /);
+    expect((await python("-X", "dev", "-m", "unittest")).stderr).toMatch(/^Ran 2 tests[\s\S]*^OK$/m);
+    expect(await run(pythonProgram(), ["main.py"], cwd, env, "agent://python")).toBe(0);
+  }, 180_000);
+});
+
+/** They come from a registry. */
+async function withTheCompilerOfTheRepository(cwd: string): Promise<void> {
+  const file = join(cwd, "package.json");
+  const { devDependencies, ...manifest } = JSON.parse(await readFile(file, "utf8"));
+  const { typescript: _, "@types/node": __, ...ours } = devDependencies;
+  await writeFile(file, JSON.stringify({ ...manifest, devDependencies: ours }));
+}
+
+async function link(cwd: string, ...names: readonly string[]): Promise<void> {
+  await mkdir(join(cwd, "node_modules/@types"));
+  for (const name of names) await symlink(join(REPOSITORY, "node_modules", name), join(cwd, "node_modules", name));
+  await symlink("../typescript/bin/tsc", join(cwd, "node_modules/.bin/tsc"));
+}
