@@ -177,7 +177,10 @@ export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff"
 /** Whether the relay's proof permits a handoff: that of the session or the target of the query, else any in the window. */
 export const HandoffGate = z
   .strictObject({
-    status: z.enum([GATE_GO, GATE_NO_GO]),
+    status: z.enum([GATE_GO, GATE_NO_GO]).meta({
+      description:
+        "go: a request's proof is fresh. It knows no decision: target_decision does, and with session_id allowed_next_step goes by it.",
+    }),
     allowed_next_step: AllowedNextStep,
     scope: z.enum(["process_window", "target"]),
     accepted_online_target: z

@@ -29,7 +29,7 @@ const Iso = z.iso.datetime();
 const HandoffPermitted = z.boolean().meta({
   id: "HandoffPermitted",
   description:
-    "Without a target: the last proof of the window is fresh, whoever requested it of whom. With target_agent_id alone: the target has a fresh proof, whoever requested it, which says nothing of a session of yours. With from or session_id beside it, it is about you: true only where the request of the session that session_id names is a fresh proof, and its target approved it.",
+    "Without a target: the last proof of the window is fresh, whoever requested it of whom; it counts the request alone, and knows no decision nor who is online now. With target_agent_id alone: the target has a fresh proof, whoever requested it, which says nothing of a session of yours. With from or session_id beside it, it is about you: true only where the request of the session that session_id names is a fresh proof, and its target approved it.",
 });
 
 /** Whether the latest acceptance for an online target permits a handoff. Null: there is no such acceptance. */
