@@ -60,7 +60,11 @@ export const AllowedNextStep = z
     "open_marketplace_first_job_handoff",
     "ask_another_target",
   ])
-  .meta({ id: "AllowedNextStep" });
+  .meta({
+    id: "AllowedNextStep",
+    description:
+      "Without a target, of the whole window. connect_…: no agent was seen; bring_…: none is online; request_…: there is no proof; refresh_…: it is stale; open_…: it is fresh; ask_another_target: the target rejected the session.",
+  });
 export type AllowedNextStep = z.infer<typeof AllowedNextStep>;
 
 /** Query parameters that a guide may lack. */
@@ -182,7 +186,9 @@ export const HandoffGate = z
         "go: a request's proof is fresh. It knows no decision: target_decision does, and with session_id allowed_next_step goes by it.",
     }),
     allowed_next_step: AllowedNextStep,
-    scope: z.enum(["process_window", "target"]),
+    scope: z
+      .enum(["process_window", "target"])
+      .meta({ description: "Whose proof this is of: target with target_agent_id." }),
     accepted_online_target: z
       .boolean()
       .meta({ description: "A session request was accepted while the target, or any target, was online." }),
