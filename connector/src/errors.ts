@@ -115,7 +115,7 @@ export const CONNECTOR_ERRORS = {
   superseded_elsewhere: entry(
     "fix",
     "The agent is online over another connection, which this start would end.",
-    "Stop the other, use it to send, or start with takeOver: true (--take-over), which ends it.",
+    "Stop the other, use it to send, or start with takeOver: true, which ends it.",
   ),
   refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
   forged_delivery: entry(
@@ -167,7 +167,7 @@ export const CONNECTOR_ERRORS = {
   receipt_incomplete: entry(
     "never",
     "Not all that a receipt consists of is there.",
-    "Who received both envelopes has it; requests and decisions under a key without credential have none.",
+    "The error says what is missing. Who received both envelopes has a receipt; requests by a gateway, decisions without request_sha256 and keys without a credential have none.",
   ),
   listener_failed: entry("fix", "A listener threw; see cause.", "Fix the listener."),
 } as const satisfies Record<string, ErrorEntry>;

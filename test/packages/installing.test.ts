@@ -197,6 +197,7 @@ describe("npm install of its address", () => {
     for (const block of ["trust", "ask"])
       expect(await compile(block, codeBlock(readme, `ts ${block}`), browser)).toBe("");
     expect(await compile("credentials", codeBlock(readme, "ts credentials"), browser)).toBe("");
+    expect(await compile("key-file", codeBlock(readme, "ts key-file"), asTold)).toBe("");
     const wrong = `${codeBlock(readme, "ts quickstart")}\nconnector.send(7);`;
     expect(await compile("wrong", wrong, browser)).toContain("TS2554");
   });

@@ -119,7 +119,9 @@ describe("The npm package", () => {
     const found = await readdir(join(unpacked, "package/types"), { recursive: true });
     const files = found.filter((file) => file.endsWith(".d.ts")).sort();
     const flat = ["connector", "errors", "index", "options", "types", "verify"];
-    const expected = [...flat, "credentials/contract", "receipts/contract"].map((name) => `${name}.d.ts`);
+    const expected = [...flat, "cli/library", "credentials/contract", "receipts/contract"].map(
+      (name) => `${name}.d.ts`,
+    );
     expect(files).toEqual(expected.sort());
     for (const file of files) expect(await textOf(`types/${file}`)).not.toMatch(/modelcontextprotocol|zod|\.ts"/);
   });

@@ -179,7 +179,8 @@ CONNECTOR_ERRORS = {
     "receipt_incomplete": ErrorEntry(
         "never",
         "Not all that a receipt consists of is there.",
-        "Who received both envelopes has it; requests and decisions under a key without credential have none.",
+        "The error says what is missing. Who received both envelopes has a receipt; requests by a gateway, "
+        "decisions without request_sha256 and keys without a credential have none.",
     ),
     "listener_failed": ErrorEntry("fix", "A listener raised; see __cause__.", "Fix the listener."),
 }

@@ -1,4 +1,4 @@
-import { RelayError, type Retry } from "../errors.ts";
+import { type ErrorCode, RelayError, type Retry } from "../errors.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 
 /** Details of a failure, where they are known. */
@@ -36,6 +36,12 @@ export class Failure extends Error {
   }
 }
 
+/** Where the library's hint names an option of its own. */
+const HINTS: Partial<Record<ErrorCode, string>> = {
+  target_not_online: "Send it again when the target is online; --wait-online waits for that.",
+  superseded_elsewhere: "Stop the other, or use it to send; --take-over of send, listen and others ends it.",
+};
+
 /** The command line, or the input, is invalid. */
 export function usageError(message: string, hint = "See --help."): Failure {
   return new Failure("usage", message, hint);
@@ -44,11 +50,7 @@ export function usageError(message: string, hint = "See --help."): Failure {
 /** Turns any thrown value into a Failure. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  if (error instanceof RelayError) return new Failure(error.code, messageOf(error), error.hint, error);
+  if (error instanceof RelayError)
+    return new Failure(error.code, error.message, HINTS[error.code] ?? error.hint, error);
   return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.");
-}
-
-/** With what is missing of a receipt: who reads the message has no members to look at. */
-function messageOf({ message, missing = [] }: RelayError): string {
-  return missing.length === 0 ? message : `${message} Missing: ${missing.join(", ")}.`;
 }

@@ -18,6 +18,12 @@ interface Failure extends Error {
 /** Any other error may contain anything: it is not passed on. */
 const UNEXPECTED = { code: "internal_error", message: "The tool failed.", hint: "If it happens again, report it." };
 
+/** Where the library's hint names an option that tools do not have. */
+const HINTS: Readonly<Record<string, string>> = {
+  target_not_online: "Send it again when the target is online; wait_online_seconds waits for that.",
+  superseded_elsewhere: "A person stops the other, or starts relay mcp with --take-over, which ends it.",
+};
+
 export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   /** snake_case. */
   readonly name: string;
@@ -64,6 +70,6 @@ function isFailure(error: unknown): error is Failure {
 }
 
 function errorOf(error: Failure): object {
-  const { code, message, hint, retry, outcome, retryAfterMs: retry_after_ms } = error;
-  return { code, message, hint, retry, outcome, retry_after_ms };
+  const { code, message, retry, outcome, retryAfterMs: retry_after_ms } = error;
+  return { code, message, hint: HINTS[code] ?? error.hint, retry, outcome, retry_after_ms };
 }

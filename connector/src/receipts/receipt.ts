@@ -2,6 +2,7 @@ import { encodeBase64url } from "../base64url.ts";
 import { signedPart, signedText } from "../canonical.ts";
 import type { Credential } from "../credentials/read-credential.ts";
 import { RelayError } from "../errors.ts";
+import { GATEWAY_KEY_PREFIX } from "../gateway-keys.ts";
 import type { Envelope } from "../types.ts";
 import type { Receipt } from "./contract.ts";
 
@@ -25,22 +26,43 @@ export async function requestDigest(request: Envelope): Promise<string> {
 }
 
 /**
- * Throws `receipt_incomplete`, with what is `missing`: `request`, `decision`, `credential of <agent>`. A key without
- * credential has none: a gateway's, an HMAC key, a listed one.
+ * Throws `receipt_incomplete`, with what is `missing`: `request`, `decision`, `request_sha256 of the decision`,
+ * `credential of <agent>`. A key without credential has none: a gateway's, an HMAC key, a listed one.
  */
 export function buildReceipt({ request, decision, credentials }: ReceiptParts): Receipt {
   const signed = [request, decision].filter((envelope) => envelope !== undefined);
   const found = signed.map((envelope) => credentials.find((credential) => isOf(credential, envelope)));
-  const unvouched = signed.filter((_, index) => found[index] === undefined);
-  if (request === undefined || decision === undefined || unvouched.length > 0) {
-    const missing = [
-      ...(request === undefined ? ["request"] : []),
-      ...(decision === undefined ? ["decision"] : []),
-      ...unvouched.map(({ from }) => `credential of ${from}`),
-    ];
-    throw new RelayError("receipt_incomplete", { missing });
+  const lacks = [
+    ...(request === undefined ? [NO_REQUEST] : []),
+    ...(decision === undefined ? [NO_DECISION] : []),
+    ...(decision !== undefined && isUnbound(decision) ? [NO_DIGEST] : []),
+    ...signed.filter((_, index) => found[index] === undefined).map(lackOfCredential),
+  ];
+  if (request === undefined || decision === undefined || lacks.length > 0) {
+    const message = `There is no receipt: ${lacks.map(({ why }) => why).join("; ")}.`;
+    throw new RelayError("receipt_incomplete", { message, missing: lacks.map(({ part }) => part) });
   }
   return { version: 1, request, decision, credentials: found.flatMap((credential) => credential?.token ?? []) };
+}
+
+/** A part of a receipt that is not there, and why there can be no receipt without it. */
+interface Lack {
+  readonly part: string;
+  readonly why: string;
+}
+
+const NO_REQUEST: Lack = { part: "request", why: "this agent neither signed nor received the request" };
+const NO_DECISION: Lack = { part: "decision", why: "this agent neither signed nor received a decision on the request" };
+const NO_DIGEST: Lack = { part: "request_sha256 of the decision", why: "the decision carries no request_sha256" };
+
+function lackOfCredential({ from, type, key_id }: Envelope): Lack {
+  const signer = key_id.startsWith(GATEWAY_KEY_PREFIX) ? "a gateway" : "a key without a credential";
+  return { part: `credential of ${from}`, why: `the ${type} of ${from} was signed by ${signer}` };
+}
+
+/** True for a decision that does not say on which request it was made. */
+export function isUnbound({ payload }: Envelope): boolean {
+  return payload.request_sha256 === undefined;
 }
 
 /** True for a credential of the key that an envelope says it is signed with, of its sender. */

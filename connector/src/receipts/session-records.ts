@@ -2,7 +2,7 @@ import type { Credential } from "../credentials/read-credential.ts";
 import { SESSION_RECORDS } from "../limits.ts";
 import type { Envelope } from "../types.ts";
 import type { Receipt } from "./contract.ts";
-import { buildReceipt, requestDigest } from "./receipt.ts";
+import { buildReceipt, isUnbound, requestDigest } from "./receipt.ts";
 
 /** An envelope of a session that this agent signed, or verified. */
 interface Kept {
@@ -46,7 +46,8 @@ export class SessionRecords {
     const { requests = [], decisions = [] } = this.#records.get(sessionId) ?? {};
     const decided = requests.find((request) => decisions.some((decision) => isOn(decision, request)));
     const request = decided ?? requests[0];
-    const decision = decided && decisions.find((one) => isOn(one, decided));
+    const isOnIt = decided === undefined ? isUnboundOn : isOn;
+    const decision = request && decisions.find((one) => isOnIt(one, request));
     const credentials = [request, decision].flatMap((kept) => kept?.credential ?? []);
     return buildReceipt({ request: request?.envelope, decision: decision?.envelope, credentials });
   }
@@ -61,7 +62,15 @@ export class SessionRecords {
 }
 
 /** Its target made the decision, for its requester, on this very request. */
-function isOn({ envelope: decision }: Kept, { envelope: request, digest }: Kept): boolean {
-  const areParties = decision.from === request.to && decision.to === request.from;
-  return areParties && decision.payload.request_sha256 === digest;
+function isOn(decision: Kept, request: Kept): boolean {
+  return areParties(decision, request) && decision.envelope.payload.request_sha256 === request.digest;
+}
+
+/** It may be on the request, and does not say so. */
+function isUnboundOn(decision: Kept, request: Kept): boolean {
+  return areParties(decision, request) && isUnbound(decision.envelope);
+}
+
+function areParties({ envelope: decision }: Kept, { envelope: request }: Kept): boolean {
+  return decision.from === request.to && decision.to === request.from;
 }

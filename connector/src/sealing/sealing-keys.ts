@@ -58,6 +58,9 @@ async function imported({ publicKey: x, privateKey: d, until }: SealingKeyPair):
     };
     return [await thumbprintOf(x, "X25519"), keys];
   } catch {
-    throw new RelayError("invalid_key");
+    throw new RelayError("invalid_key", {
+      message: "One of the sealingKeys cannot be used.",
+      hint: "Each is an X25519 key: { publicKey, privateKey }, 32 bytes in base64url each.",
+    });
   }
 }

@@ -63,7 +63,7 @@ describe("A relay that lies about whose session a request is", () => {
     await bob.approve(sessionId, ann.agent);
     const { payload } = (await next(ann)).envelope;
     expect(payload).toEqual({ session_id: sessionId });
-    expect(missingOf(bob, sessionId)).toMatchObject({ missing: ["decision"] });
+    expect(missingOf(bob, sessionId)).toMatchObject({ missing: ["request_sha256 of the decision"] });
   });
 
   test("gets none bound to a request that it made up", async () => {

@@ -47,6 +47,18 @@ test("What nobody vouched for by a credential is missing", async () => {
   );
 });
 
+test("A decision that does not name its request, and a request by a gateway, are told as what is missing", async () => {
+  const records = await holding(requestOf());
+  await records.keep("s", decisionOn(undefined, { payload: { session_id: "s" } }), alices);
+  const unbound = ["request_sha256 of the decision"];
+  expect(() => records.receipt("s")).toThrow(expect.objectContaining({ missing: unbound }));
+  await records.keep("s", decisionOn(records.digestOf("s", "agent://acme.bob")), alices);
+  expect(records.receipt("s").credentials).toHaveLength(2);
+  await records.keep("gateway's", { ...requestOf(), key_id: `gateway-${"A".repeat(22)}` }, undefined);
+  const missing = ["decision", "credential of agent://acme.bob"];
+  expect(() => records.receipt("gateway's")).toThrow(expect.objectContaining({ missing }));
+});
+
 test("Of two requests of one requester it is not clear which is decided; of different ones it is", async () => {
   const records = await holding(requestOf("talk"), requestOf("something else"));
   expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();

@@ -18,14 +18,18 @@ interface Manifest {
 const CONNECTOR = fileURLToPath(new URL("../../../connector", import.meta.url));
 
 /** Files that lie in `npm/` as the package has them: its entries, which say so where Node is too old. */
-const ENTRIES = ["index.js", "node-version.js", "bin/relay.js"];
+const ENTRIES = ["index.js", "key-file.js", "node-version.js", "bin/relay.js"];
 
 /** Library, command and MCP server in one npm package that depends on no other. */
 export async function npmPackage({ name, description, engines }: Manifest): Promise<Draft> {
-  const modules = { connector: "connector/src/index.ts", relay: "connector/src/cli/main.ts" };
+  const modules = {
+    connector: "connector/src/index.ts",
+    "key-file": "connector/src/cli/library.ts",
+    relay: "connector/src/cli/main.ts",
+  };
   const [{ files, bundled }, types, entries, templates, readme] = await Promise.all([
     bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
-    declarations({ folder: "connector/src", entries: ["index"], lib: ["es2024", "dom"] }),
+    declarations({ folder: "connector/src", entries: ["index", "cli/library"], lib: ["es2024", "dom"] }),
     Promise.all(ENTRIES.map(entryOf)),
     templatesOf(),
     readFile(join(CONNECTOR, "README.md"), "utf8"),
@@ -36,7 +40,10 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     description,
     type: "module",
     engines,
-    exports: { ".": { types: "./types/index.d.ts", default: "./index.js" } },
+    exports: {
+      ".": { types: "./types/index.d.ts", default: "./index.js" },
+      "./key-file": { types: "./types/cli/library.d.ts", default: "./key-file.js" },
+    },
     bin: { relay: "bin/relay.js" },
   };
   const packed: PackedText[] = [

@@ -1,12 +1,13 @@
 """Requests and decisions of the newest sessions, for receipts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..credentials.read_credential import Credential
 from ..limits import MAX_OF_A_KIND, MAX_SESSION_RECORDS
 from ..types import Envelope
 from .contract import Receipt
-from .receipt import build_receipt, request_digest
+from .receipt import build_receipt, is_unbound, request_digest
 
 _DECISIONS = ("session.approve", "session.reject")
 
@@ -56,7 +57,7 @@ class SessionRecords:
     def receipt(self, session_id: str) -> Receipt:
         """Raises `receipt_incomplete`."""
         record = self._records.get(session_id) or _Record()
-        pairs = [(request, one) for request in record.requests for one in record.decisions if _is_on(one, request)]
+        pairs = _pairs_of(record, _is_on) or _pairs_of(record, _is_unbound_on)
         request, decision = pairs[0] if pairs else (record.requests[0] if record.requests else None, None)
         credentials = [kept.credential for kept in (request, decision) if kept is not None and kept.credential]
         return build_receipt(_envelope_of(request), _envelope_of(decision), credentials)
@@ -72,8 +73,20 @@ def _envelope_of(kept: _Kept | None) -> Envelope | None:
     return None if kept is None else kept.envelope
 
 
+def _pairs_of(record: _Record, is_on: Callable[[_Kept, _Kept], bool]) -> list[tuple[_Kept, _Kept]]:
+    return [(request, one) for request in record.requests for one in record.decisions if is_on(one, request)]
+
+
 def _is_on(decision: _Kept, request: _Kept) -> bool:
     """Its target made the decision, for its requester, on this very request."""
+    return _are_parties(decision, request) and decision.envelope["payload"].get("request_sha256") == request.digest
+
+
+def _is_unbound_on(decision: _Kept, request: _Kept) -> bool:
+    """It may be on the request, and does not say so."""
+    return _are_parties(decision, request) and is_unbound(decision.envelope)
+
+
+def _are_parties(decision: _Kept, request: _Kept) -> bool:
     made, on = decision.envelope, request.envelope
-    are_parties = made["from"] == on.get("to") and made.get("to") == on["from"]
-    return are_parties and made["payload"].get("request_sha256") == request.digest
+    return made["from"] == on.get("to") and made.get("to") == on["from"]

@@ -35,7 +35,7 @@ function nextAction({ status, stableInMs, isCongested }: Presence): string {
   if (stableInMs === 0) return ASK;
   if (stableInMs !== null) {
     const seconds = Math.ceil(stableInMs / 1000);
-    return `${ASK} No need to wait until it is stable, in ${seconds} s: that tells who plans longer work that the connection lasts.`;
+    return `${ASK} The relay takes it at once; whoever can wait holds until it is stable, in ${seconds} s: then the connection is known to last.`;
   }
   return status === "not_seen"
     ? "Compare agent_id with the one that you were given. If it is right, wait until its owner connects it, or choose another target."

@@ -52,7 +52,7 @@ function subjectOf({ target, decision }: Standing): keyof typeof CAVEATS {
 
 const CAVEATS = {
   window:
-    "Of the last session request in this window that was accepted to any online target; with target_agent_id, of that target.",
+    "Of the last session request in this window that was accepted to any online target: of the request alone, even where its target rejected it since. Add target_agent_id and session_id to know of a decision.",
   target: "Of the last session request that was accepted while this target was online, whoever sent it.",
   session: "Of the request of this session alone.",
 };

@@ -33,7 +33,10 @@ export function isReadyToRun(context: GuideContext): boolean {
 
 /** The address of the same guide would be a loop for who sends it as it stands: so it is a template of what is missing. */
 function nameWhatIsMissing({ guide, missing, settings, query, standing }: GuideContext): GuideNext {
-  const action = `Add ${missing.join(" and ")} to the query of this document. ${standing.advice}`;
+  // Who has not requested one yet has no session.
+  const needed = missing.filter((name) => name !== "session_id").join(" and ");
+  const session = missing.includes("session_id") ? ", and session_id once you have a session" : "";
+  const action = `Add ${needed} to the query of this document${session}. ${standing.advice}`;
   const url = guideTemplate(settings, guide, query, missing);
   return { step: "name_what_is_missing", who: "you", action, request: { method: "GET", url } };
 }

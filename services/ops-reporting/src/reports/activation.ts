@@ -27,13 +27,13 @@ export function activationOf(
   const freshness = proofFreshness(source, settings.proofFreshnessMs);
   const anyOnline = presence.ok > 0;
   if (freshness.state === "fresh") {
-    const permits = `The last proof of the window, whoever requested it, permits a negotiation handoff to its target for another ${duration(freshness.msUntilRefreshDue ?? 0)}`;
+    const freshFor = `The last request that reached an online target, whoever sent it, is a fresh proof for another ${duration(freshness.msUntilRefreshDue ?? 0)}. ${PROOFS_END}`;
     return {
       status: "proof_fresh",
       bottleneck: anyOnline ? "none" : "no_connector_online",
       nextAction: anyOnline
-        ? `${permits}: hand off before that. ${PROOFS_END}`
-        : `${permits}. ${PROOFS_END} ${fleetAdvice(presence)}`,
+        ? `${freshFor} It says nothing of a decision: read the handoff gate with your target_agent_id and session_id.`
+        : `${fleetAdvice(presence)} ${freshFor}`,
       freshness,
     };
   }

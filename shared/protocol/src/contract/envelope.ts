@@ -15,7 +15,7 @@ export const SESSION_ID_PATTERN = /^ses_[0-9a-hjkmnp-tv-z]{26}$/;
 
 /** For a reader of errors. */
 export const TYPE_RULE =
-  "must be agent.register, agent.heartbeat, message.send, message.<word>, session.request, session.approve or session.reject";
+  "must be agent.register, agent.heartbeat, message.send, message.<word> (1–32 of a–z 0–9 _, a letter first), session.request, session.approve or session.reject";
 
 /** How the relay handles an envelope; application messages (`message.<word>`) have kind `message`. */
 export type EnvelopeKind = "register" | "heartbeat" | "message" | "session_request" | "session_decision";
@@ -53,12 +53,17 @@ export const SessionId = z
   .meta({ id: "SessionId", examples: ["ses_00000000000000000000000000"] });
 export const TtlMinutes = z.int().min(SESSION_LIMITS.ttlMinutesMin).max(SESSION_LIMITS.ttlMinutesMax);
 
+const NOT_USED = "Its shape is checked; the relay neither uses nor keeps it, and shows it to nobody.";
 const RegisterPayload = z
   .looseObject({
-    credential: z.string().max(CREDENTIAL_LIMITS.maxCharacters).optional(),
-    relay: z.string().max(TEXT_LIMITS.relay).optional(),
-    capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional(),
-    label: z.string().max(TEXT_LIMITS.label).optional(),
+    credential: z.string().max(CREDENTIAL_LIMITS.maxCharacters).optional().meta({
+      description: "The token of a key that the relay does not list; with it `relay` is required.",
+    }),
+    relay: z.string().max(TEXT_LIMITS.relay).optional().meta({
+      description: "Beside `credential`: the name of this relay that you dialled, with a port that is not the default.",
+    }),
+    capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional().meta({ description: NOT_USED }),
+    label: z.string().max(TEXT_LIMITS.label).optional().meta({ description: NOT_USED }),
   })
   .meta({ id: "RegisterPayload" });
 const AnyPayload = z.looseObject({});

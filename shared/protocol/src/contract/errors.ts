@@ -183,8 +183,8 @@ export const ERRORS = {
     415,
     false,
     "fix",
-    "The body must be application/json without a content encoding.",
-    "Send content-type: application/json, and no content-encoding.",
+    "The body must be application/json in UTF-8, without a content encoding.",
+    "Send content-type: application/json, with no charset but utf-8, and no content-encoding.",
   ),
   expectation_failed: error(
     417,

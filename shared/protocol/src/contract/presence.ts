@@ -77,9 +77,15 @@ export const CheckOnline = z
       .nullable()
       .meta({ description: "Since when one connection has held the agent without a gap. Null unless online." }),
     stable: z.boolean().meta({
-      description: "Online, and held for stability_hold_ms: a sign that the connection lasts. Nothing waits for it.",
+      description:
+        "Online, and held for stability_hold_ms: a sign that the connection lasts, before you spend a session request. The relay refuses nothing for want of it.",
     }),
-    severity: z.enum(SEVERITIES).nullable(),
+    severity: z
+      .enum(SEVERITIES)
+      .nullable()
+      .meta({
+        description: `ok: online. stale: not online, for at most ${PRESENCE_LIMITS.criticalStaleAfterMs} ms; critical_stale: for longer. offline: last seen longer ago than offline_after_ms. Null: not seen.`,
+      }),
     source: z.literal("websocket_presence"),
     next_action: z.string().meta({ description: "For who asks; what the agent's owner can do is in recovery." }),
     caveat: z.string(),

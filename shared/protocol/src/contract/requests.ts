@@ -14,7 +14,10 @@ export const SimpleSendRequest = z
     message: z.string().min(1).max(TEXT_LIMITS.message),
     type: z
       .string()
-      .regex(MESSAGE_TYPE_PATTERN, "must be message.send or message.<word>; for sessions use POST /v1/sessions/request")
+      .regex(
+        MESSAGE_TYPE_PATTERN,
+        "must be message.send or message.<word> (1–32 of a–z 0–9 _, a letter first); for sessions use POST /v1/sessions/request",
+      )
       .optional(),
   })
   .meta({ id: "SimpleSendRequest" });
@@ -63,7 +66,7 @@ export const FeedbackRequest = z
 export type FeedbackRequest = z.infer<typeof FeedbackRequest>;
 
 /** Query of POST /api/self-test; other parameters are ignored. */
-export const SelfTestQuery = z.object({
+export const SelfTestQuery = z.strictObject({
   explain: z
     .literal("1")
     .optional()

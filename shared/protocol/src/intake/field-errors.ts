@@ -30,8 +30,9 @@ export const IN_PLAIN_WORDS = { error: plainWords } as const;
 function plainWords(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type":
-      return issue.input === undefined
-        ? "is required"
+      if (issue.input === undefined) return "is required";
+      return issue.expected === "string" && Array.isArray(issue.input)
+        ? "must be one text, and was given more than once, or as a list"
         : `must be ${KINDS[String(issue.expected)] ?? "of another type"}`;
     case "invalid_value":
       return issue.input === undefined ? "is required" : `must be ${issue.values.map(String).join(" or ")}`;

@@ -117,8 +117,8 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
   {
     name: "a receipt's decision is of the request's parties",
     file: "connector/src/receipts/session-records.ts",
-    find: "return areParties &&",
-    replace: "return",
+    find: "return areParties(decision, request) && decision.envelope",
+    replace: "return decision.envelope",
     tests: ["connector/test/receipts/session-records.test.ts"],
   },
   {

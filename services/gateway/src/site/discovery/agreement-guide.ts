@@ -47,5 +47,5 @@ export const sealingRules = ({ baseUrl }: DiscoverySettings): string =>
 /** Source: docs/protocol.md#session-receipts. */
 export const RECEIPT_RULES = [
   "A decision with `payload.request_sha256`, the base64url SHA-256 of the request's canonical text with `sig` as its last member, as you verified it, makes a receipt possible: {`version`: 1, `request`, `decision`, `credentials`: [tokens]}, the two envelopes whole. The relay keeps none.",
-  "It holds when: both signatures do, by credentials that held at each `ts` and whose `sub` is `from`; `decision.from` is `request.to` and the reverse; the digest is the request's; the last 24 digits of `session_id` are the first 15 bytes of that digest in Crockford base32; and the decision's `ts` lies between the request's less 300 s and the end of its ttl. It shows that both keys signed.",
+  "It holds when: both signatures do, by credentials that held at each `ts` and whose `sub` is `from`; `decision.from` is `request.to` and the reverse; the digest is the request's; the last 24 digits of `session_id` are the first 15 bytes of that digest in Crockford base32, lower case as all of it; and the decision's `ts` lies between the request's less 300 s and the end of its ttl. It shows that both keys signed.",
 ].join("\n\n");

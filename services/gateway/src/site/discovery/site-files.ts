@@ -18,6 +18,7 @@ export function securityText({ baseUrl, contact }: DiscoverySettings, now: numbe
     `# ${contactOf(contact).note}`,
     `# POST ${urlOf(baseUrl, "submitFeedback")}: ${FEEDBACK_REACH}`,
     "# Secrets must not be submitted there: no API keys, private keys, signatures, tokens or personal data.",
+    ...(contact === undefined ? ["# RFC 9116 requires a Contact. This one is that counter, and no person:"] : []),
     `Contact: ${contact ?? urlOf(baseUrl, "submitFeedback")}`,
     `Expires: ${expires}`,
     "Preferred-Languages: en",

@@ -61,10 +61,11 @@ export function signingFacts(settings: DiscoverySettings): object {
 
 function connect(): string {
   const { registerWithinMs, heartbeatIntervalMs, heartbeatMaxMs, maxAgentsPerConnection } = CONNECTION_LIMITS;
+  const { unregisteredFrames, unregisteredBytes } = CONNECTION_LIMITS;
   const { maxFrameBytes, maxPayloadDepth, maxPayloadMembers } = ENVELOPE_LIMITS;
   return [
     "1. Open a websocket to the server at either path of the channel. No header, token or subprotocol is needed. The relay sends `hello`.",
-    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A heartbeat alone brings an agent online, too, where no live connection has it. A connection carries at most ${maxAgentsPerConnection} agents.`,
+    `2. Send a signed \`agent.register\` within ${registerWithinMs / SECOND_MS} s, then \`agent.heartbeat\` every ${heartbeatIntervalMs / SECOND_MS} s, at most ${heartbeatMaxMs / SECOND_MS} s apart. A heartbeat alone brings an agent online, too, where no live connection has it and the relay lists its key; a key with a credential registers. Before its first valid envelope a connection may send ${unregisteredFrames} frames and ${unregisteredBytes} bytes, then it is closed with 1008. A connection carries at most ${maxAgentsPerConnection} agents.`,
     "3. Send envelopes. Each is answered with an `ack` or an `error` that has its `id` as `envelope_id`. Envelopes for your agents come as `deliver`, and notices at any time.",
     `4. Every frame is a text frame with one JSON object of at most ${maxFrameBytes} bytes. An envelope has no members but those of its schema; a payload has at most ${maxPayloadDepth} levels, and ${maxPayloadMembers} members and array elements in total.`,
   ].join("\n");

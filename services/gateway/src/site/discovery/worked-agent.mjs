@@ -48,6 +48,12 @@ function signature(text, seed) {
   return sign(null, Buffer.from(text), key).toString("base64url");
 }
 
+/** What a decision says of its request, for a receipt: SHA-256 of its canonical text with sig. */
+function digest(request) {
+  const text = `${canonical(request).slice(0, -1)},"sig":"${request.sig}"}`;
+  return createHash("sha256").update(text).digest("base64url");
+}
+
 function envelope(type, fields = {}) {
   const unsigned = { id: randomUUID(), type, from: AGENT_ID, payload: {}, ts: Date.now(), key_id: KEY_ID, ...fields };
   return JSON.stringify({ ...unsigned, sig: signature(canonical(unsigned), PRIVATE_KEY) });
@@ -118,7 +124,8 @@ async function answer() {
   console.log("waiting for a request");
   const frame = await request;
   const to = frame.envelope.from;
-  const decided = await submit(`session.${DECISION}`, { to, payload: { session_id: frame.session_id } });
+  const payload = { session_id: frame.session_id, request_sha256: digest(frame.envelope) };
+  const decided = await submit(`session.${DECISION}`, { to, payload });
   console.log(`session: ${decided.session_status}`);
   const task_id = frame.envelope.task_id ?? frame.envelope.id;
   const reply = await submit("message.reply", { to, task_id, payload: { message: `I ${DECISION} your request.` } });

@@ -60,7 +60,11 @@ export const AllowedNextStep = z
     "open_marketplace_first_job_handoff",
     "ask_another_target",
   ])
-  .meta({ id: "AllowedNextStep" });
+  .meta({
+    id: "AllowedNextStep",
+    description:
+      "Without a target, of the whole window. connect_…: no agent was seen; bring_…: none is online; request_…: there is no proof; refresh_…: it is stale; open_…: it is fresh; ask_another_target: the target rejected the session.",
+  });
 export type AllowedNextStep = z.infer<typeof AllowedNextStep>;
 
 /** Query parameters that a guide may lack. */
@@ -177,9 +181,14 @@ export const GATE_NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff"
 /** Whether the relay's proof permits a handoff: that of the session or the target of the query, else any in the window. */
 export const HandoffGate = z
   .strictObject({
-    status: z.enum([GATE_GO, GATE_NO_GO]),
+    status: z.enum([GATE_GO, GATE_NO_GO]).meta({
+      description:
+        "go: a request's proof is fresh. It knows no decision: target_decision does, and with session_id allowed_next_step goes by it.",
+    }),
     allowed_next_step: AllowedNextStep,
-    scope: z.enum(["process_window", "target"]),
+    scope: z
+      .enum(["process_window", "target"])
+      .meta({ description: "Whose proof this is of: target with target_agent_id." }),
     accepted_online_target: z
       .boolean()
       .meta({ description: "A session request was accepted while the target, or any target, was online." }),

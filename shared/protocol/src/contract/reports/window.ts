@@ -3,12 +3,17 @@ import { SESSION_LIMITS } from "../limits.ts";
 
 /** The window, its sessions and their proof, in several reports. Source: docs/reports.md#freshness. */
 
-const ProofState = z.enum(["none", "fresh", "stale_refresh_due"]).meta({ id: "ProofState" });
+const ProofState = z.enum(["none", "fresh", "stale_refresh_due"]).meta({
+  id: "ProofState",
+  description:
+    "none: no request to an online target was accepted. fresh: the last one is at most proof_freshness_window_ms old. stale_refresh_due: it is older.",
+});
 export type ProofState = z.infer<typeof ProofState>;
 
-const RefreshUrgency = z
-  .enum(["no_proof_request_now", "fresh_no_refresh_due", "expired_refresh_now"])
-  .meta({ id: "RefreshUrgency" });
+const RefreshUrgency = z.enum(["no_proof_request_now", "fresh_no_refresh_due", "expired_refresh_now"]).meta({
+  id: "RefreshUrgency",
+  description: "proof_freshness as an action: request a first proof, nothing, or request anew.",
+});
 export type RefreshUrgency = z.infer<typeof RefreshUrgency>;
 
 /** What keeps the window from a handoff, always something that somebody can change; `none` when nothing does. */
@@ -29,7 +34,7 @@ const Iso = z.iso.datetime();
 const HandoffPermitted = z.boolean().meta({
   id: "HandoffPermitted",
   description:
-    "Without a target: the last proof of the window is fresh, whoever requested it of whom. With target_agent_id alone: the target has a fresh proof, whoever requested it, which says nothing of a session of yours. With from or session_id beside it, it is about you: true only where the request of the session that session_id names is a fresh proof, and its target approved it.",
+    "Without a target: the last proof of the window is fresh, whoever requested it of whom; it counts the request alone, and knows no decision nor who is online now. With target_agent_id alone: the target has a fresh proof, whoever requested it, which says nothing of a session of yours. With from or session_id beside it, it is about you: true only where the request of the session that session_id names is a fresh proof, and its target approved it.",
 });
 
 /** Whether the latest acceptance for an online target permits a handoff. Null: there is no such acceptance. */

@@ -46,7 +46,8 @@ export const GUIDE_SURFACES = {
   marketplaceHandoffStatus: get({
     ...GUIDE,
     path: "/api/public/marketplace-handoff-status",
-    summary: "Whether the relay's proof permits a handoff.",
+    summary:
+      "Whether a request's proof permits a handoff; what a target decided, only with its target_agent_id and session_id.",
     response: MarketplaceHandoffStatus,
   }),
 } as const satisfies Record<string, Surface>;

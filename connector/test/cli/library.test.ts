@@ -1,0 +1,32 @@
+import { readFile } from "node:fs/promises";
+import { expect, test } from "@jest/globals";
+import { readKeyFile } from "../../src/cli/library.ts";
+import { Connector } from "../../src/connector.ts";
+import { RelayError } from "../../src/errors.ts";
+import { sharedByAll } from "../fixture.ts";
+import { Shell } from "./shell.ts";
+
+const shell = sharedByAll(new Shell());
+const URL = "http://127.0.0.1:1";
+
+test("A key file gives all that a connector is made of", async () => {
+  await shell.runHere(["keygen", "--agent", "agent://bob", "--out", "bob.json"]);
+  const options = await readKeyFile(shell.file("bob.json"));
+  expect(options).toMatchObject({ agent: "agent://bob", key: { alg: "ed25519" }, trust: { issuers: [] } });
+  expect(options.sealingKeys).toHaveLength(1);
+  expect(() => new Connector({ url: URL, ...options })).not.toThrow();
+});
+
+test("What is no key file is refused as the library refuses", async () => {
+  const error = await readKeyFile(shell.file("none.json")).catch((error: unknown) => error);
+  expect(error).toBeInstanceOf(RelayError);
+  expect(error).toMatchObject({ code: "invalid_key" });
+});
+
+test("The content of a key file is no key, and what is no list no sealingKeys", async () => {
+  await shell.runHere(["keygen", "--agent", "agent://carol", "--out", "carol.json"]);
+  const options = await readKeyFile(shell.file("carol.json"));
+  const content = JSON.parse(await readFile(shell.file("carol.json"), "utf8"));
+  expect(() => new Connector({ url: URL, agent: options.agent, key: content })).toThrow(TypeError);
+  expect(() => new Connector({ url: URL, ...options, sealingKeys: "key" as never })).toThrow(/sealingKeys/);
+});
