@@ -1,17 +1,11 @@
-import { readFile } from "node:fs/promises";
 import { Connector, RelayError } from "agent-relay-connector";
+import { readKeyFile } from "agent-relay-connector/key-file";
 import { serve } from "./agent.ts";
 
 const url = process.env.RELAY_URL || "{{url}}";
 const keyFile = process.env.RELAY_KEY_FILE || "{{key}}";
-const { agent_id, key_id, alg, private_key, secret, credential } = JSON.parse(await readFile(keyFile, "utf8"));
 
-const agent = new Connector({
-  url,
-  agent: agent_id,
-  key: { keyId: key_id, alg, privateKey: private_key, secret },
-  credential,
-});
+const agent = new Connector({ url, ...(await readKeyFile(keyFile)) });
 agent.on("state", ({ status }) => console.log(`${agent.agent} is ${status}`));
 agent.on("error", ({ message, hint }) => console.error(message, hint));
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => agent.close());
