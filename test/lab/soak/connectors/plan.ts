@@ -26,11 +26,6 @@ export const GIVEN_UP_MS = 25_000;
 export const LEAST_RATE = 0.8;
 /** Of it, what is to be promised in realtime: of the rest, nothing can be lost. */
 export const LEAST_PROMISED = 0.5;
-/**
- * By how many times a figure may be higher at the end of the line through its cycles than at the line's begin. Resident
- * memory also holds what the allocator has not given back, and what a connector remembers of 15 minutes of deliveries.
- */
-export const LEVEL = 1.1;
 /** Cycles that a line needs; the first, in which everything warms up, is none of them. */
 export const LEAST_CYCLES = 3;
 

@@ -1,6 +1,7 @@
 import { type Aim, type Section, shown, times } from "../../bench/section.ts";
+import { RESIDENT_LEVEL } from "../plan.ts";
 import { lineOf } from "./memory.ts";
-import { BACK_WITHIN_MS, LEAST_PROMISED, LEAST_RATE, LEVEL, type Plan, SEND_EVERY_MS } from "./plan.ts";
+import { BACK_WITHIN_MS, LEAST_PROMISED, LEAST_RATE, type Plan, SEND_EVERY_MS } from "./plan.ts";
 import type { Outcome } from "./soak.ts";
 
 const MIB = 2 ** 20;
@@ -77,7 +78,7 @@ function memorySection({ samples }: Outcome): Section {
     aims: lines.flatMap(({ what, line }): Aim[] =>
       line === undefined
         ? []
-        : [{ name: `${what}, end of the line to its begin`, value: line.to / line.from, most: LEVEL }],
+        : [{ name: `${what}, end of the line to its begin`, value: line.to / line.from, most: RESIDENT_LEVEL }],
     ),
     data: samples,
   };
