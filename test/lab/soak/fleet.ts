@@ -72,6 +72,15 @@ export class Fleet {
     this.rolls += 1;
   }
 
+  /** A process dies without a goodbye; the next starts on the same port. */
+  async kill(role: Role): Promise<void> {
+    const seat = this.#seat(role);
+    const { process } = seat;
+    seat.process = undefined;
+    await process?.end("SIGKILL");
+    await this.#fill(seat);
+  }
+
   /** Lines of all processes that there ever were, of level error or worse. */
   get errorLines(): string[] {
     return this.#processes.flatMap(({ errorLines }) => errorLines);
