@@ -144,6 +144,13 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/read-envelope.test.ts"],
   },
   {
+    name: "no payload is nested deeper than the relay would take it",
+    file: "connector/src/read-envelope.ts",
+    find: "!isPayload(payload)",
+    replace: 'typeof payload !== "object" || payload === null || Array.isArray(payload)',
+    tests: ["connector/test/read-envelope.test.ts", "test/connectors/behaviour.test.ts"],
+  },
+  {
     name: "a frame that is far too large is not read",
     file: "connector/src/socket.ts",
     find: "String(data).length > MAX_RECEIVED_CHARACTERS",
