@@ -62,5 +62,5 @@ test.each([
 ])("A payload is one for the connector if it is one for the relay: %s", (_, payload) => {
   const text = JSON.stringify(ENVELOPE).replace('"payload":{}', `"payload":${payload}`);
   const envelope = JSON.parse(text);
-  expect(readEnvelope(envelope)).toEqual(isRefusal(decode(text)) ? undefined : envelope);
+  expect(readEnvelope(envelope) === undefined).toBe(isRefusal(decode(text)));
 });

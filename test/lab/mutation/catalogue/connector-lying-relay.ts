@@ -157,4 +157,25 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "false",
     tests: ["connector/test/socket.test.ts"],
   },
+  {
+    name: "nothing that others wrote acts on a terminal",
+    file: "connector/src/cli/output.ts",
+    find: 'if (typeof part === "string") return printable(part);',
+    replace: 'if (typeof part === "string") return part;',
+    tests: ["connector/test/cli/terminal.test.ts"],
+  },
+  {
+    name: "nothing that is styled acts on a terminal",
+    file: "connector/src/cli/output.ts",
+    find: "styleText(part.style, printable(part.text),",
+    replace: "styleText(part.style, part.text,",
+    tests: ["connector/test/cli/terminal.test.ts"],
+  },
+  {
+    name: "no mark of direction reaches a terminal",
+    file: "connector/src/cli/output.ts",
+    find: "\\p{Bidi_Control}",
+    replace: "",
+    tests: ["connector/test/cli/terminal.test.ts"],
+  },
 ];
