@@ -59,8 +59,8 @@ function reportNotice(notice: Notice, reporter: Reporter): void {
   const sessions = notice.sessions.map(({ sessionId, requester, createdAt, expiresAt }) => ({
     session_id: sessionId,
     requester,
-    created_at_iso: isoOf(createdAt),
-    expires_at_iso: isoOf(expiresAt),
+    created_at_iso: createdAt.toISOString(),
+    expires_at_iso: expiresAt.toISOString(),
   }));
   const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
   const text = `${notice.total} pending sessions: ${ids}. ${DECIDE}`;
@@ -81,7 +81,7 @@ function reportDecided(decided: readonly DecidedSession[], reporter: Reporter): 
     session_id: sessionId,
     target,
     status,
-    decided_at_iso: isoOf(decidedAt),
+    decided_at_iso: decidedAt.toISOString(),
   }));
   const said = sessions.map(({ session_id, target, status }) => `${session_id} ${status} by ${target}`).join(", ");
   reporter.report("decided_sessions", `Decided while you were away: ${said}.`, { sessions }, "bold");
@@ -94,8 +94,4 @@ function reportSlowDown(
   const fields = { envelopes_per_second: envelopesPerSecond, bytes_per_second: bytesPerSecond };
   const text = `More is sent than the relay reads (${envelopesPerSecond} envelopes, ${bytesPerSecond} bytes a second): sends wait.`;
   reporter.report("slow_down", text, fields, "yellow");
-}
-
-function isoOf(time: Date): string | null {
-  return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }

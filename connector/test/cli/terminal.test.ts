@@ -84,7 +84,9 @@ const ANSWERS: Readonly<Record<string, object>> = {
 const target_delivery = { status: EVIL, can_deliver_realtime: false };
 const ACK = { frame: "ack", accepted: true, target_delivery, session_id: EVIL, session_status: EVIL };
 const ERROR = { frame: "error", code: EVIL, message: EVIL, hint: EVIL };
-const session = { session_id: EVIL, requester: EVIL, target: EVIL, status: "approved" };
+const NOW_ISO = new Date().toISOString();
+const times = { created_at_iso: NOW_ISO, decided_at_iso: NOW_ISO, expires_at_iso: NOW_ISO };
+const session = { ...times, session_id: `ses_${"0".repeat(26)}`, requester: EVIL, target: EVIL, status: "approved" };
 const SENT = { id: "e-1", type: "message.send", from: "agent://eve", to: ALICE, key_id: "k", sig: "A".repeat(86) };
 const UNASKED = [
   { frame: "notice", notice: "pending_sessions", total: 1, sessions: [session] },

@@ -178,4 +178,18 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "",
     tests: ["connector/test/cli/terminal.test.ts"],
   },
+  {
+    name: "a session of a notice has times",
+    file: "connector/src/frames.ts",
+    find: "Number.isNaN(date.getTime()) ? undefined : date",
+    replace: "date",
+    tests: ["connector/test/frames.test.ts"],
+  },
+  {
+    name: "a session that a relay names has an id of bounded length",
+    file: "connector/src/frames.ts",
+    find: " && SESSION_ID.test(value)",
+    replace: "",
+    tests: ["connector/test/frames.test.ts"],
+  },
 ];
