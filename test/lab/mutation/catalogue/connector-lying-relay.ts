@@ -192,4 +192,18 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     replace: "",
     tests: ["connector/test/frames.test.ts"],
   },
+  {
+    name: "what a relay says unasked is not a line each",
+    file: "connector/src/cli/repeats.ts",
+    find: "now - last.at < SAID_AGAIN_AFTER_MS",
+    replace: "false",
+    tests: ["connector/test/cli/repeats.test.ts"],
+  },
+  {
+    name: "a decision is not waited for without end",
+    file: "connector/src/cli/commands/request.ts",
+    find: "if (Date.now() >= deadline) throw undecided();",
+    replace: "",
+    tests: ["connector/test/cli/send-once.test.ts"],
+  },
 ];
