@@ -65,7 +65,7 @@ test.each([
   ["pending_sessions", { session_id: `${ONE}1`, created_at_iso: TIME, expires_at_iso: TIME }],
   ["decided_sessions", { session_id: "x".repeat(30_000), status: "approved", decided_at_iso: TIME }],
   ["decided_sessions", { session_id: ONE, status: "approved", decided_at_iso: "275761-01-01T00:00:00.000Z" }],
-])("A session of %s whose id or times are none is no session (%j)", (notice, session) => {
+])("A session of %s whose id or times are none is no session (%#)", (notice, session) => {
   const good = { session_id: TWO, created_at_iso: TIME, expires_at_iso: TIME, decided_at_iso: TIME };
   const frame = readFrame(JSON.stringify({ frame: "notice", notice, total: 2, sessions: [session, good] }));
   expect(frame).toMatchObject({ notice: { kind: notice, sessions: [{ sessionId: TWO }] } });

@@ -17,7 +17,6 @@ test("What is said again and again is said once a minute, with how often it was 
     2,
     undefined,
   ]);
-  expect(repeats.next("b", 1)).toBe(0);
 });
 
 test("A relay writes few lines with all that it says unasked; what is about an envelope is told of each", () => {
@@ -41,4 +40,9 @@ test("A relay writes few lines with all that it says unasked; what is about an e
     "forged_delivery",
     "forged_delivery",
   ]);
+});
+
+test("Each kind is said the first time", () => {
+  const repeats = new Repeats();
+  expect(["a", "b"].map((kind) => repeats.next(kind, 1))).toEqual([0, 0]);
 });
