@@ -147,6 +147,14 @@ class Frames(unittest.TestCase):
         for changes in others:
             self.assertIsNone(read_envelope({**ENVELOPE, **changes}), changes)
 
+    def test_an_envelope_has_a_payload_that_the_relay_would_take(self) -> None:
+        deep: object = []
+        for _ in range(5000):
+            deep = [deep]
+        payloads: list[dict[str, object]] = [{"a": deep}, {"a": [[]] * 2000}, {"__proto__": 1}]
+        for payload in payloads:
+            self.assertIsNone(read_envelope({**ENVELOPE, "payload": payload}))
+
     def test_an_envelope_has_members_as_long_as_the_protocol_lets_them_be(self) -> None:
         # Repeated, each is of the right form but for its length.
         longest = {"id": 128, "key_id": 128, "task_id": 128, "from": 8 + 63, "type": 8 + 32}

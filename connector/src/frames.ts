@@ -8,6 +8,7 @@ import {
   RETRY_AFTER_MS,
 } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
+import { SESSION_ID } from "./session-id.ts";
 import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
 /** Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames. */
@@ -66,7 +67,7 @@ export function readFrame(text: unknown): Frame | undefined {
   if (members.frame === "ack") return ackOf(members);
   if (members.frame === "error") return errorFrameOf(members);
   if (members.frame === "deliver") {
-    return { frame: "deliver", envelope: members.envelope, sessionId: textOf(members.session_id) };
+    return { frame: "deliver", envelope: members.envelope, sessionId: sessionIdOf(members.session_id) };
   }
   const notice = members.frame === "notice" ? noticeOf(members) : undefined;
   return notice && { frame: "notice", notice };
@@ -123,29 +124,36 @@ function noticeOf(members: Members): Notice | undefined {
   }
   if (notice === "draining") return { kind: "draining", reconnectAfterMs: waitOf(reconnect_after_ms) ?? 0 };
   if (!Array.isArray(sessions)) return undefined;
-  if (notice === "decided_sessions") return { kind: "decided_sessions", sessions: sessions.map(decidedOf) };
+  if (notice === "decided_sessions") return { kind: "decided_sessions", sessions: sessions.flatMap(decidedOf) };
   if (notice !== "pending_sessions") return undefined;
-  return { kind: "pending_sessions", total: numberOf(total) ?? sessions.length, sessions: sessions.map(pendingOf) };
+  return { kind: "pending_sessions", total: numberOf(total) ?? sessions.length, sessions: sessions.flatMap(pendingOf) };
 }
 
-function pendingOf(session: unknown): PendingSession {
+/** Empty for one whose id or times are none: ids are remembered, and whoever writes a date as text would fail on it. */
+function pendingOf(session: unknown): PendingSession[] {
   const { session_id, requester, created_at_iso, expires_at_iso } = membersOf(session);
-  return {
-    sessionId: textOf(session_id) ?? "",
-    requester: textOf(requester) ?? "",
-    createdAt: new Date(textOf(created_at_iso) ?? Number.NaN),
-    expiresAt: new Date(textOf(expires_at_iso) ?? Number.NaN),
-  };
+  const sessionId = sessionIdOf(session_id);
+  const [createdAt, expiresAt] = [dateOf(created_at_iso), dateOf(expires_at_iso)];
+  if (sessionId === undefined || createdAt === undefined || expiresAt === undefined) return [];
+  return [{ sessionId, requester: textOf(requester) ?? "", createdAt, expiresAt }];
 }
 
-function decidedOf(session: unknown): DecidedSession {
-  const { session_id, target, status, decided_at_iso } = membersOf(session);
-  return {
-    sessionId: textOf(session_id) ?? "",
-    target: textOf(target) ?? "",
-    status: status === "approved" ? "approved" : "rejected",
-    decidedAt: new Date(textOf(decided_at_iso) ?? Number.NaN),
-  };
+/** Empty as for pendingOf. */
+function decidedOf(session: unknown): DecidedSession[] {
+  const { session_id, target, status: said, decided_at_iso } = membersOf(session);
+  const [sessionId, decidedAt] = [sessionIdOf(session_id), dateOf(decided_at_iso)];
+  if (sessionId === undefined || decidedAt === undefined) return [];
+  const status = said === "approved" ? "approved" : "rejected";
+  return [{ sessionId, target: textOf(target) ?? "", status, decidedAt }];
+}
+
+function sessionIdOf(value: unknown): string | undefined {
+  return typeof value === "string" && SESSION_ID.test(value) ? value : undefined;
+}
+
+function dateOf(value: unknown): Date | undefined {
+  const date = new Date(textOf(value) ?? Number.NaN);
+  return Number.isNaN(date.getTime()) ? undefined : date;
 }
 
 function parsed(text: unknown): unknown {

@@ -3,8 +3,8 @@
 /** Source: docs/protocol.md#limits. */
 export const MAX_FRAME_BYTES = 32_768;
 
-/** Of a frame that this package reads, in characters. What the relay sends is shorter: an envelope, or a list of sessions. */
-export const MAX_RECEIVED_CHARACTERS = 1_048_576;
+/** Of a frame of the relay. It has at least as many bytes as characters. Source: docs/protocol.md#limits. */
+export const MAX_RECEIVED_CHARACTERS = 36_864;
 
 /** Used for whatever `hello` leaves out. Source: docs/protocol.md#limits. */
 export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs: 300_000 } as const;
@@ -132,7 +132,7 @@ export const LOOK_UP = {
   strangers: { atOnce: 8, maxKept: 1000, perMinute: 300 },
 } as const;
 
-/** Of a payload that is parsed here before the relay could see it. Source: docs/protocol.md#envelopes. */
+/** Of a payload. Source: docs/protocol.md#envelopes. */
 export const PAYLOAD_LIMITS = { maxLevels: 32, maxMembers: 2000 } as const;
 
 /** How long a sealing key is kept after the end of its last credential. Source: docs/protocol.md#sealed-payloads. */

@@ -2,8 +2,8 @@ import { PAYLOAD_LIMITS } from "./limits.ts";
 import type { JsonObject } from "./types.ts";
 
 /**
- * True for a parsed value that the relay would take as a payload. What was sealed, or lay in a file, was never seen by one.
- * Source: docs/protocol.md#envelopes.
+ * True for a parsed value that the relay would take as a payload. What was sealed, or lay in a file, was never seen by one,
+ * and a relay may be none. Source: docs/protocol.md#envelopes.
  */
 export function isPayload(value: unknown): value is JsonObject {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);

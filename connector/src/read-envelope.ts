@@ -1,6 +1,7 @@
 import { AGENT_ID } from "./agent-id.ts";
 import { membersOf } from "./frames.ts";
-import type { Envelope, JsonObject } from "./types.ts";
+import { isPayload } from "./payload-rules.ts";
+import type { Envelope } from "./types.ts";
 
 /**
  * The forms of what is remembered of an envelope, which bound it. `sig` is not remembered: another one is a forgery.
@@ -14,17 +15,19 @@ const FORMS = {
 } as const;
 const MAX_TASK_ID_CHARACTERS = 128;
 
-/** The signed members and no other; undefined when one is missing or has another form. */
+/**
+ * The signed members and no other; undefined when one is missing or has another form, or when the payload breaks the rules of
+ * payloads. These bound every recursion over an envelope, of which the canonical text is the first.
+ */
 export function readEnvelope(value: unknown): Envelope | undefined {
   const members = membersOf(value);
   const { id, type, from, to, task_id, payload, ts, key_id, sig } = members;
   const hasForm = Object.entries(FORMS).every(([name, form]) => isOfForm(members[name], form));
   if (!hasForm || typeof sig !== "string" || (to !== undefined && !isOfForm(to, AGENT_ID)) || !isTaskId(task_id))
     return undefined;
-  if (!Number.isSafeInteger(ts) || typeof payload !== "object" || payload === null || Array.isArray(payload))
-    return undefined;
+  if (!Number.isSafeInteger(ts) || !isPayload(payload)) return undefined;
   const optionalMembers = { ...(to !== undefined && { to }), ...(task_id !== undefined && { task_id }) };
-  return { id, type, from, ...optionalMembers, payload: payload as JsonObject, ts, key_id, sig } as Envelope;
+  return { id, type, from, ...optionalMembers, payload, ts, key_id, sig } as Envelope;
 }
 
 function isOfForm(value: unknown, form: RegExp): boolean {

@@ -8,6 +8,9 @@ import {
   RETRY_AFTER_MS,
 } from "../src/limits.ts";
 
+const TIME = "2026-11-22T00:00:00.000Z";
+const [ONE, TWO] = ["1", "2"].map((digit) => `ses_${digit.repeat(26)}`);
+
 /** The longest time that a timer of the platform holds: it takes a longer one for 1 ms. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
@@ -54,3 +57,24 @@ test.each([
   expect(readFrame(`{"frame":"hello","server_time":${said}}`)).toMatchObject({ serverTime: time });
   expect(readFrame(`{"frame":"error","server_time":${said}}`)).toMatchObject({ serverTime: time });
 });
+
+test.each([
+  ["pending_sessions", { session_id: ONE, created_at_iso: "9999-01-01T00:00:00.000Z", expires_at_iso: "soon" }],
+  ["pending_sessions", { session_id: ONE, created_at_iso: "soon", expires_at_iso: "9999-01-01T00:00:00.000Z" }],
+  ["pending_sessions", { session_id: ONE, created_at_iso: 1, expires_at_iso: "9999-01-01T00:00:00.000Z" }],
+  ["pending_sessions", { session_id: `${ONE}1`, created_at_iso: TIME, expires_at_iso: TIME }],
+  ["decided_sessions", { session_id: "x".repeat(30_000), status: "approved", decided_at_iso: TIME }],
+  ["decided_sessions", { session_id: ONE, status: "approved", decided_at_iso: "275761-01-01T00:00:00.000Z" }],
+])("A session of %s whose id or times are none is no session (%#)", (notice, session) => {
+  const good = { session_id: TWO, created_at_iso: TIME, expires_at_iso: TIME, decided_at_iso: TIME };
+  const frame = readFrame(JSON.stringify({ frame: "notice", notice, total: 2, sessions: [session, good] }));
+  expect(frame).toMatchObject({ notice: { kind: notice, sessions: [{ sessionId: TWO }] } });
+});
+
+test.each([ONE, `${ONE}1`, "x".repeat(30_000), 1])(
+  "The session of a delivery is an id of one, or none (%#)",
+  (session_id) => {
+    const frame = readFrame(JSON.stringify({ frame: "deliver", envelope: {}, session_id }));
+    expect(frame).toMatchObject({ sessionId: session_id === ONE ? ONE : undefined });
+  },
+);

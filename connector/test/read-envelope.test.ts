@@ -1,5 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { SignedEnvelope as RelaysEnvelope } from "protocol/contract/envelope.ts";
+import { decode } from "protocol/intake/decode.ts";
+import { isRefusal } from "protocol/intake/refusal.ts";
 import { readEnvelope } from "../src/read-envelope.ts";
 
 const ENVELOPE = {
@@ -43,4 +45,22 @@ test.each([
   const envelope = JSON.parse(JSON.stringify({ ...ENVELOPE, ...changes }));
   const isRelays = RelaysEnvelope.safeParse(envelope).success;
   expect(readEnvelope(envelope)).toEqual(isRelays ? envelope : undefined);
+});
+
+const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
+const listed = (items: number) => `{"a":[${Array(items).fill("[]")}]}`;
+
+test.each([
+  ["32 levels", nested(32)],
+  ["33 levels", nested(33)],
+  ["5,000 levels", nested(5000)],
+  ["2,000 members", listed(1999)],
+  ["2,001 members", listed(2000)],
+  ["__proto__ as a member name", '{"a":{"__proto__":1}}'],
+  ["a lone surrogate", '{"a":"\\ud800"}'],
+  ["a number that is no double", '{"a":1e999}'],
+])("A payload is one for the connector if it is one for the relay: %s", (_, payload) => {
+  const text = JSON.stringify(ENVELOPE).replace('"payload":{}', `"payload":${payload}`);
+  const envelope = JSON.parse(text);
+  expect(readEnvelope(envelope) === undefined).toBe(isRefusal(decode(text)));
 });

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "@jest/globals";
+import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocketServer } from "ws";
+import { decidedSessionsNotice, deliverFrame, pendingSessionsNotice } from "../../services/ws-connector/src/frames.ts";
 import { MAX_RECEIVED_CHARACTERS } from "../src/limits.ts";
 import { Socket } from "../src/socket.ts";
 
@@ -35,4 +37,18 @@ test("Frames are read up to their bound", async () => {
 
 test("A frame that is larger ends the connection, and nothing after it is read", async () => {
   expect(await readOf(HELLO, `${LARGEST} `, HELLO)).toEqual({ read: ["hello"], code: 1006 });
+});
+
+const LONGEST_AGENT = `agent://${"a".repeat(63)}`;
+const SESSION_ID = `ses_${"0".repeat(26)}`;
+const SIGNED = "x".repeat(ENVELOPE_LIMITS.maxFrameBytes + `,"sig":"${"A".repeat(86)}"`.length);
+const pending = { sessionId: SESSION_ID, requester: LONGEST_AGENT, createdAt: 0, expiresAt: 0 };
+const decided = { sessionId: SESSION_ID, target: LONGEST_AGENT, status: "approved", decidedAt: 0 } as const;
+
+test.each([
+  ["an envelope", deliverFrame(SESSION_ID, SIGNED)],
+  ["requests", pendingSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxPendingPerTarget).fill(pending))],
+  ["decisions", decidedSessionsNotice(LONGEST_AGENT, Array(SESSION_LIMITS.maxDecidedKept).fill(decided))],
+])("The largest frame of the relay is within the bound: %s", (_, frame) => {
+  expect(Buffer.byteLength(frame)).toBeLessThanOrEqual(MAX_RECEIVED_CHARACTERS);
 });

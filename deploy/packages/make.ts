@@ -7,7 +7,7 @@ import { withLock } from "../local/lock-file.mjs";
 import { stopBundling } from "./bundle.ts";
 import { connector } from "./connector/maker.ts";
 import { pythonConnector } from "./python/maker.ts";
-import type { Draft, Maker } from "./release.ts";
+import { type Draft, type Maker, SHA512 } from "./release.ts";
 import { digestOf } from "./sources.ts";
 import { testing } from "./testing/maker.ts";
 import { versionOf } from "./version.ts";
@@ -54,8 +54,13 @@ async function write(folder: string, draft: Draft, version: string): Promise<Pac
   const file = draft.file(version);
   const contents = draft.contents(version);
   await replace(join(folder, file), contents);
-  const integrity = `sha512-${createHash("sha512").update(contents).digest("base64")}`;
-  return { name, version, file, media, bytes: contents.length, integrity, purpose, needs, usage };
+  const digest = createHash("sha512").update(contents).digest();
+  const integrity = `sha512-${digest.toString("base64")}`;
+  const checked = usage.map(({ for: what, line }) => ({
+    for: what,
+    line: line.replace(SHA512, digest.toString("hex")),
+  }));
+  return { name, version, file, media, bytes: contents.length, integrity, purpose, needs, usage: checked };
 }
 
 /** A reader sees the old file or the new one, never a half. */

@@ -1,5 +1,8 @@
 import type { PackageRecord } from "protocol/contract/packages.ts";
 
+/** Stands in a line of `usage` for the digest of the package, in hex. */
+export const SHA512 = "{sha512}";
+
 /** A package before its version is known: the version is a digest of what it holds. */
 export interface Draft extends Pick<PackageRecord, "name" | "media" | "purpose" | "needs" | "usage"> {
   readonly file: (version: string) => string;

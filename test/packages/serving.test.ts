@@ -59,6 +59,12 @@ describe("GET /connectors", () => {
   });
 });
 
+test("The line of pip has it check the content", () => {
+  const { url, integrity, usage } = named("agent_relay_connector");
+  const digest = Buffer.from(integrity.replace("sha512-", ""), "base64").toString("hex");
+  expect(usage.map(({ line }: { line: string }) => line)).toContain(`.venv/bin/pip install ${url}#sha512=${digest}`);
+});
+
 describe("A package", () => {
   test("may be kept for ever, and has the type of its content", async () => {
     const types = { "agent-relay-connector": "application/gzip", connector: "text/javascript; charset=utf-8" };

@@ -10,8 +10,8 @@ HEARTBEAT_INTERVAL_S = 15.0
 MAX_CLOCK_SKEW_MS = 300_000
 # The shortest interval that a relay may ask for: each heartbeat costs a signature.
 MIN_HEARTBEAT_INTERVAL_S = 0.25
-# Of one frame of the relay: its longest notice is far shorter.
-MAX_INCOMING_BYTES = 1_048_576
+# Of one frame of the relay. Source: docs/protocol.md#limits.
+MAX_INCOMING_BYTES = 36_864
 
 # From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one.
 HELLO_WITHIN_S = 5.0
@@ -107,7 +107,7 @@ SESSION_TTL_DEFAULT_MINUTES = 60
 MAX_SESSION_RECORDS = 1000
 MAX_OF_A_KIND = 4
 
-# Of a payload that is parsed here before the relay could see it. Source: docs/protocol.md#envelopes.
+# Of a payload. Source: docs/protocol.md#envelopes.
 MAX_PAYLOAD_LEVELS = 32
 MAX_PAYLOAD_MEMBERS = 2000
 # Of the JSON of a payload that is to be sealed: sealed, and with the envelope around it, it still fits into a frame.

@@ -12,6 +12,10 @@ from .error_catalogue import Retry
 from .errors import RelayError
 
 
+class Redirected(InvalidHandshake):
+    """An answer in place of the upgrade, where `websockets` does not tell which."""
+
+
 @dataclass(frozen=True)
 class NetworkError:
     """why: the end of a sentence. retry: `fix`: trying again cannot help."""
@@ -102,6 +106,8 @@ def _reason(cause: Exception) -> NetworkError:
         return _UNKNOWN_HOST
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
+    if isinstance(cause, Redirected):
+        return NetworkError("the upgrade to a websocket was answered with a redirect", _REDIRECT_HINT, "fix")
     if isinstance(cause, InvalidHandshake):
         return NetworkError("it does not speak websocket there", _UPGRADE_HINT, "fix")
     return _BY_ERRNO.get(getattr(cause, "errno", None) or 0, _OTHER)

@@ -1,4 +1,4 @@
-"""The rules of payloads. What was sealed, or lay in a file, was never seen by a relay.
+"""The rules of payloads. What was sealed, or lay in a file, was never seen by a relay, and a relay may be none.
 
 Source: docs/protocol.md#envelopes.
 """

@@ -3,6 +3,7 @@
 import re
 
 from .agent_id import is_agent_id
+from .payload_rules import is_payload
 from .strict_json import integer_of, members_of
 from .types import Envelope
 
@@ -18,7 +19,10 @@ _MAX_TASK_CHARACTERS = 128
 
 
 def read_envelope(value: object) -> Envelope | None:
-    """The signed members and no other; None when one is missing or has another form."""
+    """The signed members and no other; None when one is missing or has another form.
+
+    The rules of payloads bound every recursion over an envelope, of which the canonical text is the first.
+    """
     members = members_of(value)
     texts = [*_FORMS, *_TEXTS, *(name for name in _OPTIONAL_TEXTS if name in members)]
     ts = integer_of(members.get("ts"))
@@ -28,7 +32,7 @@ def read_envelope(value: object) -> Envelope | None:
         return None
     if "task_id" in members and not _is_task(members["task_id"]):
         return None
-    if ts is None or not isinstance(members.get("payload"), dict):
+    if ts is None or not is_payload(members.get("payload")):
         return None
     kept = {name: members[name] for name in (*texts, "payload")}
     return {**kept, "ts": ts}  # type: ignore[return-value, misc]

@@ -11,12 +11,25 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from .background import Background
 from .frames import Frame, read_frame
 from .limits import CLOSE_WITHIN_S, HELLO_WITHIN_S, MAX_INCOMING_BYTES
+from .network_errors import Redirected
 
 # Exported in a way that type checkers do not see.
-_connect: Any = getattr(websockets, "connect")
+_WebsocketsConnect: Any = getattr(websockets, "connect")
 NO_CODE = 1006
 # What an attempt to connect fails with: network, TLS, an address that is none, an answer that is no upgrade.
 _FAILURES = (OSError, EOFError, ValueError, asyncio.TimeoutError, WebSocketException)
+
+
+class _Connect(_WebsocketsConnect):  # type: ignore[misc]
+    """Follows no redirect: what the agent signs is for the host that it dialled, and no relay chooses another one for it."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        """Of websockets 14 and later."""
+        return exc
+
+    def handle_redirect(self, uri: str) -> None:
+        """Of websockets before 14."""
+        raise Redirected
 
 
 class Websocket:
@@ -53,7 +66,7 @@ class Websocket:
 
     async def _run(self) -> None:
         try:
-            self._socket = await _connect(
+            self._socket = await _Connect(
                 self._url,
                 open_timeout=HELLO_WITHIN_S,
                 close_timeout=CLOSE_WITHIN_S,

@@ -1,25 +1,35 @@
 import type { Connector } from "../connector.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
 import { Failure } from "./failure.ts";
+import { Repeats } from "./repeats.ts";
 import type { Reporter } from "./reporter.ts";
+
+type Reports = Pick<Reporter, "report">;
 
 /** Reports the connection's events on stderr. Of the reconnects of one outage, the text output shows the first only, and why. */
 export function reportConnection(connector: Connector, websocketUrl: string, reporter: Reporter, json: boolean): void {
   let isReconnecting = false;
   let hasSaidWhy = false;
+  const repeats = new Repeats();
   connector.on("state", (state) => {
     const isRepeat = isReconnecting && state.status === "reconnecting";
     if (!isRepeat || json) reportState(connector.agent, state, websocketUrl, reporter);
     isReconnecting = state.status === "reconnecting";
     if (state.status === "online") hasSaidWhy = false;
   });
-  connector.on("notice", (notice) => reportNotice(notice, reporter));
-  connector.on("error", ({ code, message, hint, retry, cause }) => {
+  connector.on("notice", (notice) => {
+    if (notice.kind !== "slow_down" && notice.kind !== "released") return reportNotice(notice, reporter);
+    const leftOut = repeats.next(notice.kind);
+    if (leftOut !== undefined) reportNotice(notice, counting(leftOut, reporter));
+  });
+  connector.on("error", ({ code, message, hint, retry, cause, envelopeId }) => {
     const isRepeat = code === "unreachable" && hasSaidWhy;
     if (code === "unreachable") hasSaidWhy = true;
     if (isRepeat && !json) return;
+    const leftOut = code === "unreachable" || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
+    if (leftOut === undefined) return;
     const text = cause instanceof Failure ? `${cause.message} ${cause.hint}` : `${message} ${hint}`;
-    reporter.report("problem", text, { code, retry }, "yellow");
+    counting(leftOut, reporter).report("problem", text, { code, retry }, "yellow");
   });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
   connector.on("overflow", ({ dropped }) =>
@@ -30,6 +40,15 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
       "yellow",
     ),
   );
+}
+
+/** Tells how many of the same were left out before. */
+function counting(leftOut: number, reporter: Reporter): Reports {
+  if (leftOut === 0) return reporter;
+  return {
+    report: (event, text, fields, style) =>
+      reporter.report(event, `${text} (${leftOut} more before.)`, { ...fields, left_out: leftOut }, style),
+  };
 }
 
 export function reportWarning({ code, message, hint }: Warning, reporter: Reporter): void {
@@ -50,7 +69,7 @@ function lossOf({ reason, closeCode }: Extract<ConnectorState, { status: "reconn
   return reason === "unreachable" ? `The relay at ${url} is not reachable` : `The connection was lost (${closeCode})`;
 }
 
-function reportNotice(notice: Notice, reporter: Reporter): void {
+function reportNotice(notice: Notice, reporter: Reports): void {
   if (notice.kind === "draining") reporter.report("draining", "The relay restarts; changing to another connection.");
   if (notice.kind === "released") reportReleased(notice, reporter);
   if (notice.kind === "decided_sessions") reportDecided(notice.sessions, reporter);
@@ -59,8 +78,8 @@ function reportNotice(notice: Notice, reporter: Reporter): void {
   const sessions = notice.sessions.map(({ sessionId, requester, createdAt, expiresAt }) => ({
     session_id: sessionId,
     requester,
-    created_at_iso: isoOf(createdAt),
-    expires_at_iso: isoOf(expiresAt),
+    created_at_iso: createdAt.toISOString(),
+    expires_at_iso: expiresAt.toISOString(),
   }));
   const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
   const text = `${notice.total} pending sessions: ${ids}. ${DECIDE}`;
@@ -71,17 +90,17 @@ function reportNotice(notice: Notice, reporter: Reporter): void {
 const DECIDE =
   "Approve or reject those whose request you received. To approve one that you did not receive (/sessions/<id> says can_deliver_realtime false) counts for nothing: ask its requester to request again.";
 
-function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reporter): void {
+function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reports): void {
   const text = `The relay let the agent go, since no credential of it holds any more: ${reason}.`;
   reporter.report("released", text, { reason }, "yellow");
 }
 
-function reportDecided(decided: readonly DecidedSession[], reporter: Reporter): void {
+function reportDecided(decided: readonly DecidedSession[], reporter: Reports): void {
   const sessions = decided.map(({ sessionId, target, status, decidedAt }) => ({
     session_id: sessionId,
     target,
     status,
-    decided_at_iso: isoOf(decidedAt),
+    decided_at_iso: decidedAt.toISOString(),
   }));
   const said = sessions.map(({ session_id, target, status }) => `${session_id} ${status} by ${target}`).join(", ");
   reporter.report("decided_sessions", `Decided while you were away: ${said}.`, { sessions }, "bold");
@@ -89,13 +108,9 @@ function reportDecided(decided: readonly DecidedSession[], reporter: Reporter): 
 
 function reportSlowDown(
   { envelopesPerSecond, bytesPerSecond }: Extract<Notice, { kind: "slow_down" }>,
-  reporter: Reporter,
+  reporter: Reports,
 ): void {
   const fields = { envelopes_per_second: envelopesPerSecond, bytes_per_second: bytesPerSecond };
   const text = `More is sent than the relay reads (${envelopesPerSecond} envelopes, ${bytesPerSecond} bytes a second): sends wait.`;
   reporter.report("slow_down", text, fields, "yellow");
-}
-
-function isoOf(time: Date): string | null {
-  return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }

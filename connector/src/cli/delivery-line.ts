@@ -1,16 +1,16 @@
 import type { Delivery, Envelope, JsonObject } from "../types.ts";
 import type { Output } from "./io.ts";
-import { jsonLine, printable, styled } from "./output.ts";
+import { jsonLine, type Line, styled } from "./output.ts";
 
 /** A delivery as a line on stdout: JSON, or text for people at a terminal. */
-export function deliveryLine(delivery: Delivery, output: Output, json: boolean): string {
+export function deliveryLine(delivery: Delivery, output: Output, json: boolean): Line {
   if (json || !output.isTTY) return jsonLine({ event: "delivery", ...deliveryMembers(delivery) });
   const { sessionId, verified, issuer, sealed, receivedAt, from, type, payload } = delivery;
   const time = new Date(receivedAt);
-  const head = `${styled(output, "dim", time.toTimeString().slice(0, 8))} ${styled(output, "bold", printable(from))}`;
-  const session = sessionId === undefined ? "" : ` ${printable(sessionId)}`;
-  const who = [verified, ...(issuer === undefined ? [] : [`by ${printable(issuer)}`]), ...(sealed ? ["sealed"] : [])];
-  return `${head} ${printable(type)}${session} ${jsonLine(payload)} ${styled(output, "dim", `(${who.join(", ")})`)}`;
+  const head = [styled("dim", time.toTimeString().slice(0, 8)), " ", styled("bold", from)];
+  const session = sessionId === undefined ? "" : ` ${sessionId}`;
+  const who = [verified, ...(issuer === undefined ? [] : [`by ${issuer}`]), ...(sealed ? ["sealed"] : [])];
+  return [...head, ` ${type}${session} ${jsonLine(payload)} `, styled("dim", `(${who.join(", ")})`)];
 }
 
 /** A delivery for programs, with the protocol's member names. */

@@ -2,20 +2,17 @@ import { once } from "node:events";
 import { styleText } from "node:util";
 import type { Output } from "./io.ts";
 
-/** Control characters and marks of text direction: a terminal would act on those in texts that others wrote. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped.
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+/**
+ * Control characters and marks of text direction: a terminal would act on those in texts that others wrote. Every line goes
+ * through this file, which escapes them.
+ */
+const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** A value as one line of JSON. */
 export function jsonLine(value: unknown): string {
-  return JSON.stringify(value).replace(UNPRINTABLE, escaped);
-}
-
-/** A text that others wrote, for a line of text. */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, escaped);
+  return printable(JSON.stringify(value));
 }
 
 /** A text as one word of a shell's line. */
@@ -25,13 +22,34 @@ export function shellWord(text: string): string {
 
 export type Style = Parameters<typeof styleText>[0];
 
-/** Styled where the output is a terminal that supports it. */
-export function styled(output: Output, style: Style, text: string): string {
-  return styleText(style, text, { stream: output });
+/** A text that is styled where the output is a terminal that supports it. */
+export interface Styled {
+  readonly style: Style;
+  readonly text: string;
+}
+
+/** What one line shows. Nothing in its texts can end it, or act on a terminal. */
+export type Line = string | readonly (string | Styled)[];
+
+export function styled(style: Style, text: string): Styled {
+  return { style, text };
+}
+
+/** The line with its end, as it is written. */
+export function lineFor(output: Output, line: Line): string {
+  const parts = (typeof line === "string" ? [line] : line).map((part) => {
+    if (typeof part === "string") return printable(part);
+    return styleText(part.style, printable(part.text), { stream: output });
+  });
+  return `${parts.join("")}\n`;
 }
 
 /** Writes a line, and waits while the reader is slow. The signal ends the wait. */
-export async function writeLine(output: Output, line: string, signal?: AbortSignal): Promise<void> {
-  if (output.write(`${line}\n`) || signal?.aborted) return;
+export async function writeLine(output: Output, line: Line, signal?: AbortSignal): Promise<void> {
+  if (output.write(lineFor(output, line)) || signal?.aborted) return;
   await once(output, "drain", { ...(signal && { signal }) }).catch(() => {});
+}
+
+function printable(text: string): string {
+  return text.replace(UNPRINTABLE, escaped);
 }

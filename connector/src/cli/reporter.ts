@@ -1,5 +1,5 @@
 import type { Output } from "./io.ts";
-import { jsonLine, printable, type Style, styled } from "./output.ts";
+import { jsonLine, lineFor, type Style, styled } from "./output.ts";
 
 /** Reports on stderr what happens beside a command's result: as text, or as JSON lines for programs. */
 export class Reporter {
@@ -13,10 +13,8 @@ export class Reporter {
 
   /** @param event the first member of the JSON line. @param fields the values in the text, for programs. */
   report(event: string, text: string, fields: object = {}, style: Style = "dim"): void {
-    const line = this.#json
-      ? jsonLine({ event, message: text, ...fields })
-      : styled(this.#output, style, printable(text));
-    this.#output.write(`${line}\n`);
+    const line = this.#json ? jsonLine({ event, message: text, ...fields }) : [styled(style, text)];
+    this.#output.write(lineFor(this.#output, line));
   }
 
   /** A read has to wait so many ms. */

@@ -16,15 +16,15 @@ function accepted(request: ControlRequest, { session_id, session_status }: Contr
   return `Session ${session_id} is ${session_status}.`;
 }
 
-const STATUS_TEXTS: Readonly<Record<string, string>> = {
-  stale: "is not online any more",
-  not_seen: "has not been online since the relay's window opened",
-};
+const STATUS_TEXTS: ReadonlyMap<string, string> = new Map([
+  ["stale", "is not online any more"],
+  ["not_seen", "has not been online since the relay's window opened"],
+]);
 
 /** The relay stores no contents: an envelope that is not delivered at once is gone. */
 function notDelivered(request: ControlRequest, status: string): string {
   const { to } = request;
-  const text = `But ${to} ${STATUS_TEXTS[status] ?? "is not online"}: nobody received it, and the relay stores no contents.`;
+  const text = `But ${to} ${STATUS_TEXTS.get(status) ?? "is not online"}: nobody received it, and the relay stores no contents.`;
   if ("payload" in request) return `${text} Send it again once relay status shows ${to} online, or use --wait-online.`;
   if ("request" in request) return `${text} It will learn only the session's id; request again once it is online.`;
   return `${text} The decision stands; the requester can look the session up.`;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AGENT_ID } from "../agent-id.ts";
 import { SESSION_TTL_MINUTES } from "../limits.ts";
+import { SESSION_ID } from "../session-id.ts";
 import type { Accepted, AcceptedSession } from "../types.ts";
 
 /**
@@ -19,9 +20,7 @@ const text = (max: number) => z.string().min(1).max(max);
 
 export const AgentId = z.string().regex(AGENT_ID, "must be agent://<name>, lower case");
 
-export const SessionId = z
-  .string()
-  .regex(/^ses_[0-9a-hjkmnp-tv-z]{26}$/, "must be a session id, ses_ and 26 characters");
+export const SessionId = z.string().regex(SESSION_ID, "must be a session id, ses_ and 26 characters");
 
 export const Payload = z
   .unknown()

@@ -222,6 +222,12 @@ describe("relay request, approve and reject", () => {
     expect(request.reports).toEqual([]);
   });
 
+  test("are waited for as long as it was told, where nobody decides", async () => {
+    const words = ["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--timeout", "1", "--json"];
+    const { code, stderr } = await line.run(words);
+    expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([5, "timeout"]);
+  });
+
   test("name a session that nobody knows", async () => {
     await expectFailure(
       ["approve", "--json", ...as("bob-hmac"), "ses_00000000000000000000000000"],

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
-import type { Draft, Maker } from "../release.ts";
+import { type Draft, type Maker, SHA512 } from "../release.ts";
 import type { ZippedFile } from "../zip.ts";
 import { projectOf, wheel, wheelFile } from "./wheel.ts";
 
@@ -21,7 +21,7 @@ export const pythonConnector: Maker = {
       needs: "Python 3.10 or later; pip gets websockets and cryptography, or Debian has them",
       usage: [
         { for: "make an environment", line: "python3 -m venv --system-site-packages .venv" },
-        { for: "add the library to it", line: `.venv/bin/pip install ${ADDRESS}` },
+        { for: "add the library to it", line: `.venv/bin/pip install ${ADDRESS}#sha512=${SHA512}` },
         { for: "import it", line: "from agent_relay_connector import Connector, RelayError" },
       ],
       file: (version) => wheelFile(project, version),

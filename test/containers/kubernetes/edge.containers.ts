@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "@jest/globals";
 import type { IIngress } from "kubernetes-models/networking.k8s.io/v1";
 import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
@@ -10,6 +11,8 @@ import { type Manifest, mainContainer, named, OVERLAYS, render } from "./manifes
 const REQUESTS = Object.values<Surface>(SURFACES).flatMap(({ method, path, aliases }) =>
   [path, ...aliases].map((each) => ({ method, path: each.replace("{session_id}", "ses_0123") })),
 );
+const COMPOSE_EDGE = readFileSync(new URL("../../../deploy/docker/nginx.conf", import.meta.url), "utf8");
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 const UNKNOWN = ["/api/public/no-such", "/api/ops/no-such", "/api/opsx", "/api/diagnostics/x", "/ws/x", "/relayed"];
 
 const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
@@ -67,6 +70,14 @@ describe.each(overlays)("The edge of the $overlay overlay", ({ objects }) => {
       expect(seconds * 1000).toBeGreaterThan(2 * CONNECTION_LIMITS.pingIntervalMs);
     }
     expect(ingress.spec?.ingressClassName).toBe("nginx");
+  });
+
+  test("allows one address as many connections as compose's edge, and a bounded rate of requests", () => {
+    const annotations = ingress.metadata?.annotations ?? {};
+    const most = [...COMPOSE_EDGE.matchAll(/limit_conn \w+ (\d+);/g)].map(([, connections]) => Number(connections));
+    expect(most).toEqual([1000, 1000]);
+    expect(Number(annotations["nginx.ingress.kubernetes.io/limit-connections"])).toBe(sum(most));
+    expect(Number(annotations["nginx.ingress.kubernetes.io/limit-rps"])).toBeGreaterThan(0);
   });
 
   test("is the one proxy whose word about the client's address is taken", () => {

@@ -110,8 +110,8 @@ class Report {
     this.#steps.push(step);
     if (this.#json) return;
     const { stdout } = this.#io;
-    const mark = step.ok ? styled(stdout, "green", "ok   ") : styled(stdout, "red", "error");
-    const hint = step.hint ? `\n${" ".repeat(18)}${step.hint}` : "";
-    await writeLine(stdout, `${mark} ${step.step.padEnd(11)} ${step.message}${hint}`);
+    const mark = step.ok ? styled("green", "ok   ") : styled("red", "error");
+    await writeLine(stdout, [mark, ` ${step.step.padEnd(11)} ${step.message}`]);
+    if (step.hint) await writeLine(stdout, `${" ".repeat(18)}${step.hint}`);
   }
 }

@@ -3,7 +3,7 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import { nearest } from "../nearest.ts";
-import { jsonLine, printable, shellWord, writeLine } from "../output.ts";
+import { jsonLine, shellWord, writeLine } from "../output.ts";
 import { packageAddresses } from "../project/package-addresses.ts";
 import { givenProjectKey, newProjectKey, type ProjectKey, RECORD_FILE } from "../project/project-key.ts";
 import { filledTemplate, LANGUAGES, type Language } from "../project/template.ts";
@@ -49,9 +49,9 @@ install, test and start it. Packages of the relay come from the relay itself, wh
       await writeLine(io.stdout, jsonLine(result));
       return EXIT.ok;
     }
-    await writeLine(io.stdout, printable(`${key.agent} has its files in ${folder}: ${names.join(", ")}.`));
-    await writeLine(io.stdout, printable(key.about));
-    await writeLine(io.stdout, `\n  cd ${printable(shellWord(folder))}\n${commandsIn(files)}`);
+    const said = [`${key.agent} has its files in ${folder}: ${names.join(", ")}.`, key.about];
+    for (const line of [...said, "", `  cd ${shellWord(folder)}`, ...commandsIn(files)])
+      await writeLine(io.stdout, line);
     return EXIT.ok;
   },
 };
@@ -71,10 +71,13 @@ async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Pr
   return made === undefined ? files : files.set(RECORD_FILE, `${jsonLine(made.record)}\n`);
 }
 
-/** The block of the README that its reader pastes. */
-function commandsIn(files: ReadonlyMap<string, string>): string {
+/** The lines of the README that its reader pastes. */
+function commandsIn(files: ReadonlyMap<string, string>): string[] {
   const [, block = ""] = /^```sh\n([\s\S]*?)^```/m.exec(files.get("README.md") ?? "") ?? [];
-  return block.replace(/^/gm, "  ").trimEnd();
+  return block
+    .trimEnd()
+    .split("\n")
+    .map((line) => `  ${line}`);
 }
 
 function languageOf(name: string): Language {

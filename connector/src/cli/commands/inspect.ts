@@ -6,8 +6,7 @@ import type { Command } from "../command.ts";
 import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
-import type { Output } from "../io.ts";
-import { jsonLine, styled, writeLine } from "../output.ts";
+import { jsonLine, type Line, type Styled, styled, writeLine } from "../output.ts";
 import { readIssuerRecords } from "../records.ts";
 import { readToken } from "../token.ts";
 
@@ -34,8 +33,8 @@ Exit code: 7 when it does not hold.
     if (word === undefined || more.length > 0) throw usageError("inspect takes one word: a credential, or its file.");
     const credential = await readToken(word, io);
     const verdict = await verdictOn(credential, values.issuer && (await readIssuerRecords(values.issuer, io)));
-    const line = values.json ? jsonLine(membersOf(credential, verdict)) : textOf(credential, verdict, io.stdout);
-    await writeLine(io.stdout, line);
+    const lines = values.json ? [jsonLine(membersOf(credential, verdict))] : linesOf(credential, verdict);
+    for (const line of lines) await writeLine(io.stdout, line);
     return verdict === "holds" || verdict === "unchecked" ? EXIT.ok : EXIT.key;
   },
 };
@@ -68,7 +67,7 @@ function membersOf(credential: Credential, verdict: Verdict): object {
   };
 }
 
-function textOf(credential: Credential, verdict: Verdict, output: Output): string {
+function linesOf(credential: Credential, verdict: Verdict): Line[] {
   const { issuer, issuerKey, agent, keyId, sealingKey, audience, issuedAt, notBefore, expiresAt } = credential;
   const rows = [
     ["agent", agent],
@@ -81,13 +80,13 @@ function textOf(credential: Credential, verdict: Verdict, output: Output): strin
     ["sealed", sealingKey === undefined ? "has no key for sealed payloads" : "payloads can be sealed to it"],
   ];
   const table = rows.map(([name = "", value]) => `${name.padEnd(10)}  ${value}`);
-  return [...table, `${"".padEnd(12)}${verdictText(verdict, output)}`].join("\n");
+  return [...table, ["".padEnd(12), verdictText(verdict)]];
 }
 
-function verdictText(verdict: Verdict, output: Output): string {
-  if (verdict === "holds") return styled(output, "green", "It holds now.");
+function verdictText(verdict: Verdict): string | Styled {
+  if (verdict === "holds") return styled("green", "It holds now.");
   if (verdict === "unchecked") return "Its signature was not checked: name the issuer with --issuer.";
-  return styled(output, "red", `It does not hold: ${verdict}, ${CREDENTIAL_REASONS[verdict]}.`);
+  return styled("red", `It does not hold: ${verdict}, ${CREDENTIAL_REASONS[verdict]}.`);
 }
 
 function isoOf(time: number): string {

@@ -4,13 +4,16 @@ import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import type { ControlResult } from "../control/request.ts";
 import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
+import { Failure, usageError } from "../failure.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { sendOnce } from "../send-once.ts";
 import { targetOf } from "../target.ts";
 
 const POLL_MS = 1000;
+/** Of the relay, to say that a session has expired. */
+const GRACE_S = 60;
+const MAX_WAIT_S = SESSION_TTL_MINUTES.max * 60 + GRACE_S;
 const DECISIONS: ReadonlySet<unknown> = new Set(["approved", "rejected", "expired"]);
 
 export const request: Command = {
@@ -24,6 +27,7 @@ export const request: Command = {
   --scope TEXT      what it covers
   --frequency TEXT  how often you expect to send messages
   --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired
+  --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
   --take-over       send although the agent is online elsewhere, which ends that connection
   --key FILE        the agent's key file; or RELAY_KEY_FILE
   --url URL         the relay; or RELAY_URL; default http://127.0.0.1:8080
@@ -40,6 +44,7 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       scope: { type: "string" },
       frequency: { type: "string" },
       wait: { type: "boolean" },
+      timeout: { type: "string" },
       "take-over": { type: "boolean" },
     });
     const [target, ...others] = positionals;
@@ -51,8 +56,10 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       to: targetOf(target),
       request: { purpose, ttl_minutes, intro, scope, expected_frequency: frequency },
     };
+    const endS = (ttl_minutes ?? SESSION_TTL_MINUTES.default) * 60 + GRACE_S;
+    const timeoutS = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? endS;
     const after = async ({ session_id = "" }: ControlResult, http: RelayHttp) => {
-      const decision = await decisionOn(session_id, http, io.signal);
+      const decision = await decisionOn(session_id, http, Date.now() + timeoutS * 1000, io.signal);
       const line = values.json
         ? jsonLine({ ok: true, session_id, session_status: decision })
         : `The session is ${decision}.`;
@@ -64,11 +71,20 @@ It is sent as relay send does; see its help. A session is an agreement to commun
   },
 };
 
-/** Asks the relay: the answer itself may be delivered to another process of the agent. */
-async function decisionOn(sessionId: string, http: RelayHttp, signal: AbortSignal): Promise<string> {
+/** Asks the relay: the answer itself may be delivered to another process of the agent. @throws {Failure} `timeout`. */
+async function decisionOn(sessionId: string, http: RelayHttp, deadline: number, signal: AbortSignal): Promise<string> {
   for (;;) {
-    const session = await http.patiently(() => http.session(sessionId));
+    const session = await http.patiently(() => http.session(sessionId), deadline);
     if (DECISIONS.has(session?.status)) return String(session?.status);
+    if (Date.now() >= deadline) throw undecided();
     await delay(POLL_MS, undefined, { signal }).catch(() => {});
   }
+}
+
+function undecided(): Failure {
+  return new Failure(
+    "timeout",
+    "The session was not decided in time.",
+    "It may be decided still: its answer goes to a relay listen of this agent.",
+  );
 }

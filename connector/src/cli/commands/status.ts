@@ -1,8 +1,7 @@
 import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
-import type { Output } from "../io.ts";
-import { jsonLine, type Style, styled, writeLine } from "../output.ts";
+import { jsonLine, type Line, type Style, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { targetOf } from "../target.ts";
 
@@ -29,18 +28,23 @@ Needs no key. Without agents it shows only the relay's counts; the relay never l
       await writeLine(io.stdout, jsonLine({ ok: true, relay, agents }));
       return EXIT.ok;
     }
-    for (const agent of agents) await writeLine(io.stdout, agentText(agent, io.stdout));
+    for (const agent of agents) await writeLine(io.stdout, agentText(agent));
     await writeLine(io.stdout, relayText(relay ?? {}, http.baseUrl));
     return EXIT.ok;
   },
 };
 
-const STYLES: Readonly<Record<string, Style>> = { online: "green", stale: "yellow", offline: "red", not_seen: "dim" };
+const STYLES: ReadonlyMap<string, Style> = new Map([
+  ["online", "green"],
+  ["stale", "yellow"],
+  ["offline", "red"],
+  ["not_seen", "dim"],
+]);
 
-function agentText({ agent_id, status, stale_ms }: Members, output: Output): string {
+function agentText({ agent_id, status, stale_ms }: Members): Line {
   const name = String(status);
   const age = typeof stale_ms === "number" ? `last seen ${Math.round(stale_ms / 1000)} s ago` : "never seen";
-  return `${agent_id}  ${styled(output, STYLES[name] ?? "bold", name)}  ${age}`;
+  return [`${agent_id}  `, styled(STYLES.get(name) ?? "bold", name), `  ${age}`];
 }
 
 function relayText({ online_agents, stale_agents, offline_agents }: Members, url: string): string {

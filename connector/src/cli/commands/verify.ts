@@ -8,7 +8,7 @@ import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { readText } from "../files.ts";
-import { jsonLine, printable, writeLine } from "../output.ts";
+import { jsonLine, writeLine } from "../output.ts";
 import { readIssuerRecords } from "../records.ts";
 
 export const verify: Command = {
@@ -35,8 +35,8 @@ key may have been in other hands already.
     const issuers = await Issuers.from(await readIssuerRecords(values.issuer, io));
     const verdict = await verifyReceipt(await readText(file, io), issuers);
     if (!verdict.valid) throw invalid(verdict.problem);
-    const line = values.json ? jsonLine({ ok: true, ...membersOf(verdict.facts) }) : textOf(verdict.facts);
-    await writeLine(io.stdout, line);
+    const lines = values.json ? [jsonLine({ ok: true, ...membersOf(verdict.facts) })] : linesOf(verdict.facts);
+    for (const line of lines) await writeLine(io.stdout, line);
     return EXIT.ok;
   },
 };
@@ -57,10 +57,10 @@ function membersOf({ sessionId, requester, target, decision, requestedAt, decide
   };
 }
 
-function textOf({ sessionId, requester, target, decision, requestedAt, decidedAt, revoked }: ReceiptFacts): string {
+function linesOf({ sessionId, requester, target, decision, requestedAt, decidedAt, revoked }: ReceiptFacts): string[] {
   const requested = `that ${requester} requested at ${new Date(requestedAt).toISOString()}`;
-  const decided = `${target} ${decision} the session ${printable(sessionId)} ${requested}, at ${new Date(decidedAt).toISOString()}.`;
-  return [decided, ...revoked.map(revokedText)].join("\n");
+  const decided = `${target} ${decision} the session ${sessionId} ${requested}, at ${new Date(decidedAt).toISOString()}.`;
+  return [decided, ...revoked.map(revokedText)];
 }
 
 function revokedText({ agent, issuer }: CredentialFacts): string {

@@ -69,6 +69,6 @@ export function connectorsDocument(packages: Packages, baseUrl: string): Connect
 }
 
 const SOME =
-  "No path ever gives two contents: a new content gets a new version and path, and the former path is 404. Nothing here needs a registry but what `needs` names.";
+  "No path ever gives two contents: a new content gets a new version and path, and the former path is 404. Nothing here needs a registry but what `needs` names. The line of pip checks the content; that of npm cannot: npm writes `integrity` into package-lock.json, to compare.";
 const NONE =
   "This relay hands out no packages: its operator has set no RELAY_PACKAGES_DIR. In a clone of the relay's repository, npm run packages makes them.";

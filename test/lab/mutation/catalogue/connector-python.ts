@@ -223,6 +223,27 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python takes no payload that is nested deeper than the relay would take it",
+    file: `${FOLDER}/read_envelope.py`,
+    find: 'not is_payload(members.get("payload"))',
+    replace: 'not isinstance(members.get("payload"), dict)',
+    tests: UNIT,
+  },
+  {
+    name: "Python reads no frame that is far too large",
+    file: `${FOLDER}/websocket.py`,
+    find: "max_size=MAX_INCOMING_BYTES",
+    replace: "max_size=None",
+    tests: UNIT,
+  },
+  {
+    name: "Python follows no redirect of a websocket",
+    file: `${FOLDER}/websocket.py`,
+    find: "raise Redirected",
+    replace: "return super().handle_redirect(uri)",
+    tests: UNIT,
+  },
+  {
     name: "Python ends a look-up that comes to no end",
     file: `${FOLDER}/http.py`,
     find: "socket.socket.shutdown(self._socket, socket.SHUT_RDWR)",

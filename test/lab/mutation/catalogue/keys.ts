@@ -80,4 +80,11 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     replace: "return KeyRing.from(parsed.data ?? { api_keys: [], signing_keys: [] });",
     tests: ["shared/runtime/test/key-store.test.ts"],
   },
+  {
+    name: "git ignores the private keys of npm start, whatever becomes of their folder",
+    file: ".gitignore",
+    find: "/.local/*",
+    replace: "/.other/*",
+    tests: ["test/local/ignored.test.ts"],
+  },
 ];

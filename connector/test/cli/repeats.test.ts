@@ -1,0 +1,48 @@
+import { PassThrough } from "node:stream";
+import { expect, test } from "@jest/globals";
+import { reportConnection } from "../../src/cli/connection-reports.ts";
+import { Repeats } from "../../src/cli/repeats.ts";
+import { Reporter } from "../../src/cli/reporter.ts";
+import type { Connector } from "../../src/connector.ts";
+import { Emitter } from "../../src/emitter.ts";
+import { RelayError } from "../../src/errors.ts";
+import { jsonLines } from "../kit.ts";
+
+test("What is said again and again is said once a minute, with how often it was left out", () => {
+  const repeats = new Repeats();
+  expect([0, 1, 59_999, 60_000, 60_001].map((now) => repeats.next("a", now))).toEqual([
+    0,
+    undefined,
+    undefined,
+    2,
+    undefined,
+  ]);
+});
+
+test("A relay writes few lines with all that it says unasked; what is about an envelope is told of each", () => {
+  const emitter = new Emitter();
+  const stderr = new PassThrough();
+  const connector = { agent: "agent://alice", on: emitter.on.bind(emitter) } as unknown as Connector;
+  reportConnection(connector, "ws://relay", new Reporter(stderr, true), true);
+  for (let n = 0; n < 100; n += 1) {
+    emitter.emit("notice", { kind: "slow_down", envelopesPerSecond: 1, bytesPerSecond: n });
+    emitter.emit("notice", { kind: "released", reason: "r" });
+    emitter.emit("error", new RelayError("unavailable"));
+    emitter.emit("error", new RelayError("malformed_delivery"));
+  }
+  for (const envelopeId of ["1", "2"]) emitter.emit("error", new RelayError("forged_delivery", { envelopeId }));
+  const said = jsonLines(String(stderr.read())).map(({ event, code }) => code ?? event);
+  expect(said).toEqual([
+    "slow_down",
+    "released",
+    "unavailable",
+    "malformed_delivery",
+    "forged_delivery",
+    "forged_delivery",
+  ]);
+});
+
+test("Each kind is said the first time", () => {
+  const repeats = new Repeats();
+  expect(["a", "b"].map((kind) => repeats.next(kind, 1))).toEqual([0, 0]);
+});
