@@ -111,21 +111,6 @@ describe("a session request that comes again", () => {
     expect(await timesDelivered(envelope.id, alice, bob, message())).toBe(1);
   });
 
-  test("under the id of a message names no session, since it opened none", async () => {
-    const first = message();
-    await alice.ask(first);
-    const reusing = relay.envelope("alice", "session.request", {
-      to: BOB,
-      payload: { purpose: "p" },
-      id: first.id,
-      ts: first.ts,
-    });
-    const ack = await alice.ask(reusing);
-    expect(ack).toMatchObject({ accepted: true, duplicate: true, target_delivery: { status: "online" } });
-    expect(ack).not.toHaveProperty("session_id");
-    expect(ack).not.toHaveProperty("session_status");
-  });
-
   test.each([
     ["approve", "approved"],
     ["reject", "rejected"],

@@ -119,17 +119,8 @@ export const ACK_FRAMES = {
     .strictObject({ ...ack, type: z.string().regex(MESSAGE_TYPE_PATTERN), target_delivery: TargetDelivery, next })
     .meta({ description: "A message was accepted; target_delivery says whether the target was online." }),
   session_request: z
-    .strictObject({
-      ...sessionAck,
-      type: z.literal("session.request"),
-      session_id: sessionAck.session_id.optional(),
-      session_status: sessionAck.session_status.optional(),
-      next,
-    })
-    .meta({
-      description:
-        "A session request was accepted. Without session_id it is a duplicate of another envelope, whose id it reuses, and opened no session.",
-    }),
+    .strictObject({ ...sessionAck, type: z.literal("session.request"), next })
+    .meta({ description: "A session request was accepted." }),
   session_decision: z
     .strictObject({ ...sessionAck, type: z.enum(["session.approve", "session.reject"]) })
     .meta({ description: "A decision was accepted; target_delivery is that of the requester." }),

@@ -59,13 +59,12 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number, se
   const settled = outcome as "accepted" | "duplicate";
   if (item.kind === "register" || item.kind === "heartbeat") return presence(settled, reply.slice(1), now, sentAt);
   const [status, state, acceptedAt] = rest as [PresenceStatus, SessionState?, string?];
-  const sessionStatus = sessionStatusAfter(item, state);
   return {
     outcome: settled,
     about: "delivery",
     delivery: deliveryStatus(status),
-    sessionId: sessionStatus === null ? null : item.sessionId,
-    sessionStatus,
+    sessionId: item.sessionId === "" ? null : item.sessionId,
+    sessionStatus: sessionStatusAfter(item, state),
     acceptedAt: acceptedAt === undefined ? now : Number(acceptedAt),
   };
 }
@@ -117,7 +116,7 @@ function deliveryStatus(status: PresenceStatus): DeliveryStatus {
   return status === "offline" ? "stale" : status;
 }
 
-/** Null for an envelope of no session, and for a request that opened none; a decision is in effect when it comes to acceptance. @param state of a request. */
+/** Null for an envelope of no session; a decision is in effect when it comes to acceptance. @param state of a request. */
 function sessionStatusAfter({ kind, prepared }: PlacedItem, state: SessionState | undefined): SessionStatus | null {
   const after = kind === "session_decision" ? (prepared as PreparedDecision).state : state;
   return after === undefined ? null : statusOf(after);

@@ -43,8 +43,7 @@
 --                                                                   register, heartbeat; no epoch ('') to others; of those
 --                                                                   that come online what waits for them, as it is kept
 --   {'accepted'|'duplicate', status}                                message, session_decision
---   {'accepted'|'duplicate', status, session state, accepted at}    session_request; no state and time where the request reuses
---                                                                   the id of another envelope
+--   {'accepted'|'duplicate', status, session state, accepted at}    session_request
 --   {'rate_limited', limit, ms to wait}                             session_request; limit: opened_sessions,
 --                                                                   key_opened_sessions, pending_sessions,
 --                                                                   agent_pending_sessions

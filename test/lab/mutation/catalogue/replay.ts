@@ -19,13 +19,6 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/session-decisions.test.ts", "test/conformance/replay.test.ts"],
   },
   {
-    name: "a request that opened no session names none",
-    file: `${LUA}/accept/sessions.lua`,
-    find: "if not record then return nil end",
-    replace: "if not record then return 'e', batch.now_text end",
-    tests: ["test/conformance/replay.test.ts"],
-  },
-  {
     name: "the guard judges a decision before it takes effect",
     file: `${LUA}/reserve_decision.lua`,
     find: "redis.call('SISMEMBER', bucket_key, text_digest) == 1 and 'reserved' or 'taken'",

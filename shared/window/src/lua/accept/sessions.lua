@@ -45,10 +45,9 @@ local function make_sessions(batch, settings, claims)
   end
 
   -- Returns the session's state, and when it was created. One that gave way to newer ones, or whose time ran out, is expired.
-  -- Its record outlives the guard's memory of its request: without one, that was of another envelope, which opened no session.
   local function state_of(session)
     local record = redis.call('GET', session.key)
-    if not record then return nil end
+    if not record then return 'e', batch.now_text end
     local status, created_at = records.parse_session(record)
     if status == 'p' and not records.place_of(asked_of(batch, session.asked_key), session.name) then status = 'e' end
     return status, created_at
