@@ -58,7 +58,8 @@ export class ContainerRelay extends TestRelay {
   }
 
   override async startMortalWsConnector(overrides: Environment = {}): Promise<MortalPod> {
-    return await this.#startService("ws-connector", overrides);
+    // Under a name of its own: who is sent here alone, and nobody through the edge, loses a connection with it.
+    return await this.#startService("ws-connector", overrides, "mortal-ws-connector");
   }
 
   override async startWsConnectors(overrides: Environment = {}): Promise<Pod> {
@@ -101,8 +102,8 @@ export class ContainerRelay extends TestRelay {
     return await this.#start(edge);
   }
 
-  async #startService(service: Service, overrides: Environment): Promise<MortalPod> {
-    const container = this.#container(`agent-relay-test/${service}`, service)
+  async #startService(service: Service, overrides: Environment, name: string = service): Promise<MortalPod> {
+    const container = this.#container(`agent-relay-test/${service}`, name)
       .withEnvironment(this.environmentOf(service, overrides))
       .withBindMounts([{ source: dirname(this.keysFile), target: KEYS_FOLDER, mode: "ro" }])
       .withExposedPorts(PORT)
