@@ -11,7 +11,7 @@ import { addressOf, connectorOf, type Packages } from "../packages.ts";
 import { SEND_REQUEST, SESSION_REQUEST } from "./examples.ts";
 import { type CATALOGUE, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
-  AUTHENTICATION,
+  API_KEY_RULE,
   DELIVERY_RULES,
   DESCRIPTION,
   type DiscoverySettings,
@@ -118,7 +118,7 @@ function vector(): string {
 function withoutConnector(baseUrl: string): string {
   const { from, to, purpose } = SESSION_REQUEST;
   return [
-    `${AUTHENTICATION.gateway.rule} The gateway signs with its own key.`,
+    `${API_KEY_RULE} The gateway signs with its own key.`,
     block(
       "sh",
       [
