@@ -170,6 +170,7 @@ describe("the operator's contact", () => {
   const PLACES = ["/llms.txt", "/.well-known/security.txt", "/.well-known/relay-manifest.json"].concat([
     "/.well-known/signing-manifest.json",
     "/.well-known/agent.json",
+    "/v1/simple-capabilities",
   ]);
   const readAt = async (url: string) => await (await fetch(url)).text();
   const hintOf = async (url: string, key: object) => {

@@ -23,7 +23,8 @@ export function sessionRecord(session: Session): SessionRecord {
 /** For both of its agents. An approval opens the handoff gate only where the target received the request. */
 function nextAction({ status, delivery }: Session): string {
   if (status === "expired") return "It is over: the requester requests a new session.";
-  if (status === "rejected") return "It is over: the requester asks another target.";
+  if (status === "rejected")
+    return "It is over: the requester asks another target, or this one again with a new request that says what has changed.";
   if (delivery !== "online") return UNDELIVERED;
   return status === "approved"
     ? `The requester reads ${SURFACES.marketplaceFirstJobHandoff.path} with from, target_agent_id and session_id.`

@@ -39,11 +39,12 @@ function connectorRecovery(context: GuideContext): ActivationPlan["connector_rec
   const { settings, links, standing } = context;
   const { ok, stale, critical_stale, offline } = countsOf(context);
   const hints = [
-    ok + stale + critical_stale + offline === 0 && "Not seen: connect a connector and send a signed agent.register.",
-    stale > 0 && "Recently stale: send a signed agent.heartbeat at least every 30 seconds.",
-    critical_stale > 0 && "Silent for over two minutes: reconnect and send a signed agent.register.",
-    offline > 0 && "Offline: restart the connector.",
-    standing.target?.presence.isCongested === true && "Congested: read what waits on the connection.",
+    ok + stale + critical_stale + offline === 0 &&
+      "Not seen: its owner connects a connector and sends a signed agent.register.",
+    stale > 0 && "Recently stale: its owner sends a signed agent.heartbeat at least every 30 seconds.",
+    critical_stale > 0 && "Silent for over two minutes: its owner reconnects and sends a signed agent.register.",
+    offline > 0 && "Offline: its owner restarts the connector.",
+    standing.target?.presence.isCongested === true && "Congested: its owner reads what waits on the connection.",
   ].filter((hint) => hint !== false);
   return {
     needed: WAITS_FOR_CONNECTOR.has(standing.allowed),

@@ -53,7 +53,8 @@ function subjectOf({ target, decision }: Standing): keyof typeof CAVEATS {
 const CAVEATS = {
   window:
     "Of the last session request in this window that was accepted to any online target: of the request alone, even where its target rejected it since. Add target_agent_id and session_id to know of a decision.",
-  target: "Of the last session request that was accepted while this target was online, whoever sent it.",
+  target:
+    "Of the last session request that was accepted while this target was online, whoever sent it. Add session_id to see its decision on yours.",
   session: "Of the request of this session alone.",
 };
 
@@ -77,6 +78,12 @@ function marketplaceOf({ settings, query }: GuideContext): EcosystemHandoff["mar
     first_job_handoff: guideUrl(settings, "marketplaceFirstJobHandoff", query),
     handoff_status: guideUrl(settings, "marketplaceHandoffStatus", query),
   };
+}
+
+function decisionWords(decision: Standing["decision"]): string {
+  if (decision === "rejected")
+    return "The target rejected this session, for good: the steps start again with a new request, as next_action says.";
+  return "The target approves a session of yours with a signed session.approve: request one if you have none.";
 }
 
 function bridgeSteps(context: GuideContext): MarketplaceFirstJobHandoff["steps"] {
@@ -103,7 +110,7 @@ function bridgeSteps(context: GuideContext): MarketplaceFirstJobHandoff["steps"]
       step: "target_decision",
       where: "relay",
       done: decision === null ? null : decision === "approved",
-      action: "The target approves a session of yours with a signed session.approve: request one if you have none.",
+      action: decisionWords(decision),
       ...readOf(links.session),
     },
     {

@@ -65,7 +65,7 @@ export function targetStanding(source: ReportSource, read: Target, settings: Set
   const allowed = allowedAtTarget(target, freshness, decision);
   const isOwnProof = isOwn(lastOnlineProof?.requester, query.from, settings);
   const advice = adviceAt(target, allowed, { decision, isOwnProof });
-  return { freshness, isOwnProof, allowed, ...activationAt(target, freshness), advice, target, decision };
+  return { freshness, isOwnProof, allowed, ...activationAt(target, freshness, decision), advice, target, decision };
 }
 
 /** Where identities are hidden, asking with one id after the other would tell who asked whom. */
@@ -125,12 +125,14 @@ function requestStep(state: ProofFreshness["state"]): AllowedNextStep {
 function activationAt(
   { presence, lastRequestAt }: Target,
   { state }: ProofFreshness,
+  decision: SessionDecision | null,
 ): Pick<Standing, "status" | "bottleneck"> {
   if (state === "fresh") return { status: "proof_fresh", bottleneck: null };
   if (state === "stale_refresh_due") return { status: "proof_stale_refresh_due", bottleneck: "session_proof_stale" };
   if (presence.status === "not_seen") return { status: "waiting_for_connector", bottleneck: "no_connector_online" };
   if (!canDeliverRealtime(presence)) return { status: "waiting_for_online_target", bottleneck: "no_connector_online" };
-  const bottleneck =
-    lastRequestAt === null ? "no_session_request_accepted" : "session_requests_only_to_offline_targets";
+  // Of a session that the asker does not have no request was accepted, whatever others requested.
+  const wasRequested = lastRequestAt !== null && decision !== "unknown";
+  const bottleneck = wasRequested ? "session_requests_only_to_offline_targets" : "no_session_request_accepted";
   return { status: "waiting_for_session_request", bottleneck };
 }

@@ -15,14 +15,16 @@ const ADVICE: Readonly<Record<AllowedNextStep, string>> = {
   request_session_with_online_target: "The target is online: send it a session request.",
   refresh_session_request_proof: "The target is online, its last proof is no longer fresh: send it a session request.",
   open_marketplace_first_job_handoff: "Go on to the first-job handoff.",
-  ask_another_target: "The target rejected the session: ask another target.",
+  ask_another_target:
+    "The target rejected the session: ask another target, or this one again once you can say in purpose what has changed.",
 };
 
 /** Whose request the target's fresh proof is: another's is a go as well, and nothing that the asker has. Pure. */
 export function freshProof({ decision, isOwnProof }: Known): string {
   if (decision === "pending" || decision === "approved") return "The request of this session is a fresh proof.";
-  if (isOwnProof === null) return "The target has a fresh proof, maybe of another agent's request.";
-  return `The target has a fresh proof, of ${isOwnProof ? "your own" : "another agent's"} request.`;
+  if (isOwnProof === true) return "The target has a fresh proof, of your own request.";
+  const whose = isOwnProof === null ? "maybe of another agent's" : "of another agent's";
+  return `The target has a fresh proof, ${whose} request: send one of your own if you have none.`;
 }
 
 /** What to do at a step of the way to this target. Pure. */

@@ -263,6 +263,7 @@ describe("with a session", () => {
       expect(guide).toMatchObject({ target_decision: "unknown", templates: ["session"] });
       expect(guide.next.step).toBe("request_session_with_online_target");
     }
+    expect(guides.activationPlan.readiness.current_bottleneck).toBe("no_session_request_accepted");
     expect(guides.marketplaceHandoffStatus).toMatchObject({
       status: NO_GO,
       target_decision: "unknown",

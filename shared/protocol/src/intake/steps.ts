@@ -174,8 +174,17 @@ function findKey(terms: Terms, ring: KeyRing, now: number, brought?: BroughtKeys
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);
   if (!isCredentialKey(key_id)) return ring.signingKey(key_id, now) ?? unknownKey(terms);
-  return brought?.keyOf(key_id, terms.from, ring, now) ?? { ...unknownKey(terms), credentialKey: key_id };
+  return brought?.keyOf(key_id, terms.from, ring, now) ?? unknownCredentialKey(terms);
 }
+
+/** A register that brought a credential has been judged by it before. */
+function unknownCredentialKey(terms: Terms): Refusal {
+  const lacksCredential = terms.type === "agent.register" && { hint: REGISTER_HINT };
+  return { ...unknownKey(terms), credentialKey: terms.key_id, ...lacksCredential };
+}
+
+const REGISTER_HINT =
+  "payload.credential is missing: a register under a jkt- key carries the credential there, and payload.relay.";
 
 function unknownKey(terms: Terms): Refusal {
   const isAgent = typeof terms.from === "string" && AGENT_ID_PATTERN.test(terms.from);

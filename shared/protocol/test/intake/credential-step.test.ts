@@ -153,7 +153,12 @@ describe("the key of a credential", () => {
   test("is unknown before a register under it was accepted", async () => {
     expect(intake(await register(message))).toMatchObject({ code: "unknown_key" });
     expect(intake(await register({ type: "agent.heartbeat" }))).toMatchObject({ code: "unknown_key" });
-    expect(intake(await register({ payload: { credential: undefined } }))).toMatchObject({ code: "unknown_key" });
+  });
+
+  test("has a hint of its own for a register that brings no credential", async () => {
+    const refusal = intake(await register({ payload: { credential: undefined } }));
+    expect(refusal).toMatchObject({ code: "unknown_key", hint: expect.stringContaining("payload.credential") });
+    expect(intake(await register(message))).not.toHaveProperty("hint");
   });
 
   test("signs for its agent, and for no other, once its connection knows it", async () => {

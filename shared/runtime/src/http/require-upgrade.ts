@@ -10,6 +10,6 @@ export function requireUpgrade(paths: readonly string[]): Koa.Middleware {
     if (!paths.includes(ctx.path)) return next();
     if (ctx.method === "GET" || ctx.method === "HEAD") throw new ServiceError("upgrade_required");
     ctx.set("Allow", "GET");
-    throw new ServiceError("method_not_allowed");
+    throw new ServiceError("method_not_allowed", { detail: "This path supports GET, as a websocket." });
   };
 }

@@ -116,8 +116,10 @@ function answerSurface(id: SurfaceId, surface: Surface, handler: Handler<never>,
 function answerUnmatched(ctx: Koa.Context): void {
   const methods = methodsAt(ctx.path);
   if (methods.length === 0 || methods.includes(ctx.method)) throw new ServiceError("not_found");
-  ctx.set("Allow", [...methods, "OPTIONS"].join(", "));
-  if (ctx.method !== "OPTIONS") throw new ServiceError("method_not_allowed");
+  const allow = [...methods, "OPTIONS"].join(", ");
+  ctx.set("Allow", allow);
+  if (ctx.method !== "OPTIONS")
+    throw new ServiceError("method_not_allowed", { detail: `This path supports ${allow}.` });
   ctx.status = 204;
 }
 

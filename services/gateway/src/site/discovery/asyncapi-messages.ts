@@ -52,7 +52,8 @@ export function envelopeMessages(): Messages {
     },
     "session.approve": {
       schema: session_decision.safeExtend({ type: z.literal("session.approve") }),
-      summary: "The target of a session request approves it; to is the requester.",
+      summary:
+        "The target of a session request approves it; to is the requester. Without payload.request_sha256 there can be no receipt.",
       examples: [signedExample(exampleEnvelope("session.approve"))],
     },
     "session.reject": {

@@ -4,7 +4,7 @@ import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { envelopeMessages, frameMessages, type MessageEntry } from "./asyncapi-messages.ts";
 import { type JsonSchema, SchemaWriter } from "./json-schema.ts";
 import { urlOf } from "./links.ts";
-import { AUTHENTICATION, type DiscoverySettings, TITLE, VERSION } from "./relay-description.ts";
+import { type DiscoverySettings, SIGNING_RULE, TITLE, VERSION } from "./relay-description.ts";
 import { signingFacts, websocketGuide } from "./websocket-guide.ts";
 
 /** The AsyncAPI document of the websocket, from the relay's side: it receives envelopes and sends frames. */
@@ -33,7 +33,7 @@ export function asyncApiDocument(settings: DiscoverySettings) {
         host,
         protocol: protocol.slice(0, -1),
         ...(pathname !== "/" && { pathname }),
-        description: AUTHENTICATION.websocket,
+        description: SIGNING_RULE,
         "x-upgrade-refusals": UPGRADE_REFUSALS.map(codeObject),
         "x-close-codes": Object.values(CLOSE_CODES),
       },

@@ -11,7 +11,7 @@ import { addressOf, connectorOf, type Packages } from "../packages.ts";
 import { SEND_REQUEST, SESSION_REQUEST } from "./examples.ts";
 import { type CATALOGUE, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
-  AUTHENTICATION,
+  API_KEY_RULE,
   DELIVERY_RULES,
   DESCRIPTION,
   type DiscoverySettings,
@@ -57,6 +57,9 @@ function quickStart(baseUrl: string, packages: Packages): string {
   const source = connector
     ? `the connector that this relay hands out (${SURFACES.connectors.path}; no registry is asked)`
     : "the connector of a clone of the relay's repository (this relay hands out no package)";
+  const others = connector
+    ? `${SURFACES.connectors.path} has the connector for Python and the testing package, too. `
+    : "";
   const keygen = [
     `export RELAY_URL=${baseUrl} RELAY_KEY_FILE=you.json`,
     `${relay} keygen --agent agent://you --out you.json > record.json`,
@@ -71,7 +74,8 @@ function quickStart(baseUrl: string, packages: Packages): string {
     block("sh connector", keygen.join("\n")),
     "you.json is secret. record.json is public: the operator adds it (`npm run keys -- add record.json`, in force within 5 s), or admits the issuer of your credential (`npm run keys -- add-issuer issuer.json`). Then check key, clock and connection, send, and listen in the background (a JSON line a delivery; `kill $!` ends it):",
     block("sh online", online.join("\n")),
-    "`verified` of a delivery says who vouches for it: `agent` by a key or issuer that you pin (`--trust FILE`; trusted_issuers of you.json), `relay_issuer` by an issuer of the relay's manifest, `gateway`, else `unverified`. In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`. `relay mcp` offers the same to a model, `new Connector({ url, agent, key })` to JavaScript. Without the connector, take these steps:",
+    "`verified` of a delivery says who vouches for it: `agent` by a key or issuer that you pin (`--trust FILE`; trusted_issuers of you.json), `relay_issuer` by an issuer of the relay's manifest, `gateway`, else `unverified`. In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`; `ask` (send, print the reply), `receipt` and `verify` (who agreed to what), `init` (writes an agent). `relay mcp` offers the same to a model, `new Connector({ url, agent, key })` to JavaScript.",
+    `${others}Without a connector, take these steps:`,
   ].join("\n\n");
 }
 
@@ -82,8 +86,8 @@ function stepByStep(relay: string): string {
   return [
     `1. **Get keys** from the operator: a signing key (Ed25519: make it yourself, hand over the public key), or a credential for it (in agent.register payload.credential, and payload.relay ${relay}; ${SURFACES.asyncapi.path} has the rules), and an API key for the gateway. All are bound to your agent id, agent://<name>.`,
     `2. **Sign.** Read ${SURFACES.signingManifest.path}. The canonical text is one JSON object with the members id, type, from, to, task_id, payload, ts, key_id in this order, absent ones left out, every value as in RFC 8785. Sign its UTF-8 bytes; sig is base64url without padding. Compare with the test vector below. Each envelope has its own id: recipients take an id once a sender.`,
-    `3. **Self-test.** POST a signed envelope to ${SURFACES.selfTest.path}: stage pass means that the websocket would accept it. A 400 says what is wrong; ?explain=1 shows the canonical text.`,
-    `4. **Register.** Connect, wait for the frame hello, and send a signed agent.register within ${registerSeconds} seconds; then agent.heartbeat every ${heartbeatSeconds} seconds.`,
+    `3. **Self-test.** POST a signed envelope to ${SURFACES.selfTest.path}: stage pass means that the websocket would accept it. A 400 says what is wrong; ?explain=1 shows the canonical text. Under a jkt- key, give all but agent.register ?credential= as well.`,
+    `4. **Register.** Connect, wait for {"frame":"hello",…}, and send a signed agent.register within ${registerSeconds} seconds; then agent.heartbeat every ${heartbeatSeconds} seconds. You send envelopes, told apart by type; the relay sends frames, told apart by the member frame: hello, ack, deliver, error, notice.`,
     `5. **Check** ${SURFACES.checkOnline.path}{?agent_id}. After ${holdSeconds} s stable says that your connection lasts.`,
     `6. **Request a session.** Check the target the same way, then POST to ${SURFACES.requestSession.path} with x-api-key and an Idempotency-Key. 202 with can_deliver_realtime true is a proof of negotiation; else request again once the target is online. Without an API key a signed session.request on your websocket does the same.`,
     `7. **Monitor it** at ${SURFACES.readSession.path}; the decision is delivered to you, too.`,
@@ -118,7 +122,7 @@ function vector(): string {
 function withoutConnector(baseUrl: string): string {
   const { from, to, purpose } = SESSION_REQUEST;
   return [
-    `${AUTHENTICATION.gateway.rule} The gateway signs with its own key.`,
+    API_KEY_RULE,
     block(
       "sh",
       [

@@ -12,7 +12,7 @@ import { contactOf } from "../../answers/contact.ts";
 import { type Examples, MADE_UP_IDS, REQUEST_EXAMPLES, responseExamples } from "./examples.ts";
 import { linksIn, offeredBy, urlOf, websocketUrls } from "./links.ts";
 import {
-  AUTHENTICATION,
+  authenticationOf,
   DELIVERY_RULES,
   type DiscoverySettings,
   describeRelay,
@@ -126,7 +126,7 @@ export function simpleCapabilities(settings: DiscoverySettings): SimpleCapabilit
     service: SERVICE,
     version: VERSION,
     endpoint: SURFACES.simpleCapabilities.path,
-    authentication: AUTHENTICATION,
+    authentication: authenticationOf(settings),
     capabilities: CAPABILITIES.map(({ type, id, counters }) => ({
       type,
       operation_id: id,

@@ -12,7 +12,7 @@ import { type JsonSchema, SchemaWriter } from "./json-schema.ts";
 import { CATALOGUE, type Group, urlOf, websocketUrls } from "./links.ts";
 import { OperationWriter } from "./openapi-operation.ts";
 import {
-  AUTHENTICATION,
+  API_KEY_RULE,
   DESCRIPTION,
   type DiscoverySettings,
   SCOPE_BOUNDARY,
@@ -61,7 +61,7 @@ export function openApiDocument(settings: DiscoverySettings) {
     components: {
       schemas: { ...schemas.components, FeedbackRequest: withSurfaceLabels(schemas.components.FeedbackRequest) },
       securitySchemes: {
-        apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: AUTHENTICATION.gateway.rule },
+        apiKey: { type: "apiKey", in: "header", name: "x-api-key", description: API_KEY_RULE },
       },
       parameters: operations.parameters,
       responses: operations.responses,

@@ -38,19 +38,25 @@ export type DiscoverySettings = Pick<
   | "packagesDir"
 >;
 
-export const AUTHENTICATION: Authentication = {
-  gateway: {
-    type: "apiKey",
-    in: "header",
-    name: "x-api-key",
-    rule: "Send the key in the header only, never in a URL, a body or feedback, and never log it. It is bound to its from ids.",
-    without_a_key:
-      "With a signing key, send it on the websocket. Else ask the relay's operator: contact says how. Feedback with category session_request_auth_needed is only counted, and no person reads it. Neither a 401 nor feedback is a relay proof.",
-  },
-  websocket:
-    "Every envelope is signed by its sender, with a key that the relay's operator lists, or with one under a credential of an issuer that the operator admits.",
-  everything_else: "Public: no credentials.",
-};
+export const API_KEY_RULE =
+  "Send the key in the header only, never in a URL, a body or feedback, and never log it. It is bound to its from ids.";
+
+export const SIGNING_RULE =
+  "Every envelope is signed by its sender, with a key that the relay's operator lists, or with one under a credential of an issuer that the operator admits.";
+
+export function authenticationOf({ contact }: Pick<DiscoverySettings, "contact">): Authentication {
+  return {
+    gateway: {
+      type: "apiKey",
+      in: "header",
+      name: "x-api-key",
+      rule: API_KEY_RULE,
+      without_a_key: `With a signing key, send it on the websocket. Else ask for one. ${contactOf(contact).note} Feedback with category session_request_auth_needed is only counted, and no person reads it. Neither a 401 nor feedback is a relay proof.`,
+    },
+    websocket: SIGNING_RULE,
+    everything_else: "Public: no credentials.",
+  };
+}
 
 /** What acceptance means. */
 export const DELIVERY_RULES = [
@@ -122,7 +128,7 @@ export function describeRelay(settings: DiscoverySettings) {
     version: VERSION,
     description: DESCRIPTION,
     base_url: settings.baseUrl,
-    authentication: AUTHENTICATION,
+    authentication: authenticationOf(settings),
     limits: publishedLimits(settings),
     contact: contactOf(settings.contact),
     scope_boundary: SCOPE_BOUNDARY,

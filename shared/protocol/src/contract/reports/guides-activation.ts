@@ -10,12 +10,17 @@ export const ActivationPlan = z.strictObject({
   ...GUIDE_FRAME,
   readiness: z.strictObject({
     status: z.enum(ACTIVATION_STATUSES),
-    current_bottleneck: Bottleneck.nullable().meta({ description: "Null: nothing is missing at the target." }),
+    current_bottleneck: Bottleneck.nullable().meta({
+      description:
+        "Of the way to a fresh proof. Null, of a target: its proof is fresh, wherever it is by now (gate.target_presence).",
+    }),
     gate: HandoffGate,
     current_window: GuideWindow,
   }),
   connector_recovery: z.strictObject({
-    needed: z.boolean().meta({ description: "The way goes on only once a connector is back." }),
+    needed: z.boolean().meta({
+      description: "allowed_next_step waits for a connector. With a fresh proof it does not, wherever the target is.",
+    }),
     hints: z.array(z.string()),
     ...PresenceRecovery.shape,
   }),

@@ -93,7 +93,9 @@ export const GuideNext = z
       "wait_for_target_decision",
       "agree_on_first_job_in_marketplace",
     ]),
-    who: z.enum(["you", "target", "person"]),
+    who: z
+      .enum(["you", "target", "person"])
+      .meta({ description: "you: who asks. target: its owner. person: whoever the asker acts for decides what now." }),
     action: z.string(),
     request: z
       .strictObject({
