@@ -122,9 +122,9 @@ describe("relay send", () => {
     expect((await line.run(["send", ...as("alice"), BOB, HELLO])).code).toBe(0);
   });
 
-  test("says first that the target lacks agent://, where the payload is none either", async () => {
-    const stderr = await expectFailure(["send", "--json", ...as("alice"), "bob", "hi"], 2, "usage");
-    expect(stderr).toMatch(/agent:\/\/.*payload/);
+  test("blames the payload alone, however the target is named", async () => {
+    const named = await expectFailure(["send", "--json", ...as("alice"), "bob-hmac", "hi"], 2, "usage");
+    expect(named).toBe(await expectFailure(["send", "--json", ...as("alice"), BOB, "hi"], 2, "usage"));
   });
 
   test("takes the name of an agent for its id, as request and status do", async () => {
