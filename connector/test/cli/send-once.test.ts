@@ -213,6 +213,7 @@ describe("relay request, approve and reject", () => {
   });
 
   test("end with 3 when the session was rejected", async () => {
+    await line.listen("bob-hmac");
     const request = line.begin(["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--json"]);
     await until("it is pending", () => request.stdout.includes("ses_"));
     const session = /ses_[0-9a-z]{26}/.exec(request.stdout)?.[0] as string;
@@ -223,9 +224,17 @@ describe("relay request, approve and reject", () => {
   });
 
   test("are waited for as long as it was told, where nobody decides", async () => {
+    await line.listen("bob-hmac");
     const words = ["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--timeout", "1", "--json"];
     const { code, stderr } = await line.run(words);
     expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([5, "timeout"]);
+  });
+
+  test("wait for no decision on what nobody received", async () => {
+    const words = ["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--json"];
+    const { code, stdout, stderr } = await line.run(words);
+    expect(jsonLines(stdout)).toMatchObject([{ target_delivery: { can_deliver_realtime: false } }]);
+    expect([code, jsonLines(stderr).at(-1)]).toMatchObject([5, { code: "target_not_online", retry: "later" }]);
   });
 
   test("name a session that nobody knows", async () => {

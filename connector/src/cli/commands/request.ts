@@ -26,7 +26,8 @@ export const request: Command = {
   --intro TEXT      who you are
   --scope TEXT      what it covers
   --frequency TEXT  how often you expect to send messages
-  --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired
+  --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired,
+                    5 at once when the target is not online
   --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
   --take-over       send although the agent is online elsewhere, which ends that connection
   --key FILE        the agent's key file; or RELAY_KEY_FILE
@@ -58,7 +59,10 @@ It is sent as relay send does; see its help. A session is an agreement to commun
     };
     const endS = (ttl_minutes ?? SESSION_TTL_MINUTES.default) * 60 + GRACE_S;
     const timeoutS = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? endS;
-    const after = async ({ session_id = "" }: ControlResult, http: RelayHttp) => {
+    const after = async (result: ControlResult, http: RelayHttp) => {
+      // A duplicate says how the target is now: it may have got the first.
+      if (!result.target_delivery.can_deliver_realtime && !result.duplicate) throw notOnline();
+      const { session_id = "" } = result;
       const decision = await decisionOn(session_id, http, Date.now() + timeoutS * 1000, io.signal);
       const line = values.json
         ? jsonLine({ ok: true, session_id, session_status: decision })
@@ -79,6 +83,14 @@ async function decisionOn(sessionId: string, http: RelayHttp, deadline: number, 
     if (Date.now() >= deadline) throw undecided();
     await delay(POLL_MS, undefined, { signal }).catch(() => {});
   }
+}
+
+/** A decision on what nobody received would prove nothing. */
+function notOnline(): Failure {
+  const hint = "Request again once relay status shows it online.";
+  return new Failure("target_not_online", "The target is not online: no decision is waited for.", hint, {
+    retry: "later",
+  });
 }
 
 function undecided(): Failure {
