@@ -93,6 +93,11 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
     const python = (...args: string[]) => promisify(execFile)(pythonProgram(), args, { cwd, env });
     expect((await python("-m", "mypy", "--strict", ".")).stdout).toMatch(/no issues found in 3 /);
     expect((await python("-X", "dev", "-m", "unittest")).stderr).toMatch(/^Ran 2 tests[\s\S]*^OK$/m);
+    const readme = await readFile(join(cwd, "README.md"), "utf8");
+    const sources = `env PYTHONPATH=${PYTHON_SOURCES} PYTHONDONTWRITEBYTECODE=1 ${pythonProgram()}`;
+    const alone = /^npx .* with-relay .*$/m.exec(readme)?.[0].replace(".venv/bin/python", sources) as string;
+    const tested = await machine.shell(alone, cwd);
+    expect(tested).toMatchObject({ code: 0, stderr: expect.stringMatching(/^Ran 2 tests[\s\S]*^OK$/m) });
     expect(await run(pythonProgram(), ["main.py"], cwd, env, "agent://python")).toBe(0);
   }, 180_000);
 });
