@@ -219,7 +219,7 @@ describe("relay request, approve and reject", () => {
     const session = /ses_[0-9a-z]{26}/.exec(request.stdout)?.[0] as string;
     expect((await line.run(["reject", ...as("bob-hmac"), session, "--reason", "no time"])).code).toBe(0);
     expect(await request.end()).toBe(3);
-    expect(request.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected" });
+    expect(request.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected", reason: "no time" });
     expect(request.reports).toEqual([]);
   });
 
