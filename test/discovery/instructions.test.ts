@@ -140,10 +140,14 @@ test.each([
   expect(delivered).toEqual([`session.${decision}`, "message.reply"]);
 });
 
-test("Its program says in one line which variables or which Node it needs", async () => {
+test("Its program says in one line which variables, which file or which Node it needs", async () => {
   await expect(runProgram({ KEY_FILE: "", TARGET_ID: "agent://bob" })).rejects.toMatchObject({
     code: 1,
-    stderr: "Set KEY_FILE, RELAY_API_KEY.\n",
+    stderr: expect.stringMatching(/^Set KEY_FILE, RELAY_API_KEY\..*session\.request.*\n$/),
+  });
+  await expect(runProgram({ KEY_FILE: "/no/such.json" })).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^KEY_FILE .*ENOENT.*\n$/),
   });
   await expect(runProgram({ NODE_OPTIONS: "--no-experimental-websocket" })).rejects.toMatchObject({
     code: 1,

@@ -104,6 +104,7 @@ export async function checkSignature(
   const { text } = await signer.sign(signer.draft(draft));
   const answer = await selfTest(text, http);
   if (answer.body.code === "bad_signature") throw await badSignature(text, answer);
+  if (answer.body.code === "unknown_key") throw unknownKey(agent, answer);
   http.requireSuccess(answer);
   const known = presented ? `the relay accepts the credential of ${key.keyId}` : `the relay knows the key ${key.keyId}`;
   return `${known}, its signature is valid, and it may act for ${agent}`;
@@ -121,6 +122,16 @@ async function badSignature(text: string, { body }: Answer): Promise<Failure> {
   return new Failure("bad_signature", "The signature does not match the envelope.", hint, {
     retry: knownRetry(body.retry),
   });
+}
+
+/** The relay's hint is for programs that make the self-test themselves. */
+function unknownKey(agent: string, { body }: Answer): Failure {
+  return new Failure(
+    "unknown_key",
+    `The relay does not know the key of ${agent}.`,
+    "Its operator adds the record that relay keygen or relay init made: npm run keys -- add record.json",
+    { retry: knownRetry(body.retry) },
+  );
 }
 
 function isNotYetKnown({ body: { code, detail } }: Answer): boolean {

@@ -4,17 +4,9 @@ import type { JsonObject } from "../types.ts";
 import { usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
-/**
- * The payload that a word gives, or standard input for `-` or no word.
- * @param targetIsId false for a target that was given by its name: the slip may lie there.
- * @throws {Failure} `usage`.
- */
-export async function readPayload(
-  word: string | undefined,
-  targetIsId: boolean,
-  io: Pick<Io, "stdin">,
-): Promise<JsonObject> {
-  return payloadOf(await payloadText(word, io), targetIsId);
+/** The payload that a word gives, or standard input for `-` or no word. @throws {Failure} `usage`. */
+export async function readPayload(word: string | undefined, io: Pick<Io, "stdin">): Promise<JsonObject> {
+  return payloadOf(await payloadText(word, io));
 }
 
 async function payloadText(word: string | undefined, { stdin }: Pick<Io, "stdin">): Promise<string> {
@@ -24,15 +16,12 @@ async function payloadText(word: string | undefined, { stdin }: Pick<Io, "stdin"
   return await text(stdin);
 }
 
-function payloadOf(given: string, targetIsId: boolean): JsonObject {
+function payloadOf(given: string): JsonObject {
   try {
     const value: unknown = parseJson(given);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   } catch {
     // Reported below, without the text.
   }
-  const message = targetIsId
-    ? "The payload is not a JSON object."
-    : "The target lacks agent:// (a name alone is taken for that of an agent), and the payload is not a JSON object.";
-  throw usageError(message, `Quote it as one word, such as '{"message":"Hello"}'.`);
+  throw usageError("The payload is not a JSON object.", `Quote it as one word, such as '{"message":"Hello"}'.`);
 }

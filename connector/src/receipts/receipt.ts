@@ -51,7 +51,10 @@ interface Lack {
   readonly why: string;
 }
 
-const NO_REQUEST: Lack = { part: "request", why: "this agent neither signed nor received the request" };
+const NO_REQUEST: Lack = {
+  part: "request",
+  why: "this agent neither signed nor received the request (one over HTTP is signed by the gateway)",
+};
 const NO_DECISION: Lack = { part: "decision", why: "this agent neither signed nor received a decision on the request" };
 const NO_DIGEST: Lack = { part: "request_sha256 of the decision", why: "the decision carries no request_sha256" };
 

@@ -47,7 +47,7 @@ export class SessionRecords {
     const decided = requests.find((request) => decisions.some((decision) => isOn(decision, request)));
     const request = decided ?? requests[0];
     const isOnIt = decided === undefined ? isUnboundOn : isOn;
-    const decision = request && decisions.find((one) => isOnIt(one, request));
+    const decision = request === undefined ? decisions[0] : decisions.find((one) => isOnIt(one, request));
     const credentials = [request, decision].flatMap((kept) => kept?.credential ?? []);
     return buildReceipt({ request: request?.envelope, decision: decision?.envelope, credentials });
   }

@@ -122,9 +122,9 @@ describe("relay send", () => {
     expect((await line.run(["send", ...as("alice"), BOB, HELLO])).code).toBe(0);
   });
 
-  test("says first that the target lacks agent://, where the payload is none either", async () => {
-    const stderr = await expectFailure(["send", "--json", ...as("alice"), "bob", "hi"], 2, "usage");
-    expect(stderr).toMatch(/agent:\/\/.*payload/);
+  test("blames the payload alone, however the target is named", async () => {
+    const named = await expectFailure(["send", "--json", ...as("alice"), "bob-hmac", "hi"], 2, "usage");
+    expect(named).toBe(await expectFailure(["send", "--json", ...as("alice"), BOB, "hi"], 2, "usage"));
   });
 
   test("takes the name of an agent for its id, as request and status do", async () => {
@@ -213,19 +213,28 @@ describe("relay request, approve and reject", () => {
   });
 
   test("end with 3 when the session was rejected", async () => {
+    await line.listen("bob-hmac");
     const request = line.begin(["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--json"]);
     await until("it is pending", () => request.stdout.includes("ses_"));
     const session = /ses_[0-9a-z]{26}/.exec(request.stdout)?.[0] as string;
     expect((await line.run(["reject", ...as("bob-hmac"), session, "--reason", "no time"])).code).toBe(0);
     expect(await request.end()).toBe(3);
-    expect(request.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected" });
+    expect(request.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected", reason: "no time" });
     expect(request.reports).toEqual([]);
   });
 
   test("are waited for as long as it was told, where nobody decides", async () => {
+    await line.listen("bob-hmac");
     const words = ["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--timeout", "1", "--json"];
     const { code, stderr } = await line.run(words);
     expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([5, "timeout"]);
+  });
+
+  test("wait for no decision on what nobody received", async () => {
+    const words = ["request", ...as("alice"), BOB, "--purpose", "talk", "--wait", "--json"];
+    const { code, stdout, stderr } = await line.run(words);
+    expect(jsonLines(stdout)).toMatchObject([{ target_delivery: { can_deliver_realtime: false } }]);
+    expect([code, jsonLines(stderr).at(-1)]).toMatchObject([5, { code: "target_not_online", retry: "later" }]);
   });
 
   test("name a session that nobody knows", async () => {

@@ -65,6 +65,7 @@ describe("relay keygen", () => {
     const before = await check("carol.json");
     expect(before).toMatchObject({ code: 7, ok: false });
     expect(before.steps.at(-1)).toMatchObject({ step: "signature", ok: false, code: "unknown_key" });
+    expect(before.steps.at(-1)?.hint).not.toContain("?credential=");
     const add = ["add", "--url", line.url];
     expect(await keys(add, made.stdout)).toEqual({ code: 0, said: "" });
     const { refusals } = await refusalsAtStart("carol.json");

@@ -59,6 +59,13 @@ test("A decision that does not name its request, and a request by a gateway, are
   expect(() => records.receipt("gateway's")).toThrow(expect.objectContaining({ missing }));
 });
 
+test("Of a session that the gateway requested for this agent, the request alone is missing", async () => {
+  const records = new SessionRecords();
+  await records.keep("s", decisionOn("A".repeat(43)), alices);
+  expect(() => records.receipt("s")).toThrow(expect.objectContaining({ missing: ["request"] }));
+  expect(() => records.receipt("unknown")).toThrow(expect.objectContaining({ missing: ["request", "decision"] }));
+});
+
 test("Of two requests of one requester it is not clear which is decided; of different ones it is", async () => {
   const records = await holding(requestOf("talk"), requestOf("something else"));
   expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();

@@ -43,7 +43,10 @@ def build_receipt(
 
 
 # Parts of a receipt that are not there, and why there can be no receipt without them.
-_NO_REQUEST = ("request", "this agent neither signed nor received the request")
+_NO_REQUEST = (
+    "request",
+    "this agent neither signed nor received the request (one over HTTP is signed by the gateway)",
+)
 _NO_DECISION = ("decision", "this agent neither signed nor received a decision on the request")
 _NO_DIGEST = ("request_sha256 of the decision", "the decision carries no request_sha256")
 

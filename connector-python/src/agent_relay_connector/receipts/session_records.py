@@ -58,7 +58,7 @@ class SessionRecords:
         """Raises `receipt_incomplete`."""
         record = self._records.get(session_id) or _Record()
         pairs = _pairs_of(record, _is_on) or _pairs_of(record, _is_unbound_on)
-        request, decision = pairs[0] if pairs else (record.requests[0] if record.requests else None, None)
+        request, decision = pairs[0] if pairs else _unpaired(record)
         credentials = [kept.credential for kept in (request, decision) if kept is not None and kept.credential]
         return build_receipt(_envelope_of(request), _envelope_of(decision), credentials)
 
@@ -71,6 +71,13 @@ class SessionRecords:
 
 def _envelope_of(kept: _Kept | None) -> Envelope | None:
     return None if kept is None else kept.envelope
+
+
+def _unpaired(record: _Record) -> tuple[_Kept | None, _Kept | None]:
+    """A request that nothing decides, or a decision whose request this agent never had."""
+    if record.requests:
+        return record.requests[0], None
+    return None, record.decisions[0] if record.decisions else None
 
 
 def _pairs_of(record: _Record, is_on: Callable[[_Kept, _Kept], bool]) -> list[tuple[_Kept, _Kept]]:

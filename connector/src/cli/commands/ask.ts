@@ -53,7 +53,7 @@ A target that is not online is told at once (exit code 5): the relay stores no c
     const to = targetOf(target);
     const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, MAX_WAIT_S);
     const timeoutSeconds = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? DEFAULT_TIMEOUT_S;
-    const payload = await readPayload(given, target === to, io);
+    const payload = await readPayload(given, io);
     const reporter = new Reporter(io.stderr, json);
     const http = new RelayHttp(values.url, io, reporter.waiting);
     const identity = await readIdentity(values.key, io.env, reporter);

@@ -1,3 +1,4 @@
+import { AGENT_SCHEME } from "../../agent-id.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -61,6 +62,7 @@ async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Pr
   const { agent, path, ignored, about, made } = key;
   const facts = {
     agent,
+    name: agent.slice(AGENT_SCHEME.length),
     url: http.baseUrl,
     key: path,
     key_word: shellWord(path),

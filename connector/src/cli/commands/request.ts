@@ -6,6 +6,7 @@ import type { ControlResult } from "../control/request.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { jsonLine, writeLine } from "../output.ts";
+import { RejectReasons } from "../reject-reasons.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { sendOnce } from "../send-once.ts";
 import { targetOf } from "../target.ts";
@@ -26,12 +27,14 @@ export const request: Command = {
   --intro TEXT      who you are
   --scope TEXT      what it covers
   --frequency TEXT  how often you expect to send messages
-  --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired
+  --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired,
+                    5 at once when the target is not online
   --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
   --take-over       send although the agent is online elsewhere, which ends that connection
   --key FILE        the agent's key file; or RELAY_KEY_FILE
   --url URL         the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json            the result as one line of JSON; with --wait a second one has session_id and the decision in session_status
+  --json            the result as one line of JSON; with --wait a second one has session_id and the decision in session_status,
+                    and the reason of a reject, where it came over a connection of this command (a relay listen prints it itself)
 
 It is sent as relay send does; see its help. A session is an agreement to communicate, never a payment or a promise of work.
 `,
@@ -58,15 +61,20 @@ It is sent as relay send does; see its help. A session is an agreement to commun
     };
     const endS = (ttl_minutes ?? SESSION_TTL_MINUTES.default) * 60 + GRACE_S;
     const timeoutS = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? endS;
-    const after = async ({ session_id = "" }: ControlResult, http: RelayHttp) => {
+    const reasons = new RejectReasons(sent.to);
+    const after = async (result: ControlResult, http: RelayHttp) => {
+      // A duplicate says how the target is now: it may have got the first.
+      if (!result.target_delivery.can_deliver_realtime && !result.duplicate) throw notOnline();
+      const { session_id = "" } = result;
       const decision = await decisionOn(session_id, http, Date.now() + timeoutS * 1000, io.signal);
+      const reason = decision === "rejected" ? await reasons.of(session_id, io.signal) : undefined;
       const line = values.json
-        ? jsonLine({ ok: true, session_id, session_status: decision })
-        : `The session is ${decision}.`;
+        ? jsonLine({ ok: true, session_id, session_status: decision, reason })
+        : `The session is ${decision}${reason === undefined ? "" : `: ${jsonLine(reason)}`}.`;
       await writeLine(io.stdout, line);
       return decision === "approved" ? EXIT.ok : EXIT.refused;
     };
-    const once = { isForGateway: true, request: async () => sent, ...(values.wait && { after }) };
+    const once = { isForGateway: true, request: async () => sent, ...(values.wait && { after, heard: reasons.heard }) };
     return await sendOnce(values, once, io);
   },
 };
@@ -79,6 +87,14 @@ async function decisionOn(sessionId: string, http: RelayHttp, deadline: number, 
     if (Date.now() >= deadline) throw undecided();
     await delay(POLL_MS, undefined, { signal }).catch(() => {});
   }
+}
+
+/** A decision on what nobody received would prove nothing. */
+function notOnline(): Failure {
+  const hint = "Request again once relay status shows it online.";
+  return new Failure("target_not_online", "The target is not online: no decision is waited for.", hint, {
+    retry: "later",
+  });
 }
 
 function undecided(): Failure {

@@ -45,7 +45,7 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
       throw usageError("send takes the target and a payload, quoted as one word.");
     const to = targetOf(target);
     const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, MAX_WAIT_S);
-    const payload = await readPayload(given, target === to, io);
+    const payload = await readPayload(given, io);
     const { type, "task-id": task_id, seal = false } = values;
     const members = { ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
     const sent = { to, payload, ...members, ...(seal && { seal }) };

@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 /** The languages of the templates, with the packages of the relay that each needs, by the mark that stands for the address. */
 export const LANGUAGES = {
   typescript: { connector: "agent-relay-connector", testing: "agent-relay-testing" },
-  python: { connector: "agent_relay_connector" },
+  python: { connector: "agent_relay_connector", testing: "agent-relay-testing" },
 } as const;
 export type Language = keyof typeof LANGUAGES;
 

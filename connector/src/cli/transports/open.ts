@@ -18,21 +18,20 @@ export interface TransportOptions {
 /**
  * The transport that disturbs the agent's connection least: the gateway when there is an API key, else the control socket
  * of a running `relay listen`, else a connection of its own. @throws {Failure}
+ * @param heard what comes over a connection of its own; a listener prints it itself.
  */
 export async function openTransport(
   { identity, http, isForGateway, takeOver }: TransportOptions,
   io: Io,
+  heard?: (delivery: Delivery) => void,
 ): Promise<Transport> {
   const { agent } = identity;
   const apiKey = io.env.RELAY_API_KEY;
   if (isForGateway && apiKey) return gatewayTransport(agent, apiKey, http);
-  return await openAgentTransport(identity, http, takeOver, io);
+  return await openAgentTransport(identity, http, takeOver, io, heard);
 }
 
-/**
- * The same for what the gateway cannot do.
- * @param heard what comes over a connection of its own beside replies; a listener prints it itself. @throws {Failure}
- */
+/** The same for what the gateway cannot do. @param heard as above, beside replies. @throws {Failure} */
 export async function openAgentTransport(
   identity: Identity,
   http: RelayHttp,

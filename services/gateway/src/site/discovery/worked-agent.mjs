@@ -12,13 +12,24 @@ const fail = (text) => {
 if (typeof WebSocket === "undefined") fail(`agent.mjs needs Node 22 or later; this is Node ${process.versions.node}.`);
 const needed = { RELAY, KEY_FILE, ...(TARGET_ID && { RELAY_API_KEY }) };
 const unset = Object.keys(needed).filter((name) => !needed[name]);
-if (unset.length > 0) fail(`Set ${unset.join(", ")}.`);
+const keyless = unset.includes("RELAY_API_KEY")
+  ? " Without an API key, send a signed session.request on the websocket instead."
+  : "";
+if (unset.length > 0) fail(`Set ${unset.join(", ")}.${keyless}`);
 if (!["approve", "reject"].includes(DECISION)) fail("DECISION is approve or reject.");
 
 /** private_key is the 32-byte seed in base64url. A key that the relay lists has a key_id, any other a credential. */
-const { agent_id: AGENT_ID, private_key: PRIVATE_KEY, key_id, credential } = JSON.parse(readFileSync(KEY_FILE, "utf8"));
+const { agent_id: AGENT_ID, private_key: PRIVATE_KEY, key_id, credential } = keyFile();
 const KEY_ID = credential === undefined ? key_id : `jkt-${thumbprint(credential)}`;
 if (!AGENT_ID || !PRIVATE_KEY || !KEY_ID) fail("KEY_FILE needs agent_id, private_key, and key_id or credential.");
+
+function keyFile() {
+  try {
+    return JSON.parse(readFileSync(KEY_FILE, "utf8"));
+  } catch ({ code }) {
+    return fail(`KEY_FILE cannot be read as JSON${code ? ` (${code})` : ""}.`);
+  }
+}
 
 /** RFC 7638, of the agent's key in a credential. */
 function thumbprint(token) {
