@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
@@ -9,7 +9,6 @@ import { sharedByAll } from "../../connector/test/fixture.ts";
 import { Stage } from "../../connector/test/kit.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { connectorIn, madePackages } from "../support/packages.ts";
-import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
@@ -61,26 +60,13 @@ async function converse(agent: string): Promise<void> {
   expect(await Promise.all(decisions)).toEqual(["session.approve", "session.reject"]);
 }
 
-/** What the relay says of an agent's presence. */
-async function statusOf(agent: string): Promise<string> {
-  const presence = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=${agent}`);
-  return ((await presence.json()) as { status: string }).status;
-}
-
-/** Starts the agent; resolves with how it ends at a signal, Ctrl-C's by default, once it has been conversed with. */
-async function run(
-  program: string,
-  args: readonly string[],
-  cwd: string,
-  env: NodeJS.ProcessEnv,
-  name: string,
-  signal: NodeJS.Signals = "SIGINT",
-) {
+/** Starts the agent; resolves with how it ends at Ctrl-C, once it has been conversed with. */
+async function run(program: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv, name: string) {
   const agent = spawn(program, args, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
   agents.push(agent);
   await converse(name);
   const ended = once(agent, "close");
-  agent.kill(signal);
+  agent.kill("SIGINT");
   return (await ended)[0] as number | null;
 }
 
@@ -99,10 +85,6 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
     await writeFile(join(cwd, "agent.ts"), broken.replace("Good day", "Hello"));
     await machine.shell("npm run prestart", cwd);
     expect(await run(process.execPath, ["dist/main.js"], cwd, {}, "agent://typescript")).toBe(0);
-    await stage.clear();
-    const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
-    await run("npm", ["start"], cwd, { PATH }, "agent://typescript", "SIGTERM");
-    await until("the agent went with npm", async () => (await statusOf("agent://typescript")) !== "online");
   }, 180_000);
 
   test("in Python has types that hold strictly, passes its test on the relay, and answers", async () => {
