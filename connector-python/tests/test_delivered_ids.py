@@ -53,3 +53,22 @@ class DeliveredIdsOfSenders(unittest.TestCase):
             one = envelope("alice", f"{n}", n - n % 64)
             self.assertTrue(is_new(ids, one))
             ids.add(one)
+
+    def test_of_whoever_comes_and_goes_make_nothing_old_of_a_sender_that_is_heard_now_and_then(self) -> None:
+        with patch.multiple("agent_relay_connector.delivered_ids", **ROOM):
+            ids = DeliveredIds()
+            for n in range(30):
+                if n % 2 == 0:
+                    ids.add(envelope("alice", f"{n}", n))
+                ids.add(envelope(f"sender-{n}", "1", 1000 + n))
+            self.assertTrue(is_new(ids, envelope("alice", "next", 30)))
+            self.assertTrue(ids.may_have_had(envelope("bob", "first", 30)))
+
+    def test_of_a_sender_that_was_forgotten_are_not_new_when_it_is_heard_again(self) -> None:
+        with patch.multiple("agent_relay_connector.delivered_ids", **ROOM):
+            ids = DeliveredIds()
+            first = envelope("alice", "1", 5)
+            for one in (first, *(envelope(f"sender-{n}", "1", n) for n in range(6)), envelope("alice", "2", 100)):
+                ids.add(one)
+            self.assertIsNone(ids.ts_of(first))
+            self.assertFalse(is_new(ids, first))

@@ -20,12 +20,12 @@ export class DeliveredIds {
 
   /** True for one as old as what was forgotten. */
   mayHaveHad({ from, ts }: Envelope): boolean {
-    return ts <= Math.max(this.#forgottenTo, this.#senders.get(from)?.forgottenTo ?? Number.NEGATIVE_INFINITY);
+    return ts <= (this.#senders.get(from)?.forgottenTo ?? this.#forgottenTo);
   }
 
   /** Adds one that it does not have. */
   add({ from, id, ts }: Envelope): void {
-    const ids = this.#senders.get(from) ?? new SenderIds();
+    const ids = this.#senders.get(from) ?? new SenderIds(this.#forgottenTo);
     this.#senders.delete(from);
     this.#senders.set(from, ids);
     ids.add(id, ts);
@@ -51,9 +51,14 @@ export class DeliveredIds {
 class SenderIds {
   readonly #times = new Map<string, number>();
   /** The newest `ts` of those that were forgotten. */
-  forgottenTo: number = Number.NEGATIVE_INFINITY;
+  forgottenTo: number;
   /** The newest `ts` of all. */
   newest: number = Number.NEGATIVE_INFINITY;
+
+  /** @param forgottenTo of the senders that were forgotten until now, of which it may be one. */
+  constructor(forgottenTo: number) {
+    this.forgottenTo = forgottenTo;
+  }
 
   get size(): number {
     return this.#times.size;

@@ -74,3 +74,22 @@ test("So many senders are remembered, and who was heard last longest", () => {
     [last, false],
   ]);
 });
+
+test("Whoever comes and goes, with times of the future too, makes nothing old of a sender that is heard now and then", () => {
+  const ids = new DeliveredIds();
+  for (let n = 0; n < 3 * MAX_SENDERS; n += 1) {
+    if (n % (MAX_SENDERS / 2) === 0) ids.add(envelope("alice", `${n}`, n));
+    ids.add(envelope(`sender-${n}`, "1", 1_000_000 + n));
+  }
+  expect(isNew(ids, envelope("alice", "next", 3 * MAX_SENDERS))).toBe(true);
+  expect(ids.mayHaveHad(envelope("bob", "first", 3 * MAX_SENDERS))).toBe(true);
+});
+
+test("A sender that is heard again after it was forgotten is not delivered its old ids anew", () => {
+  const ids = new DeliveredIds();
+  const first = envelope("alice", "1", 5);
+  ids.add(first);
+  for (let n = 0; n < MAX_SENDERS; n += 1) ids.add(envelope(`sender-${n}`, "1", n));
+  ids.add(envelope("alice", "2", 2 * MAX_SENDERS));
+  expect([ids.tsOf(first), isNew(ids, first)]).toEqual([undefined, false]);
+});

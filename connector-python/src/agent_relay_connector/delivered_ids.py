@@ -28,12 +28,12 @@ class DeliveredIds:
     def may_have_had(self, envelope: Envelope) -> bool:
         """True for one as old as what was forgotten."""
         ids = self._senders.get(envelope["from"])
-        return envelope["ts"] <= max(self._forgotten_to, _NEVER if ids is None else ids.forgotten_to)
+        return envelope["ts"] <= (self._forgotten_to if ids is None else ids.forgotten_to)
 
     def add(self, envelope: Envelope) -> None:
         """Adds one that it does not have."""
         sender = envelope["from"]
-        ids = self._senders.pop(sender, None) or _SenderIds()
+        ids = self._senders.pop(sender, None) or _SenderIds(self._forgotten_to)
         self._senders[sender] = ids
         ids.add(envelope["id"], envelope["ts"])
         self._size += 1
@@ -51,11 +51,11 @@ class DeliveredIds:
 
 
 class _SenderIds:
-    def __init__(self) -> None:
+    def __init__(self, forgotten_to: float) -> None:
         # `ts` by id.
         self.times: dict[str, int] = {}
-        # The newest `ts` of those that were forgotten.
-        self.forgotten_to = _NEVER
+        # The newest `ts` of those that were forgotten; at first of the senders that were, of which it may be one.
+        self.forgotten_to = forgotten_to
         # The newest `ts` of all.
         self.newest = _NEVER
 

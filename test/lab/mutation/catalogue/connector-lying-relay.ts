@@ -55,8 +55,22 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "what was forgotten of a sender is not new again",
     file: "connector/src/delivered-ids.ts",
-    find: "this.#senders.get(from)?.forgottenTo ?? ",
-    replace: "",
+    find: "this.#senders.get(from)?.forgottenTo ?? this.#forgottenTo",
+    replace: "this.#forgottenTo",
+    tests: ["connector/test/delivered-ids.test.ts"],
+  },
+  {
+    name: "who comes back after it was forgotten is as old as what was forgotten",
+    file: "connector/src/delivered-ids.ts",
+    find: "new SenderIds(this.#forgottenTo)",
+    replace: "new SenderIds(Number.NEGATIVE_INFINITY)",
+    tests: ["connector/test/delivered-ids.test.ts"],
+  },
+  {
+    name: "what is forgotten with a sender makes nothing old of who is remembered",
+    file: "connector/src/delivered-ids.ts",
+    find: "return ts <= (this.#senders.get(from)?.forgottenTo ?? this.#forgottenTo);",
+    replace: "return ts <= Math.max(this.#senders.get(from)?.forgottenTo ?? -Infinity, this.#forgottenTo);",
     tests: ["connector/test/delivered-ids.test.ts"],
   },
   {

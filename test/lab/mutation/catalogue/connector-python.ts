@@ -324,8 +324,15 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python takes nothing for new that it forgot of a sender",
     file: `${FOLDER}/delivered_ids.py`,
-    find: "_NEVER if ids is None else ids.forgotten_to",
-    replace: "_NEVER",
+    find: "self._forgotten_to if ids is None else ids.forgotten_to",
+    replace: "self._forgotten_to",
+    tests: UNIT,
+  },
+  {
+    name: "Python takes a sender that comes back for as old as what it forgot",
+    file: `${FOLDER}/delivered_ids.py`,
+    find: "_SenderIds(self._forgotten_to)",
+    replace: "_SenderIds(_NEVER)",
     tests: UNIT,
   },
   {
