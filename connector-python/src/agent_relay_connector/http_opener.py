@@ -48,13 +48,5 @@ class _HttpConnection(http.client.HTTPConnection):
         self._connected(self.sock)
 
 
-class _HttpsConnection(http.client.HTTPSConnection):
-    """Of a handshake the timeout is one of the whole."""
-
-    def __init__(self, connected: Connected, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._connected = connected
-
-    def connect(self) -> None:
-        super().connect()
-        self._connected(self.sock)
+class _HttpsConnection(_HttpConnection, http.client.HTTPSConnection):
+    """The same over TLS. Of a handshake the timeout is one of the whole."""

@@ -76,8 +76,7 @@ describe("the replay guard", () => {
   });
 
   test("refuses, to the millisecond, a ts whose bucket is forgotten or whose time is too far ahead", async () => {
-    const link = new ClockedLink(bench);
-    await link.start();
+    const link = await ClockedLink.of(bench);
     const clocked = await bench.pod({ link });
     const minute = Math.floor(Date.now() / MINUTE);
     const message = () => messageOf("agent://alice", "agent://bob", { ts: minute * MINUTE + 1234 });

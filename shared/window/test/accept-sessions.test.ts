@@ -17,8 +17,7 @@ const statusOf = async (sessionId: string | null) => (await read(sessionId))?.st
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
   pod = await bench.pod({ link, pod: "pod-a" });
 });
 afterEach(() => bench.clear());

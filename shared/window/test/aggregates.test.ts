@@ -151,8 +151,7 @@ describe("in Redis", () => {
   });
 
   test("a gateway's key is listed for 15 minutes after the gateway was last seen, and forgotten then", async () => {
-    const link = new ClockedLink(bench);
-    await link.start();
+    const link = await ClockedLink.of(bench);
     const [one, two] = [
       { keyId: "gateway-1", publicKey: "A".repeat(43) },
       { keyId: "gateway-2", publicKey: "B".repeat(43) },

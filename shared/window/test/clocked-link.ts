@@ -8,9 +8,12 @@ export class ClockedLink extends RedisLink {
   /** Unix ms. */
   at = Date.now();
 
-  constructor(bench: Bench) {
-    super({ url: bench.redis.url, name: "clocked", logger: LOGGER });
-    bench.later(() => this.stop());
+  /** One that is up, and ends with the bench. */
+  static async of(bench: Bench): Promise<ClockedLink> {
+    const link = new ClockedLink({ url: bench.redis.url, name: "clocked", logger: LOGGER });
+    bench.later(() => link.stop());
+    await link.start();
+    return link;
   }
 
   override async run(

@@ -27,8 +27,7 @@ const recordOf = (agent: string, p = 0) => bench.client.hget(partitionKeys.route
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
   pod = await bench.pod({ link, pod: "pod-a" });
   ear = await bench.ear("pod-a");
   marks = new CongestionMarks({ link, partitions: 1, pod: "pod-a" });

@@ -162,8 +162,7 @@ describe("when the clock of Redis is set", () => {
   let link: ClockedLink;
 
   beforeEach(async () => {
-    link = new ClockedLink(bench);
-    await link.start();
+    link = await ClockedLink.of(bench);
     pod = await bench.pod({ link });
     await pod.register(BOB);
   });

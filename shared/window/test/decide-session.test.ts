@@ -15,8 +15,7 @@ let sessionId: string;
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
   pod = await bench.pod({ link, pod: "pod-a" });
   sessionId = (await pod.request("agent://alice", "agent://bob", 5)).sessionId as string;
 });

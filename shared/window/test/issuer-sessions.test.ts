@@ -20,8 +20,7 @@ let pod: Pod;
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
 });
 afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());

@@ -15,8 +15,7 @@ let link: ClockedLink;
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
   const { window } = await bench.pod({ partitions: 2 });
   const acceptor = new Acceptor({
     link,

@@ -93,8 +93,7 @@ describe("presence in Redis", () => {
 
   beforeEach(async () => {
     await bench.open();
-    link = new ClockedLink(bench);
-    await link.start();
+    link = await ClockedLink.of(bench);
   });
   afterEach(() => bench.clear());
   afterAll(() => bench.redis.stop());

@@ -15,8 +15,7 @@ const podOf = (pod: string, partitions = 1) => new PrincipalShares({ link, parti
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
 });
 afterEach(async () => {
   await unlimited(bench.client);

@@ -18,8 +18,7 @@ const read = (agent: string, sessionId: string | null = null) =>
 
 beforeEach(async () => {
   await bench.open();
-  link = new ClockedLink(bench);
-  await link.start();
+  link = await ClockedLink.of(bench);
   pod = await bench.pod({ link, pod: "pod-a" });
   await bench.ear("pod-a");
 });
