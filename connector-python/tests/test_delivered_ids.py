@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from agent_relay_connector.delivered_ids import DeliveredIds
-from agent_relay_connector.limits import MAX_DELIVERED_IDS
+from agent_relay_connector.limits import MAX_DELIVERED_IDS, MAX_SENDERS
 from agent_relay_connector.types import Envelope
 
 # Little room, which few deliveries fill.
@@ -54,15 +54,15 @@ class DeliveredIdsOfSenders(unittest.TestCase):
             self.assertTrue(is_new(ids, one))
             ids.add(one)
 
-    def test_of_whoever_comes_and_goes_make_nothing_old_of_a_sender_that_is_heard_now_and_then(self) -> None:
-        with patch.multiple("agent_relay_connector.delivered_ids", **ROOM):
-            ids = DeliveredIds()
-            for n in range(30):
-                if n % 2 == 0:
-                    ids.add(envelope("alice", f"{n}", n))
-                ids.add(envelope(f"sender-{n}", "1", 1000 + n))
-            self.assertTrue(is_new(ids, envelope("alice", "next", 30)))
-            self.assertTrue(ids.may_have_had(envelope("bob", "first", 30)))
+    def test_of_whoever_comes_and_goes_make_nothing_old_of_others_but_of_very_few(self) -> None:
+        ids = DeliveredIds()
+        for n in range(3 * MAX_SENDERS):
+            if n % (MAX_SENDERS // 2) == 0:
+                ids.add(envelope("alice", f"{n}", n))
+            ids.add(envelope(f"agent://open.sender-{n}", "1", 1_000_000 + n))
+        self.assertTrue(is_new(ids, envelope("alice", "next", 3 * MAX_SENDERS)))
+        newcomers = [envelope(f"agent://newcomer-{n}", "first", 0) for n in range(1000)]
+        self.assertGreater(sum(is_new(ids, one) for one in newcomers), 850)
 
     def test_of_a_sender_that_was_forgotten_are_not_new_when_it_is_heard_again(self) -> None:
         with patch.multiple("agent_relay_connector.delivered_ids", **ROOM):

@@ -1,3 +1,4 @@
+import { ForgottenSenders } from "./forgotten-senders.ts";
 import { MAX_DELIVERED_IDS, MAX_SENDERS } from "./limits.ts";
 import type { Envelope } from "./types.ts";
 
@@ -10,8 +11,7 @@ export class DeliveredIds {
   /** Who was heard last stands last. */
   readonly #senders = new Map<string, SenderIds>();
   #size = 0;
-  /** Of the senders that were forgotten. */
-  #forgottenTo = Number.NEGATIVE_INFINITY;
+  readonly #forgotten = new ForgottenSenders();
 
   /** The `ts` of the one with its id; undefined where there is none. */
   tsOf({ from, id }: Envelope): number | undefined {
@@ -20,12 +20,12 @@ export class DeliveredIds {
 
   /** True for one as old as what was forgotten. */
   mayHaveHad({ from, ts }: Envelope): boolean {
-    return ts <= (this.#senders.get(from)?.forgottenTo ?? this.#forgottenTo);
+    return ts <= (this.#senders.get(from)?.forgottenTo ?? this.#forgotten.newestOf(from));
   }
 
   /** Adds one that it does not have. */
   add({ from, id, ts }: Envelope): void {
-    const ids = this.#senders.get(from) ?? new SenderIds(this.#forgottenTo);
+    const ids = this.#senders.get(from) ?? new SenderIds(this.#forgotten.newestOf(from));
     this.#senders.delete(from);
     this.#senders.set(from, ids);
     ids.add(id, ts);
@@ -42,7 +42,7 @@ export class DeliveredIds {
   #forgetLongestUnheard(): void {
     const [from, ids] = this.#senders.entries().next().value as [string, SenderIds];
     this.#senders.delete(from);
-    this.#forgottenTo = Math.max(this.#forgottenTo, ids.newest);
+    this.#forgotten.add(from, ids.newest);
     this.#size -= ids.size;
   }
 }
@@ -55,7 +55,7 @@ class SenderIds {
   /** The newest `ts` of all. */
   newest: number = Number.NEGATIVE_INFINITY;
 
-  /** @param forgottenTo of the senders that were forgotten until now, of which it may be one. */
+  /** @param forgottenTo what was forgotten of it before, if it was. */
   constructor(forgottenTo: number) {
     this.forgottenTo = forgottenTo;
   }

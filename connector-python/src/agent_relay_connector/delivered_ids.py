@@ -4,6 +4,7 @@ from .limits import MAX_DELIVERED_IDS, MAX_SENDERS
 from .types import Envelope
 
 _NEVER = float("-inf")
+BUCKETS = 65_536
 
 
 class DeliveredIds:
@@ -17,8 +18,9 @@ class DeliveredIds:
         # Who was heard last stands last.
         self._senders: dict[str, _SenderIds] = {}
         self._size = 0
-        # Of the senders that were forgotten.
-        self._forgotten_to = _NEVER
+        # Of senders that were forgotten, a time not before that of the newest, in room that does not grow: they share
+        # buckets, by the hash of Python, which begins with a secret, so that nobody can choose whose bucket it shares.
+        self._forgotten: dict[int, float] = {}
 
     def ts_of(self, envelope: Envelope) -> int | None:
         """The `ts` of the one with its id; None where there is none."""
@@ -28,12 +30,12 @@ class DeliveredIds:
     def may_have_had(self, envelope: Envelope) -> bool:
         """True for one as old as what was forgotten."""
         ids = self._senders.get(envelope["from"])
-        return envelope["ts"] <= (self._forgotten_to if ids is None else ids.forgotten_to)
+        return envelope["ts"] <= (self._forgotten_to(envelope["from"]) if ids is None else ids.forgotten_to)
 
     def add(self, envelope: Envelope) -> None:
         """Adds one that it does not have."""
         sender = envelope["from"]
-        ids = self._senders.pop(sender, None) or _SenderIds(self._forgotten_to)
+        ids = self._senders.pop(sender, None) or _SenderIds(self._forgotten_to(sender))
         self._senders[sender] = ids
         ids.add(envelope["id"], envelope["ts"])
         self._size += 1
@@ -45,16 +47,20 @@ class DeliveredIds:
             self._forget_longest_unheard()
 
     def _forget_longest_unheard(self) -> None:
-        ids = self._senders.pop(next(iter(self._senders)))
-        self._forgotten_to = max(self._forgotten_to, ids.newest)
+        sender = next(iter(self._senders))
+        ids = self._senders.pop(sender)
+        self._forgotten[hash(sender) % BUCKETS] = max(self._forgotten_to(sender), ids.newest)
         self._size -= len(ids.times)
+
+    def _forgotten_to(self, sender: str) -> float:
+        return self._forgotten.get(hash(sender) % BUCKETS, _NEVER)
 
 
 class _SenderIds:
     def __init__(self, forgotten_to: float) -> None:
         # `ts` by id.
         self.times: dict[str, int] = {}
-        # The newest `ts` of those that were forgotten; at first of the senders that were, of which it may be one.
+        # The newest `ts` of those that were forgotten; at first what was forgotten of it before, if it was.
         self.forgotten_to = forgotten_to
         # The newest `ts` of all.
         self.newest = _NEVER
