@@ -34,8 +34,8 @@ await redisTurn;
 const environment = { ...process.env, ...(await toldAddress()), REDIS_URL: redis.url };
 while (!isEnding) {
   relay = spawn(process.execPath, [RELAY], { env: environment, stdio: "inherit" });
-  await writeFile(PID_FILE, String(relay.pid));
-  const [code] = await once(relay, "exit");
+  // Waited for together: a relay may end before its id is written.
+  const [[code]] = await Promise.all([once(relay, "exit"), writeFile(PID_FILE, String(relay.pid))]);
   // It ended by itself, as it does with invalid settings.
   if (code !== null) {
     process.exitCode = code;
