@@ -65,7 +65,7 @@ export const FeedbackRequest = z
   .meta({ id: "FeedbackRequest" });
 export type FeedbackRequest = z.infer<typeof FeedbackRequest>;
 
-/** Query of POST /api/self-test; other parameters are ignored. */
+/** Query of POST /api/self-test. */
 export const SelfTestQuery = z.strictObject({
   explain: z
     .literal("1")
