@@ -19,7 +19,7 @@ export async function checkServer(client: Redis): Promise<string> {
 
 /**
  * A key of the replay guard that Redis evicted would let a replay through.
- * @param info INFO, or its section memory.
+ * @param info INFO, or of it at least the section memory.
  * @throws LinkDownError `eviction`.
  */
 export function checkPolicy(info: string): void {
