@@ -1,7 +1,7 @@
 import { formatRouteOwner } from "./records/route.ts";
 import { partitionKeys } from "./redis/keys.ts";
-import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
+import { inSlices } from "./route-slices.ts";
 
 /** How often a pod sends again the releases that Redis did not take. */
 export const RELEASE_RETRY_MS = 1000;
@@ -33,7 +33,7 @@ export class RouteReleaser {
   }
 
   release(routes: readonly Route[]): void {
-    for (const route of routes) this.#unreleased.set(`${route.agent} ${this.#owner(route)}`, route);
+    for (const route of routes) this.#unreleased.set(this.#nameOf(route), route);
     void this.flush();
   }
 
@@ -45,18 +45,21 @@ export class RouteReleaser {
 
   async #send(): Promise<void> {
     while (this.#unreleased.size > 0) {
-      const batch = [...this.#unreleased].slice(0, 500);
-      const byPartition = Map.groupBy(batch, ([, route]) => partitionOf(route.agent, this.#partitions));
-      const sent = await Promise.allSettled([...byPartition].map(([p, entries]) => this.#sendPartition(p, entries)));
+      const slices = inSlices([...this.#unreleased.values()], this.#partitions);
+      const sent = await Promise.allSettled(slices.map(([p, slice]) => this.#sendSlice(p, slice)));
       if (sent.some(({ status }) => status === "rejected")) break;
     }
     this.#running = undefined;
   }
 
-  async #sendPartition(p: number, entries: readonly (readonly [string, Route])[]): Promise<void> {
-    const args = entries.flatMap(([, route]) => [route.agent, this.#owner(route)]);
+  async #sendSlice(p: number, routes: readonly Route[]): Promise<void> {
+    const args = routes.flatMap((route) => [route.agent, this.#owner(route)]);
     await this.#link.run("release", [partitionKeys.online(p), partitionKeys.route(p)], args);
-    for (const [key] of entries) this.#unreleased.delete(key);
+    for (const route of routes) this.#unreleased.delete(this.#nameOf(route));
+  }
+
+  #nameOf(route: Route): string {
+    return `${route.agent} ${this.#owner(route)}`;
   }
 
   #owner({ connection, epoch }: Route): string {
