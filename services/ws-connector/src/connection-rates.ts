@@ -47,7 +47,7 @@ export class ConnectionRates {
     const now = performance.now();
     const ms = envelopes.wait(this.#envelopesFullAt, now);
     this.#envelopesFullAt = envelopes.take(this.#envelopesFullAt, now);
-    const sharedMs = this.#longest(({ holder, cost }) => principals.take(holder, now, cost));
+    const sharedMs = this.#takeShares(principals, now, 1);
     return longer({ ms, limit: "envelopes" }, { ms: sharedMs, limit: "key_envelopes" });
   }
 
@@ -57,7 +57,7 @@ export class ConnectionRates {
     const now = performance.now();
     this.#bytesFullAt = bytes.take(this.#bytesFullAt, now, count);
     const ms = bytes.wait(this.#bytesFullAt, now);
-    const sharedMs = this.#longest(({ holder, cost }) => principalBytes.take(holder, now, count * cost));
+    const sharedMs = this.#takeShares(principalBytes, now, count);
     return longer({ ms, limit: "bytes" }, { ms: sharedMs, limit: "key_bytes" });
   }
 
@@ -67,7 +67,8 @@ export class ConnectionRates {
    */
   waitForBytes(): RateWait | null {
     const now = performance.now();
-    const ms = this.#longest(({ holder }) => this.#rates.principalBytes.wait(holder, now));
+    let ms = 0;
+    for (const { holder } of this.#shares) ms = Math.max(ms, this.#rates.principalBytes.wait(holder, now));
     return ms === 0 ? null : { ms, limit: "key_bytes" };
   }
 
@@ -80,8 +81,11 @@ export class ConnectionRates {
     return true;
   }
 
-  #longest(waitOf: (share: Share) => number): number {
-    return Math.max(...this.#shares.map(waitOf));
+  /** Takes of every holder, whichever has to wait. Returns the longest wait. */
+  #takeShares(rates: PrincipalRates, now: number, count: number): number {
+    let longest = 0;
+    for (const { holder, cost } of this.#shares) longest = Math.max(longest, rates.take(holder, now, count * cost));
+    return longest;
   }
 }
 

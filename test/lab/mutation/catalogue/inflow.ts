@@ -12,14 +12,14 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "envelope rate limit of a key",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "const sharedMs = this.#longest(({ holder, cost }) => principals.take(holder, now, cost));",
+    find: "const sharedMs = this.#takeShares(principals, now, 1);",
     replace: "const sharedMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "bytes of all connections of a key",
     file: "services/ws-connector/src/connection-rates.ts",
-    find: "const sharedMs = this.#longest(({ holder, cost }) => principalBytes.take(holder, now, count * cost));",
+    find: "const sharedMs = this.#takeShares(principalBytes, now, count);",
     replace: "const sharedMs = 0;",
     tests: ["services/ws-connector/test/inflow.test.ts"],
   },
