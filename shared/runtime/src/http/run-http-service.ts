@@ -4,6 +4,7 @@ import { type ProcessLike, runService } from "../lifecycle.ts";
 import { createLogger, type Logger, type LogLevel } from "../logging.ts";
 import { withinOpenFiles } from "../open-files.ts";
 import type { Environment } from "../settings.ts";
+import { SETTINGS } from "../settings-catalogue.ts";
 import { type HttpService, type ServerSettings, serveOverHttp } from "./http-service.ts";
 
 type OfService = ServerSettings & { readonly logLevel: LogLevel };
@@ -20,7 +21,7 @@ export async function runHttpService<Settings extends OfService>(
   host: ProcessLike,
   { name, read, create }: HttpServiceRecipe<Settings>,
 ): Promise<void> {
-  const port = host.env.PORT === "0" ? await freePort(host.env.HOST) : host.env.PORT;
+  const port = host.env.PORT === "0" ? await freePort(host.env.HOST || SETTINGS.HOST.default) : host.env.PORT;
   await runService(host, (env) => {
     const asked = read({ ...env, PORT: port });
     const logger = createLogger({ service: name, level: asked.logLevel });
@@ -33,7 +34,7 @@ export async function runHttpService<Settings extends OfService>(
  * For PORT=0: a port that nobody listens on, known before the service is made, which names its own address in what it
  * publishes. Should another process take it in between, the start fails as with any port that is in use.
  */
-async function freePort(host = "127.0.0.1"): Promise<string> {
+async function freePort(host: string): Promise<string> {
   const server = createServer();
   try {
     await once(server.listen(0, host), "listening");
