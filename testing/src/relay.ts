@@ -9,19 +9,18 @@ import { TestKeys } from "./test-keys.ts";
  * @throws {Error} that says what to do, where there is no Redis to be had or a setting is invalid.
  */
 export async function startRelay({ environment = {} }: RelayOptions = {}): Promise<TestRelay> {
-  const redis = await provideRedis(environment.REDIS_URL ?? process.env.REDIS_URL);
+  // Ends what it holds in reverse, each whatever befell the one before.
+  await using starting = new AsyncDisposableStack();
   const keys = await TestKeys.make();
-  const release = async () => {
-    await redis.stop();
-    await keys.remove();
-  };
+  starting.defer(() => keys.remove());
+  const redis = await provideRedis(environment.REDIS_URL ?? process.env.REDIS_URL);
+  starting.defer(() => redis.stop());
   const settings = { ...environment, ...redis.environment, RELAY_KEYS_FILE: keys.file };
-  const relay = await startComposition({ environment: settings }).catch(async (error: unknown) => {
-    await release();
-    throw error;
-  });
+  const relay = await startComposition({ environment: settings });
+  starting.defer(() => relay.stop());
+  const started = starting.move();
   let stopped: Promise<void> | undefined;
-  const stop = () => (stopped ??= relay.stop().then(release));
+  const stop = () => (stopped ??= started.disposeAsync());
   const { url, websocketUrl } = relay;
   const agent = (name: string) => keys.agent(name, url);
   return { url, websocketUrl, apiKey: keys.apiKey, agent, stop, [Symbol.asyncDispose]: stop };

@@ -1,12 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { stat } from "node:fs/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "@jest/globals";
 import { Redis } from "ioredis";
+import { LocalRelay } from "../../deploy/local/relay.ts";
 import { watchLeaks } from "../../test/support/leaks.ts";
 import { RedisProxy } from "../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../test/support/test-redis.ts";
 import { startRelay } from "../src/index.ts";
+import { TestKeys } from "../src/test-keys.ts";
 
 const noLeaks = watchLeaks();
 afterAll(() => noLeaks());
+afterEach(() => jest.restoreAllMocks());
 
 /** Runs while variables of this process have other values. */
 async function withVariables<T>(values: Record<string, string>, work: () => Promise<T>): Promise<T> {
@@ -22,9 +26,12 @@ async function withVariables<T>(values: Record<string, string>, work: () => Prom
   }
 }
 
-test("Without a Redis, neither on the PATH nor named, it says both, and what to do", async () => {
+test("Without a Redis, neither on the PATH nor named, it says both, and what to do, and leaves no keys", async () => {
+  const make = jest.spyOn(TestKeys, "make");
   const started = withVariables({ PATH: "/nowhere", REDIS_URL: "" }, () => startRelay());
   await expect(started).rejects.toThrow(/^(?=.*redis-server)(?=.*PATH)(?=.*REDIS_URL).*Install/s);
+  const keys = await make.mock.results[0]?.value;
+  await expect(stat(keys?.file ?? "")).rejects.toMatchObject({ code: "ENOENT", path: keys?.file });
 });
 
 describe("With REDIS_URL", () => {
@@ -60,6 +67,17 @@ describe("With REDIS_URL", () => {
       for (const relay of relays) await relay.stop();
     }
     for (const database of [0, 1]) expect(await keysIn(database)).toEqual([]);
+  });
+
+  test("it is left empty by a relay that fails to stop, too", async () => {
+    const relay = await startRelay({ environment: { REDIS_URL: `${address.url}/8` } });
+    const { stop } = LocalRelay.prototype;
+    jest.spyOn(LocalRelay.prototype, "stop").mockImplementation(async function (this: LocalRelay) {
+      await stop.call(this);
+      throw new Error("stop failed");
+    });
+    await expect(relay.stop()).rejects.toThrow("stop failed");
+    expect(await keysIn(8)).toEqual([]);
   });
 
   test("a database that holds anything of others is left as it is", async () => {

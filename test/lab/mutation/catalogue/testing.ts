@@ -20,6 +20,13 @@ export const TESTING_MUTATIONS: readonly Mutation[] = [
     tests: [REDIS],
   },
   {
+    name: "a test's relay that finds no Redis leaves no keys",
+    file: "testing/src/relay.ts",
+    find: "  starting.defer(() => keys.remove());\n",
+    replace: "",
+    tests: [REDIS],
+  },
+  {
     name: "the agents of a test have names that stay in their folder",
     file: "testing/src/test-keys.ts",
     find: "if (!AGENT_ID_PATTERN.test(agent))",
