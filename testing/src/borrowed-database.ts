@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createLogger } from "runtime/logging.ts";
 import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
@@ -12,10 +13,17 @@ export interface BorrowedDatabase {
 
 /** Says that the relay's keys in the database are those of tests. */
 const MARK = "agent-relay-testing";
-/** Held by the process that uses the database. One that was killed leaves its database to others when this expires. */
+/**
+ * The token of the relay that uses the database. One that was killed, or suspended for long, leaves its database to others
+ * when this expires.
+ */
 const LEASE = "agent-relay-testing:lease";
 const LEASE_MS = 60_000;
 const RENEW_MS = 15_000;
+/** 1 when the lease is still that of the token, which has it for a whole term again. */
+const RENEW = `
+if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call("PEXPIRE", KEYS[1], ARGV[2])`;
 const RELAY_KEYS = "relay:*";
 const PAGE = 500;
 /** As many as Redis has by default. */
@@ -29,7 +37,8 @@ const DATABASES = 16;
 export async function borrowDatabase(url: string): Promise<BorrowedDatabase> {
   for (const database of databasesFrom(url)) {
     const link = await linkTo(database);
-    if (await isClaimed(link).catch(afterStopping(link))) return borrowed(database, link);
+    const token = randomUUID();
+    if (await isClaimed(link, token).catch(afterStopping(link))) return borrowed(database, link, token);
     await link.stop();
   }
   throw new Error(
@@ -59,33 +68,35 @@ async function linkTo(url: string): Promise<RedisLink> {
 }
 
 /** False for a database of others. Of two that find it empty, one gets the lease. */
-async function isClaimed(link: RedisLink): Promise<boolean> {
+async function isClaimed(link: RedisLink, token: string): Promise<boolean> {
   const isOfTests = (await link.command("EXISTS", MARK)) === 1;
   if (!isOfTests && (await link.command("DBSIZE")) !== 0) return false;
-  if ((await link.command("SET", LEASE, "held", "NX", "PX", LEASE_MS)) !== "OK") return false;
+  if ((await link.command("SET", LEASE, token, "NX", "PX", LEASE_MS)) !== "OK") return false;
   if (isOfTests) await deleteRelayKeys(link);
   await link.command("SET", MARK, "Tests use this database, and delete what the relay leaves in it.");
   return true;
 }
 
-function borrowed(url: string, link: RedisLink): BorrowedDatabase {
+function borrowed(url: string, link: RedisLink, token: string): BorrowedDatabase {
+  const isRenewed = async () => (await link.command("EVAL", RENEW, 1, LEASE, token, LEASE_MS)) === 1;
   const renewal = setInterval(() => {
     // Fails while Redis is away, as a test may have it.
-    link.command("PEXPIRE", LEASE, LEASE_MS).catch(() => {});
+    isRenewed().catch(() => {});
   }, RENEW_MS);
   renewal.unref();
+  const emptied = async () => {
+    // Once the lease has ended the database may be another relay's.
+    if (!(await isRenewed())) return;
+    await deleteRelayKeys(link);
+    await link.command("UNLINK", MARK, LEASE);
+  };
   const giveBack = async () => {
     clearInterval(renewal);
     // Of a Redis that is away the next relay deletes what is left.
-    await emptied(link).catch(() => {});
+    await emptied().catch(() => {});
     await link.stop();
   };
   return { url, giveBack };
-}
-
-async function emptied(link: RedisLink): Promise<void> {
-  await deleteRelayKeys(link);
-  await link.command("UNLINK", MARK, LEASE);
 }
 
 async function deleteRelayKeys(link: RedisLink): Promise<void> {

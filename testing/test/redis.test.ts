@@ -110,6 +110,17 @@ describe("With REDIS_URL", () => {
     }
   });
 
+  test("a relay that lost its lease, as a suspended one does, deletes nothing of the next one's", async () => {
+    const relay = await startRelay({ environment: { REDIS_URL: `${address.url}/7` } });
+    const next = { "agent-relay-testing:lease": "of the next one", "relay:of-the-next-one": "kept" };
+    await redis.select(7);
+    await redis.mset(next);
+    await relay.stop();
+    expect(await redis.mget(Object.keys(next))).toEqual(Object.values(next));
+    expect(await redis.ttl("agent-relay-testing:lease")).toBe(-1);
+    expect(await keysIn(7)).toContain("agent-relay-testing");
+  });
+
   test("none is taken, and nothing changed, where every database is somebody else's", async () => {
     await redis.select(15);
     await redis.set("theirs", "kept");

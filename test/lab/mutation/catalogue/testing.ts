@@ -15,8 +15,22 @@ export const TESTING_MUTATIONS: readonly Mutation[] = [
   {
     name: "a test's relay leaves the database of another one alone",
     file: DATABASE,
-    find: '"held", "NX", "PX"',
-    replace: '"held", "PX"',
+    find: 'token, "NX", "PX"',
+    replace: 'token, "PX"',
+    tests: [REDIS],
+  },
+  {
+    name: "a test's relay empties only the database that it still has",
+    file: DATABASE,
+    find: "    if (!(await isRenewed())) return;\n",
+    replace: "",
+    tests: [REDIS],
+  },
+  {
+    name: "a test's relay renews no lease but its own",
+    file: DATABASE,
+    find: 'if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end',
+    replace: "",
     tests: [REDIS],
   },
   {
