@@ -1,4 +1,4 @@
-import { principalDigestOf } from "./acceptance/envelope-digest.ts";
+import { holderDigestOf } from "./holder-digest.ts";
 import { isIssuer, type Principal } from "./principal.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { shareOf } from "./redis/partitions.ts";
@@ -34,5 +34,5 @@ export function agentLimitArgs(
 ): (number | "")[] {
   const most = isIssuer(principal) ? limits.agentsPerIssuer : limits.agentsPerKey;
   if (!hasNamespace || most === 0) return ["", ""];
-  return [numberOf(partitionKeys.agents(partition, principalDigestOf(principal))), most];
+  return [numberOf(partitionKeys.agents(partition, holderDigestOf(principal))), most];
 }

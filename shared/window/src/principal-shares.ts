@@ -1,5 +1,5 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
-import { principalDigestOf } from "./acceptance/envelope-digest.ts";
+import { holderDigestOf } from "./holder-digest.ts";
 import type { RateHolder } from "./principal.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
@@ -26,7 +26,7 @@ export class PrincipalShares {
    * those that Redis did not answer for are left out.
    */
   async lease(limit: SharedLimit, holders: readonly RateHolder[]): Promise<Map<RateHolder, number>> {
-    const digests = holders.map((holder) => ({ holder, digest: principalDigestOf(holder) }));
+    const digests = holders.map((holder) => ({ holder, digest: holderDigestOf(holder) }));
     const byPartition = Map.groupBy(digests, ({ digest }) => partitionOf(digest, this.#partitions));
     const calls = [...byPartition].map(async ([p, ofPartition]) => {
       const keys = ofPartition.map(({ digest }) => partitionKeys.shares(p, limit, digest));

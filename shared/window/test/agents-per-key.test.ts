@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { everythingIn } from "../../../test/support/redis-dump.ts";
-import { principalDigestOf } from "../src/acceptance/envelope-digest.ts";
+import { holderDigestOf } from "../src/holder-digest.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { shareOf } from "../src/redis/partitions.ts";
 import { envelopeOf } from "./envelopes.ts";
@@ -10,7 +10,7 @@ import { Bench, type Incoming, type Pod } from "./kit.ts";
 const bench = new Bench();
 const MOST = 3;
 const TEAM = { principal: "key:team", hasNamespace: true } as const;
-const AGENTS_KEY = partitionKeys.agents(0, principalDigestOf(TEAM.principal));
+const AGENTS_KEY = partitionKeys.agents(0, holderDigestOf(TEAM.principal));
 const REFUSED = { outcome: "agents_per_key" };
 const offlineSince = () => Date.now() - PRESENCE_LIMITS.offlineAfterMs - 60_000;
 

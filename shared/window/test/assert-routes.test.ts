@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
-import { principalDigestOf } from "../src/acceptance/envelope-digest.ts";
+import { holderDigestOf } from "../src/holder-digest.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { resetWindow } from "../src/reset.ts";
@@ -129,8 +129,8 @@ describe("an assert", () => {
     const agents = ["agent://team.a", "agent://team.b", "agent://team.c"];
     await asserts(agents.map((agent, n) => held({ agent, ...TEAM, epoch: n + 1 })));
     expect(Object.keys(await bench.routes())).toEqual(agents.slice(0, AGENTS_PER_KEY));
-    expect(await bench.client.zcard(partitionKeys.agents(0, principalDigestOf(KEY)))).toBe(AGENTS_PER_KEY);
-    expect(await bench.client.pttl(partitionKeys.agents(0, principalDigestOf(KEY)))).toBeGreaterThan(0);
+    expect(await bench.client.zcard(partitionKeys.agents(0, holderDigestOf(KEY)))).toBe(AGENTS_PER_KEY);
+    expect(await bench.client.pttl(partitionKeys.agents(0, holderDigestOf(KEY)))).toBeGreaterThan(0);
   });
 
   test("enters no agent that Redis does not know while it is short of memory", async () => {

@@ -7,12 +7,13 @@ import {
 } from "protocol/contract/limits.ts";
 import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
+import { holderDigestOf } from "../holder-digest.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
 import { partitionKeys, windowKeys } from "../redis/keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
-import { principalDigestOf, textDigestOf } from "./envelope-digest.ts";
+import { textDigestOf } from "./envelope-digest.ts";
 
 /** Batches of one partition as the keys and arguments of the script accept. Pure. */
 
@@ -175,7 +176,7 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
 
 function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
   const { envelope, sessionId, partition: p } = item;
-  const principal = principalDigestOf(item.principal);
+  const principal = holderDigestOf(item.principal);
   const prepared = (item.prepared as PreparedRequest | undefined) ?? NOTHING_ELSEWHERE;
   const keys = [
     partitionKeys.session(p, sessionId),

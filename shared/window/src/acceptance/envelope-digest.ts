@@ -1,10 +1,8 @@
 import { hash } from "node:crypto";
 import { CROCKFORD_DIGITS, crockford } from "protocol/contract/crockford.ts";
 import { SESSION_ID_PATTERN, SESSION_ID_PREFIX, type UnsignedEnvelope } from "protocol/contract/envelope.ts";
-import type { RateHolder } from "../principal.ts";
 
 const GUARD_CHARACTERS = 16;
-const PRINCIPAL_CHARACTERS = 11;
 const SESSION_BYTES = 15;
 
 /**
@@ -22,19 +20,6 @@ export function guardDigestOf({ key_id, id, ts, to }: Pick<UnsignedEnvelope, "ke
  */
 export function textDigestOf(text: string): string {
   return hash("sha256", text, "base64url").slice(0, GUARD_CHARACTERS);
-}
-
-/** Of the principal that was asked for last: the agents of one issuer register one after the other. */
-let lastPrincipal: RateHolder | undefined;
-let lastPrincipalDigest = "";
-
-/** What records hold of a principal: 66 bits of a SHA-256. Principals come from the keys file, so none is made to collide. */
-export function principalDigestOf(principal: RateHolder): string {
-  if (principal !== lastPrincipal) {
-    lastPrincipalDigest = hash("sha256", principal, "base64url").slice(0, PRINCIPAL_CHARACTERS);
-    lastPrincipal = principal;
-  }
-  return lastPrincipalDigest;
 }
 
 /**

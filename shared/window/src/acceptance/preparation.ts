@@ -1,5 +1,6 @@
 import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { holderDigestOf } from "../holder-digest.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import type { SessionState } from "../records/session-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
@@ -7,7 +8,7 @@ import { partitionOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
 import type { Acceptance, AcceptanceItem, AcceptanceRefusal, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
-import { guardDigestOf, partitionOfSession, principalDigestOf, textDigestOf } from "./envelope-digest.ts";
+import { guardDigestOf, partitionOfSession, textDigestOf } from "./envelope-digest.ts";
 
 /** What comes before the acceptance of a `session.*` envelope. Source: docs/redis.md#sessions. */
 
@@ -80,7 +81,7 @@ export async function prepareRequest({ envelope, principal }: Item, context: Con
   const { link, partitions } = context;
   const own = partitionOf(envelope.to as string, partitions);
   const others = Array.from({ length: partitions }, (_, p) => p).filter((p) => p !== own);
-  const digest = principalDigestOf(principal);
+  const digest = holderDigestOf(principal);
   const counts = await Promise.all(
     others.map(async (p) => {
       const pending = [partitionKeys.principal(p, digest), partitionKeys.principal(p, envelope.from)];
