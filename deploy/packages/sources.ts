@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { filesIn } from "./files.ts";
 
 /**
- * Digest of files and folders, names and contents, in an order of their own; what Python compiles beside them is no source.
+ * Digest of files and folders, names and contents, in an order of their own.
  * @param paths from `root` on.
  */
 export async function digestOf(root: string, paths: readonly string[]): Promise<string> {
@@ -18,9 +19,5 @@ export async function digestOf(root: string, paths: readonly string[]): Promise<
 }
 
 async function filesAt(path: string): Promise<string[]> {
-  if ((await stat(path)).isFile()) return [path];
-  const entries = await readdir(path, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile() && !entry.parentPath.endsWith("__pycache__"))
-    .map((entry) => join(entry.parentPath, entry.name));
+  return (await stat(path)).isFile() ? [path] : await filesIn(path);
 }

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { filesIn } from "../../deploy/packages/files.ts";
 import type { Draft } from "../../deploy/packages/release.ts";
 import { digestOf } from "../../deploy/packages/sources.ts";
 import { tarball } from "../../deploy/packages/tarball.ts";
@@ -81,6 +82,17 @@ describe("A version", () => {
     await writeFile(file, "2");
     expect(await digestOf(folder.path, ["src"])).not.toBe(digest);
   });
+});
+
+test("What Python compiled beside its modules is no file of a package, however deep", async () => {
+  await using folder = await temporaryFolder();
+  const files = ["main.py", "parts/part.py"].map((file) => join(folder.path, file));
+  const compiled = ["__pycache__/main.pyc", "parts/__pycache__/old/part.pyc"].map((file) => join(folder.path, file));
+  for (const file of [...compiled, ...files]) {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, "");
+  }
+  expect(await filesIn(folder.path)).toEqual(files);
 });
 
 describe("A tarball", () => {

@@ -10,7 +10,9 @@ import { TestKeys } from "../src/test-keys.ts";
 
 const noLeaks = watchLeaks();
 afterAll(() => noLeaks());
-afterEach(() => jest.restoreAllMocks());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 /** Runs while variables of this process have other values. */
 async function withVariables<T>(values: Record<string, string>, work: () => Promise<T>): Promise<T> {
@@ -30,8 +32,8 @@ test("Without a Redis, neither on the PATH nor named, it says both, and what to 
   const make = jest.spyOn(TestKeys, "make");
   const started = withVariables({ PATH: "/nowhere", REDIS_URL: "" }, () => startRelay());
   await expect(started).rejects.toThrow(/^(?=.*redis-server)(?=.*PATH)(?=.*REDIS_URL).*Install/s);
-  const keys = await make.mock.results[0]?.value;
-  await expect(stat(keys?.file ?? "")).rejects.toMatchObject({ code: "ENOENT", path: keys?.file });
+  const { file } = await (make.mock.results[0]?.value as Promise<TestKeys>);
+  await expect(stat(file)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
 describe("With REDIS_URL", () => {

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
-import { madePackages } from "../../../test/support/packages.ts";
+import { connectorIn, madePackages } from "../../../test/support/packages.ts";
 import { given } from "../../../test/support/use-relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { sharedByAll } from "../fixture.ts";
@@ -99,6 +99,19 @@ describe("relay init", () => {
     expect(refused.message).not.toContain("agent.ts");
     expect(await textOf("taken", "README.md")).toBe("mine");
     expect((await refusal(["taken/README.md", "--agent", "agent://bob"])).exitCode).toBe(1);
+  });
+
+  test("copies a template without what Python compiled beside it", async () => {
+    const packages = await madePackages();
+    const archive = join(packages, (await connectorIn(packages)).file);
+    await promisify(execFile)("tar", ["-xzf", archive], { cwd: shell.folder });
+    await mkdir(shell.file("package/templates/python/__pycache__"));
+    await writeFile(shell.file("package/templates/python/__pycache__/main.cpython-313.pyc"), "compiled");
+    const line = ["package/bin/relay.js", "init", "--json", "uncompiled", "--language", "python", "--url", relay.url];
+    const { stdout } = await promisify(execFile)(process.execPath, line, { cwd: shell.folder });
+    const [{ files }] = jsonLines(stdout);
+    expect(files).toContain("main.py");
+    expect((await readdir(shell.file("uncompiled"))).sort()).toEqual(files);
   });
 
   test("writes beside files that are not in its way", async () => {

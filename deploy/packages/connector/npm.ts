@@ -1,9 +1,10 @@
-import { readdir, readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
+import { packedFrom } from "../files.ts";
 import type { Draft } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
 import { PLACEHOLDER, stamped } from "../version.ts";
@@ -17,8 +18,8 @@ interface Manifest {
 
 const CONNECTOR = fileURLToPath(new URL("../../../connector", import.meta.url));
 
-/** Files that lie in `npm/` as the package has them: its entries, which say so where Node is too old. */
-const ENTRIES = ["index.js", "key-file.js", "node-version.js", "bin/relay.js"];
+/** Its entries as the package has them, which say so where Node is too old. */
+const ENTRIES = fileURLToPath(new URL("npm", import.meta.url));
 
 /** Library, command and MCP server in one npm package that depends on no other. */
 export async function npmPackage({ name, description, engines }: Manifest): Promise<Draft> {
@@ -30,8 +31,9 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
   const [{ files, bundled }, types, entries, templates, readme] = await Promise.all([
     bundle(modules, "connector/package.json", { platform: "node", splitting: true }),
     declarations({ folder: "connector/src", entries: ["index", "cli/library"], lib: ["es2024", "dom"] }),
-    Promise.all(ENTRIES.map(entryOf)),
-    templatesOf(),
+    packedFrom(ENTRIES),
+    // What `relay init` copies.
+    packedFrom(join(CONNECTOR, "templates"), CONNECTOR),
     readFile(join(CONNECTOR, "README.md"), "utf8"),
   ]);
   const manifest = {
@@ -74,17 +76,4 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     file: (version) => `${CONNECTOR_PACKAGE}-${version}.tgz`,
     contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),
   };
-}
-
-async function entryOf(path: string): Promise<PackedText> {
-  const text = await readFile(fileURLToPath(new URL(`npm/${path}`, import.meta.url)), "utf8");
-  return { path, text, isProgram: path.startsWith("bin/") };
-}
-
-/** What `relay init` copies. */
-async function templatesOf(): Promise<PackedText[]> {
-  const entries = await readdir(join(CONNECTOR, "templates"), { recursive: true, withFileTypes: true });
-  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const files = paths.map(async (path) => ({ path: relative(CONNECTOR, path), text: await readFile(path, "utf8") }));
-  return await Promise.all(files);
 }

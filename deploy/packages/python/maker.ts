@@ -1,7 +1,8 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
+import { filesIn } from "../files.ts";
 import { type Draft, type Maker, SHA512 } from "../release.ts";
 import type { ZippedFile } from "../zip.ts";
 import { projectOf, wheel, wheelFile } from "./wheel.ts";
@@ -31,12 +32,9 @@ export const pythonConnector: Maker = {
   },
 };
 
-/** In an order of their own; what Python leaves beside them is none. */
 async function modulesIn(folder: string): Promise<ZippedFile[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const paths = entries
-    .filter((entry) => entry.isFile() && (entry.name.endsWith(".py") || entry.name === "py.typed"))
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
-    .sort();
-  return await Promise.all(paths.map(async (path) => ({ path, content: await readFile(join(folder, path)) })));
+  const files = (await filesIn(folder)).filter((file) => /\.py$|\/py\.typed$/.test(file));
+  return await Promise.all(
+    files.map(async (file) => ({ path: relative(folder, file), content: await readFile(file) })),
+  );
 }

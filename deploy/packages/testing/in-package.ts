@@ -1,6 +1,7 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Plugin } from "esbuild";
+import { packedFrom } from "../files.ts";
 
 /** Folder of the package for what modules read beside themselves; under it the paths are those of the repository. */
 const FILES = "files";
@@ -30,14 +31,7 @@ export function inPackage(root: string, threads: readonly string[]): Plugin {
 
 /** All files in these folders but modules in TypeScript, by their paths in the package. */
 export async function filesBesideModules(root: string, folders: readonly string[]) {
-  const found = await Promise.all(
-    folders.map((folder) => readdir(join(root, folder), { recursive: true, withFileTypes: true })),
-  );
-  const paths = found
-    .flat()
-    .filter((entry) => entry.isFile() && !entry.name.endsWith(".ts"))
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)));
-  return await Promise.all(
-    paths.map(async (path) => ({ path: `${FILES}/${path}`, text: await readFile(join(root, path), "utf8") })),
-  );
+  const packed = await Promise.all(folders.map((folder) => packedFrom(join(root, folder), root)));
+  const beside = packed.flat().filter(({ path }) => !path.endsWith(".ts"));
+  return beside.map((file) => ({ ...file, path: `${FILES}/${file.path}` }));
 }

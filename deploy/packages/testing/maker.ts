@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
+import { packedFrom } from "../files.ts";
 import type { Draft, Maker } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
 import { PLACEHOLDER, stamped } from "../version.ts";
@@ -18,8 +19,8 @@ const RELAY = [
   ...["services/gateway/src", "services/ws-connector/src", "services/ops-reporting/src"],
 ];
 const THREADS = { "verification-thread": "shared/runtime/src/verification/verification-thread.ts" };
-/** Files that lie in `npm/` as the package has them: its entries, which say so where Node is too old. */
-const ENTRIES = ["index.js", "container.js", "node-version.js", "bin/with-relay.js"];
+/** Its entries as the package has them, which say so where Node is too old. */
+const ENTRIES = fileURLToPath(new URL("npm", import.meta.url));
 /** Packages that are no ES modules ask for Node's modules by `require`. */
 const REQUIRE = 'import{createRequire as relayRequire}from"node:module";const require=relayRequire(import.meta.url);';
 
@@ -49,7 +50,7 @@ async function npmPackage(source: Manifest): Promise<Draft> {
       plugins: [inPackage(ROOT, Object.keys(THREADS))],
     }),
     declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"] }),
-    Promise.all(ENTRIES.map(entryOf)),
+    packedFrom(ENTRIES),
     filesBesideModules(ROOT, RELAY),
     readFile(join(ROOT, README), "utf8"),
   ]);
@@ -101,9 +102,4 @@ function manifestOf({ name, description, engines, peerDependenciesMeta }: Manife
     exports: { ".": entry("index"), "./container": entry("container") },
     bin: { "with-relay": "bin/with-relay.js" },
   };
-}
-
-async function entryOf(path: string): Promise<PackedText> {
-  const text = await readFile(fileURLToPath(new URL(`npm/${path}`, import.meta.url)), "utf8");
-  return { path, text, isProgram: path.startsWith("bin/") };
 }

@@ -14,7 +14,9 @@ const MARK = /"\{\{(\w+)\}\}"|\{\{(\w+)\}\}/g;
 /** The files of a template by name, each mark replaced by its value. */
 export async function filledTemplate(language: Language, values: Readonly<Record<string, string>>) {
   const folder = new URL(`templates/${language}/`, packageFolder());
-  const names = await readdir(folder);
+  const entries = await readdir(folder, { withFileTypes: true });
+  // A folder is none of it: Python leaves what it compiled beside its modules.
+  const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name);
   const files = names.sort().map(async (name) => {
     const text = await readFile(new URL(name, folder), "utf8");
     return [nameOf(name), filled(text, values)] as const;

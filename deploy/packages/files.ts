@@ -1,0 +1,21 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import type { PackedText } from "./tarball.ts";
+
+/** Paths of the files in a folder, however deep, in an order of their own; what Python compiles beside its modules is none. */
+export async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && !entry.parentPath.split(sep).includes("__pycache__"))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+/** The files in a folder as a package has them, by their paths from `base` on. Programs lie in `bin/`. */
+export async function packedFrom(folder: string, base = folder): Promise<PackedText[]> {
+  const files = (await filesIn(folder)).map(async (file) => {
+    const path = relative(base, file);
+    return { path, text: await readFile(file, "utf8"), isProgram: path.startsWith("bin/") };
+  });
+  return await Promise.all(files);
+}
