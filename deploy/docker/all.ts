@@ -4,6 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { EmbeddedRedis } from "../local/embedded-redis.ts";
+import { PID_FILE } from "./pid-file.ts";
 
 /**
  * Process 1 of the image `all`, for tests: what `npm start` runs, with a Redis that outlives it. Signals are what befalls
@@ -12,7 +13,6 @@ import { EmbeddedRedis } from "../local/embedded-redis.ts";
  */
 
 const RELAY = fileURLToPath(new URL("../local/main.ts", import.meta.url));
-const PID_FILE = "/tmp/agent-relay.pid";
 const LOOK_AGAIN_MS = 20;
 
 const redis = new EmbeddedRedis();

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AbstractStartedContainer, type StartedTestContainer } from "testcontainers";
+import { PID_FILE } from "../../deploy/docker/pid-file.ts";
 import type { TestAgent } from "./contract.ts";
 import type { TestKeys } from "./test-keys.ts";
 
@@ -64,7 +65,7 @@ export class StartedAgentRelayContainer extends AbstractStartedContainer {
 
   /** Process id of the relay. */
   async #pod(): Promise<string> {
-    return await this.#shell("cat /tmp/agent-relay.pid");
+    return await this.#shell(`cat ${PID_FILE}`);
   }
 
   async #shell(line: string): Promise<string> {
