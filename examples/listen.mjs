@@ -1,7 +1,7 @@
 // A whole agent in one file: registers as agent://bob, stays online, prints what it is sent. It uses Node 22 or later and
 // no package; nothing here is the relay's own code. `npm run listen` runs it with the development key of `npm start`.
 //
-//   AGENT_URL=ws://127.0.0.1:8080/ws AGENT_KEYS=.local/dev-agents.json node examples/listen.mjs
+//   RELAY_URL=http://127.0.0.1:8080 AGENT_KEYS=.local/dev-agents.json node examples/listen.mjs
 
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -11,7 +11,8 @@ if (typeof WebSocket === "undefined") {
   process.exit(1);
 }
 
-const url = process.env.AGENT_URL ?? "ws://127.0.0.1:8080/ws";
+const base = process.env.RELAY_URL || "http://127.0.0.1:8080";
+const url = `${base.replace(/^http/, "ws").replace(/\/$/, "")}/ws`;
 const { bob } = JSON.parse(readFileSync(process.env.AGENT_KEYS ?? ".local/dev-agents.json", "utf8"));
 const der = Buffer.concat([
   Buffer.from("302e020100300506032b657004220420", "hex"),

@@ -9,7 +9,13 @@ import asyncio
 import os
 import sys
 
-from agent_relay_connector import Connector, Delivery, RelayError
+try:
+    from agent_relay_connector import Connector, Delivery, RelayError
+except ImportError as missing:
+    sys.exit(
+        f"{missing.name} is missing for {sys.executable}. Install it there with pip, or on Debian "
+        "apt-get install -y python3-websockets python3-cryptography, which are for /usr/bin/python3 alone."
+    )
 
 
 async def answer(agent: Connector, delivery: Delivery) -> None:
@@ -20,7 +26,7 @@ async def answer(agent: Connector, delivery: Delivery) -> None:
         await agent.approve(delivery.session_id, delivery.sender)
 
 
-async def main(key_file: str, url: str = os.environ.get("RELAY_URL", "http://127.0.0.1:8080")) -> None:
+async def main(key_file: str, url: str = os.environ.get("RELAY_URL") or "http://127.0.0.1:8080") -> None:
     async with Connector(url, key_file=key_file) as agent:
         print(f"{agent.agent} is online", flush=True)
         async for delivery in agent:

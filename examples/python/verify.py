@@ -38,7 +38,10 @@ try:
     from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 except ImportError as missing:
-    sys.exit(f"{missing.name} is missing for {sys.executable}. On Debian: apt-get install -y python3-cryptography")
+    sys.exit(
+        f"{missing.name} is missing for {sys.executable}. Install it there with pip, or on Debian "
+        "apt-get install -y python3-cryptography, which is for /usr/bin/python3 alone."
+    )
 
 Json = dict[str, Any]
 AGENT = re.compile(r"agent://[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?")

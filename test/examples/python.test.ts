@@ -1,11 +1,14 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { testVectors } from "protocol/signing/test-vectors.ts";
+import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { canonical, type Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
-import { PythonAgent } from "./python-agent.ts";
+import { PYTHON_SOURCES, PythonAgent } from "./python-agent.ts";
 
 const VECTORS = new URL("../../../shared/vectors/jcs/input/", import.meta.url);
 
@@ -138,6 +141,16 @@ describe("the Python example", () => {
     const agent = await online("carol-hmac");
     expect(await agent.stop("SIGINT")).toBe(0);
     expect(agent.printed).toBe("agent://carol-hmac is online\n");
+  });
+
+  test.each(["agent.py", "verify.py"])("says in a line which Python lacks what it needs: %s", (program) => {
+    const env = { PYTHONPATH: PYTHON_SOURCES, PYTHONDONTWRITEBYTECODE: "1" };
+    // -S: without the packages that are installed for it.
+    const args = ["-S", fileURLToPath(new URL(`../../examples/python/${program}`, import.meta.url))];
+    const { status, stderr } = spawnSync(pythonProgram(), args, { env, encoding: "utf8" });
+    expect(status).toBe(1);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    for (const part of [pythonProgram(), /websockets|cryptography/]) expect(stderr).toMatch(part);
   });
 
   test("says what is wrong with a key file", async () => {

@@ -14,7 +14,6 @@ import { TestRedis } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const ADDRESS = "http://127.0.0.1:8080";
 
 /** The repository as its reader has it, with keys of its own; the relay of `npm start`, on a port of its own. */
 let clone: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -101,14 +100,14 @@ test("An agent of another issuer, whose key is listed nowhere, passes the check"
 test("The agent in Python replies, and the one in TypeScript hears that it has the message", async () => {
   const python = run(codeBlock(readme, "sh python-agent").replace("python3", pythonProgram()));
   await until("bob is online", () => /online/.test(python.printed()), 15_000);
-  const program = codeBlock(readme, "ts typescript-agent").replace(ADDRESS, environment.RELAY_URL as string);
+  const program = codeBlock(readme, "ts typescript-agent");
   await writeFile(join(clone.path, "alice.ts"), program);
   expect(await printedBy("npx node alice.ts")).toBe("bob has it\n");
   await python.interrupt();
 });
 
 test("The curl line of the Docker section is answered 202", async () => {
-  const commands = codeBlock(readme, "sh first-message").replace(ADDRESS, environment.RELAY_URL as string);
+  const commands = codeBlock(readme, "sh first-message");
   expect(JSON.parse(await printedBy(commands))).toMatchObject({ ok: true, accepted: true });
 });
 

@@ -65,7 +65,7 @@ test("npm start serves, and prints the lines with which a message is exchanged",
   await until("the other message is printed", () => listener.printed().split('{"message":"Hello, Bob."}').length === 3);
 
   await listener.interrupt();
-  const example = run("npm run listen", { AGENT_URL: `ws://127.0.0.1:${port}/ws` });
+  const example = run("npm run listen", { RELAY_URL: `http://127.0.0.1:${port}` });
   await until("the example is bob", () => example.printed().includes("agent://bob is online"), 10_000);
   await example.interrupt();
   const redis = (await guardianOf(relay.group)) as number;

@@ -32,8 +32,8 @@ test("Without a Redis, neither on the PATH nor named, it says both, and what to 
   const make = jest.spyOn(TestKeys, "make");
   const started = withVariables({ PATH: "/nowhere", REDIS_URL: "" }, () => startRelay());
   await expect(started).rejects.toThrow(/^(?=.*redis-server)(?=.*PATH)(?=.*REDIS_URL).*Install/s);
-  const { file } = await (make.mock.results[0]?.value as Promise<TestKeys>);
-  await expect(stat(file)).rejects.toMatchObject({ code: "ENOENT" });
+  const keys = (await make.mock.results[0]?.value) as TestKeys;
+  await expect(stat(keys.file)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
 describe("With REDIS_URL", () => {
