@@ -151,6 +151,20 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/credentials/own-credential.test.ts"],
   },
   {
+    name: "an issuer is not asked in a loop, though the relay takes no credential",
+    file: "connector/src/credentials/own-credential.ts",
+    find: "performance.now() < this.#askAt ? undefined : await this.renew()",
+    replace: "await this.renew()",
+    tests: ["connector/test/credentials/own-credential.test.ts"],
+  },
+  {
+    name: "the waits of an issuer stay long, though each renewal succeeds",
+    file: "connector/src/credentials/own-credential.ts",
+    find: "2 * RENEWAL.wait.capMs",
+    replace: "RENEWAL.wait.capMs",
+    tests: ["connector/test/credentials/own-credential.test.ts"],
+  },
+  {
     name: "what is remembered of a delivery has a bound",
     file: "connector/src/read-envelope.ts",
     find: "if (!hasForm || ",
