@@ -125,8 +125,22 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a relay that drains at once is asked less often",
     file: "connector/src/reconnector.ts",
-    find: "Math.max(jitteredMs(frame.notice.reconnectAfterMs), backoffMs(this.#attempt))",
-    replace: "jitteredMs(frame.notice.reconnectAfterMs)",
+    find: "Math.max(jitteredMs(askedMs), backoffMs(this.#attempt))",
+    replace: "jitteredMs(askedMs)",
+    tests: ["connector/test/reconnector.test.ts"],
+  },
+  {
+    name: "a relay that drains keeps nobody for an hour",
+    file: "connector/src/reconnector.ts",
+    find: "Math.min(frame.notice.reconnectAfterMs, DRAINING_CAP_MS)",
+    replace: "frame.notice.reconnectAfterMs",
+    tests: ["connector/test/reconnector.test.ts"],
+  },
+  {
+    name: "a relay that drains keeps nobody offline who has lost its connection",
+    file: "connector/src/reconnector.ts",
+    find: "this.#forgetWaitOver(waitMs);",
+    replace: "",
     tests: ["connector/test/reconnector.test.ts"],
   },
   {
