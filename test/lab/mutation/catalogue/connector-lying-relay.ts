@@ -186,6 +186,20 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/read-envelope.test.ts"],
   },
   {
+    name: "the type of a delivery has a bound",
+    file: "connector/src/read-envelope.ts",
+    find: "(?:agent|message|session)",
+    replace: "[a-z]+",
+    tests: ["connector/test/read-envelope.test.ts"],
+  },
+  {
+    name: "the id of a task has no lone surrogate",
+    file: "connector/src/read-envelope.ts",
+    find: "value.isWellFormed() && ",
+    replace: "",
+    tests: ["connector/test/read-envelope.test.ts"],
+  },
+  {
     name: "no payload is nested deeper than the relay would take it",
     file: "connector/src/read-envelope.ts",
     find: "!isPayload(payload)",
