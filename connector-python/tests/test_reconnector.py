@@ -7,7 +7,7 @@ from unittest.mock import Mock, patch
 
 from agent_relay_connector import reconnector
 from agent_relay_connector.background import Background
-from agent_relay_connector.connection import Connection
+from agent_relay_connector.connection import Connection, ConnectionEnd
 from agent_relay_connector.limits import BACKOFF_CAP_S, DRAINING_CAP_S, MAX_RETIRED
 from agent_relay_connector.reconnector import Reconnector
 from agent_relay_connector.types import Notice
@@ -55,3 +55,14 @@ class ADrainingRelay(unittest.IsolatedAsyncioTestCase):
             # The newest has lasted.
             self.reconnector._online_at = float("-inf")
             self.assertEqual(self.drains(0), 0)
+
+    async def test_holds_nobody_to_its_wait_who_has_lost_the_connection(self) -> None:
+        first = self.connections[0]
+        self.reconnector.registered(first)
+        self.reconnector.frame(first, Notice("draining", {"reconnect_after_ms": 20_000}))
+        loop = asyncio.get_running_loop()
+        with patch.object(loop, "call_later", Mock(wraps=loop.call_later)) as later:
+            self.reconnector.connection_ended(first, ConnectionEnd("lost", 1006, None, None))
+        self.assertLessEqual(later.call_args.args[0], BACKOFF_CAP_S)
+        later.call_args.args[1]()
+        self.assertEqual(len(self.connections), 2)

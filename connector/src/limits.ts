@@ -45,6 +45,9 @@ export const RETIRED_MS = 10_000;
 /** Replaced connections that are still read: a relay that drains again and again has no more sockets of this machine. */
 export const MAX_RETIRED = 2;
 
+/** The longest wait that a relay which drains may ask for. */
+export const DRAINING_CAP_MS = 30_000;
+
 /** The wait where a refusal does not name one. */
 export const RETRY_AFTER_MS = 1000;
 

@@ -9,7 +9,7 @@ import type { Envelope } from "./types.ts";
  */
 const FORMS = {
   id: /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
-  type: /^[a-z]+\.[a-z][a-z0-9_]{0,31}$/,
+  type: /^(?:agent|message|session)\.[a-z][a-z0-9_]{0,31}$/,
   from: AGENT_ID,
   key_id: /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/,
 } as const;
@@ -36,5 +36,5 @@ function isOfForm(value: unknown, form: RegExp): boolean {
 
 function isTaskId(value: unknown): boolean {
   if (value === undefined) return true;
-  return typeof value === "string" && value.length > 0 && value.length <= MAX_TASK_ID_CHARACTERS;
+  return typeof value === "string" && value.isWellFormed() && value !== "" && value.length <= MAX_TASK_ID_CHARACTERS;
 }

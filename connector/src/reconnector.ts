@@ -2,7 +2,7 @@ import { backoffMs, jitteredMs } from "./backoff.ts";
 import type { Connection, ConnectionEnd, ConnectionEvents } from "./connection.ts";
 import type { RelayError } from "./errors.ts";
 import type { Frame, HelloFrame } from "./frames.ts";
-import { BACKOFF, MAX_RETIRED, RETIRED_MS } from "./limits.ts";
+import { BACKOFF, DRAINING_CAP_MS, MAX_RETIRED, RETIRED_MS } from "./limits.ts";
 
 export interface ReconnectorEvents {
   readonly greeted: (hello: HelloFrame) => void;
@@ -108,7 +108,8 @@ export class Reconnector {
     const isCurrent = connection === this.#current;
     if (frame.frame === "notice" && frame.notice.kind === "draining" && isCurrent) {
       this.#forgetAttempts();
-      this.#reconnectIn(Math.max(jitteredMs(frame.notice.reconnectAfterMs), backoffMs(this.#attempt)));
+      const askedMs = Math.min(frame.notice.reconnectAfterMs, DRAINING_CAP_MS);
+      this.#reconnectIn(Math.max(jitteredMs(askedMs), backoffMs(this.#attempt)));
     }
     // Of a retired connection only acks and deliveries count: its errors and notices are out of date.
     const isRelevant = isCurrent || frame.frame === "ack" || frame.frame === "deliver";
@@ -137,7 +138,9 @@ export class Reconnector {
     }
     if (connection === this.#next) this.#next = undefined;
     else this.#lostCurrent();
-    const retryInMs = this.#reconnectIn(backoffMs(this.#attempt));
+    const waitMs = backoffMs(this.#attempt);
+    this.#forgetWaitOver(waitMs);
+    const retryInMs = this.#reconnectIn(waitMs);
     if (this.#current === undefined && !isReplaced) this.#events.offline(end, retryInMs);
   }
 
@@ -152,6 +155,13 @@ export class Reconnector {
    */
   #forgetAttempts(): void {
     if (performance.now() - this.#onlineAt >= BACKOFF.capMs) this.#attempt = 0;
+  }
+
+  /** What a relay that drains asked for holds while its connection does: whoever has lost it waits no longer than others. */
+  #forgetWaitOver(ms: number): void {
+    if (this.#timer === undefined || this.#dueAt <= performance.now() + ms) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   /** Schedules the next attempt, unless one is scheduled or under way. @returns ms until it. */

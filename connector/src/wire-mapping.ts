@@ -15,9 +15,32 @@ export interface EnvelopeContent {
   readonly payload: object;
 }
 
+/** A member of a proposal, and what the protocol calls it. */
+const PROPOSAL = {
+  purpose: "purpose",
+  ttlMinutes: "ttl_minutes",
+  intro: "intro",
+  scope: "scope",
+  expectedFrequency: "expected_frequency",
+} as const satisfies Record<keyof SessionProposal, string>;
+const PROPOSAL_NAMES = Object.entries(PROPOSAL) as [keyof SessionProposal, keyof Proposal][];
+
+/** A proposal with the protocol's member names. */
+export type Proposal = { [Name in keyof SessionProposal as (typeof PROPOSAL)[Name]]: SessionProposal[Name] };
+export const PROPOSAL_MEMBERS: readonly string[] = Object.values(PROPOSAL);
+
+export function proposalMembers(proposal: SessionProposal): Proposal {
+  return Object.fromEntries(PROPOSAL_NAMES.map(([name, member]) => [member, proposal[name]])) as unknown as Proposal;
+}
+
+export function proposalOf(members: Proposal): SessionProposal {
+  return Object.fromEntries(
+    PROPOSAL_NAMES.map(([name, member]) => [name, members[member]]),
+  ) as unknown as SessionProposal;
+}
+
 export function sessionRequest(to: string, proposal: SessionProposal): EnvelopeContent {
-  const { purpose, ttlMinutes: ttl_minutes, intro, scope, expectedFrequency: expected_frequency } = proposal;
-  return { type: "session.request", to, payload: { purpose, ttl_minutes, intro, scope, expected_frequency } };
+  return { type: "session.request", to, payload: proposalMembers(proposal) };
 }
 
 export function draftOf(content: EnvelopeContent, id: string, from: string): Draft {

@@ -30,6 +30,8 @@ test.each([
   { id: "" },
   { type: MEGABYTE },
   { type: `message.${"t".repeat(33)}` },
+  { type: "other.send" },
+  { type: `${MEGABYTE}.send` },
   { from: `${LONGEST_AGENT}a` },
   { from: "alice" },
   { to: MEGABYTE },
@@ -45,6 +47,12 @@ test.each([
   const envelope = JSON.parse(JSON.stringify({ ...ENVELOPE, ...changes }));
   const isRelays = RelaysEnvelope.safeParse(envelope).success;
   expect(readEnvelope(envelope)).toEqual(isRelays ? envelope : undefined);
+});
+
+test("A task whose id has a lone surrogate is none for the connector, as it is none for the relay", () => {
+  const envelope = { ...ENVELOPE, task_id: "\ud800" };
+  expect(isRefusal(decode(JSON.stringify(envelope)))).toBe(true);
+  expect(readEnvelope(envelope)).toBeUndefined();
 });
 
 const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;

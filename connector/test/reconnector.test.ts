@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import type { Connection, ConnectionEvents } from "../src/connection.ts";
 import { finalClose, RelayError } from "../src/errors.ts";
 import type { Frame, HelloFrame } from "../src/frames.ts";
-import { MAX_RETIRED, RETIRED_MS } from "../src/limits.ts";
+import { BACKOFF, DRAINING_CAP_MS, MAX_RETIRED, RETIRED_MS } from "../src/limits.ts";
 import { Reconnector } from "../src/reconnector.ts";
 
 type Passed = Exclude<Frame, HelloFrame>;
@@ -169,6 +169,28 @@ test("a relay that drains every connection at once is asked ever less often, and
   }
   expect(waits).toEqual([250, 500, 1000, 2000, 4000, 5000, 5000, 5000]);
   jest.restoreAllMocks();
+});
+
+const draining = (reconnectAfterMs: number) => ({ frame: "notice", notice: { kind: "draining", reconnectAfterMs } });
+
+test("a relay that drains is left for another within half a minute and its jitter, whatever it asks for", () => {
+  connections[0]?.registers();
+  connections[0]?.says(draining(3_600_000));
+  jest.advanceTimersByTime(DRAINING_CAP_MS - 1);
+  expect(connections).toHaveLength(1);
+  jest.advanceTimersByTime(DRAINING_CAP_MS / 2 + 1);
+  expect(connections).toHaveLength(2);
+});
+
+test("a connection that is lost while it drains is replaced as soon as any other, once", () => {
+  connections[0]?.registers();
+  connections[0]?.says(draining(20_000));
+  connections[0]?.ends();
+  jest.advanceTimersByTime(BACKOFF.capMs);
+  expect(connections).toHaveLength(2);
+  connections[1]?.registers();
+  jest.advanceTimersByTime(60_000);
+  expect(connections).toHaveLength(2);
 });
 
 test("a key that the relay refuses on a next connection is the end too", () => {

@@ -134,7 +134,9 @@ class Reconnector:
             self._next = None
         else:
             self._lost_current()
-        retry_in_s = self._reconnect_in(backoff_s(self._attempt))
+        wait_s = backoff_s(self._attempt)
+        self._forget_wait_over(wait_s)
+        retry_in_s = self._reconnect_in(wait_s)
         if self._current is None and not is_replaced:
             self._events.offline(end, retry_in_s)
 
@@ -172,6 +174,12 @@ class Reconnector:
         self._current = None
         if time.monotonic() - self._online_at >= BACKOFF_CAP_S:
             self._attempt = 0
+
+    def _forget_wait_over(self, wait_s: float) -> None:
+        """What a relay that drains asked for holds while its connection does: whoever lost it waits as others do."""
+        if self._is_waiting and self._timer is not None and self._due_at > time.monotonic() + wait_s:
+            self._timer.cancel()
+            self._is_waiting = False
 
     def _reconnect_in(self, wait_s: float) -> float:
         """Schedules the next attempt, unless one is scheduled or under way. Returns the seconds until it."""

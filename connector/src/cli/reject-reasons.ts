@@ -1,15 +1,14 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { textOf } from "../frames.ts";
 import type { Delivery } from "../types.ts";
 
-/** A look-up of the session may overtake the delivery of its decision. */
+/** A look-up of the session may overtake the delivery of its decision; nobody waits longer for one that went elsewhere. */
 const DELIVERED_WITHIN_MS = 1000;
 
 /** Why an agent rejects sessions. The relay keeps no contents: the delivery of the reject alone says it. */
 export class RejectReasons {
   readonly #target: string;
-  /** By session; undefined where the reject gives none. */
-  readonly #reasons = new Map<string, string | undefined>();
+  /** By session, of rejects that were delivered or are waited for. */
+  readonly #reasons = new Map<string, PromiseWithResolvers<string | undefined>>();
 
   constructor(target: string) {
     this.#target = target;
@@ -17,12 +16,24 @@ export class RejectReasons {
 
   readonly heard = ({ type, from, sessionId, payload }: Delivery): void => {
     if (type === "session.reject" && from === this.#target && sessionId !== undefined)
-      this.#reasons.set(sessionId, textOf(payload.reason));
+      this.#reasonFor(sessionId).resolve(textOf(payload.reason));
   };
 
-  /** Of a session that is rejected; undefined when the reject gives none, or was delivered elsewhere. */
+  /** Of a session that is rejected, once its reject is delivered; undefined when it gives none, or was delivered elsewhere. */
   async of(sessionId: string, signal: AbortSignal): Promise<string | undefined> {
-    if (!this.#reasons.has(sessionId)) await delay(DELIVERED_WITHIN_MS, undefined, { signal }).catch(() => {});
-    return this.#reasons.get(sessionId);
+    const { promise, resolve } = this.#reasonFor(sessionId);
+    const giveUp = () => resolve(undefined);
+    const timer = setTimeout(giveUp, signal.aborted ? 0 : DELIVERED_WITHIN_MS);
+    signal.addEventListener("abort", giveUp, { once: true });
+    const reason = await promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", giveUp);
+    return reason;
+  }
+
+  #reasonFor(sessionId: string): PromiseWithResolvers<string | undefined> {
+    const known = this.#reasons.get(sessionId) ?? Promise.withResolvers<string | undefined>();
+    this.#reasons.set(sessionId, known);
+    return known;
   }
 }

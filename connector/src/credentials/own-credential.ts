@@ -72,7 +72,8 @@ export class OwnCredential {
 
   /** Whether there is another one than that of the last register; asks for it. Undefined when nobody could tell. */
   async hasAnother(): Promise<boolean | undefined> {
-    return this.#presented !== this.#present.credential.token || (await this.renew());
+    if (this.#presented !== this.#present.credential.token) return true;
+    return performance.now() < this.#askAt ? undefined : await this.renew();
   }
 
   /** The relay does not take the present one: asks for another soon. */
@@ -168,7 +169,7 @@ export class OwnCredential {
     const { issuedAt, expiresAt } = this.#present.credential;
     const [now, life] = [performance.now(), expiresAt - issuedAt];
     const share = RENEWAL.earliest + (RENEWAL.latest - RENEWAL.earliest) * Math.random();
-    this.#attempt = now - this.#takenAt >= RENEWAL.wait.capMs ? 0 : this.#attempt + 1;
+    this.#attempt = now - this.#takenAt >= 2 * RENEWAL.wait.capMs ? 0 : this.#attempt + 1;
     this.#takenAt = now;
     this.#askAt = now + Math.min(backoffMs(this.#attempt, 1, RENEWAL.wait), RENEWAL.earliest * life);
     this.#dueAt = issuedAt + share * life;

@@ -1,18 +1,15 @@
-import { AGENT_ID } from "../agent-id.ts";
 import { isCredentialKey } from "../credentials/contract.ts";
 import { membersOf } from "../frames.ts";
 import { SESSION_TTL_MINUTES } from "../limits.ts";
 import { parseUniqueJson } from "../parse-json.ts";
-import { isPayload } from "../payload-rules.ts";
+import { readEnvelope } from "../read-envelope.ts";
 import type { Envelope } from "../types.ts";
 import type { Receipt } from "./receipt.ts";
 
 const MEMBERS = ["version", "request", "decision", "credentials"];
 const ENVELOPE_MEMBERS = ["id", "type", "from", "to", "task_id", "payload", "ts", "key_id", "sig"];
-const ENVELOPE_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const ED25519_SIG = /^[A-Za-z0-9_-]{86}$/;
 const DECISIONS = ["session.approve", "session.reject"];
-const MAX_TASK_CHARACTERS = 128;
 /** Two agents, each with at most two credentials at a time. */
 const MAX_CREDENTIALS = 4;
 
@@ -28,7 +25,8 @@ export function readReceipt(text: string): Receipt | undefined {
 export function ttlOf({ payload }: Envelope): number | undefined {
   const { ttl_minutes: minutes = SESSION_TTL_MINUTES.default } = payload;
   const { min, max } = SESSION_TTL_MINUTES;
-  return Number.isInteger(minutes) && isWithin(minutes as number, min, max) ? (minutes as number) * 60_000 : undefined;
+  const isAllowed = Number.isInteger(minutes) && (minutes as number) >= min && (minutes as number) <= max;
+  return isAllowed ? (minutes as number) * 60_000 : undefined;
 }
 
 function isRequest(value: unknown): value is Envelope {
@@ -43,16 +41,8 @@ function isDecision(value: unknown): value is Envelope {
 /** Of agents whose keys have credentials. Source: docs/protocol.md#envelopes. */
 function isEnvelope(value: unknown): value is Envelope {
   const members = membersOf(value);
-  const { id, type, from, to, task_id, payload, ts, key_id, sig } = members;
-  if (!hasOnly(members, ENVELOPE_MEMBERS) || !isPayload(payload) || !Number.isSafeInteger(ts)) return false;
-  if (![id, type, from, to, key_id, sig].every((text) => typeof text === "string")) return false;
-  if (task_id !== undefined && !isTask(task_id)) return false;
-  if (!AGENT_ID.test(from as string) || !AGENT_ID.test(to as string) || !ENVELOPE_ID.test(id as string)) return false;
-  return isCredentialKey(key_id as string) && ED25519_SIG.test(sig as string);
-}
-
-function isTask(value: unknown): boolean {
-  return typeof value === "string" && value.isWellFormed() && isWithin(value.length, 1, MAX_TASK_CHARACTERS);
+  const envelope = hasOnly(members, ENVELOPE_MEMBERS) ? readEnvelope(members) : undefined;
+  return envelope?.to !== undefined && isCredentialKey(envelope.key_id) && ED25519_SIG.test(envelope.sig);
 }
 
 function areTokens(value: unknown): value is string[] {
@@ -61,10 +51,6 @@ function areTokens(value: unknown): value is string[] {
 
 function hasOnly(value: object, names: readonly string[]): boolean {
   return Object.keys(value).every((name) => names.includes(name));
-}
-
-function isWithin(value: number, min: number, max: number): boolean {
-  return value >= min && value <= max;
 }
 
 function tryParse(text: string): unknown {

@@ -132,14 +132,31 @@ test("What was signed under the one before is vouched for by that one", async ()
   expect(present.heldAt(NOW + 120_000, BOBS_ID)).toMatchObject({ issuedAt: NOW + 50_000 });
 });
 
+test("Of a relay that takes none of the credentials, whoever reconnects asks for others ever less often", async () => {
+  const present = await started(lasting(3600));
+  answer = async () => issued({ exp: SECONDS + 3600, jti: String(asked) });
+  const found = new Map<boolean | undefined, number>();
+  for (let second = 0; second < 600; second += 1) {
+    for (const each of present.registrations()) present.presented(each);
+    const another = await present.hasAnother();
+    found.set(another, (found.get(another) ?? 0) + 1);
+    await jest.advanceTimersByTimeAsync(1000);
+  }
+  expect(found.get(true)).toBeGreaterThan(5);
+  expect([asked, found.get(true), found.get(false)]).toEqual([asked, asked - 1, undefined]);
+  expect(asked).toBeLessThan(25);
+});
+
 test("A credential that no register has presented yet is another one than the relay refused", async () => {
   const present = await started(lasting(100));
   for (const each of present.registrations()) present.presented(each);
+  await jest.advanceTimersByTimeAsync(1000);
   expect(await present.hasAnother()).toBe(false);
   answer = async () => lasting(200);
   expect(await present.renew()).toBe(true);
   expect(await present.hasAnother()).toBe(true);
   for (const each of present.registrations()) present.presented(each);
+  await jest.advanceTimersByTimeAsync(1000);
   expect(await present.hasAnother()).toBe(false);
 });
 

@@ -7,7 +7,6 @@ from typing import Any
 from ..agent_id import is_agent_id
 from ..credentials.contract import is_credential_key
 from ..limits import SESSION_TTL_DEFAULT_MINUTES, SESSION_TTL_MINUTES
-from ..payload_rules import is_payload
 from ..read_envelope import read_envelope
 from ..strict_json import integer_of, members_of, parse_unique_json
 from ..types import Envelope
@@ -56,7 +55,7 @@ def _envelope(value: object) -> Envelope | None:
     """Of agents whose keys have credentials. Source: docs/protocol.md#envelopes."""
     members: Mapping[str, Any] = members_of(value)
     envelope = read_envelope(members)
-    if envelope is None or not members.keys() <= _ENVELOPE_MEMBERS or not is_payload(members["payload"]):
+    if envelope is None or not members.keys() <= _ENVELOPE_MEMBERS:
         return None
     if not is_agent_id(envelope.get("to")) or not is_credential_key(envelope["key_id"]):
         return None

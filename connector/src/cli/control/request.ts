@@ -1,6 +1,7 @@
 import type { Connector } from "../../connector.ts";
 import { membersOf, textOf } from "../../frames.ts";
 import type { Accepted, AcceptedSession, JsonObject, SendOptions } from "../../types.ts";
+import { PROPOSAL_MEMBERS, type Proposal, proposalOf } from "../../wire-mapping.ts";
 import { usageError } from "../failure.ts";
 import type { AskRequest } from "./ask.ts";
 
@@ -22,14 +23,6 @@ export type ControlRequest =
   | { readonly to: string; readonly approve: string }
   | { readonly to: string; readonly reject: string; readonly reason?: string };
 
-export interface Proposal {
-  readonly purpose: string;
-  readonly ttl_minutes?: number | undefined;
-  readonly intro?: string | undefined;
-  readonly scope?: string | undefined;
-  readonly expected_frequency?: string | undefined;
-}
-
 /** The result of a request that the relay accepted. */
 export interface ControlResult {
   readonly envelope_id: string;
@@ -40,30 +33,23 @@ export interface ControlResult {
   readonly session_status?: string;
 }
 
-/** Members of each kind of request; the first one tells the kind. */
-const KINDS: readonly (readonly string[])[] = [
-  ["payload", "type", "task_id", "seal", "wait_online_ms"],
-  ["ask", "type", "seal", "timeout_ms", "wait_online_ms"],
-  ["request"],
-  ["approve"],
-  ["reject", "reason"],
+type MemberType = "object" | "string" | "boolean" | "number";
+type Kind = Readonly<Record<string, MemberType>>;
+
+/** Each kind of request, as its members and their types; the first member, which must be there, tells the kind. */
+const KINDS: readonly Kind[] = [
+  { payload: "object", type: "string", task_id: "string", seal: "boolean", wait_online_ms: "number" },
+  { ask: "object", type: "string", seal: "boolean", timeout_ms: "number", wait_online_ms: "number" },
+  { request: "object" },
+  { approve: "string" },
+  { reject: "string", reason: "string" },
 ];
-const PROPOSAL = [
-  "purpose",
-  "ttl_minutes",
-  "intro",
-  "scope",
-  "expected_frequency",
-] as const satisfies (keyof Proposal)[];
-/** Every member that a control line may have. */
+/** Every member that a control line may have, for its help to name: of every line, of the kinds, and of a proposal. */
 export const CONTROL_MEMBERS: ReadonlySet<string> = new Set([
   ...["to", "ref", "follow", "receipt"],
-  ...KINDS.flat(),
-  ...PROPOSAL,
+  ...KINDS.flatMap((kind) => Object.keys(kind)),
+  ...PROPOSAL_MEMBERS,
 ]);
-const OBJECTS: ReadonlySet<string> = new Set(["payload", "ask", "request"]);
-
-const TYPES: Readonly<Record<string, string>> = { seal: "boolean", timeout_ms: "number", wait_online_ms: "number" };
 
 /** Whether a line asks to be told what comes over the connection. */
 export function isFollow(value: unknown): boolean {
@@ -80,9 +66,8 @@ export function receiptAskedBy(value: unknown): string | undefined {
 /** Checks members and types of a JSON value; the relay checks their contents. @throws {Failure} `usage`. */
 export function parseRequest(value: unknown): ControlRequest | AskRequest {
   const { to, ref: _, ...members } = membersOf(value);
-  const kind = KINDS.find(([name]) => members[name as string] !== undefined);
-  const isKnown = kind !== undefined && Object.keys(members).every((name) => kind.includes(name));
-  if (typeof to !== "string" || !isKnown || !kind.every((name) => hasValidType(name, members[name]))) {
+  const kind = KINDS.find((types) => members[Object.keys(types)[0] as string] !== undefined);
+  if (typeof to !== "string" || kind === undefined || !isOfKind(kind, members)) {
     throw usageError(
       "A line is not a valid request.",
       'Such as {"to":"agent://bob","payload":{"message":"hi"}}; see: relay listen --help',
@@ -91,9 +76,13 @@ export function parseRequest(value: unknown): ControlRequest | AskRequest {
   return { to, ...members } as ControlRequest | AskRequest;
 }
 
-function hasValidType(name: string, value: unknown): boolean {
-  if (OBJECTS.has(name)) return typeof value === "object" && value !== null && !Array.isArray(value);
-  return value === undefined || typeof value === (TYPES[name] ?? "string");
+function isOfKind(kind: Kind, members: JsonObject): boolean {
+  return Object.entries(members).every(([name, member]) => Object.hasOwn(kind, name) && hasType(member, kind[name]));
+}
+
+function hasType(value: unknown, type: MemberType | undefined): boolean {
+  if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
+  return value === undefined || typeof value === type;
 }
 
 /** Sends it over the agent's connection. Rejects with a RelayError. */
@@ -109,9 +98,7 @@ export async function execute(
     return resultOf(await connector.send(to, request.payload, options));
   }
   if ("request" in request) {
-    const { purpose, ttl_minutes: ttlMinutes, intro, scope, expected_frequency: expectedFrequency } = request.request;
-    const proposal = { purpose, ttlMinutes, intro, scope, expectedFrequency };
-    return resultOf(await connector.requestSession(to, proposal, { signal }));
+    return resultOf(await connector.requestSession(to, proposalOf(request.request), { signal }));
   }
   if ("approve" in request) return resultOf(await connector.approve(request.approve, to, { signal }));
   return resultOf(await connector.reject(request.reject, to, request.reason, { signal }));

@@ -15,6 +15,7 @@ import type {
   SendOptions,
   SessionProposal,
 } from "../../types.ts";
+import { proposalMembers } from "../../wire-mapping.ts";
 import { deliveryOf, pendingOf } from "../control/follow.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { Failure } from "../failure.ts";
@@ -76,8 +77,7 @@ export class FollowedConnection implements Calls {
   }
 
   async requestSession(to: string, proposal: SessionProposal, { signal }: CallOptions = {}): Promise<AcceptedSession> {
-    const { purpose, ttlMinutes: ttl_minutes, intro, scope } = proposal;
-    return await this.#negotiate({ to, request: { purpose, ttl_minutes, intro, scope } }, signal);
+    return await this.#negotiate({ to, request: proposalMembers(proposal) }, signal);
   }
 
   async approve(sessionId: string, to: string, { signal }: CallOptions = {}): Promise<AcceptedSession> {

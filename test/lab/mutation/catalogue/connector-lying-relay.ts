@@ -125,8 +125,22 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "a relay that drains at once is asked less often",
     file: "connector/src/reconnector.ts",
-    find: "Math.max(jitteredMs(frame.notice.reconnectAfterMs), backoffMs(this.#attempt))",
-    replace: "jitteredMs(frame.notice.reconnectAfterMs)",
+    find: "Math.max(jitteredMs(askedMs), backoffMs(this.#attempt))",
+    replace: "jitteredMs(askedMs)",
+    tests: ["connector/test/reconnector.test.ts"],
+  },
+  {
+    name: "a relay that drains keeps nobody for an hour",
+    file: "connector/src/reconnector.ts",
+    find: "Math.min(frame.notice.reconnectAfterMs, DRAINING_CAP_MS)",
+    replace: "frame.notice.reconnectAfterMs",
+    tests: ["connector/test/reconnector.test.ts"],
+  },
+  {
+    name: "a relay that drains keeps nobody offline who has lost its connection",
+    file: "connector/src/reconnector.ts",
+    find: "this.#forgetWaitOver(waitMs);",
+    replace: "",
     tests: ["connector/test/reconnector.test.ts"],
   },
   {
@@ -151,10 +165,38 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/credentials/own-credential.test.ts"],
   },
   {
+    name: "an issuer is not asked in a loop, though the relay takes no credential",
+    file: "connector/src/credentials/own-credential.ts",
+    find: "performance.now() < this.#askAt ? undefined : await this.renew()",
+    replace: "await this.renew()",
+    tests: ["connector/test/credentials/own-credential.test.ts"],
+  },
+  {
+    name: "the waits of an issuer stay long, though each renewal succeeds",
+    file: "connector/src/credentials/own-credential.ts",
+    find: "2 * RENEWAL.wait.capMs",
+    replace: "RENEWAL.wait.capMs",
+    tests: ["connector/test/credentials/own-credential.test.ts"],
+  },
+  {
     name: "what is remembered of a delivery has a bound",
     file: "connector/src/read-envelope.ts",
     find: "if (!hasForm || ",
     replace: "if (",
+    tests: ["connector/test/read-envelope.test.ts"],
+  },
+  {
+    name: "the type of a delivery has a bound",
+    file: "connector/src/read-envelope.ts",
+    find: "(?:agent|message|session)",
+    replace: "[a-z]+",
+    tests: ["connector/test/read-envelope.test.ts"],
+  },
+  {
+    name: "the id of a task has no lone surrogate",
+    file: "connector/src/read-envelope.ts",
+    find: "value.isWellFormed() && ",
+    replace: "",
     tests: ["connector/test/read-envelope.test.ts"],
   },
   {

@@ -272,6 +272,13 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python stays offline for no relay that drained",
+    file: `${FOLDER}/reconnector.py`,
+    find: "self._forget_wait_over(wait_s)\n",
+    replace: "\n",
+    tests: UNIT,
+  },
+  {
     name: "Python renews no credential by what a relay says the time is",
     file: `${FOLDER}/credentials/own_credential.py`,
     find: "now = self._clock.bounded_now()",

@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { RejectReasons } from "../../src/cli/reject-reasons.ts";
+import type { Delivery } from "../../src/index.ts";
+
+const BOB = "agent://bob";
+const running = new AbortController().signal;
+const reject = (reason?: string, from = BOB): Delivery =>
+  ({ type: "session.reject", from, sessionId: "ses_1", payload: { reason } }) as unknown as Delivery;
+
+let reasons: RejectReasons;
+beforeEach(() => {
+  jest.useFakeTimers();
+  reasons = new RejectReasons(BOB);
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+test("the reason of a reject is there at once, whether its delivery came before the look-up of the session or after", async () => {
+  const overtaken = reasons.of("ses_1", running);
+  reasons.heard(reject("no time"));
+  expect([await overtaken, await reasons.of("ses_1", running)]).toEqual(["no time", "no time"]);
+  expect(jest.getTimerCount()).toBe(0);
+});
+
+test("a reject without a reason is not waited for any longer", async () => {
+  const waiting = reasons.of("ses_1", running);
+  reasons.heard(reject());
+  expect(await waiting).toBeUndefined();
+});
+
+test.each([
+  ["of another agent", reject("mine", "agent://mallory")],
+  ["of another session", { ...reject("another"), sessionId: "ses_2" }],
+  ["that is an approval", { ...reject("well"), type: "session.approve" }],
+])("what is heard %s gives no reason, and after a second none is waited for", async (_, delivery) => {
+  const waiting = reasons.of("ses_1", running);
+  reasons.heard(delivery);
+  await jest.advanceTimersByTimeAsync(1000);
+  expect(await waiting).toBeUndefined();
+});
+
+test("whoever interrupts the command waits for no reason", async () => {
+  const stop = new AbortController();
+  const waiting = reasons.of("ses_1", stop.signal);
+  stop.abort();
+  expect(await waiting).toBeUndefined();
+  const asked = reasons.of("ses_2", stop.signal);
+  await jest.advanceTimersByTimeAsync(0);
+  expect(await asked).toBeUndefined();
+});
