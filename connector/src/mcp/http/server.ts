@@ -6,6 +6,8 @@ import { refuse } from "./refuse.ts";
 import type { HttpSessions } from "./sessions.ts";
 
 const PATH = "/mcp";
+/** Whoever sends headers or a body slowly, or nothing at all, is disconnected (slowloris). In ms. */
+const CONNECTION_OPTIONS = { headersTimeout: 5000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 } as const;
 const MAX_CONNECTIONS = 128;
 /** Connections that have not shown the token: beyond it the oldest gives way, so that clients always find room. */
 const MAX_STRANGERS = 64;
@@ -37,7 +39,7 @@ export class McpHttpServer {
   /** @returns its address. Rejects when it cannot listen. */
   async start(): Promise<string> {
     const { host, port } = this.#options;
-    const server = createServer((request, response) => void this.#answer(request, response));
+    const server = createServer(CONNECTION_OPTIONS, (request, response) => void this.#answer(request, response));
     server.maxConnections = MAX_CONNECTIONS;
     server.on("connection", (socket) => this.#admit(socket));
     this.#server = server.listen(port, host);
