@@ -20,9 +20,9 @@ const WEBSOCKET_PROTOCOLS: Readonly<Record<string, string>> = {
  * @throws TypeError for any other.
  */
 export function relayAddress(given: string | URL): RelayAddress {
-  const url = URL.parse(String(given));
+  const url = URL.canParse(String(given)) ? new URL(given) : undefined;
   const protocol = WEBSOCKET_PROTOCOLS[url?.protocol ?? ""];
-  if (url === null || protocol === undefined) throw new TypeError("url must be http(s):// or ws(s)://");
+  if (url === undefined || protocol === undefined) throw new TypeError("url must be http(s):// or ws(s)://");
   const isBase = url.protocol.startsWith("http");
   const path = url.pathname.replace(/\/+$/, "");
   const base = `${protocol.replace("ws", "http")}//${url.host}${isBase ? path : ""}`;
