@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { sharedByAll } from "../../connector/test/fixture.ts";
@@ -14,9 +14,10 @@ import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+const OLD_NODE = pathToFileURL(join(REPOSITORY, "test/packages/old-node.mjs"));
 const PYTHON_SOURCES = join(REPOSITORY, "connector-python/src");
 
-const stage = sharedByAll(new Stage("alice", "mallory"));
+const stage = sharedByAll(new Stage("alice", "mallory", "carol"));
 const machine = use(new Machine());
 let packages: string;
 beforeAll(async () => {
@@ -46,10 +47,12 @@ async function project(language: string): Promise<string> {
   return folder;
 }
 
-/** Asks an agent that was just started, and negotiates with it. */
+/** Asks an agent that was just started, and negotiates with it; a message without the member that it expects comes first. */
 async function converse(agent: string): Promise<void> {
+  const carol = await stage.online("carol", pod.url);
+  await carol.send(agent, {}, { waitOnline: 20_000 });
   const alice = await stage.online("alice", pod.url);
-  const { payload } = await alice.ask(agent, { message: "Hi." }, { waitOnline: 20_000 });
+  const { payload } = await alice.ask(agent, { message: "Hi." });
   expect(payload).toEqual({ message: "Hello, agent://alice. You said: Hi." });
   const mallory = await stage.online("mallory", pod.url);
   const decisions = [alice, mallory].map(async (requester) => {
@@ -60,14 +63,18 @@ async function converse(agent: string): Promise<void> {
   expect(await Promise.all(decisions)).toEqual(["session.approve", "session.reject"]);
 }
 
-/** Starts the agent; resolves with how it ends at Ctrl-C, once it has been conversed with. */
+/** Starts the agent; resolves with how it ends at Ctrl-C, once it has been conversed with, and what it said of errors. */
 async function run(program: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv, name: string) {
-  const agent = spawn(program, args, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
+  const agent = spawn(program, args, { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
   agents.push(agent);
+  let errors = "";
+  agent.stderr?.on("data", (chunk) => {
+    errors += chunk;
+  });
   await converse(name);
   const ended = once(agent, "close");
   agent.kill("SIGINT");
-  return (await ended)[0] as number | null;
+  return { code: (await ended)[0] as number | null, errors };
 }
 
 describe("What relay init writes, in an empty folder, with no registry in reach,", () => {
@@ -76,6 +83,10 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
     await withTheCompilerOfTheRepository(cwd);
     expect(await machine.shell("npm install", cwd)).toMatchObject({ code: 0 });
     await link(cwd, "typescript", "@types/node");
+    for (const command of ["npm start", "npm test"]) {
+      const { code, stderr } = await machine.shell(`NODE_OPTIONS=--import=${OLD_NODE} ${command}`, cwd);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/^relay: .*Node 22 or later/)]);
+    }
     const tested = await machine.shell("npm test", cwd);
     expect({ ...tested, passed: /^.* pass [1-9]/m.test(tested.stdout) }).toMatchObject({ code: 0, passed: true });
 
@@ -84,7 +95,10 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
     expect((await machine.shell("npm test", cwd)).code).toBe(1);
     await writeFile(join(cwd, "agent.ts"), broken.replace("Good day", "Hello"));
     await machine.shell("npm run prestart", cwd);
-    expect(await run(process.execPath, ["dist/main.js"], cwd, {}, "agent://typescript")).toBe(0);
+    expect(await run(process.execPath, ["dist/main.js"], cwd, {}, "agent://typescript")).toEqual({
+      code: 0,
+      errors: "",
+    });
   }, 180_000);
 
   test("in Python has types that hold strictly, passes its test on the relay, and answers", async () => {
@@ -98,7 +112,11 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
     const alone = /^npx .* with-relay .*$/m.exec(readme)?.[0].replace(".venv/bin/python", sources) as string;
     const tested = await machine.shell(alone, cwd);
     expect(tested).toMatchObject({ code: 0, stderr: expect.stringMatching(/^Ran 2 tests[\s\S]*^OK$/m) });
-    expect(await run(pythonProgram(), ["main.py"], cwd, env, "agent://python")).toBe(0);
+
+    const careless = (await readFile(join(cwd, "agent.py"), "utf8")).replace(".get('message')", "['message']");
+    await writeFile(join(cwd, "agent.py"), careless);
+    const ran = await run(pythonProgram(), ["main.py"], cwd, env, "agent://python");
+    expect(ran).toEqual({ code: 0, errors: expect.stringContaining("KeyError: 'message'") });
   }, 180_000);
 });
 

@@ -1,4 +1,6 @@
-from agent_relay_connector import Connector, Delivery, RelayError
+import logging
+
+from agent_relay_connector import Connector, Delivery
 
 
 def answer(message: Delivery) -> dict[str, object]:
@@ -16,8 +18,8 @@ async def serve(agent: Connector) -> None:
     async for delivery in agent:
         try:
             await respond(agent, delivery)
-        except RelayError as error:
-            print(error, flush=True)
+        except Exception:  # Whatever goes wrong with one delivery is told with its cause, and the next is served.
+            logging.exception("%s of %s got no answer.", delivery.type, delivery.sender)
 
 
 async def respond(agent: Connector, delivery: Delivery) -> None:

@@ -25,7 +25,8 @@ export const init: Command = {
   --json           one line of JSON
 
 The agent answers messages, and approves sessions by a rule; both are functions to change. The README beside them has the commands that
-install, test and start it. Packages of the relay come from the relay itself, which therefore has to be up. No file is overwritten.
+install, test and start it. Packages of the relay come from the relay itself, which therefore has to be up; typescript, @types/node and what Python's connector needs
+from a registry. No file is overwritten.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
