@@ -140,8 +140,8 @@ export const CONNECTOR_ERRORS = {
   ),
   reused_id: entry(
     "never",
-    "A delivery came under the id of another that its sender signed before; it was dropped.",
-    "An id counts once a sender: ask it to send this again under a new one.",
+    "A delivery has the id of another envelope that its sender signed before; it was dropped, and its sender is not told.",
+    "Ask the sender to send it again under a new id: every envelope has its own.",
   ),
   unopenable_delivery: entry(
     "fix",

@@ -153,8 +153,8 @@ CONNECTOR_ERRORS = {
     ),
     "reused_id": ErrorEntry(
         "never",
-        "A delivery came under the id of another that its sender signed before; it was dropped.",
-        "An id counts once a sender: ask it to send this again under a new one.",
+        "A delivery has the id of another envelope that its sender signed before; it was dropped, and its sender is not told.",
+        "Ask the sender to send it again under a new id: every envelope has its own.",
     ),
     "unopenable_delivery": ErrorEntry(
         "fix",

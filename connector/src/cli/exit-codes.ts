@@ -19,7 +19,7 @@ export const EXIT_CODES = `Exit codes
   2    the command line or the input is invalid
   3    the relay refused it, or the session was rejected or has expired
   4    the relay is not reachable, or not available at the moment
-  5    timeout: no answer, or the target is not online; what was sent may have been accepted
+  5    no answer in time: it may have been accepted; ask, --wait, --wait-online: the target is not online (a plain send: 0)
   6    the agent is online elsewhere, or another connection took it over
   7    the key or the credential is invalid, unknown, not allowed for the agent, or revoked
   8    the receipt is not valid, or there is none
