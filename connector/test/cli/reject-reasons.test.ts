@@ -16,18 +16,21 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-test("the reason of a reject is there at once, whether its delivery came before the look-up of the session or after", async () => {
-  const overtaken = reasons.of("ses_1", running);
-  reasons.heard(reject("no time"));
-  expect([await overtaken, await reasons.of("ses_1", running)]).toEqual(["no time", "no time"]);
-  expect(jest.getTimerCount()).toBe(0);
-});
-
-test("a reject without a reason is not waited for any longer", async () => {
-  const waiting = reasons.of("ses_1", running);
-  reasons.heard(reject());
-  expect(await waiting).toBeUndefined();
-});
+test.each([
+  ["with a reason", reject("no time"), "no time"],
+  ["without one", reject(), undefined],
+])(
+  "a reject %s ends the wait for it at once, whether it is delivered before the look-up of the session or after",
+  async (_, delivery, reason) => {
+    const told: unknown[] = [];
+    void reasons.of("ses_1", running).then((text) => told.push(text));
+    reasons.heard(delivery);
+    void reasons.of("ses_1", running).then((text) => told.push(text));
+    await jest.advanceTimersByTimeAsync(0);
+    expect(told).toEqual([reason, reason]);
+    expect(jest.getTimerCount()).toBe(0);
+  },
+);
 
 test.each([
   ["of another agent", reject("mine", "agent://mallory")],

@@ -1,6 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const INIT = "connector/test/cli/init.test.ts";
+const WRITTEN = "test/packages/init.test.ts";
 
 /** What `relay init` writes, and where. */
 export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
@@ -31,5 +32,19 @@ export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
     find: " && PATH.test(path)",
     replace: "",
     tests: [INIT],
+  },
+  {
+    name: "a project says which Node it needs before anything else",
+    file: "connector/templates/typescript/package.json",
+    find: '"pretest": "relay --version && tsc"',
+    replace: '"pretest": "tsc"',
+    tests: [WRITTEN],
+  },
+  {
+    name: "an agent in Python outlives an error of its own",
+    file: "connector/templates/python/agent.py",
+    find: "except Exception:",
+    replace: "except ImportError:",
+    tests: [WRITTEN],
   },
 ];
