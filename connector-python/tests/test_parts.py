@@ -246,6 +246,8 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
             {"agent": "agent://a", "key": {**key, "key_id": "a-1"}, "url": "x"},
             {"agent": "agent://a", "key": {"alg": "ed25519", "private_key": SEED}},
             {"agent": "agent://a", "key": hmac, "seal": "required"},
+            {"agent": "agent://a", "key": key, "max_delivery_age": -1},
+            {"agent": "agent://a", "key": key, "max_delivery_age": float("nan")},
         ]
         for options in refused:
             with self.assertRaises(ValueError):
