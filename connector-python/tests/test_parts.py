@@ -94,7 +94,8 @@ class AReplayGuard(unittest.TestCase):
         for n in range(MAX_SENDERS + 1):
             guard.remember(self.envelope(**{"from": f"agent://x{n}"}, ts=machine_ms() + 300_000))
         self.assertFalse(guard.is_stale(self.envelope()))
-        self.assertTrue(guard.is_stale(self.envelope(**{"from": "agent://b"})))
+        # Not so one of the strangers: it was forgotten to make room for the last.
+        self.assertTrue(guard.is_stale(self.envelope(**{"from": "agent://x0"})))
 
     def test_refuses_what_is_old_or_of_the_future_unless_told_otherwise(self) -> None:
         guard = ReplayGuard(Clock(), 600, is_pinned)
@@ -245,6 +246,8 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
             {"agent": "agent://a", "key": {**key, "key_id": "a-1"}, "url": "x"},
             {"agent": "agent://a", "key": {"alg": "ed25519", "private_key": SEED}},
             {"agent": "agent://a", "key": hmac, "seal": "required"},
+            {"agent": "agent://a", "key": key, "max_delivery_age": -1},
+            {"agent": "agent://a", "key": key, "max_delivery_age": float("nan")},
         ]
         for options in refused:
             with self.assertRaises(ValueError):

@@ -1,8 +1,10 @@
 import { AGENT_ID } from "./agent-id.ts";
+import { MAX_DELIVERY_AGE_MS } from "./limits.ts";
 import type { ConnectorOptions } from "./options.ts";
 
 /** Throws a TypeError for options that can never work. */
-export function checkOptions({ agent, key, credential, seal, sealingKeys = [] }: ConnectorOptions): void {
+export function checkOptions(options: ConnectorOptions): void {
+  const { agent, key, credential, seal, sealingKeys = [], maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
   if (!AGENT_ID.test(agent)) throw new TypeError("agent must be agent:// and a name");
   if ("private_key" in key || "agent_id" in key) {
     throw new TypeError(
@@ -11,5 +13,7 @@ export function checkOptions({ agent, key, credential, seal, sealingKeys = [] }:
   }
   if (!Array.isArray(sealingKeys)) throw new TypeError("sealingKeys must be a list of { publicKey, privateKey }");
   if (key.keyId === undefined && credential === undefined) throw new TypeError("key needs a keyId, or a credential");
+  // Of NaN neither is true.
+  if (!(maxDeliveryAgeMs >= 0)) throw new TypeError("maxDeliveryAgeMs must be 0 or more");
   if (seal === "required" && key.alg !== "ed25519") throw new TypeError("seal needs an Ed25519 key");
 }

@@ -75,7 +75,7 @@ export interface ConnectorOptions {
   readonly requireVerified?: boolean | undefined;
   /**
    * Drop deliveries whose `ts` is farther than this from this machine's clock, as the relay corrects it by at most 5
-   * minutes. Default 600000; 0 or Infinity takes any.
+   * minutes. Default 600000; 0 or Infinity takes any, so that after a new start whatever was ever signed can come again.
    */
   readonly maxDeliveryAgeMs?: number | undefined;
   /** Seal every message, asked or not. Texts of sessions stay readable. */

@@ -135,6 +135,8 @@ describe("A connector that cannot work says so", () => {
     [{ url: "nonsense" }, "url"],
     [{ agent: "agent://Alice" }, "agent"],
     [{ agent: "alice" }, "agent"],
+    [{ maxDeliveryAgeMs: -1 }, "maxDeliveryAgeMs"],
+    [{ maxDeliveryAgeMs: Number.NaN }, "maxDeliveryAgeMs"],
   ])("at once: %j", (wrong, what) => {
     const { agent, key } = stage.agent("alice");
     expect(() => new Connector({ url: stage.url, agent, key, ...wrong })).toThrow(

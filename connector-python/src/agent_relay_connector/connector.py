@@ -32,9 +32,9 @@ class Connector:
     each renewal, with its keys. trust: whom to believe; or only keys of other agents, by agent id. require_verified:
     drop deliveries that are not `agent`, nor `gateway` by a key of `trust.gateways`. max_delivery_age: seconds; drop
     deliveries whose `ts` is farther than this from this machine's clock, which the relay corrects by at most 5 minutes;
-    0 takes any. seal: `required` seals every message; texts of sessions stay readable. max_pending: sends that may be
-    unsettled, and questions that may be without a reply, at once. max_inbox: deliveries that may wait to be read; one
-    more drops the oldest.
+    0 or inf takes any, so that after a new start whatever was ever signed can come again. seal: `required` seals every
+    message; texts of sessions stay readable. max_pending: sends that may be unsettled, and questions that may be
+    without a reply, at once. max_inbox: deliveries that may wait to be read; one more drops the oldest.
 
     Does no I/O but reading the key file. Raises ValueError for options that can never work, and RelayError
     `invalid_key`, `invalid_credential` or `invalid_issuer`.

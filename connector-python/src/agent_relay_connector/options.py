@@ -86,5 +86,8 @@ def check_options(options: ConnectorOptions) -> None:
         raise ValueError("agent must be agent:// and a name")
     if "key_id" not in options.key and options.credential is None:
         raise ValueError("key needs a key_id, or a credential")
+    # Of nan neither is true.
+    if not options.max_delivery_age_s >= 0:
+        raise ValueError("max_delivery_age must be 0 or more")
     if options.seal == "required" and options.key.get("alg") != "ed25519":
         raise ValueError("seal needs an Ed25519 key")

@@ -32,7 +32,7 @@ Other commands of the same user (relay send, ask, approve, …) send through its
   --trust FILE        public records of issuers (as relay issuer new prints them), or of other agents' keys (as relay keygen does):
                       whom to believe, whatever the relay says; beside the trusted_issuers of the key file
   --require-verified  drop whatever is not verified as agent
-  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
+  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = any age
   --take-over         start although the agent is online elsewhere, which ends that connection
   --json              JSON lines at a terminal too, and on stderr
 

@@ -42,7 +42,7 @@ not with --trust, --require-verified or --max-age, since whom to believe is deci
   --trust FILE        public records of issuers (as relay issuer new prints them), or of other agents' keys (as relay keygen does):
                       whom to believe, whatever the relay says; beside the trusted_issuers of the key file
   --require-verified  drop whatever is not verified as agent
-  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = no limit
+  --max-age SECONDS   drop what was signed longer ago; default 600, 0 = any age
   --take-over         start although the agent is online elsewhere, which ends that connection
   --http HOST:PORT    serve MCP's Streamable HTTP at http://HOST:PORT/mcp until it is stopped; port 0: one that is free
   --http-name NAME    listen for other machines, too, which call this one so; put TLS in front of it

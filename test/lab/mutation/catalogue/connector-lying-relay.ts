@@ -50,7 +50,7 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/inbox.ts",
     find: "(sender) => verifier.isPinned(sender)",
     replace: "() => true",
-    tests: ["connector/test/verification.test.ts"],
+    tests: ["connector/test/untrue-relay.test.ts"],
   },
   {
     name: "what was forgotten of a sender is not new again",

@@ -182,14 +182,14 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/delivery-judge.ts",
     find: "if (replayGuard.isStale(envelope))",
     replace: "if (false)",
-    tests: ["connector/test/verification.test.ts"],
+    tests: ["connector/test/untrue-relay.test.ts"],
   },
   {
     name: "the relay moves the clock that judges them by 5 minutes at most",
     file: "connector/src/clock.ts",
     find: "return Math.round(Date.now() + bounded);",
     replace: "return this.now();",
-    tests: ["connector/test/verification.test.ts", "connector/test/clock.test.ts"],
+    tests: ["connector/test/untrue-relay.test.ts", "connector/test/clock.test.ts"],
   },
   {
     name: "nothing is verified by a clock that may be wrong",
@@ -203,7 +203,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/delivery-judge.ts",
     find: "if (replayGuard.isRepeat(envelope))",
     replace: "if (false)",
-    tests: ["connector/test/verification.test.ts"],
+    tests: ["connector/test/untrue-relay.test.ts"],
   },
   {
     name: "another envelope under an id of before is dropped with an error",

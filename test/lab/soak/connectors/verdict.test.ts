@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { isMet } from "../../bench/section.ts";
-import { lineOf, type Sample } from "./memory.ts";
+import { courseOf, type Sample } from "./memory.ts";
 import type { Outcome } from "./soak.ts";
 import { sectionsOf } from "./verdict.ts";
 
@@ -12,10 +12,14 @@ const OUTCOME: Outcome = {
   samples: samples(() => 100),
 };
 
-/** Five cycles of four kills. */
-function samples(bytes: (n: number) => number): Sample[] {
-  return Array.from({ length: 20 }, (_, n) => ({ pod: bytes(n) }));
+/** Five cycles of four kills; the third of each kills the agents in TypeScript. */
+function samples(bytes: (n: number) => number, what = "gateway"): Sample[] {
+  return Array.from({ length: 20 }, (_, n) => ({ [what]: bytes(n) }));
 }
+
+const KILLED = "TypeScript agents, killed";
+/** Whole lives of what is killed third: the first begins with sample 3. */
+const lifeAt = (n: number) => Math.floor((n - 3) / 4);
 
 function unmet(outcome: Partial<Outcome>): string[] {
   const aims = sectionsOf(PLAN, { ...OUTCOME, ...outcome }).flatMap((section) => section.aims);
@@ -34,13 +38,29 @@ describe("A soak of the connectors", () => {
   });
 
   test("draws its line through the means of whole cycles, and none through too few", () => {
+    const growing = samples((n) => n);
+    expect(courseOf(growing, "gateway")).toEqual({ from: 5.5, to: 17.5 });
+    expect(courseOf(growing.slice(0, 12), "gateway")).toEqual({ from: 5.5, to: 9.5 });
+    expect(courseOf(growing.slice(0, 11), "gateway")).toBeUndefined();
+  });
+
+  test("compares the lives of what is killed when they are a cycle old", () => {
     expect(
-      lineOf(
-        samples((n) => n),
-        "pod",
+      courseOf(
+        samples((n) => n, KILLED),
+        KILLED,
       ),
-    ).toEqual({ from: 5.5, to: 17.5 });
-    expect(lineOf(samples(() => 1).slice(0, 11), "pod")).toBeUndefined();
+    ).toEqual({ from: 6, to: 14 });
+    expect(courseOf(samples((n) => n, KILLED).slice(0, 12), KILLED)).toEqual({ from: 6, to: 10 });
+    expect(courseOf(samples((n) => n, KILLED).slice(0, 11), KILLED)).toBeUndefined();
+  });
+
+  test("sees lives of which each takes more, but not what a life takes as it grows old, nor one that took more by chance", () => {
+    expect(unmet({ samples: samples((n) => 100 + 10 * lifeAt(n), KILLED) })).toHaveLength(1);
+    expect(unmet({ samples: samples((n) => 100 + 50 * ((n + 1) % 4), KILLED) })).toEqual([]);
+    for (const heavy of [0, 1, 2, 3]) {
+      expect(unmet({ samples: samples((n) => (lifeAt(n) === heavy ? 200 : 100), KILLED) })).toEqual([]);
+    }
   });
 
   test("is not content with anything lost, hanging, ended, answered otherwise than due, away too long, or left undone", () => {

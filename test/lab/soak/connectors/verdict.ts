@@ -1,6 +1,6 @@
 import { type Aim, type Section, shown, times } from "../../bench/section.ts";
 import { RESIDENT_LEVEL } from "../plan.ts";
-import { lineOf } from "./memory.ts";
+import { courseOf, isKilled } from "./memory.ts";
 import { BACK_WITHIN_MS, LEAST_PROMISED, LEAST_RATE, type Plan, SEND_EVERY_MS } from "./plan.ts";
 import type { Outcome } from "./soak.ts";
 
@@ -61,25 +61,30 @@ function killsSection({ kills }: Outcome): Section {
 }
 
 function memorySection({ samples }: Outcome): Section {
-  const lines = Object.keys(samples[0] ?? {}).map((what) => ({ what, line: lineOf(samples, what) }));
+  const courses = Object.keys(samples[0] ?? {}).map((what) => ({ what, course: courseOf(samples, what) }));
   const first = samples[0] ?? {};
   const last = samples.at(-1) ?? {};
   return {
     title: "Memory",
     about:
-      "MiB, resident after a garbage collection, and what Redis uses: at the first kill, at the end, and the line through " +
-      "the cycles of kills after the first; a shorter run has none.",
-    head: ["", "first", "end", "line from", "to", ""],
-    rows: lines.map(({ what, line }) => [
+      "MiB, resident after a garbage collection, and what Redis uses: at the first kill, at the end, and what is compared: of " +
+      "what lives throughout, begin and end of the line through the cycles of kills after the first; of what is killed, the " +
+      "leanest of the earlier and of the later lives when they were a cycle old. A shorter run has none.",
+    head: ["", "first", "end", "early", "late", ""],
+    rows: courses.map(({ what, course }) => [
       what,
-      ...[first[what], last[what], line?.from, line?.to].map((bytes) => shown((bytes ?? Number.NaN) / MIB)),
-      times((line?.to ?? Number.NaN) / (line?.from ?? Number.NaN)),
+      ...[first[what], last[what], course?.from, course?.to].map((bytes) => shown((bytes ?? Number.NaN) / MIB)),
+      times((course?.to ?? Number.NaN) / (course?.from ?? Number.NaN)),
     ]),
-    aims: lines.flatMap(({ what, line }): Aim[] =>
-      line === undefined
+    aims: courses.flatMap(({ what, course }): Aim[] =>
+      course === undefined
         ? []
-        : [{ name: `${what}, end of the line to its begin`, value: line.to / line.from, most: RESIDENT_LEVEL }],
+        : [{ name: `${what}, ${comparison(what)}`, value: course.to / course.from, most: RESIDENT_LEVEL }],
     ),
     data: samples,
   };
+}
+
+function comparison(what: string): string {
+  return isKilled(what) ? "leanest of the later lives to that of the earlier" : "end of the line to its begin";
 }
