@@ -1,7 +1,7 @@
+import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
 
-/** Routes that one call is about at most. */
-const MOST = 500;
+const { routesBatch: MOST } = REDIS_LIMITS;
 
 /** What is about agents, by the partition of each, so many at a time. */
 export function inSlices<T extends { readonly agent: string }>(
