@@ -79,7 +79,7 @@ export class Authority {
 
   /** The credentials of the agent that hold now; undefined where its key is listed. */
   heldCredentials({ credentials }: Connection, agent: string): HeldCredentials | undefined {
-    return credentials?.held(agent, this.#keys.ring, Date.now());
+    return credentials?.holding(agent, this.#keys.ring, Date.now());
   }
 
   /** False for the key of a credential that the connection does not hold for the agent, or not any more. */

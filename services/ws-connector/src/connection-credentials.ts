@@ -113,7 +113,7 @@ export class ConnectionCredentials {
   }
 
   /** Those of accepted registers that hold now; undefined when none does. */
-  held(agent: string, { issuers }: KeyRing, now: number): HeldCredentials | undefined {
+  holding(agent: string, { issuers }: KeyRing, now: number): HeldCredentials | undefined {
     const holding = (this.#accepted.get(agent) ?? NONE).filter((held) => issuers.problemOf(held, now) === undefined);
     if (holding.length === 0) return undefined;
     return { records: holding.toReversed(), expiresAt: Math.max(...holding.map((held) => issuers.endOf(held))) };

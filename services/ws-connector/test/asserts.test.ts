@@ -56,7 +56,7 @@ test("What a connection owns is asserted as it is: whose it is, since when, when
 test("What its connection holds of credentials when the call is sent goes with it, also when it is sent again", async () => {
   const of = (keyId: string) => ({ records: [{ keyId, token: "a.b.c" }], expiresAt: 1 });
   let held = of("jkt-a");
-  Object.assign(relay.connection, { credentials: { held: () => held } });
+  Object.assign(relay.connection, { credentials: { holding: () => held } });
   own(7);
   const failed = asserts.all();
   calls[0]?.answer.reject(unavailable());

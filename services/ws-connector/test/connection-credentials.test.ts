@@ -93,7 +93,7 @@ test("a key signs by the keys file that is, not by one that was", async () => {
 
 /** Of the agent, as look-ups find them. */
 const known = (held: ConnectionCredentials, ring = RING, now = NOW) => {
-  const { records, expiresAt } = held.held(BOB, ring, now) ?? {};
+  const { records, expiresAt } = held.holding(BOB, ring, now) ?? {};
   return [records?.map(({ token }) => token), expiresAt];
 };
 const NOTHING = [undefined, undefined];

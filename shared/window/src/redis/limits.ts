@@ -34,7 +34,7 @@ export const REDIS_LIMITS = {
   /** Envelopes that one acceptance call carries at most. */
   acceptanceBatch: 256,
   acceptanceBatchBytes: 1_048_576,
-  /** Routes that one call is about at most. With the longest credentials, two of each agent, it has as many bytes at most. */
+  /** Routes that one call is about at most: with two credentials of each agent, the longest there are, it has fewer bytes than that. */
   routesBatch: 200,
   /** Visitors that one flush of the counters carries at most. */
   flushVisitors: 5000,
