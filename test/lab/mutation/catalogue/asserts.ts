@@ -186,7 +186,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     file: POD,
     find: "authority.heldCredentials(connection, agent)",
     replace: "undefined",
-    tests: ["test/integration/credentials-come-back.test.ts"],
+    tests: ["test/integration/credentials-come-back.test.ts", ...PODS],
   },
   {
     name: "who comes after a loss can verify who was there before",
