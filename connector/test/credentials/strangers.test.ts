@@ -33,6 +33,14 @@ describe("An agent whose key stands in no file", () => {
     }
   });
 
+  test("is who it says to a newcomer, too, when Redis came back empty, before it registers again", async () => {
+    const ann = await stage.join(await party("agent://acme.ann"), stage.url);
+    await stage.relay.view().client.flushall();
+    const bob = await stage.join(await party("agent://globex.bob"), (stage.pods[1] as Pod).url);
+    await ann.send(bob.agent, {});
+    expect(await next(bob)).toMatchObject({ from: ann.agent, verified: "relay_issuer", issuer: "acme" });
+  });
+
   test("is not verified enough where only the relay names its issuer", async () => {
     const ann = await stage.join(await party("agent://acme.ann"), stage.url);
     const strict = { requireVerified: true, trust: { issuers: [GLOBEX] } };

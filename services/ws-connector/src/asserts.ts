@@ -2,6 +2,7 @@ import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
+import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 
 export interface AssertsOptions {
@@ -72,25 +73,39 @@ export class Asserts {
       return route === undefined ? [] : { held, route };
     });
     if (asserted.length === 0) return;
-    const epochs = await asserter.assert(
-      partition,
-      asserted.map(({ route }) => route),
-    );
-    for (const [n, { held, route }] of asserted.entries()) {
-      const newer = epochs[n] ?? null;
-      if (newer !== null) void registrar.supersedeInOrder(held.connection, held.agent, newer);
-      // It may have been released before the assert was carried out.
-      else if (this.#routeOf(held) === undefined) releaser.release([route]);
+    try {
+      const epochs = await asserter.assert(
+        partition,
+        asserted.map(({ route }) => route),
+      );
+      for (const [n, { held }] of asserted.entries()) {
+        const newer = epochs[n] ?? null;
+        if (newer !== null) void registrar.supersedeInOrder(held.connection, held.agent, newer);
+      }
+    } finally {
+      // It may have been released before the assert was carried out, as an assert without an answer may have been.
+      const gone = asserted.filter(({ held }) => this.#holdOf(held) === undefined);
+      if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
     }
   }
 
-  /** What holds now; undefined when the connection does not hold the agent any more, or may not. */
-  #routeOf({ connection, agent }: Held): HeldRoute | undefined {
+  /** What is asserted; undefined when the connection does not hold the agent any more, or deliveries do not reach it. */
+  #routeOf(held: Held): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
-    const hold = connection.isClosing || !registrar.canTakeAgents(connection) ? null : connection.agents.hold(agent);
-    if (hold === null || !authority.mayAct(connection, hold.key, agent)) return undefined;
+    const { connection, agent } = held;
+    const hold = registrar.canTakeAgents(connection) ? this.#holdOf(held) : undefined;
+    if (hold === undefined) return undefined;
     const { epoch, heardAt, key } = hold;
     const { id, isCongested } = connection;
-    return { agent, connection: id, epoch, heardAt, isCongested, ...authority.bringerOf(connection, key, agent) };
+    const credentials = authority.heldCredentials(connection, agent);
+    const bringer = authority.bringerOf(connection, key, agent);
+    return { agent, connection: id, epoch, heardAt, isCongested, credentials, ...bringer };
+  }
+
+  /** How the connection holds the agent now; undefined when it does not any more, or may not, or is let go. */
+  #holdOf({ connection, agent }: Held): Hold | undefined {
+    const hold = connection.isClosing || connection.isDraining ? null : connection.agents.hold(agent);
+    const mayAct = hold !== null && this.#options.authority.mayAct(connection, hold.key, agent);
+    return mayAct ? hold : undefined;
   }
 }

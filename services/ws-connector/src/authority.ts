@@ -8,6 +8,7 @@ import type { KeyStore } from "runtime/key-store.ts";
 import type { Acceptance, KeptCredential } from "window/acceptance/acceptance.ts";
 import type { AgentBringer } from "window/agent-limits.ts";
 import { principalOf } from "window/principal.ts";
+import type { HeldCredentials } from "window/route-asserter.ts";
 import type { Connection } from "./connection.ts";
 import { ConnectionCredentials } from "./connection-credentials.ts";
 
@@ -74,6 +75,11 @@ export class Authority {
   /** Unix ms at which the agent's last credential ends; undefined where the key is listed, or no credential is held any more. */
   credentialEnd({ credentials }: Connection, keyId: string, agent: string): number | undefined {
     return isCredentialKey(keyId) ? credentials?.lastEnd(agent, this.#keys.ring) : undefined;
+  }
+
+  /** The credentials of the agent that hold now; undefined where its key is listed. */
+  heldCredentials({ credentials }: Connection, agent: string): HeldCredentials | undefined {
+    return credentials?.holding(agent, this.#keys.ring, Date.now());
   }
 
   /** False for the key of a credential that the connection does not hold for the agent, or not any more. */

@@ -5,12 +5,13 @@ import { entryOfCredential } from "protocol/intake/credential-step.ts";
 import { ED25519_BYTES } from "protocol/signing/ed25519.ts";
 import type { KeyRing, SigningEntry } from "protocol/signing/key-ring.ts";
 import { isValidAt, type Validity } from "protocol/signing/validity.ts";
+import type { HeldCredentials } from "window/route-asserter.ts";
 
 /** So that a key can be replaced without a gap: the one before it goes on to hold. */
 const MOST_PER_AGENT = 2;
 
-/** What is held of a credential: without its text, of which a pod with many agents would hold very much. */
-interface Held extends Omit<Credential, "token" | "signed" | "signature" | "sealingKey" | "audience" | "publicKey"> {
+/** What is held of a credential: what it is judged by, and its text, which Redis may have to be given again. */
+interface Held extends Omit<Credential, "signed" | "signature" | "sealingKey" | "audience" | "publicKey"> {
   readonly entry: SigningEntry;
   /** When it holds, by `#issuers`; undefined until a message asks. */
   term: Validity | undefined;
@@ -47,7 +48,7 @@ export class ConnectionCredentials {
   /** The register with it was accepted. It takes the place of one for the same key. */
   accepted(credential: Credential): void {
     const held =
-      this.#unanswered.get(credential.agent)?.find((other) => isSame(other, credential)) ?? heldOf(credential);
+      this.#unanswered.get(credential.agent)?.find(({ token }) => token === credential.token) ?? heldOf(credential);
     this.refused(credential);
     const before = this.#accepted.get(held.agent) ?? NONE;
     const kept = [...before.filter(({ keyId }) => keyId !== held.keyId), held].slice(-MOST_PER_AGENT);
@@ -63,7 +64,7 @@ export class ConnectionCredentials {
     keep(
       this.#unanswered,
       agent,
-      unanswered.filter((other) => !isSame(other, credential)),
+      unanswered.filter(({ token }) => token !== credential.token),
     );
   }
 
@@ -111,6 +112,13 @@ export class ConnectionCredentials {
     return Number.isFinite(last) ? last : undefined;
   }
 
+  /** Those of accepted registers that hold now; undefined when none does. */
+  holding(agent: string, { issuers }: KeyRing, now: number): HeldCredentials | undefined {
+    const holding = (this.#accepted.get(agent) ?? NONE).filter((held) => issuers.problemOf(held, now) === undefined);
+    if (holding.length === 0) return undefined;
+    return { records: holding.toReversed(), expiresAt: Math.max(...holding.map((held) => issuers.endOf(held))) };
+  }
+
   /** Unix ms before which none of them ends. Terms of issuers' keys are for the ring to tell. */
   get nextEnd(): number {
     return this.#nextEnd;
@@ -149,9 +157,10 @@ export class ConnectionCredentials {
   }
 }
 
-function heldOf({ issuer, issuerKey, agent, keyId, publicKey, issuedAt, expiresAt, notBefore }: Credential): Held {
+function heldOf(credential: Credential): Held {
+  const { token, issuer, issuerKey, agent, keyId, publicKey, issuedAt, expiresAt, notBefore } = credential;
   const entry = entryOfCredential({ keyId, issuer, agent, publicKey: keptKey(publicKey) });
-  return { issuer, issuerKey, agent, keyId, issuedAt, expiresAt, notBefore, entry, term: undefined };
+  return { token, issuer, issuerKey, agent, keyId, issuedAt, expiresAt, notBefore, entry, term: undefined };
 }
 
 /** Room for those to come. */
@@ -163,13 +172,6 @@ function keptKey(publicKey: Buffer): Buffer {
   const kept = room.subarray(0, publicKey.copy(room));
   room = room.subarray(kept.length);
   return kept;
-}
-
-/** What tells the credentials of an agent apart: of two in which all of it is equal, either stands for both. */
-const TERMS = ["keyId", "issuer", "issuerKey", "issuedAt", "notBefore", "expiresAt"] as const satisfies (keyof Held)[];
-
-function isSame(held: Held, other: Pick<Held, (typeof TERMS)[number]>): boolean {
-  return TERMS.every((term) => held[term] === other[term]);
 }
 
 function keep<T>(map: Map<string, readonly T[]>, name: string, values: readonly T[]): void {

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
 import { unavailable } from "window/unavailable.ts";
@@ -51,6 +51,21 @@ test("What a connection owns is asserted as it is: whose it is, since when, when
     [{ ...route, principal: `key:${KEY_ID}`, hasNamespace: true }],
   ]);
   expect(relay.released).toEqual([]);
+});
+
+test("What its connection holds of credentials when the call is sent goes with it, also when it is sent again", async () => {
+  const of = (keyId: string) => ({ records: [{ keyId, token: "a.b.c" }], expiresAt: 1 });
+  let held = of("jkt-a");
+  Object.assign(relay.connection, { credentials: { holding: () => held } });
+  own(7);
+  const failed = asserts.all();
+  calls[0]?.answer.reject(unavailable());
+  await failed;
+  held = of("jkt-b");
+  const again = asserts.flush();
+  calls[1]?.answer.resolve([null]);
+  await again;
+  expect(calls.map(({ routes }) => routes[0]?.credentials)).toEqual([of("jkt-a"), of("jkt-b")]);
 });
 
 test("What is owned stays so while another register of it is under way", async () => {
@@ -114,14 +129,34 @@ test("Who lost the agent to a newer epoch is told as by a takeover, after what w
   expect(relay.closedWith).toBe(4409);
 });
 
-test("What was released while its assert was under way is released after it", async () => {
-  own(7);
-  const done = asserts.all();
-  relay.registrar.releaseAll(relay.connection);
-  relay.released.length = 0;
-  calls[0]?.answer.resolve([null]);
-  await done;
-  expect(relay.released).toMatchObject([{ agent: AGENT, connection: "con_1", epoch: 7 }]);
+const answers: readonly (readonly [string, (call: PromiseWithResolvers<(number | null)[]>) => void])[] = [
+  ["", ({ resolve }) => resolve([null])],
+  [", also when its answer was lost", ({ reject }) => reject(unavailable())],
+];
+describe.each(answers)("What goes while its assert is under way is released after it%s:", (_, give) => {
+  const gone: readonly (readonly [string, () => void])[] = [
+    ["an agent that was released", () => relay.registrar.releaseAll(relay.connection)],
+    ["one whose connection closes", () => void Object.assign(relay.connection, { isClosing: true })],
+    ["one that its pod lets go", () => relay.connection.pause("draining")],
+  ];
+  test.each(gone)("%s", async (_, go) => {
+    own(7);
+    const done = asserts.all();
+    go();
+    relay.released.length = 0;
+    give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
+    await done;
+    expect(relay.released).toMatchObject([{ agent: AGENT, connection: "con_1", epoch: 7 }]);
+  });
+
+  test("but nothing that stays, though the channel is down by then", async () => {
+    own(7);
+    const done = asserts.all();
+    relay.channel.ready = false;
+    give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
+    await done;
+    expect(relay.released).toEqual([]);
+  });
 });
 
 test("What Redis did not take is asserted with the next flush, as it is by then; without anything due a flush does nothing", async () => {

@@ -1,7 +1,15 @@
 import { expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
-import { AGENT, CLAIMS, credential, NOW, newKeys, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import {
+  AGENT,
+  CLAIMS,
+  credential,
+  NOW,
+  newKeys,
+  publicJwk,
+  RECORD,
+} from "../../../shared/protocol/test/credentials/issuing.ts";
 import { ConnectionCredentials } from "../src/connection-credentials.ts";
 
 const RING = KeyRing.from(KeysFile.parse({ issuers: [RECORD] }));
@@ -81,6 +89,52 @@ test("a key signs by the keys file that is, not by one that was", async () => {
     (ring) => held.keyOf(bobs.keyId, BOB, ring, NOW) !== undefined,
   );
   expect(signs).toEqual([true, false, true, false]);
+});
+
+/** Of the agent, as look-ups find them. */
+const known = (held: ConnectionCredentials, ring = RING, now = NOW) => {
+  const { records, expiresAt } = held.holding(BOB, ring, now) ?? {};
+  return [records?.map(({ token }) => token), expiresAt];
+};
+const NOTHING = [undefined, undefined];
+
+test("what is held of an agent for look-ups is what its last registers brought, the newest first, one of each key", async () => {
+  const held = new ConnectionCredentials();
+  const [first, second, third] = [await credential(), await another(60), await another(30)];
+  expect(known(held)).toEqual(NOTHING);
+  held.presented(first);
+  expect(known(held)).toEqual(NOTHING);
+  for (const each of [first, second]) held.accepted(each);
+  expect(known(held)).toEqual([[second.token, first.token], END + 60_000]);
+  const renewed = await credential({ exp: CLAIMS.exp + 10 });
+  held.accepted(renewed);
+  expect(known(held)).toEqual([[renewed.token, second.token], END + 60_000]);
+  held.accepted(third);
+  expect(known(held)).toEqual([[third.token, renewed.token], END + 30_000]);
+  held.forget(BOB);
+  expect(known(held)).toEqual(NOTHING);
+});
+
+test("of two that differ in nothing but a sealing key the accepted one is held", async () => {
+  const held = new ConnectionCredentials();
+  const jwk = await publicJwk(newKeys("x25519"));
+  const [plain, sealing] = [await credential(), await credential({ enc: { jwk } })];
+  for (const each of [plain, sealing]) held.presented(each);
+  held.accepted(sealing);
+  expect(known(held)[0]).toEqual([sealing.token]);
+});
+
+test("for look-ups only what holds by the keys file and the time is held", async () => {
+  const held = new ConnectionCredentials();
+  const old = await another();
+  const revoking = { revoked: [{ agent: BOB, issued_before: new Date(CLAIMS.iat * 1000 + 1).toISOString() }] };
+  const issued = await credential({ iat: CLAIMS.iat + 1, exp: CLAIMS.exp + 60 });
+  for (const each of [old, issued]) held.accepted(each);
+  const REVOKING = KeyRing.from(KeysFile.parse({ issuers: [{ ...RECORD, ...revoking }] }));
+  expect(known(held, REVOKING)).toEqual([[issued.token], END + 60_000]);
+  expect(known(held, RING, END)).toEqual([[issued.token], END + 60_000]);
+  expect(known(held, RING, END + 60_000)).toEqual(NOTHING);
+  for (const ring of [WITHOUT_ISSUER, OF_ANOTHER]) expect(known(held, ring)).toEqual(NOTHING);
 });
 
 test("the keys of many agents are kept apart", async () => {

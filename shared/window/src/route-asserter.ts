@@ -1,6 +1,7 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { type AgentBringer, type AgentLimits, agentLimitArgs, limitsOfPartition } from "./agent-limits.ts";
 import type { ProcessWindow } from "./process-window.ts";
+import { type CredentialRecord, formatCredentials } from "./records/credential.ts";
 import { CONGESTED } from "./records/route.ts";
 import { keyNumbers } from "./redis/key-numbers.ts";
 import { partitionKeys } from "./redis/keys.ts";
@@ -9,12 +10,22 @@ import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
 import { unavailable } from "./unavailable.ts";
 
+/** The credentials that a connection holds for an agent. */
+export interface HeldCredentials {
+  /** The newest first. */
+  readonly records: readonly CredentialRecord[];
+  /** Unix ms: when the last of them ends. */
+  readonly expiresAt: number;
+}
+
 /** A route that a connection holds, as far as its pod knows. */
 export interface HeldRoute extends Route, AgentBringer {
   readonly epoch: number;
   /** When a register or heartbeat of the agent was last accepted, or before: monotonic ms. */
   readonly heardAt: number;
   readonly isCongested: boolean;
+  /** Those that hold; undefined where the key of the agent is listed. */
+  readonly credentials: HeldCredentials | undefined;
 }
 
 /** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#asserts. */
@@ -49,8 +60,9 @@ export class RouteAsserter {
   }
 
   /**
-   * Enters the routes where no connection has the agent, or one with an older epoch, which is told. Nothing is done in another
-   * window than the one adopted last: a listener of its `onChange` may call this.
+   * Enters the routes where no connection has the agent, or one with an older epoch, which is told, and has the credentials
+   * of those who have their agents known. Nothing is done in another window than the one adopted last: a listener of its
+   * `onChange` may call this.
    * @param routes of one slice.
    * @returns of each route the epoch of the newer owner that has the agent, or null.
    * @throws ServiceError `unavailable`.
@@ -68,7 +80,8 @@ export class RouteAsserter {
       const { agent, connection, epoch, heardAt, isCongested } = route;
       const mark = isCongested ? CONGESTED : "";
       const limit = agentLimitArgs(route, p, this.#limits, numberOf);
-      return [agent, connection, epoch, this.#link.unixTimeOf(heardAt), mark, ...limit];
+      const credentials = credentialArgs(route, p, numberOf);
+      return [agent, connection, epoch, this.#link.unixTimeOf(heardAt), mark, ...limit, ...credentials];
     });
     const args = [
       this.#window.current.id,
@@ -83,4 +96,15 @@ export class RouteAsserter {
     if (outcome === "window") throw unavailable();
     return epochs.map((epoch) => (epoch === "" ? null : Number(epoch)));
   }
+}
+
+/** Three arguments of the script: the key of the agent's credentials, when the last of them ends, and their lines. */
+function credentialArgs(
+  { agent, credentials }: HeldRoute,
+  partition: number,
+  numberOf: (key: string) => number,
+): (string | number)[] {
+  if (credentials === undefined) return ["", "", ""];
+  const key = numberOf(partitionKeys.credential(partition, agent));
+  return [key, credentials.expiresAt, formatCredentials(credentials.records)];
 }

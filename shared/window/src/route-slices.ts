@@ -1,7 +1,7 @@
+import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
 
-/** Routes that one call is about at most. */
-const MOST = 500;
+const { routesBatch } = REDIS_LIMITS;
 
 /** What is about agents, by the partition of each, so many at a time. */
 export function inSlices<T extends { readonly agent: string }>(
@@ -10,8 +10,8 @@ export function inSlices<T extends { readonly agent: string }>(
 ): (readonly [partition: number, slice: readonly T[]])[] {
   const byPartition = Map.groupBy(items, ({ agent }) => partitionOf(agent, partitions));
   return [...byPartition].flatMap(([p, ofPartition]) =>
-    Array.from({ length: Math.ceil(ofPartition.length / MOST) }, (_, n) => {
-      return [p, ofPartition.slice(n * MOST, (n + 1) * MOST)] as const;
+    Array.from({ length: Math.ceil(ofPartition.length / routesBatch) }, (_, n) => {
+      return [p, ofPartition.slice(n * routesBatch, (n + 1) * routesBatch)] as const;
     }),
   );
 }

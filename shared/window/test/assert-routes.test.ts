@@ -1,8 +1,10 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { CREDENTIAL_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { readCredentials } from "../src/credentials.ts";
 import { holderDigestOf } from "../src/holder-digest.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { resetWindow } from "../src/reset.ts";
 import { type HeldRoute, RouteAsserter } from "../src/route-asserter.ts";
 import { RouteReleaser } from "../src/routes.ts";
@@ -15,6 +17,7 @@ const { offlineAfterMs, staleAfterMs, stabilityHoldMs } = PRESENCE_LIMITS;
 const KEY = "key:team" as const;
 const TEAM = { principal: KEY, hasNamespace: true } as const;
 const AGENTS_PER_KEY = 2;
+const HOUR = 3_600_000;
 
 let pod: Pod;
 let store: PresenceStore;
@@ -31,7 +34,25 @@ afterAll(() => bench.redis.stop());
 /** What a pod holds of BOB on its connection c1, heard just now. */
 function held(changes: Partial<HeldRoute> = {}): HeldRoute {
   const route = { agent: BOB, connection: "c1", epoch: 7, heardAt: performance.now(), isCongested: false };
-  return { ...route, principal: "key:key-1", ...changes };
+  return { ...route, principal: "key:key-1", credentials: undefined, ...changes };
+}
+
+/** The same with credentials for these keys, the newest first. */
+function heldUnder(keyIds: readonly string[], changes: Partial<HeldRoute> = {}): HeldRoute {
+  return held({ credentials: { records: keyIds.map(recordOf), expiresAt: Date.now() + HOUR }, ...changes });
+}
+
+const recordOf = (keyId: string) => ({ keyId, token: `token-of-${keyId}` });
+
+/** A register that presents a credential for this key. */
+async function registers(keyId: string, connection: string): Promise<void> {
+  const credential = { expiresAt: Date.now() + HOUR, presented: recordOf(keyId) };
+  await pod.accept(envelopeOf("agent.register", BOB), { connection, credential });
+}
+
+/** The keys whose credentials look-ups find. */
+async function known(): Promise<string[]> {
+  return (await readCredentials(pod.link, BOB, 1)).map(({ keyId }) => keyId);
 }
 
 /** A pod asserts; of each route the epoch of the newer owner, or null. */
@@ -151,9 +172,93 @@ describe("an assert", () => {
     const { id } = pod.window.current;
     const keys = ["window", "presence", "online", "route", "clock"] as const;
     const names = keys.map((key) => partitionKeys[key](0));
-    const args = [Date.now() - 1, id, "relay:{0}:pod:", 1, 1, 0, "pod-a", BOB, "c1", 7, Date.now(), "", "", ""];
+    const args = [
+      Date.now() - 1,
+      id,
+      "relay:{0}:pod:",
+      1,
+      1,
+      0,
+      "pod-a",
+      BOB,
+      "c1",
+      7,
+      Date.now(),
+      "",
+      "",
+      "",
+      "",
+      "",
+      "",
+    ];
     expect(await pod.link.run("assert_routes", names, args)).toMatchObject(["late", expect.any(String)]);
     expect(await bench.routes()).toEqual({});
+  });
+});
+
+describe("the credentials of an agent that is asserted", () => {
+  const key = partitionKeys.credential(0, BOB);
+
+  test("are known as soon as it is present again, until the last ends or its presence is forgotten", async () => {
+    const records = ["jkt-b", "jkt-a"].map(recordOf);
+    const expiresAt = Date.now() + HOUR;
+    await asserts([held({ credentials: { records, expiresAt } })]);
+    expect(await readCredentials(pod.link, BOB, 1)).toEqual(records);
+    expect(await bench.client.pexpiretime(key)).toBe(expiresAt);
+    await bench.client.flushall();
+    await pod.window.adopt();
+    const before = Date.now();
+    await asserts([held({ credentials: { records, expiresAt: expiresAt + 100 * HOUR } })]);
+    expect(await bench.client.pexpiretime(key)).toBeGreaterThanOrEqual(before + PRESENCE_LIMITS.forgetAfterMs);
+    expect(await bench.client.pexpiretime(key)).toBeLessThanOrEqual(Date.now() + PRESENCE_LIMITS.forgetAfterMs);
+  });
+
+  test("are none of one whose key is listed, or whose last has ended", async () => {
+    await asserts([held()]);
+    expect(await bench.client.exists(key)).toBe(0);
+    await asserts([held({ epoch: 8, credentials: { records: [recordOf("jkt-a")], expiresAt: Date.now() - 1 } })]);
+    expect(await bench.client.exists(key)).toBe(0);
+  });
+
+  test("are known where the connection has its agent already, and Redis lost them alone", async () => {
+    await registers("jkt-a", "c1");
+    await bench.client.del(key);
+    await asserts([heldUnder(["jkt-a"])]);
+    expect(await known()).toEqual(["jkt-a"]);
+  });
+
+  test("change nothing of what is known of its connection, which may be newer, nor of when it ends", async () => {
+    for (const keyId of ["jkt-a", "jkt-b"]) await registers(keyId, "c1");
+    const end = Date.now() + HOUR / 2;
+    await bench.client.pexpireat(key, end);
+    await asserts([heldUnder(["jkt-a"])]);
+    await bench.client.hdel(partitionKeys.route(0), BOB);
+    await asserts([heldUnder(["jkt-a"])]);
+    expect(await known()).toEqual(["jkt-b", "jkt-a"]);
+    expect(await bench.client.pexpiretime(key)).toBe(end);
+  });
+
+  test("are those of the newer owner, whichever pod comes first", async () => {
+    const here = heldUnder(["jkt-a"]);
+    const there = heldUnder(["jkt-b"], { epoch: 8, connection: "c9" });
+    for (const order of [
+      ["pod-a", "pod-b"],
+      ["pod-b", "pod-a"],
+    ]) {
+      await bench.client.del(partitionKeys.route(0), key);
+      for (const name of order) await asserts([name === "pod-a" ? here : there], name);
+      expect(await known()).toEqual(["jkt-b"]);
+    }
+  });
+
+  test("stay unknown while Redis is short of memory, and where the agent is not entered", async () => {
+    const agents = ["agent://team.a", "agent://team.b", BOB];
+    await asserts(agents.map((agent, n) => heldUnder(["jkt-a"], { agent, ...TEAM, epoch: n + 1 })));
+    expect(await bench.client.exists(key)).toBe(0);
+    await pod.register(ALICE);
+    pod.link.memory.update("used_memory:9\r\nmaxmemory:10\r\n");
+    await asserts([heldUnder(["jkt-a"], { agent: ALICE })]);
+    expect(await bench.client.exists(partitionKeys.credential(0, ALICE))).toBe(0);
   });
 });
 
@@ -174,14 +279,21 @@ test("a release takes back what was asserted", async () => {
   expect(await bench.routes()).toEqual({});
 });
 
-test("five hundred routes go with one call", async () => {
+test("two hundred routes go with one call, which stays within a MiB with the longest credentials there are", async () => {
   const { link, window } = pod;
   const asserter = new RouteAsserter({ link, window, partitions: 1, pod: "pod-a", offlineAfterMs });
-  const routes = Array.from({ length: 501 }, (_, n) => held({ agent: `agent://bob-${n}` }));
+  const token = "x".repeat(CREDENTIAL_LIMITS.maxCharacters);
+  const records = ["a", "b"].map((letter) => ({ keyId: `jkt-${letter.repeat(43)}`, token }));
+  const credentials = { records, expiresAt: Date.now() + HOUR };
+  const name = `agent://${"b".repeat(60)}`;
+  const routes = Array.from({ length: 201 }, (_, n) => held({ agent: name + n, credentials }));
   const slices = asserter.slices(routes);
-  expect(slices.map(([, { length }]) => length)).toEqual([500, 1]);
+  expect(slices.map(([, { length }]) => length)).toEqual([200, 1]);
+  const calls = jest.spyOn(link, "run");
   for (const [p, slice] of slices) await asserter.assert(p, slice);
-  expect(Object.keys(await bench.routes())).toHaveLength(501);
+  const sizes = calls.mock.calls.map(([, keys, args = []]) => [...keys, ...args].join(" ").length);
+  expect(Math.max(...sizes)).toBeLessThan(REDIS_LIMITS.acceptanceBatchBytes);
+  expect(Object.keys(await bench.routes())).toHaveLength(201);
 });
 
 test("a register is heard when it comes, and a repeat of it is no sign of life", async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { parseChannelLine } from "../src/records/channel-line.ts";
-import { parseCredentials } from "../src/records/credential.ts";
+import { formatCredentials, parseCredentials } from "../src/records/credential.ts";
 import { parseJourney } from "../src/records/journey.ts";
 import { CONGESTED, formatRouteOwner } from "../src/records/route.ts";
 import { parseSessionProof } from "../src/records/session-proof.ts";
@@ -32,11 +32,12 @@ async function lua(library: string, expression: string, ...args: (string | numbe
 }
 
 describe("What Lua writes", () => {
-  test("of credentials is read in TypeScript and in Lua", async () => {
+  test("of credentials is read in TypeScript and in Lua, and written alike in both", async () => {
     const line = (keyId: string) => lua("credential", "format_credential(ARGV[1], 'a.b.c')", keyId);
     const [first, second] = [await line("jkt-a"), await line("jkt-b")];
     const lines = `${first}\n${second}`;
-    expect(parseCredentials(lines)).toEqual(["jkt-a", "jkt-b"].map((keyId) => ({ keyId, token: "a.b.c" })));
+    const records = ["jkt-a", "jkt-b"].map((keyId) => ({ keyId, token: "a.b.c" }));
+    expect([parseCredentials(lines), formatCredentials(records)]).toEqual([records, lines]);
     const another = (keyId: string) => lua("credential", "newest_of_another_key(ARGV[1], ARGV[2])", lines, keyId);
     expect([await another("jkt-a"), await another("jkt-b"), await another("jkt-c")]).toEqual([second, first, first]);
   });

@@ -93,7 +93,8 @@ describe("the callers", () => {
     await new CongestionMarks({ link, partitions: 2, pod: "pod-a" }).write([mark]);
     const asserter = new RouteAsserter({ ...pod, partitions: 2, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
     const bringer = { principal: "key:k", hasNamespace: true } as const;
-    const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), ...bringer };
+    const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
+    const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), credentials, ...bringer };
     for (const [p, slice] of asserter.slices([held])) await asserter.assert(p, slice);
     await new PrincipalShares({ link, partitions: 2, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
     releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);

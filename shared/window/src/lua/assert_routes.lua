@@ -1,13 +1,17 @@
 -- Enters routes of one pod again, which its connections hold and Redis may have lost: in another window, and after a publish
 -- that did not reach the pod. Nothing is made of it that was not true before: an agent keeps its epoch and the time at which
--- it was last heard. Of two connections that hold an agent the one with the higher epoch has it.
+-- it was last heard. Of two connections that hold an agent the one with the higher epoch has it. With the routes come the
+-- credentials that they were registered with.
 --
 -- Uses  lib/channel_line, lib/deadline, lib/route, lib/time, accept/agents
--- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, then keys of principals' agents. A route names such a key by its
---       place in KEYS. One name is not passed in: that of a pod's channel, prefix and pod of a route.
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, then keys of principals' agents and of agents' credentials. A
+--       route names such a key by its place in KEYS. One name is not passed in: that of a pod's channel, prefix and pod of
+--       a route.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of
 --       memory, else 0, 7 pod, then of each route: agent, connection, epoch, when the agent was last heard, in ms, mark of
---       the route (lib/route), key of the principal's agents and how many it may have, each '' where they are not limited
+--       the route (lib/route), key of the principal's agents and how many it may have, each '' where they are not limited,
+--       key of the agent's credentials, when the last of them ends, in ms, and their lines (lib/credential), each '' where
+--       it has none
 -- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or {'ok', epoch…}:
 --   of each route the epoch of the newer owner that has the agent, or ''
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -25,12 +29,25 @@ local batch = {
   offline_after = offline_after, is_short = is_short, now = now, targets = {},
 }
 
+-- Has the credentials of an agent's owner known, as its registers did: in place of those of an owner that gave way, else
+-- only where none are known, since what is known may be newer.
+local function keep_credentials(gave_way, credential_number, last_end, lines)
+  local credential_key = KEYS[tonumber(credential_number)]
+  if not credential_key or is_short then return end
+  local forget_at = digits(math.min(now + forget_after, tonumber(last_end)))
+  if gave_way then redis.call('SET', credential_key, lines, 'PXAT', forget_at)
+  else redis.call('SET', credential_key, lines, 'NX', 'PXAT', forget_at) end
+end
+
 -- Returns the epoch of the newer owner that has the agent, or ''.
-local function enter(agent, connection, epoch, heard_at, mark, agents_number, most_agents)
+local function enter(agent, connection, epoch, heard_at, mark, agents_number, most_agents, ...)
   local agents_key = KEYS[tonumber(agents_number)]
   local record = redis.call('HGET', route_key, agent)
   local owner = record and parse_route(record)
-  if is_owned(record, pod .. ' ' .. connection) then return '' end
+  if is_owned(record, pod .. ' ' .. connection) then
+    keep_credentials(false, ...)
+    return ''
+  end
   if owner and tonumber(owner.epoch) >= tonumber(epoch) then return owner.epoch end
   local is_known = owner or redis.call('ZSCORE', presence_key, agent)
   -- The client learns of a refusal by its next heartbeat.
@@ -47,12 +64,13 @@ local function enter(agent, connection, epoch, heard_at, mark, agents_number, mo
     redis.call('ZADD', agents_key, 'GT', seen_at, agent)
     redis.call('PEXPIREAT', agents_key, digits(now + forget_after))
   end
+  keep_credentials(owner, ...)
   return ''
 end
 
 local answer, highest = { 'ok' }, tonumber(redis.call('GET', clock_key) or 0)
-for i = 8, #ARGV, 7 do
-  answer[#answer + 1] = enter(unpack(ARGV, i, i + 6))
+for i = 8, #ARGV, 10 do
+  answer[#answer + 1] = enter(unpack(ARGV, i, i + 9))
   highest = math.max(highest, ARGV[i + 2])
 end
 -- A clock that was lost, or set back, gives no epoch that is not newer.

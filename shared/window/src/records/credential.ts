@@ -4,6 +4,11 @@ export interface CredentialRecord {
   readonly token: string;
 }
 
+/** The lines of an agent. @param records the newest first. */
+export function formatCredentials(records: readonly CredentialRecord[]): string {
+  return records.map(({ keyId, token }) => `${keyId} ${token}`).join("\n");
+}
+
 /** Of the lines of an agent, in their order. */
 export function parseCredentials(lines: string): CredentialRecord[] {
   return lines.split("\n").map((line) => {

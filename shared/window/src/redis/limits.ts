@@ -34,6 +34,8 @@ export const REDIS_LIMITS = {
   /** Envelopes that one acceptance call carries at most. */
   acceptanceBatch: 256,
   acceptanceBatchBytes: 1_048_576,
+  /** Routes that one call is about at most: with two credentials of each agent, the longest there are, it has fewer bytes than that. */
+  routesBatch: 200,
   /** Visitors that one flush of the counters carries at most. */
   flushVisitors: 5000,
   /** Agents that one call forgets at most, and how often connectors look for such. */

@@ -8,6 +8,9 @@ const CALLS = ["shared/window/test/assert-routes.test.ts"];
 const PODS = ["services/ws-connector/test/asserts.test.ts"];
 const WHOLE = ["test/integration/asserts.test.ts"];
 
+const CREDENTIALS = "services/ws-connector/src/connection-credentials.ts";
+const HELD = ["services/ws-connector/test/connection-credentials.test.ts"];
+
 /** That live agents come back by themselves where Redis lost them, and that nothing becomes true by it. */
 export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
@@ -118,14 +121,21 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "what a key no longer allows is not asserted",
     file: POD,
-    find: " || !authority.mayAct(connection, hold.key, agent)",
+    find: " && this.#options.authority.mayAct(connection, hold.key, agent)",
     replace: "",
     tests: PODS,
   },
   {
-    name: "what a pod lets go is not asserted",
+    name: "nothing is asserted that deliveries do not reach",
     file: POD,
-    find: " || !registrar.canTakeAgents(connection)",
+    find: "registrar.canTakeAgents(connection) ? this.#holdOf(held) : undefined",
+    replace: "this.#holdOf(held)",
+    tests: PODS,
+  },
+  {
+    name: "what a pod lets go is not left asserted",
+    file: POD,
+    find: " || connection.isDraining",
     replace: "",
     tests: PODS,
   },
@@ -139,8 +149,22 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a release that an assert overtook is made again",
     file: POD,
-    find: "releaser.release([route]);",
+    find: "releaser.release(gone.map(({ route }) => route));",
     replace: "{}",
+    tests: PODS,
+  },
+  {
+    name: "so is one that an assert without an answer overtook",
+    file: POD,
+    find: "    } finally {\n",
+    replace: "    } catch (error) {\n      throw error;\n    }\n    {\n",
+    tests: PODS,
+  },
+  {
+    name: "what stays is not released, though its channel is down",
+    file: POD,
+    find: "this.#holdOf(held) === undefined);",
+    replace: "this.#routeOf(held) === undefined);",
     tests: PODS,
   },
   {
@@ -156,5 +180,96 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     find: "if (!isTaken) this.#isDue = true;",
     replace: "",
     tests: PODS,
+  },
+  {
+    name: "agents come back with their credentials",
+    file: POD,
+    find: "authority.heldCredentials(connection, agent)",
+    replace: "undefined",
+    tests: ["test/integration/credentials-come-back.test.ts", ...PODS],
+  },
+  {
+    name: "who comes after a loss can verify who was there before",
+    file: SCRIPT,
+    find: "  keep_credentials(owner, ...)\n",
+    replace: "",
+    tests: ["connector/test/credentials/strangers.test.ts"],
+  },
+  {
+    name: "credentials are asserted where the route is there",
+    file: SCRIPT,
+    find: "    keep_credentials(false, ...)\n",
+    replace: "",
+    tests: CALLS,
+  },
+  {
+    name: "an assert puts no older credentials in the place of newer ones",
+    file: SCRIPT,
+    find: "lines, 'NX', 'PXAT', forget_at)",
+    replace: "lines, 'PXAT', forget_at)",
+    tests: CALLS,
+  },
+  {
+    name: "the credentials that are known are the newer owner's",
+    file: SCRIPT,
+    find: "  keep_credentials(owner, ...)\n",
+    replace: "  keep_credentials(false, ...)\n",
+    tests: CALLS,
+  },
+  {
+    name: "no credentials are asserted while Redis is short of memory",
+    file: SCRIPT,
+    find: "if not credential_key or is_short then return end",
+    replace: "if not credential_key then return end",
+    tests: CALLS,
+  },
+  {
+    name: "asserted credentials are forgotten when they end",
+    file: SCRIPT,
+    find: "math.min(now + forget_after, tonumber(last_end))",
+    replace: "now + forget_after",
+    tests: CALLS,
+  },
+  {
+    name: "asserted credentials are forgotten with their agent",
+    file: SCRIPT,
+    find: "math.min(now + forget_after, tonumber(last_end))",
+    replace: "tonumber(last_end)",
+    tests: CALLS,
+  },
+  {
+    name: "an assert is short",
+    file: "shared/window/src/redis/limits.ts",
+    find: "routesBatch: 200",
+    replace: "routesBatch: 500",
+    tests: CALLS,
+  },
+  {
+    name: "what does not hold any more is not asserted of credentials",
+    file: CREDENTIALS,
+    find: "(this.#accepted.get(agent) ?? NONE).filter((held) => issuers.problemOf(held, now) === undefined)",
+    replace: "this.#accepted.get(agent) ?? NONE",
+    tests: HELD,
+  },
+  {
+    name: "what no register was accepted with is not asserted",
+    file: CREDENTIALS,
+    find: "(this.#accepted.get(agent) ?? NONE).filter((held) => issuers",
+    replace: "this.#of(agent).filter((held) => issuers",
+    tests: HELD,
+  },
+  {
+    name: "the newest credential is asserted first",
+    file: CREDENTIALS,
+    find: "holding.toReversed()",
+    replace: "holding",
+    tests: HELD,
+  },
+  {
+    name: "of credentials with the same terms the accepted one is held",
+    file: CREDENTIALS,
+    find: "?.find(({ token }) => token === credential.token) ??",
+    replace: "?.find(({ keyId }) => keyId === credential.keyId) ??",
+    tests: HELD,
   },
 ];
