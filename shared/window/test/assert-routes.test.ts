@@ -151,7 +151,22 @@ describe("an assert", () => {
     const { id } = pod.window.current;
     const keys = ["window", "presence", "online", "route", "clock"] as const;
     const names = keys.map((key) => partitionKeys[key](0));
-    const args = [Date.now() - 1, id, "relay:{0}:pod:", 1, 1, 0, "pod-a", BOB, "c1", 7, Date.now(), "", "", ""];
+    const args = [
+      Date.now() - 1,
+      id,
+      partitionKeys.podChannelPrefix(0),
+      1,
+      1,
+      0,
+      "pod-a",
+      BOB,
+      "c1",
+      7,
+      Date.now(),
+      "",
+      "",
+      "",
+    ];
     expect(await pod.link.run("assert_routes", names, args)).toMatchObject(["late", expect.any(String)]);
     expect(await bench.routes()).toEqual({});
   });
