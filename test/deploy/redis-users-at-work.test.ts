@@ -5,7 +5,7 @@ import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { Counters } from "window/counters.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { partitionKeys, windowKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
@@ -102,7 +102,7 @@ test("every report is made, and what was viewed is counted, journeys and visitor
     const { body } = await http.get(`${reporting.url}/api/ops/session-journeys`);
     return JSON.stringify(body.journeys).includes("trafficDaily");
   });
-  expect(await view.client.pfcount(windowKeys.visitors)).toBeGreaterThan(0);
+  expect(await view.client.pfcount(controlKeys.visitors)).toBeGreaterThan(0);
 });
 
 test("the work that is seldom done is done too: journeys give way, agents unseen for a day are forgotten", async () => {
@@ -116,7 +116,7 @@ test("the work that is seldom done is done too: journeys give way, agents unseen
       await counters.flush();
     }
   }
-  expect(await view.client.hlen(windowKeys.journeys)).toBe(200);
+  expect(await view.client.hlen(controlKeys.journeys)).toBe(200);
 
   const presenceStore = new PresenceStore({
     link: await relay.link("ws-connector"),

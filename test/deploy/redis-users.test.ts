@@ -41,6 +41,7 @@ const WORK: Readonly<
       "read_target",
       "read_window",
       "snapshot",
+      "snapshot_control",
     ],
     sends: ["hget", "set", "incrby", "pttl", "expire"],
   },

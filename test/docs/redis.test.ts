@@ -1,20 +1,21 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
-import { partitionKeys, windowKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys, windowKeys } from "window/redis/keys.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { accessTo, KEY_OF_KIND, readUsersAcl } from "../support/users-acl.ts";
 
 const document = await readFile(new URL("../../docs/redis.md", import.meta.url), "utf8");
 
-/** The part of a name that tells it from others: `relay:{0}:seen:7` is `seen`. */
+/** The part of a name that tells it from others: `relay:{0qx}:seen:7` is `seen`. */
 function kindOf(name: string): string {
-  return name.replace(/^relay:(?:\{\d+\}:)?/, "").split(":")[0] as string;
+  return name.replace(/^relay:(?:\{\w+\}:)?/, "").split(":")[0] as string;
 }
 
 describe("docs/redis.md", () => {
   test("names every key and channel that the relay uses", () => {
     const names = [
       ...Object.values(partitionKeys).map((make) => (make as (p: number, rest: string) => string)(0, "7")),
+      ...Object.values(controlKeys),
       ...Object.values(windowKeys).map((key) => (typeof key === "string" ? key : key("digest"))),
     ];
     for (const name of names) expect(document).toContain(`:${kindOf(name)}`);

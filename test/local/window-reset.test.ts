@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
+import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import { TestRedis } from "../support/test-redis.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../deploy/redis/window-reset.ts", import.meta.url));
@@ -35,10 +36,11 @@ describe("npm run window:reset", () => {
 
   test("opens a new one for the same deploy when it is forced to, and leaves the replay guard alone", async () => {
     await reset("v1");
-    await client.sadd("relay:{0}:seen:1", "digest");
+    await client.sadd(partitionKeys.seen(0, 1), "digest");
     await client.set("relay:limit:x", 1);
     expect(await reset("v1", "--force")).toMatchObject({ code: 0, stdout: expect.stringContaining("window opened") });
-    expect((await client.keys("*")).sort()).toEqual(["relay:{0}:seen:1", "relay:{0}:window"]);
+    const left = [controlKeys.window, partitionKeys.seen(0, 1), partitionKeys.window(0)];
+    expect((await client.keys("*")).sort()).toEqual(left.sort());
   });
 
   test("touches nothing in a database that holds keys of others", async () => {

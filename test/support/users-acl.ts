@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { partitionKeys, windowKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys, windowKeys } from "window/redis/keys.ts";
 
 /** deploy/redis/users.acl, read as its own comments tell. */
 
@@ -56,18 +56,18 @@ export function matches(pattern: string, name: string): boolean {
 
 const SOME_PARTITION = 12;
 
-/** One key of each kind that keys.ts makes, by kind: `relay:{0}:seen:7` is `seen`. */
+/** One key of each kind that keys.ts makes, by kind: `relay:{0qx}:seen:7` is `seen`. */
 export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
   [
     ...Object.entries(partitionKeys)
       .filter(([name]) => !name.startsWith("podChannel"))
       .map(([, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, "7")),
-    ...Object.entries(windowKeys).map(([name, key]) =>
-      typeof key === "function" ? key("digest") : name === "limits" ? `${key}:address:target_reads:7` : key,
-    ),
+    ...Object.values(controlKeys),
+    windowKeys.idempotency("digest"),
+    `${windowKeys.limits}:address:target_reads:7`,
   ].map((key) => [kindOf(key), key]),
 );
 
 function kindOf(key: string): string {
-  return key.replace(/^relay:(?:\{\d+\}:)?/, "").split(":")[0] as string;
+  return key.replace(/^relay:(?:\{\w+\}:)?/, "").split(":")[0] as string;
 }

@@ -1,6 +1,8 @@
 import { createPublicKey, verify } from "node:crypto";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { AcceptedSession } from "protocol/contract/responses.ts";
+import { controlKeys } from "window/redis/keys.ts";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { post, useGateway, useGatewayKit } from "./kit.ts";
 
@@ -153,11 +155,11 @@ test("in a new window the key is listed before anything it signed is accepted", 
   const { link } = await kit.link();
   const delivered = await kit.online("agent://bob");
   await until("the gateway is back", async () => (await fetch(`${gateway.url}/ready`)).status === 200);
-  await link.command("DEL", "relay:{0}:gateway-keys");
-  await link.command("HSET", "relay:{0}:window", "id", "win_other");
+  await link.command("DEL", controlKeys.gatewayKeys);
+  await openAnotherWindow(link.client);
 
   expect((await send()).status).toBe(202);
   const { text } = await nextDelivery(delivered);
-  const listed = (await link.command("HKEYS", "relay:{0}:gateway-keys")) as string[];
+  const listed = (await link.command("HKEYS", controlKeys.gatewayKeys)) as string[];
   expect(listed).toContain((JSON.parse(text) as { key_id: string }).key_id);
 });

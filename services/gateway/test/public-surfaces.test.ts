@@ -4,6 +4,7 @@ import { CheckOnline } from "protocol/contract/presence.ts";
 import { OnlineAgents, Ready, SelfTestGuide, SelfTestPass } from "protocol/contract/responses.ts";
 import { SessionRecord } from "protocol/contract/session.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
+import { KEY_PREFIX } from "window/redis/keys.ts";
 import type { Session } from "window/sessions.ts";
 import { until } from "../../../test/support/until.ts";
 import { sessionRecord } from "../src/answers/session.ts";
@@ -219,10 +220,10 @@ describe("the self-test", () => {
 
   test("accepts nothing: neither guard nor presence nor sessions know of it", async () => {
     const { link } = await kit.link();
-    const before = ((await link.command("KEYS", "relay:{0}:seen:*")) as string[]).length;
+    const before = ((await link.command("KEYS", `${KEY_PREFIX}*:seen:*`)) as string[]).length;
     const session = { type: "session.request", payload: { purpose: "p" } };
     expect((await selfTest(signed(session))).status).toBe(200);
-    expect(((await link.command("KEYS", "relay:{0}:seen:*")) as string[]).length).toBe(before);
+    expect(((await link.command("KEYS", `${KEY_PREFIX}*:seen:*`)) as string[]).length).toBe(before);
   });
 
   test("explains itself", async () => {

@@ -6,6 +6,7 @@ import { createLogger } from "runtime/logging.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { addFeedback } from "window/feedback.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { controlKeys } from "window/redis/keys.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot } from "window/snapshot.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
@@ -53,7 +54,7 @@ test("without a window there is nothing to report, and no window is opened for i
   expect((await get("/ready")).status).toBe(503);
   expect((await get("/health")).status).toBe(200);
   await link.start();
-  expect(await link.command("HGET", "relay:{0}:window", "deploy_id")).toBe("local");
+  expect(await link.command("HGET", controlKeys.window, "deploy_id")).toBe("local");
 });
 
 test("a window that a gateway opened is found without a restart", async () => {

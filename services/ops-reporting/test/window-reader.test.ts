@@ -3,10 +3,11 @@ import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "protocol/contrac
 import { createLogger } from "runtime/logging.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { partitionKeys, windowKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { resetWindow } from "window/reset.ts";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { type ReportSource, WindowReader } from "../src/window-reader.ts";
@@ -46,7 +47,7 @@ function scriptsRun(): () => string[] {
   return () => run.mock.calls.map(([name]) => name).sort();
 }
 
-const feedbackOf = async (total: number) => await link.command("HSET", windowKeys.feedback, "total", total);
+const feedbackOf = async (total: number) => await link.command("HSET", controlKeys.feedback, "total", total);
 
 describe("what a report is computed from", () => {
   test("is at most as far behind as the limits say: write, kept read and two round trips together", () => {
@@ -57,7 +58,7 @@ describe("what a report is computed from", () => {
   test("is read for what was asked, and nothing else", async () => {
     const scripts = scriptsRun();
     const source = await reader.read("presence");
-    expect(scripts()).toEqual(["count_presence", "snapshot"]);
+    expect(scripts()).toEqual(["count_presence", "snapshot", "snapshot_control"]);
     expect(source.presence).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0 });
     expect("journeys" in source || "gatewayKeys" in source).toBe(false);
   });
@@ -68,7 +69,7 @@ describe("what a report is computed from", () => {
       n % 2 === 0 ? reader.read("presence", "journeys") : reader.read("presence", "gatewayKeys"),
     );
     await Promise.all(reads);
-    expect(scripts()).toEqual(["count_presence", "read_gateway_keys", "read_journeys", "snapshot"]);
+    expect(scripts()).toEqual(["count_presence", "read_gateway_keys", "read_journeys", "snapshot", "snapshot_control"]);
   });
 
   test("shows a change as soon as the kept read is too old", async () => {
@@ -95,14 +96,14 @@ describe("what a report is computed from", () => {
     await until("a while passes", () => performance.now() > readAt + REPORT_LIMITS.keptReadMs / 2);
     // Kept for longer than the figures, which show the window.
     expect((await reader.read("presence")).presence.ok).toBe(0);
-    await link.command("HSET", partitionKeys.window(0), "id", "win_new");
+    const opened = await openAnotherWindow(link.client);
     for (const key of [partitionKeys.presence(0), partitionKeys.online(0)]) {
       await link.command("ZADD", key, now, "agent://bob");
     }
     let source: ReportSource<"presence"> | undefined;
     await until("the new window is seen", async () => {
       source = await reader.read("presence");
-      return source.windowId === "win_new";
+      return source.windowId === opened;
     });
     expect(source?.presence.ok).toBe(1);
   });
@@ -113,7 +114,7 @@ describe("what a report is computed from", () => {
     const ofSession = { ...bob, sessionId: "ses_00abcdefghjkmnpqrstvwxyz01" };
     const reads = [bob, bob, ofSession].map((query) => reader.readWithTarget(query, "presence"));
     const [{ source, target }] = (await Promise.all(reads)) as [Awaited<(typeof reads)[number]>];
-    expect(scripts()).toEqual(["count_presence", "read_target", "read_target", "snapshot"]);
+    expect(scripts()).toEqual(["count_presence", "read_target", "read_target", "snapshot", "snapshot_control"]);
     expect(source.presence.ok).toBe(0);
     expect(target).toMatchObject({ agent: "agent://bob", presence: { status: "not_seen" } });
   });
@@ -125,12 +126,12 @@ describe("what a report is computed from", () => {
     await until("a while passes", () => performance.now() > readAt + REPORT_LIMITS.keptReadMs / 2);
     // Kept for longer than the figures, which show the window.
     expect((await reader.readWithTarget({ ...bob, agent: "agent://carol" })).target.presence.status).toBe("not_seen");
-    await link.command("HSET", partitionKeys.window(0), "id", "win_new");
+    const opened = await openAnotherWindow(link.client);
     await link.command("ZADD", partitionKeys.presence(0), source.now, "agent://carol");
     await link.command("HSET", partitionKeys.route(0), "agent://carol", `pod connection 1 ${source.now} ${source.now}`);
     await until("the new window is seen", async () => {
       const read = await reader.readWithTarget({ ...bob, agent: "agent://carol" });
-      if (read.source.windowId !== "win_new") return false;
+      if (read.source.windowId !== opened) return false;
       expect(read.target.presence.status).toBe("online");
       return true;
     });

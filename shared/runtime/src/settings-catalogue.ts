@@ -172,7 +172,7 @@ export const SETTINGS = {
     description: "Browser origins that may open a websocket, separated by commas, or `any`.",
   },
   RELAY_PARTITIONS: {
-    schema: integer(1, 1024),
+    schema: integer(1, 24),
     default: "1",
     description: "Number of partitions of the window; must be the same for every service.",
   },

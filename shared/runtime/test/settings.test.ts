@@ -114,7 +114,7 @@ describe("settings", () => {
     ["RELAY_ENVELOPES_PER_SECOND", "1.5"],
     ["RELAY_BYTES_PER_SECOND", "1e6"],
     ["RELAY_ALLOWED_ORIGINS", "app.example", "https://app.example/", "*"],
-    ["RELAY_PARTITIONS", "0", "1025"],
+    ["RELAY_PARTITIONS", "0", "25"],
     ["RELAY_OUTBOX_BYTES", "32767"],
     ["RELAY_DRAIN_MS", "10s"],
     ["RELAY_PUBLIC_REQUESTS_PER_MINUTE", "-1"],

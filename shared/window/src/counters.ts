@@ -4,7 +4,7 @@ import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import { GatheredJourneys } from "./journeys.ts";
 import type { ProcessWindow } from "./process-window.ts";
-import { partitionKeys, windowKeys } from "./redis/keys.ts";
+import { controlKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
@@ -87,13 +87,13 @@ export class Counters implements Service {
   async #write(flush: Flush): Promise<void> {
     const { number, windowId, gathered } = flush;
     const keys = [
-      partitionKeys.window(0),
-      windowKeys.flushes,
-      windowKeys.traffic,
-      windowKeys.surfaces,
-      windowKeys.visitors,
-      windowKeys.journeys,
-      windowKeys.journeysSeen,
+      controlKeys.window,
+      controlKeys.flushes,
+      controlKeys.traffic,
+      controlKeys.surfaces,
+      controlKeys.visitors,
+      controlKeys.journeys,
+      controlKeys.journeysSeen,
     ];
     const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
     if (reply === "window") await this.#window.adopt();

@@ -2,7 +2,7 @@ import { categoryOf, sentimentOf } from "protocol/contract/feedback-labels.ts";
 import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
 import type { FeedbackRequest } from "protocol/contract/requests.ts";
 import type { ProcessWindow } from "./process-window.ts";
-import { partitionKeys, windowKeys } from "./redis/keys.ts";
+import { controlKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /**
@@ -18,7 +18,7 @@ export async function addFeedback(link: RedisLink, window: ProcessWindow, feedba
     ...(feedback.message === undefined || feedback.message === "" ? [] : ["message_provided"]),
   ];
   await window.inWindow(async ({ id }) => {
-    const keys = [partitionKeys.window(0), windowKeys.feedback];
+    const keys = [controlKeys.window, controlKeys.feedback];
     const [outcome] = await link.runByDeadline("add_feedback", keys, [id, ...counts]);
     return outcome === "window" ? null : true;
   });

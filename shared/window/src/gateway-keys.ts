@@ -1,5 +1,5 @@
 import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
-import { windowKeys } from "./redis/keys.ts";
+import { controlKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /** Public keys of live gateways, for the signing manifest. Source: docs/protocol.md#gateway-signing. */
@@ -12,14 +12,14 @@ export interface GatewayKey {
 /** Lists a gateway's key, or keeps it listed. @throws ServiceError `unavailable`. */
 export async function announceGatewayKey(link: RedisLink, key: GatewayKey): Promise<void> {
   const args = [key.keyId, key.publicKey, GATEWAY_KEY_LIMITS.listedForMs];
-  await link.run("announce_gateway_key", [windowKeys.gatewayKeys], args);
+  await link.run("announce_gateway_key", [controlKeys.gatewayKeys], args);
 }
 
 /** @throws ServiceError `unavailable`. */
 export async function readGatewayKeys(link: RedisLink): Promise<GatewayKey[]> {
   const reply = (await link.run(
     "read_gateway_keys",
-    [windowKeys.gatewayKeys],
+    [controlKeys.gatewayKeys],
     [GATEWAY_KEY_LIMITS.listedForMs],
   )) as string[];
   const keys: GatewayKey[] = [];

@@ -2,7 +2,7 @@ import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { STAGE_OF_ACTION } from "protocol/contract/reports/session-journeys.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import { type Journey, parseJourney, stageBit } from "./records/journey.ts";
-import { windowKeys } from "./redis/keys.ts";
+import { controlKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /**
@@ -54,7 +54,7 @@ interface Visit {
  * @throws ServiceError `unavailable`.
  */
 export async function readJourneys(link: RedisLink): Promise<Journey[]> {
-  const records = (await link.run("read_journeys", [windowKeys.journeys])) as string[];
+  const records = (await link.run("read_journeys", [controlKeys.journeys])) as string[];
   return records.map(parseJourney).sort((a, b) => b.lastSeen - a.lastSeen);
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "runtime/logging.ts";
-import { partitionKeys, windowKeys } from "./redis/keys.ts";
+import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import { LinkDownError } from "./redis/link-down.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 import { unavailable } from "./unavailable.ts";
@@ -64,7 +64,7 @@ export class ProcessWindow {
 
   /** Adopts the window that is open, where it is another one: one whose writes are few finds out. @throws ServiceError `unavailable`. */
   async follow(): Promise<void> {
-    const id = await this.#link.command("HGET", partitionKeys.window(0), "id");
+    const id = await this.#link.command("HGET", controlKeys.window, "id");
     if (id !== this.#current?.id) await this.adopt();
   }
 
@@ -117,30 +117,26 @@ export class ProcessWindow {
   }
 
   async #read(): Promise<WindowIdentity> {
-    return this.#checked(await this.#link.run("read_window", [partitionKeys.window(0), windowKeys.salt]));
+    return this.#checked(await this.#link.run("read_window", [controlKeys.window, controlKeys.salt]));
   }
 
   async #open(deployId: string): Promise<WindowIdentity> {
     const salt = randomBytes(16).toString("base64url");
-    const open = async (p: number, id: string, startedAt: number) => {
-      const keys = [partitionKeys.window(p), windowKeys.salt];
-      return this.#checked(
-        await this.#link.run("open_window", keys, [id, startedAt, deployId, salt, this.#partitions]),
-      );
-    };
-    const others = Array.from({ length: this.#partitions - 1 }, (_, n) => n + 1);
+    const open = async (keys: readonly string[], id: string, startedAt: number) =>
+      (await this.#link.run("open_window", keys, [id, startedAt, deployId, this.#partitions, salt])) as string[];
+    const partitions = Array.from({ length: this.#partitions }, (_, p) => [partitionKeys.window(p)]);
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const found = await open(0, newWindowId(), 0);
-      const opened = await Promise.all(others.map((p) => open(p, found.id, found.startedAt)));
-      // Another one was opened in between: partition 0 has it by now.
-      if (opened.every(({ id }) => id === found.id)) return found;
+      const found = this.#checked(await open([controlKeys.window, controlKeys.salt], newWindowId(), 0));
+      const opened = await Promise.all(partitions.map((keys) => open(keys, found.id, found.startedAt)));
+      // Another one was opened in between: the control slot has it by now.
+      if (opened.every(([id]) => id === found.id)) return found;
     }
     throw unavailable();
   }
 
   /** @throws ServiceError `unavailable` when no window is open, or one with another number of partitions. */
   #checked(reply: unknown): WindowIdentity {
-    const [id, startedAt, deployId, salt, partitions] = reply as string[];
+    const [id, startedAt, deployId, partitions, salt] = reply as string[];
     if (id === undefined || startedAt === undefined || deployId === undefined || salt === undefined) {
       throw unavailable();
     }

@@ -1,5 +1,5 @@
 import { newWindowId } from "./process-window.ts";
-import { KEY_PREFIX, partitionKeys, REPLAY_GUARD_PATTERN } from "./redis/keys.ts";
+import { controlKeys, KEY_PREFIX, partitionKeys, REPLAY_GUARD_PATTERN } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
@@ -19,7 +19,11 @@ export async function resetWindow(
 ): Promise<ResetOutcome> {
   const windows = Array.from({ length: options.partitions }, (_, p) => partitionKeys.window(p));
   const args = [newWindowId(), options.deployId, options.force ? 1 : 0, KEY_PREFIX, REPLAY_GUARD_PATTERN];
-  const [outcome, detail, deleted] = (await link.run("reset_window", windows, args)) as [string, string, number];
+  const [outcome, detail, deleted] = (await link.run("reset_window", [controlKeys.window, ...windows], args)) as [
+    string,
+    string,
+    number,
+  ];
   if (outcome === "foreign") return { outcome, foreignKeys: Number(detail) };
   if (outcome === "kept") return { outcome, windowId: detail };
   return { outcome: "opened", windowId: detail, deletedKeys: deleted };

@@ -1,16 +1,15 @@
 import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
-import { partitionKeys, windowKeys } from "./redis/keys.ts";
+import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
-import type { Reply } from "./redis/scripts.ts";
 import { unavailable } from "./unavailable.ts";
 
 /** Named counts. */
 export type Counts = ReadonlyMap<string, number>;
 
 /**
- * The figures of the window, read in one step in each partition, so that those of one report add up. Bounded: at most
- * 20 KB a partition. Presence and journeys are read apart (presence.ts, journeys.ts).
+ * The figures of the window, read in one step in each slot, so that those of one report add up. Bounded: at most
+ * 20 KB a slot. Presence and journeys are read apart (presence.ts, journeys.ts).
  */
 export interface WindowSnapshot {
   /** Unix ms by the clock of Redis. */
@@ -33,50 +32,58 @@ export interface WindowSnapshot {
 }
 
 /**
- * Reads the window, one round trip a partition; all of it again when a reset came between them.
+ * Reads the window, one round trip a slot, all at once; all of it again when a reset came between them.
  * @throws ServiceError `unavailable`: no Redis, no window yet, or one that is reset again and again.
  */
 export async function readSnapshot(link: RedisLink, partitions: number): Promise<WindowSnapshot> {
-  const parts = (await readParts(link, partitions)) ?? (await readParts(link, partitions));
-  if (parts === null) throw unavailable();
-  const [first] = parts;
-  const [id, startedAt, deployId] = first.window;
-  if (id === "") throw unavailable();
+  const read = (await readWindow(link, partitions)) ?? (await readWindow(link, partitions));
+  if (read === null || read.control.windowId === "") throw unavailable();
+  const { control, parts } = read;
   const online = parts.flatMap((part) => part.lastOnlineProof ?? []);
   return {
-    now: first.now,
-    windowId: id,
-    windowStartedAt: Number(startedAt),
-    deployId,
+    ...control,
     counters: sum(parts.map((part) => part.counters)),
-    minutes: withinLastHour(sum(parts.map((part) => part.minutes)), first.now),
-    traffic: countsOf(first.rest[0]),
-    surfaces: countsOf(first.rest[1]),
-    feedback: countsOf(first.rest[2]),
-    visitors: Number(first.rest[3]),
+    minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
     proofs: newestFirst(parts.flatMap((part) => part.proofs)).slice(0, SESSION_LIMITS.retainedProofs),
     lastOnlineProof: newestFirst(online)[0] ?? null,
   };
 }
 
-interface Part {
-  readonly now: number;
-  readonly window: [id: string, startedAt: string, deployId: string];
-  readonly counters: Counts;
-  readonly minutes: Counts;
-  readonly proofs: SessionProof[];
-  readonly lastOnlineProof: SessionProof | null;
-  readonly rest: readonly Reply[];
-}
+/** What is counted for the whole window. */
+type Control = Omit<WindowSnapshot, "counters" | "minutes" | "proofs" | "lastOnlineProof">;
 
-/** The parts of all partitions, or null when they are not of one window. */
-async function readParts(link: RedisLink, partitions: number): Promise<readonly [Part, ...Part[]] | null> {
+/** What one partition counts. */
+type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof">;
+
+/** Null when what was read is not of one window. */
+async function readWindow(
+  link: RedisLink,
+  partitions: number,
+): Promise<{ readonly control: Control; readonly parts: readonly Part[] } | null> {
   const reads = Array.from({ length: partitions }, (_, p) => readPartition(link, p));
-  const parts = (await Promise.all(reads)) as [Part, ...Part[]];
-  return parts.every((part) => part.window[0] === parts[0].window[0]) ? parts : null;
+  const [control, parts] = await Promise.all([readControl(link), Promise.all(reads)]);
+  return parts.every(({ windowId }) => windowId === control.windowId) ? { control, parts } : null;
 }
 
-const WHOLE_WINDOW_KEYS = [windowKeys.traffic, windowKeys.surfaces, windowKeys.feedback, windowKeys.visitors];
+async function readControl(link: RedisLink): Promise<Control> {
+  const { window, traffic, surfaces, feedback, visitors } = controlKeys;
+  const keys = [window, traffic, surfaces, feedback, visitors];
+  const [now, [windowId, startedAt, deployId], ...counted] = (await link.run("snapshot_control", keys)) as [
+    string,
+    [string, string, string],
+    ...[string[], string[], string[], number],
+  ];
+  return {
+    now: Number(now),
+    windowId,
+    windowStartedAt: Number(startedAt),
+    deployId,
+    traffic: countsOf(counted[0]),
+    surfaces: countsOf(counted[1]),
+    feedback: countsOf(counted[2]),
+    visitors: counted[3],
+  };
+}
 
 async function readPartition(link: RedisLink, p: number): Promise<Part> {
   const keys = [
@@ -85,30 +92,20 @@ async function readPartition(link: RedisLink, p: number): Promise<Part> {
     partitionKeys.minutes(p),
     partitionKeys.proofs(p),
     partitionKeys.lastOnlineProof(p),
-    ...(p === 0 ? WHOLE_WINDOW_KEYS : []),
   ];
-  const [now, window, counters, minutes, proofs, last, ...rest] = (await link.run("snapshot", keys)) as [
-    string,
-    Part["window"],
-    Reply,
-    Reply,
-    string[],
-    string,
-    ...Reply[],
+  const [windowId, counters, minutes, proofs, last] = (await link.run("snapshot", keys)) as [
+    ...[string, string[], string[], string[], string],
   ];
   return {
-    now: Number(now),
-    window,
+    windowId,
     counters: countsOf(counters),
     minutes: countsOf(minutes),
     proofs: proofs.map(parseSessionProof),
     lastOnlineProof: last === "" ? null : parseSessionProof(last),
-    rest,
   };
 }
 
-function countsOf(reply: Reply | undefined): Counts {
-  const flat = (reply ?? []) as string[];
+function countsOf(flat: readonly string[]): Counts {
   const counts = new Map<string, number>();
   for (let index = 0; index < flat.length; index += 2) counts.set(flat[index] as string, Number(flat[index + 1]));
   return counts;

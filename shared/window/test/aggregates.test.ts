@@ -11,9 +11,10 @@ import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
 import type { Surface } from "protocol/contract/surface.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { anonymousId } from "runtime/anonymous-id.ts";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
-import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys } from "../src/redis/keys.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { Bench, type Pod } from "./kit.ts";
 
@@ -112,7 +113,7 @@ describe("in Redis", () => {
   afterEach(() => bench.clear());
   afterAll(() => bench.redis.stop());
 
-  const feedback = () => bench.client.hgetall(windowKeys.feedback);
+  const feedback = () => bench.client.hgetall(controlKeys.feedback);
 
   test("feedback is counted by its labels, and of its text only that there was one", async () => {
     await addFeedback(pod.link, pod.window, {
@@ -144,9 +145,9 @@ describe("in Redis", () => {
   });
 
   test("feedback goes into the window that is open", async () => {
-    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    const id = await openAnotherWindow(bench.client);
     await addFeedback(pod.link, pod.window, {});
-    expect(pod.window.current.id).toBe("win_new");
+    expect(pod.window.current.id).toBe(id);
     expect((await feedback()).total).toBe("1");
   });
 
@@ -163,7 +164,7 @@ describe("in Redis", () => {
     expect(await readGatewayKeys(link)).toEqual([]);
     await announceGatewayKey(link, two);
     expect(await readGatewayKeys(link)).toEqual([two]);
-    expect(await bench.client.hkeys(windowKeys.gatewayKeys)).toEqual(["gateway-2"]);
+    expect(await bench.client.hkeys(controlKeys.gatewayKeys)).toEqual(["gateway-2"]);
     link.at += 1000;
     await announceGatewayKey(link, one);
     expect((await readGatewayKeys(link)).map(({ keyId }) => keyId).sort()).toEqual(["gateway-1", "gateway-2"]);

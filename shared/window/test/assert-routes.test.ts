@@ -175,7 +175,7 @@ describe("an assert", () => {
     const args = [
       Date.now() - 1,
       id,
-      "relay:{0}:pod:",
+      partitionKeys.podChannelPrefix(0),
       1,
       1,
       0,

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
 import { ProcessWindow } from "../src/process-window.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { unavailable } from "../src/unavailable.ts";
 import { Bench, LOGGER, type Pod } from "./kit.ts";
@@ -90,11 +90,11 @@ describe("counters", () => {
     jest.spyOn(pod.link, "run").mockRejectedValueOnce(unavailable());
     await counters.flush();
     counters.count("onboarding_checks");
-    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    const id = await openAnotherWindow(bench.client);
     await counters.flush();
     counters.count("self_test_passed");
     await counters.flush();
-    expect(pod.window.current.id).toBe("win_new");
+    expect(pod.window.current.id).toBe(id);
     expect(await written()).toEqual({ self_test_passed: 1 });
   });
 

@@ -3,7 +3,7 @@ import { ReplyError } from "ioredis";
 import { until } from "../../../test/support/until.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { addFeedback } from "../src/feedback.ts";
-import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { unavailable } from "../src/unavailable.ts";
 import { ClockedLink } from "./clocked-link.ts";
@@ -111,7 +111,7 @@ describe("what Redis comes to only after its sender was told `unavailable` does 
   test("no feedback is counted, which its sender sends again", async () => {
     const send = () => addFeedback(pod.link, pod.window, {}).catch(({ code }) => code);
     expect(await sentWhileRedisHangs(send)).toBe("unavailable");
-    expect(await bench.client.exists(windowKeys.feedback)).toBe(0);
+    expect(await bench.client.exists(controlKeys.feedback)).toBe(0);
   });
 });
 
@@ -178,7 +178,7 @@ describe("when the clock of Redis is set", () => {
 
   test("back, a call that was sent before does nothing: nobody knows how late it comes", async () => {
     const { id } = await pod.window.known();
-    const keys = [partitionKeys.window(0), windowKeys.feedback];
+    const keys = [controlKeys.window, controlKeys.feedback];
     const outcomeAt = async (deadline: number) => {
       const [outcome] = (await link.run("add_feedback", keys, [deadline, id, "total"])) as string[];
       return outcome;

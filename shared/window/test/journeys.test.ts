@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
 import { readJourneys } from "../src/journeys.ts";
 import type { Journey } from "../src/records/journey.ts";
-import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys } from "../src/redis/keys.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { unavailable } from "../src/unavailable.ts";
 import { Bench, type Pod } from "./kit.ts";
@@ -94,7 +95,7 @@ describe("a journey", () => {
 
   test("begun in another window is dropped with it", async () => {
     counters.act("sendMessage", "visitor-1");
-    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    await openAnotherWindow(bench.client);
     await counters.flush();
     await counters.flush();
     expect(await journeys()).toEqual([]);
@@ -150,11 +151,11 @@ describe("of journeys", () => {
     for (let n = 0; n < 150; n += 1) counters.act("sendMessage", `late-${n}`);
     counters.act("sendMessage", "early-0");
     await counters.flush();
-    const kept = await bench.client.hkeys(windowKeys.journeys);
+    const kept = await bench.client.hkeys(controlKeys.journeys);
     expect(kept.length).toBe(WINDOW_LIMITS.journeys);
     expect(kept.filter((visitor) => visitor.startsWith("late-")).length).toBe(150);
     expect(kept).toContain("early-0");
-    expect((await bench.client.zrange(windowKeys.journeysSeen, "0", "-1")).sort()).toEqual(kept.sort());
+    expect((await bench.client.zrange(controlKeys.journeysSeen, "0", "-1")).sort()).toEqual(kept.sort());
     const seen = (await journeys()).map(({ lastSeen }) => lastSeen);
     expect(seen).toEqual(seen.toSorted((a, b) => b - a));
   });
@@ -165,7 +166,7 @@ describe("of journeys", () => {
     counters.act("sendMessage", "returning");
     counters.act("sendMessage", "newcomer");
     await counters.flush();
-    const kept = await bench.client.hkeys(windowKeys.journeys);
+    const kept = await bench.client.hkeys(controlKeys.journeys);
     expect(kept.length).toBe(WINDOW_LIMITS.journeys);
     expect(kept).toEqual(expect.arrayContaining(["returning", "newcomer"]));
     expect(kept).not.toContain("visitor-1");
@@ -180,8 +181,8 @@ describe("of journeys", () => {
     const { journeys: mostJourneys, actionsPerJourney } = WINDOW_LIMITS;
     const mostArgs = 8 + 2500 + mostJourneys * (4 + 2 * actionsPerJourney);
     for (const [, , args = []] of calls.mock.calls) expect(args.length).toBeLessThanOrEqual(mostArgs);
-    expect(await bench.client.zcard(windowKeys.journeysSeen)).toBe(mostJourneys);
-    const texts = await bench.client.hvals(windowKeys.journeys);
+    expect(await bench.client.zcard(controlKeys.journeysSeen)).toBe(mostJourneys);
+    const texts = await bench.client.hvals(controlKeys.journeys);
     expect(texts.length).toBe(mostJourneys);
     for (const text of texts) {
       const words = text.split(" ");

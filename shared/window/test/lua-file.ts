@@ -76,7 +76,7 @@ function sectionOf(text: string): Section {
   for (const [, number, name] of text.matchAll(/(?<=^|[\s(])(\d+) ([^,;.]*)/g)) {
     if (Number(number) === names.length + 1) names.push((name as string).replaceAll(/\s+/g, " "));
   }
-  const optionalFrom = /(\d+) to \d+\s+only with/.exec(text)?.[1];
+  const optionalFrom = /(\d+) only with/.exec(text)?.[1];
   return {
     names,
     open: /\bthen\b|^pairs\b|…/.test(text),

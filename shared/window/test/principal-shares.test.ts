@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { everythingIn } from "../../../test/support/redis-dump.ts";
 import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { Bench } from "./kit.ts";
@@ -58,7 +59,7 @@ describe("A limit of a principal", () => {
     expect(await everythingIn(bench.client, "relay:*")).not.toContain("shares");
     await podOf("a").lease("key_bytes", [ACME]);
     expect(await everythingIn(bench.client, "relay:*")).not.toContain("acme");
-    const [key] = await bench.client.keys("relay:{0}:shares:*");
+    const [key] = await bench.client.keys(partitionKeys.shares(0, "*", "*"));
     const left = await bench.client.pttl(key as string);
     expect(left).toBeGreaterThan(0);
     expect(left).toBeLessThanOrEqual(REDIS_LIMITS.shareLeaseMs);

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { ProcessWindow } from "../src/process-window.ts";
-import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
 import { messageOf } from "./envelopes.ts";
@@ -15,14 +16,15 @@ const windowOver = (link: RedisLink, deployId: string | null = "deploy-1", parti
   new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
 const idsIn = (partitions: number) =>
   Promise.all(Array.from({ length: partitions }, (_, p) => bench.client.hget(partitionKeys.window(p), "id")));
+const openId = () => bench.client.hget(controlKeys.window, "id");
 
-/** Resets the window so many times between what an adoption asks of partition 0 and what it asks of the others. */
-function resetAfterPartition0(link: RedisLink, partitions: number, times: number): void {
+/** Resets the window so many times between what an adoption asks of the control slot and what it asks of the partitions. */
+function resetAfterControl(link: RedisLink, partitions: number, times: number): void {
   const run = link.run.bind(link);
   let resets = 0;
   jest.spyOn(link, "run").mockImplementation(async (script, keys, args) => {
     const reply = await run(script, keys, args);
-    if (script === "open_window" && keys[0] === partitionKeys.window(0) && resets < times) {
+    if (script === "open_window" && keys[0] === controlKeys.window && resets < times) {
       resets += 1;
       await resetWindow(link, { partitions, deployId: "deploy-1", force: true });
     }
@@ -43,7 +45,7 @@ describe("a process window", () => {
     expect(salt).toMatch(/^[A-Za-z0-9_-]{22}$/);
     expect(startedAt).toBeGreaterThanOrEqual(before);
     expect(startedAt).toBeLessThanOrEqual(Date.now());
-    expect(await idsIn(4)).toEqual([id, id, id, id]);
+    expect([await openId(), ...(await idsIn(4))]).toEqual([id, id, id, id, id]);
   });
 
   test("is the same for all that come, whatever their deploy: scaling and restarting reset nothing", async () => {
@@ -54,7 +56,7 @@ describe("a process window", () => {
 
   test("is opened as soon as a link is up", async () => {
     const { window } = await bench.pod();
-    expect(window.current.id).toBe((await idsIn(1))[0]);
+    expect(window.current.id).toBe(await openId());
   });
 
   test("is only read by a service that opens none", async () => {
@@ -84,7 +86,7 @@ describe("a process window", () => {
   });
 
   test("that an older version opened without a number of partitions takes that of the first who asks", async () => {
-    await bench.client.hset(partitionKeys.window(0), { id: "win_older", started_at: 1, deploy_id: "deploy-0" });
+    await bench.client.hset(controlKeys.window, { id: "win_older", started_at: 1, deploy_id: "deploy-0" });
     expect(await windowOver(await bench.link(), "deploy-1", 2).adopt()).toMatchObject({
       id: "win_older",
       partitions: 2,
@@ -92,7 +94,7 @@ describe("a process window", () => {
     await expect(windowOver(await bench.link(), "deploy-1", 4).adopt()).rejects.toEqual(unavailable);
   });
 
-  test("of partition 0 is followed by the others", async () => {
+  test("of the control slot is followed by the partitions", async () => {
     await bench.client.hset(partitionKeys.window(2), { id: "win_other", started_at: 1, deploy_id: "deploy-0" });
     const { id } = await windowOver(await bench.link(), "deploy-1", 4).adopt();
     expect(await idsIn(4)).toEqual([id, id, id, id]);
@@ -102,7 +104,7 @@ describe("a process window", () => {
     const { window } = await bench.pod({ partitions: 4 });
     const old = window.current.id;
     const link = await bench.link();
-    resetAfterPartition0(link, 4, 1);
+    resetAfterControl(link, 4, 1);
     const { id } = await windowOver(link, "deploy-1", 4).adopt();
     expect(id).not.toBe(old);
     expect(await idsIn(4)).toEqual([id, id, id, id]);
@@ -110,10 +112,10 @@ describe("a process window", () => {
 
   test("is unavailable rather than adopted in part while it is reset again and again", async () => {
     const link = await bench.link();
-    resetAfterPartition0(link, 2, Number.POSITIVE_INFINITY);
+    resetAfterControl(link, 2, Number.POSITIVE_INFINITY);
     await expect(windowOver(link, "deploy-1", 2).adopt()).rejects.toEqual(unavailable);
-    const [first, second] = await idsIn(2);
-    expect(second).toBe(first);
+    const id = await openId();
+    expect(await idsIn(2)).toEqual([id, id]);
   });
 });
 
@@ -121,11 +123,11 @@ describe("a service in another window than Redis", () => {
   test("does nothing in the old one, adopts the new one and goes on there", async () => {
     const pod = await bench.pod();
     const old = pod.window.current;
-    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    const id = await openAnotherWindow(bench.client);
     await bench.client.config("RESETSTAT");
     expect(await pod.accept(messageOf("agent://alice", "agent://bob"))).toMatchObject({ outcome: "accepted" });
-    expect(pod.window.current.id).toBe("win_new");
-    expect(old.id).not.toBe("win_new");
+    expect(pod.window.current.id).toBe(id);
+    expect(old.id).not.toBe(id);
     expect(await bench.client.hgetall(partitionKeys.counters(0))).toEqual({
       published_envelopes: "1",
       websocket_accepted: "1",
@@ -139,10 +141,10 @@ describe("a service in another window than Redis", () => {
     const order: string[] = [];
     pod.window.onChange(() => new Promise((resolve) => setImmediate(resolve)));
     pod.window.onChange(() => void order.push("told"));
-    await bench.client.hset(partitionKeys.window(0), "id", "win_new");
+    const opened = await openAnotherWindow(bench.client);
     await pod.window.inWindow(async ({ id }) => {
       written.push(id);
-      if (id !== "win_new") return null;
+      if (id !== opened) return null;
       order.push("written");
       return id;
     });
@@ -180,6 +182,6 @@ describe("a service in another window than Redis", () => {
     const { salt } = pod.window.current;
     await bench.client.flushall();
     expect((await pod.window.adopt()).salt).not.toBe(salt);
-    expect(await bench.client.get(windowKeys.salt)).toBe(pod.window.current.salt);
+    expect(await bench.client.get(controlKeys.salt)).toBe(pod.window.current.salt);
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys, partitionKeys, windowKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
 import { claimOf, messageOf } from "./envelopes.ts";
@@ -28,7 +28,7 @@ describe("a reset", () => {
     const id = await windowId();
     expect(outcome).toMatchObject({ windowId: id });
     expect([await windowId(1), await windowId(2), await windowId(3)]).toEqual([id, id, id]);
-    expect(await bench.client.hgetall(partitionKeys.window(0))).toMatchObject({ deploy_id: "deploy-1" });
+    expect(await bench.client.hgetall(controlKeys.window)).toMatchObject({ id, deploy_id: "deploy-1" });
   });
 
   test("keeps the window of the same deploy, and all that is in it", async () => {
@@ -50,9 +50,10 @@ describe("a reset", () => {
   test("opens a window that started after the last one, also when the clock of Redis was set back", async () => {
     await bench.pod({ partitions: 2 });
     const later = Date.now() + 60_000;
-    for (const p of [0, 1]) await bench.client.hset(partitionKeys.window(p), "started_at", later);
+    const windows = [controlKeys.window, partitionKeys.window(0), partitionKeys.window(1)];
+    for (const key of windows) await bench.client.hset(key, "started_at", later);
     await reset({ force: true, partitions: 2 });
-    for (const p of [0, 1]) expect(await bench.client.hget(partitionKeys.window(p), "started_at")).toBe(`${later + 1}`);
+    for (const key of windows) expect(await bench.client.hget(key, "started_at")).toBe(`${later + 1}`);
   });
 
   test("with another number of partitions opens a new one, which only services with that number adopt", async () => {
@@ -75,17 +76,17 @@ describe("a reset", () => {
     await pod.accept(message, { origin: "gateway", claim: claimOf("key", "body") });
     await bench.client.set(`${windowKeys.limits}:key`, "1");
 
-    const guards = (await keys()).filter((key) => /^relay:\{\d\}:seen:\d+$/.test(key));
+    const guards = (await keys()).filter((key) => /^relay:\{\w+\}:seen:\d+$/.test(key));
     expect(guards.length).toBeGreaterThanOrEqual(4);
     await reset({ deployId: "deploy-2", partitions: 4 });
-    const windows = [0, 1, 2, 3].map((p) => partitionKeys.window(p));
+    const windows = [controlKeys.window, ...[0, 1, 2, 3].map((p) => partitionKeys.window(p))];
     expect(await keys()).toEqual([...guards, ...windows].sort());
     expect(await pod.accept(message)).toMatchObject({ outcome: "duplicate", delivery: "not_seen" });
   });
 
   test("deletes what only looks like the replay guard", async () => {
-    await bench.client.set("relay:{0}:seen:12x", "1");
-    await bench.client.set("relay:{0}:session:seen:12", "1");
+    await bench.client.set(`${partitionKeys.seen(0, 12)}x`, "1");
+    await bench.client.set(partitionKeys.session(0, "seen:12"), "1");
     expect(await reset()).toMatchObject({ outcome: "opened", deletedKeys: 2 });
   });
 
@@ -110,9 +111,9 @@ describe("a reset", () => {
   });
 
   test("finds all keys of a large database", async () => {
-    const rows = Array.from({ length: 3000 }, (_, n) => [`relay:{0}:session:s${n}`, "1"]).flat();
+    const rows = Array.from({ length: 3000 }, (_, n) => [partitionKeys.session(0, `s${n}`), "1"]).flat();
     await bench.client.mset(...rows);
     expect(await reset()).toMatchObject({ deletedKeys: 3000 });
-    expect(await keys()).toEqual([partitionKeys.window(0)]);
+    expect(await keys()).toEqual([controlKeys.window, partitionKeys.window(0)].sort());
   });
 });

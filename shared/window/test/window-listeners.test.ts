@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
+import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
@@ -22,10 +23,8 @@ afterAll(async () => {
   await redis.stop();
 });
 
-const openAnother = () => link.command("HSET", "relay:{0}:window", "id", `win_${Math.random()}`);
-
 test("nothing is written to a new window while a listener has not done its work there", async () => {
-  await openAnother();
+  await openAnotherWindow(link.client);
   const { promise: told, resolve: tell } = Promise.withResolvers<void>();
   const { promise: done, resolve: finish } = Promise.withResolvers<void>();
   heard = () => {
@@ -46,7 +45,7 @@ test("nothing is written to a new window while a listener has not done its work 
 
 test("a window whose listener failed is not adopted, and is told of again", async () => {
   const { id } = window.current;
-  await openAnother();
+  await openAnotherWindow(link.client);
   heard = () => Promise.reject(new Error("no"));
   await expect(window.adopt()).rejects.toThrow("no");
   expect(window.current.id).toBe(id);

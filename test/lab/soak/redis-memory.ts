@@ -49,7 +49,7 @@ export async function redisMemory(client: Redis): Promise<RedisMemory> {
 }
 
 export function kindOf(key: string): string {
-  return /^relay:(?:\{\d+\}:)?([a-z-]+)/.exec(key)?.[1] ?? "unknown";
+  return /^relay:(?:\{\w+\}:)?([a-z-]+)/.exec(key)?.[1] ?? "unknown";
 }
 
 async function keysOf(client: Redis): Promise<string[]> {

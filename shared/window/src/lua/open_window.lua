@@ -1,15 +1,15 @@
--- Opens a window in one partition when there is none, or one that started earlier, and returns the one that is open. So
--- partition 0 decides, whose window is given to the others; and a reset between two calls is never undone, since each
+-- Opens a window in one slot when there is none, or one that started earlier, and returns the one that is open. So the control
+-- slot decides, whose window is given to the partitions; and a reset between two calls is never undone, since each
 -- reset opens a later one. The number of partitions is part of the window: whoever counts otherwise would look for
 -- agents in other partitions than they are in.
 --
 -- Uses  lib/time
--- KEYS  1 window, 2 visitor salt
--- ARGV  1 window id, 2 started at in ms, or 0 to start now and replace none, 3 deploy id, 4 salt, 5 number of partitions
--- Returns {window id, started at, deploy id, salt, number of partitions}
+-- KEYS  1 window, 2 visitor salt; 2 only with the control slot
+-- ARGV  1 window id, 2 started at in ms, or 0 to start now and replace none, 3 deploy id, 4 number of partitions, 5 salt
+-- Returns {window id, started at, deploy id, number of partitions}, and of the control slot the salt
 local window_key, salt_key = KEYS[1], KEYS[2]
-local window_id, started_at, deploy_id, salt = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local partitions = ARGV[5]
+local window_id, started_at, deploy_id, partitions = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local salt = ARGV[5]
 
 local open = redis.call('HMGET', window_key, 'id', 'started_at', 'deploy_id', 'partitions')
 if not open[1] or tonumber(started_at) > tonumber(open[2]) then
@@ -25,5 +25,8 @@ elseif not open[4] then
   redis.call('HSET', window_key, 'partitions', partitions)
   open[4] = partitions
 end
-redis.call('SET', salt_key, salt, 'NX')
-return { open[1], open[2], open[3], redis.call('GET', salt_key), open[4] }
+if salt_key then
+  redis.call('SET', salt_key, salt, 'NX')
+  open[5] = redis.call('GET', salt_key)
+end
+return open

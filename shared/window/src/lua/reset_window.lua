@@ -4,16 +4,16 @@
 -- clock says: by that open_window tells them apart. A database that holds other keys is refused and left as it is.
 --
 -- Uses  lib/time
--- KEYS  1 window of partition 0, then those of the other partitions. The keys to delete are found by SCAN, in this
+-- KEYS  1 window of the control slot, then those of the partitions. The keys to delete are found by SCAN, in this
 --       script alone.
 -- ARGV  1 new window id, 2 deploy id, 3 '1' to reset whatever the deploy, 4 prefix of the relay's keys, 5 Lua pattern of
 --       the replay guard's keys
 -- Returns {'kept', window id}, {'opened', window id, keys deleted} or {'foreign', keys that are not the relay's}
-local first_window_key = KEYS[1]
+local control_key = KEYS[1]
 local window_id, deploy_id, force, prefix, guard = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local partitions = tostring(#KEYS)
-local open = redis.call('HMGET', first_window_key, 'id', 'deploy_id', 'partitions', 'started_at')
+local partitions = tostring(#KEYS - 1)
+local open = redis.call('HMGET', control_key, 'id', 'deploy_id', 'partitions', 'started_at')
 local is_same = open[1] and open[2] == deploy_id and open[3] == partitions
 if is_same and force ~= '1' then return { 'kept', open[1] } end
 

@@ -1,14 +1,19 @@
+import { PARTITION_TAGS } from "./partition-tags.ts";
+
 /**
- * Every key and channel name of the relay, once. `{p}` is the partition of the target agent, always as a hash tag: the keys
- * of a partition lie in one slot of a Redis Cluster. Aggregates of the whole window live in partition 0. Three calls take
- * keys of several slots, which one Redis allows: accept with an idempotency claim, open_window in another partition than
- * 0, which is given the salt, and reset_window. Source: docs/redis.md#keys.
+ * Every key and channel name of the relay, once. A hash tag names the slot that a key has on a Redis Cluster: all keys of a
+ * partition lie in one, what is of the whole window in another, the control slot. Three calls take keys of several slots, which
+ * one Redis allows: accept with an idempotency claim, and reset_window, which opens the window in all slots; rates have a slot
+ * each. Source: docs/redis.md#keys.
  */
 
 /** What every key of the relay begins with; the window reset refuses a database that holds others. */
 export const KEY_PREFIX = "relay:";
 
-const inPartition = (partition: number, rest: string) => `${KEY_PREFIX}{${partition}}:${rest}`;
+const CONTROL_PREFIX = `${KEY_PREFIX}{0}:`;
+const PARTITION_PREFIXES = PARTITION_TAGS.map((tag) => `${KEY_PREFIX}{${tag}}:`);
+
+const inPartition = (partition: number, rest: string) => `${PARTITION_PREFIXES[partition]}${rest}`;
 
 /** Keys of one partition. */
 export const partitionKeys = {
@@ -47,20 +52,25 @@ export const partitionKeys = {
   podChannel: (p: number, pod: string) => inPartition(p, `pod:${pod}`),
 } as const;
 
-/** Keys of the whole window. */
+/** Keys of the whole window: which one it is, and what is counted for all partitions. */
+export const controlKeys = {
+  window: `${CONTROL_PREFIX}window`,
+  traffic: `${CONTROL_PREFIX}traffic`,
+  surfaces: `${CONTROL_PREFIX}surfaces`,
+  visitors: `${CONTROL_PREFIX}visitors`,
+  journeys: `${CONTROL_PREFIX}journeys`,
+  journeysSeen: `${CONTROL_PREFIX}journeys-seen`,
+  flushes: `${CONTROL_PREFIX}flushes`,
+  feedback: `${CONTROL_PREFIX}feedback`,
+  salt: `${CONTROL_PREFIX}salt`,
+  gatewayKeys: `${CONTROL_PREFIX}gateway-keys`,
+} as const;
+
+/** Keys that lie in a slot of their own each. */
 export const windowKeys = {
-  traffic: inPartition(0, "traffic"),
-  surfaces: inPartition(0, "surfaces"),
-  visitors: inPartition(0, "visitors"),
-  journeys: inPartition(0, "journeys"),
-  journeysSeen: inPartition(0, "journeys-seen"),
-  flushes: inPartition(0, "flushes"),
-  feedback: inPartition(0, "feedback"),
-  salt: inPartition(0, "salt"),
-  gatewayKeys: inPartition(0, "gateway-keys"),
   limits: `${KEY_PREFIX}limit`,
   idempotency: (digest: string) => `${KEY_PREFIX}idempotency:${digest}`,
 } as const;
 
 /** What the reset leaves alone: the replay guard outlives a window. Source: docs/protocol.md#replay. */
-export const REPLAY_GUARD_PATTERN = "^relay:{%d+}:seen:%d+$";
+export const REPLAY_GUARD_PATTERN = "^relay:{%w+}:seen:%d+$";

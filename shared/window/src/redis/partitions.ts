@@ -1,4 +1,16 @@
 import slotOf from "cluster-key-slot";
+import { controlKeys, partitionKeys } from "./keys.ts";
+
+/** How many slots a Redis Cluster has. */
+export const SLOTS = 16_384;
+
+/** The slot of what is of the whole window. */
+export const CONTROL_SLOT = slotOf(controlKeys.window);
+
+/** The slot that a partition lies in. */
+export function slotOfPartition(partition: number): number {
+  return slotOf(partitionKeys.window(partition));
+}
 
 /**
  * The partition of an agent: the slot that Redis Cluster gives its id, modulo the number of partitions. An agent id holds no

@@ -27,6 +27,7 @@ export const SCRIPT_NAMES = [
   "reserve_decision",
   "reset_window",
   "snapshot",
+  "snapshot_control",
 ] as const;
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];

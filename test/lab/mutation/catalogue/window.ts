@@ -138,16 +138,30 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a window is the same in all partitions before it is adopted",
     file: "shared/window/src/process-window.ts",
-    find: "if (opened.every(({ id }) => id === found.id)) return found;",
+    find: "if (opened.every(([id]) => id === found.id)) return found;",
     replace: "if (opened) return found;",
     tests: ["shared/window/test/process-window.test.ts"],
   },
   {
     name: "no figures of two windows in one snapshot",
     file: "shared/window/src/snapshot.ts",
-    find: "parts.every((part) => part.window[0] === parts[0].window[0])",
+    find: "parts.every(({ windowId }) => windowId === control.windowId)",
     replace: "parts.length > 0",
     tests: ["shared/window/test/snapshot.test.ts"],
+  },
+  {
+    name: "the keys of a script lie in one slot",
+    file: "shared/window/src/redis/keys.ts",
+    find: "CONTROL_PREFIX}feedback",
+    replace: "KEY_PREFIX}feedback",
+    tests: ["shared/window/test/slots.test.ts"],
+  },
+  {
+    name: "partitions lie evenly over the primaries of a cluster",
+    file: "shared/window/src/redis/partition-tags.ts",
+    find: '"1mq", "2zm"',
+    replace: '"1a", "2a"',
+    tests: ["test/deploy/partition-tags.test.ts"],
   },
   {
     name: "a reset opens a window for another number of partitions",

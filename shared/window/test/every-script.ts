@@ -1,0 +1,64 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { CongestionMarks } from "../src/congestion.ts";
+import { Counters } from "../src/counters.ts";
+import { readCredentials } from "../src/credentials.ts";
+import { addFeedback } from "../src/feedback.ts";
+import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
+import { readJourneys } from "../src/journeys.ts";
+import { PresenceStore } from "../src/presence.ts";
+import { PrincipalShares } from "../src/principal-shares.ts";
+import { ProcessWindow } from "../src/process-window.ts";
+import { resetWindow } from "../src/reset.ts";
+import { RouteAsserter } from "../src/route-asserter.ts";
+import { RouteReleaser } from "../src/routes.ts";
+import { readSession } from "../src/sessions.ts";
+import { readSnapshot } from "../src/snapshot.ts";
+import { readTarget } from "../src/targets.ts";
+import { decisionOf, requestOf } from "./envelopes.ts";
+import { type Bench, LOGGER } from "./kit.ts";
+
+/** Has every script run, each by its callers. */
+export async function runEveryScript(bench: Bench, partitions: number): Promise<void> {
+  const pod = await bench.pod({ partitions });
+  const { link, window } = pod;
+  const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
+  const releaser = new RouteReleaser({ link, partitions, pod: "pod-a" });
+  const counters = new Counters({ link, window });
+  await window.adopt();
+  await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adopt();
+  const { epoch } = await pod.register("agent://bob");
+  const request = requestOf("agent://alice", "agent://bob");
+  await pod.accept(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
+  const { sessionId } = await pod.request("agent://alice", "agent://bob");
+  await pod.take(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
+  await readSession(link, sessionId as string, partitions);
+  await readTarget(
+    link,
+    { agent: "agent://bob", sessionId },
+    { partitions, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs, proofFreshnessMs: 1000 },
+  );
+  await Promise.all([
+    presenceStore.read("agent://bob"),
+    presenceStore.count(),
+    presenceStore.prune(),
+    readSnapshot(link, partitions),
+  ]);
+  const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
+  await new CongestionMarks({ link, partitions, pod: "pod-a" }).write([mark]);
+  const asserter = new RouteAsserter({ ...pod, partitions, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
+  const bringer = { principal: "key:k", hasNamespace: true } as const;
+  const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
+  const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), credentials, ...bringer };
+  for (const [p, slice] of asserter.slices([held])) await asserter.assert(p, slice);
+  await new PrincipalShares({ link, partitions, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
+  releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);
+  await releaser.flush();
+  counters.view("readSession", "visitor-1");
+  await counters.flush();
+  await addFeedback(link, window, { message: "text" });
+  await announceGatewayKey(link, { keyId: "gateway-1", publicKey: "A" });
+  await readGatewayKeys(link);
+  await readCredentials(link, "agent://bob", partitions);
+  await readJourneys(link);
+  await resetWindow(link, { partitions, deployId: "deploy-1", force: true });
+}
