@@ -1,82 +1,10 @@
-import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import fc from "fast-check";
+import { describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
-import { Clock } from "../src/clock.ts";
-import { RelayError } from "../src/errors.ts";
-import type { AckFrame, ErrorFrame } from "../src/frames.ts";
-import { SendQueue } from "../src/send-queue.ts";
-import { Signer } from "../src/signer.ts";
-import type { CallOptions } from "../src/types.ts";
-import { draftOf } from "../src/wire-mapping.ts";
-import { errorOf, testAgent } from "./kit.ts";
+import { errorOf } from "./kit.ts";
+import { useSendQueue } from "./send-queue-scene.ts";
 
-const { agent, key } = testAgent("alice");
-let sendQueue: SendQueue;
-let signer: Signer;
-let clock: Clock;
-let notRegistered: number;
-
-beforeEach(async () => {
-  clock = new Clock();
-  signer = new Signer(key, clock);
-  await signer.start();
-  notRegistered = 0;
-  sendQueue = new SendQueue({ clock, maxPending: 100, notRegistered: () => (notRegistered += 1) });
-});
-afterEach(() => {
-  jest.restoreAllMocks();
-  sendQueue.end(new RelayError("closed"));
-});
-
-function add(id: string, options: CallOptions = {}): Promise<AckFrame> {
-  const draft = signer.draft(draftOf({ type: "message.send", to: "agent://bob", payload: {} }, id, agent));
-  const answer = sendQueue.add(id, draft, options);
-  answer.catch(() => {});
-  return answer;
-}
-
-/** A connection that keeps what is sent on it. */
-class TestWriter {
-  readonly maxClockSkewMs = 300_000;
-  readonly maxInFlight: number;
-  readonly signer = signer;
-  /** Ids of keys that have ended on it. */
-  readonly ended = new Set<string>();
-  readonly texts: string[] = [];
-
-  get ids(): string[] {
-    return this.texts.map((text) => JSON.parse(text).id);
-  }
-
-  constructor(maxInFlight: number) {
-    this.maxInFlight = maxInFlight;
-  }
-
-  accepts(keyId: string): boolean {
-    return !this.ended.has(keyId);
-  }
-
-  send(text: string): void {
-    this.texts.push(text);
-  }
-}
-
-async function connect(maxInFlight = 1000): Promise<TestWriter> {
-  const writer = new TestWriter(maxInFlight);
-  sendQueue.resume(writer);
-  return writer;
-}
-
-function ack(envelopeId: string): void {
-  const delivery = { status: "online", canDeliverRealtime: true } as const;
-  const session = { sessionId: "", sessionStatus: "approved" } as const;
-  sendQueue.acknowledge({ frame: "ack", envelopeId, duplicate: false, delivery, ...session });
-}
-
-function refuse(envelopeId: string, code: string, retryAfterMs = 1): void {
-  const texts = { message: undefined, hint: undefined, retry: undefined, serverTime: undefined };
-  sendQueue.refuse({ frame: "error", code, envelopeId, retryAfterMs, ...texts } satisfies ErrorFrame);
-}
+const scene = useSendQueue();
+const { add, connect, ack, refuse } = scene;
 
 describe("The send queue", () => {
   test("is bounded: one more is refused, and there is room again after an answer", async () => {
@@ -98,7 +26,7 @@ describe("The send queue", () => {
     for (let n = 0; n < 100; n += 1) void add(`${n}`);
     const writer = await connect();
     await until("no more may be in flight", () => writer.texts.length === 64);
-    await signer.sign("{}");
+    await scene.signer.sign("{}");
     expect(writer.texts).toHaveLength(64);
     ack("7");
     await until("there is room for one", () => writer.texts.length === 65);
@@ -109,7 +37,7 @@ describe("The send queue", () => {
     const writer = await connect(3);
     for (let n = 0; n < 7; n += 1) {
       await until("no more may be in flight", () => writer.texts.length === n + 3);
-      await signer.sign("{}");
+      await scene.signer.sign("{}");
       expect(writer.texts).toHaveLength(n + 3);
       ack(`${n}`);
     }
@@ -120,7 +48,7 @@ describe("The send queue", () => {
     const lost = await connect();
     await until("they are out", () => lost.texts.length === 3);
     ack("b");
-    sendQueue.pause();
+    scene.sendQueue.pause();
     void add("d");
     const writer = await connect();
     await until("they are out again", () => writer.texts.length === 3);
@@ -145,11 +73,11 @@ describe("The send queue", () => {
     await until("they are out", () => writer.texts.length === 10);
     for (let n = 0; n < 10; n += 1) refuse(`${n}`, "rate_limited");
     await until("one is out again", () => writer.texts.length === 11);
-    await signer.sign("{}");
+    await scene.signer.sign("{}");
     expect(writer.ids.slice(10)).toEqual(["0"]);
     ack("0");
     await until("two are", () => writer.texts.length === 13);
-    await signer.sign("{}");
+    await scene.signer.sign("{}");
     expect(writer.ids.slice(10)).toEqual(["0", "1", "2"]);
   });
 
@@ -158,7 +86,7 @@ describe("The send queue", () => {
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
     refuse("a", "not_registered");
-    expect(notRegistered).toBe(1);
+    expect(scene.notRegistered).toBe(1);
     await until("it is out again", () => writer.texts.length === 2);
   });
 
@@ -166,7 +94,7 @@ describe("The send queue", () => {
     const sent = add("a");
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
-    sendQueue.pause();
+    scene.sendQueue.pause();
     ack("a");
     ack("a");
     ack("never sent");
@@ -221,7 +149,7 @@ describe("A send that ends without an answer", () => {
     const sent = errorOf(add("a"));
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
-    clock.measure(Date.now() - 3_600_000);
+    scene.clock.measure(Date.now() - 3_600_000);
     refuse("a", "clock_skew");
     expect(await sent).toMatchObject({ code: "clock_skew", retry: "fix", outcome: "refused" });
     void add("b");
@@ -245,75 +173,7 @@ describe("A send that ends without an answer", () => {
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
     const words = { code: "too_loud", message: "Too loud.", hint: "Whisper.", retry: "later" } as const;
-    sendQueue.refuse({ frame: "error", envelopeId: "a", retryAfterMs: 1, serverTime: undefined, ...words });
+    scene.sendQueue.refuse({ frame: "error", envelopeId: "a", retryAfterMs: 1, serverTime: undefined, ...words });
     expect(await sent).toMatchObject({ code: "refused", message: "Too loud.", hint: "Whisper.", retry: "later" });
   });
-});
-
-describe("When the key of an envelope has ended", () => {
-  const KEY_ID = (key as { keyId: string }).keyId;
-
-  test("what may have been accepted is not signed anew", async () => {
-    const first = await connect();
-    const answer = add("a");
-    await until("it went out", () => first.ids.length === 1);
-    expect(sendQueue.needs(KEY_ID)).toBe(true);
-    sendQueue.pause();
-    const second = new TestWriter(1000);
-    second.ended.add(KEY_ID);
-    sendQueue.resume(second);
-    expect(await errorOf(answer)).toMatchObject({ code: "outcome_unknown", outcome: "unknown" });
-    expect([second.ids, sendQueue.needs(KEY_ID)]).toEqual([[], false]);
-  });
-
-  test("what was refused for the moment needs it too, and is not signed anew either", async () => {
-    const writer = await connect();
-    const answer = add("a");
-    await until("it went out", () => writer.ids.length === 1);
-    refuse("a", "rate_limited");
-    expect(sendQueue.needs(KEY_ID)).toBe(true);
-    writer.ended.add(KEY_ID);
-    expect(await errorOf(answer)).toMatchObject({ code: "rate_limited", outcome: "refused" });
-    expect([writer.ids, sendQueue.needs(KEY_ID)]).toEqual([["a"], false]);
-  });
-});
-
-/** What a relay that lies, and time, can do to three sends. */
-const HAPPENINGS: Readonly<Record<string, (writer: TestWriter, id: string) => void>> = {
-  "a lie about the time": () => clock.measure(Date.now() + 290_000),
-  another: () => clock.measure(Date.now() - 3_600_000),
-  "time goes by": () => jest.spyOn(Date, "now").mockReturnValue(Date.now() + 200_000),
-  "the clock is refused": (_, id) => refuse(id, "clock_skew"),
-  "the rate is": (_, id) => refuse(id, "rate_limited"),
-  "the agent is": (_, id) => refuse(id, "not_registered"),
-  "an outage": (_, id) => refuse(id, "unavailable"),
-  "the key ends": (writer) => void writer.ended.add(signer.keyId),
-  "a lost connection": () => sendQueue.pause(),
-};
-
-test("Whatever a relay answers and whatever time it tells, an id goes out with one signature", async () => {
-  const happening = fc.tuple(fc.constantFrom(...Object.keys(HAPPENINGS)), fc.constantFrom("a", "b", "c"));
-  await fc.assert(
-    fc.asyncProperty(fc.array(happening, { maxLength: 12 }), async (happenings) => {
-      clock = new Clock();
-      sendQueue = new SendQueue({ clock, maxPending: 100, notRegistered: () => {} });
-      const before = ["a", "b"].map((id) => add(id));
-      const writers = [await connect()];
-      for (const [what, id] of happenings) {
-        await signer.sign("{}");
-        HAPPENINGS[what]?.(writers.at(-1) as TestWriter, id);
-        // A new connection ends every wait.
-        writers.push(await connect());
-      }
-      void add("c");
-      await signer.sign("{}");
-      sendQueue.end(new RelayError("closed"));
-      await Promise.allSettled(before);
-      jest.restoreAllMocks();
-      const texts = new Set(writers.flatMap((writer) => writer.texts));
-      const ids = writers.flatMap((writer) => writer.ids);
-      expect(texts.size).toBe(new Set(ids).size);
-    }),
-    { numRuns: 100 },
-  );
 });

@@ -133,7 +133,7 @@ export const CONNECTOR_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/send-queue.ts",
     find: " && writer.accepts(keyId)",
     replace: "",
-    tests: ["connector/test/send-queue.test.ts"],
+    tests: ["connector/test/one-signature.test.ts"],
   },
   {
     name: "strangers use up their own share of look-ups only",

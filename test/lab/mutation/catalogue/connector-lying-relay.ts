@@ -36,14 +36,14 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     find: 'else if (code === "clock_skew" && send.isOutcomeUnknown) {',
     replace:
       'else if (code === "clock_skew" && !send.isOutcomeUnknown) {\n      send.signed = undefined;\n    } else if (code === "clock_skew") {',
-    tests: ["connector/test/send-queue.test.ts"],
+    tests: ["connector/test/send-queue.test.ts", "connector/test/one-signature.test.ts"],
   },
   {
     name: "an id that is too old, or under an ended key, is not signed again",
     file: "connector/src/send-queue.ts",
     find: "return this.#fail(send, send.lapse);",
     replace: "signed = undefined;",
-    tests: ["connector/test/send-queue.test.ts"],
+    tests: ["connector/test/send-queue.test.ts", "connector/test/one-signature.test.ts"],
   },
   {
     name: "a delivery is remembered by its sender, and strangers apart from pinned agents",

@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, jest } from "@jest/globals";
+import { Clock } from "../src/clock.ts";
+import { RelayError } from "../src/errors.ts";
+import type { AckFrame, ErrorFrame } from "../src/frames.ts";
+import { SendQueue } from "../src/send-queue.ts";
+import { Signer } from "../src/signer.ts";
+import type { CallOptions } from "../src/types.ts";
+import { draftOf } from "../src/wire-mapping.ts";
+import { testAgent } from "./kit.ts";
+
+const { agent, key } = testAgent("alice");
+
+/** A connection that keeps what is sent on it. */
+export class TestWriter {
+  readonly maxClockSkewMs = 300_000;
+  readonly maxInFlight: number;
+  readonly signer: Signer;
+  /** Ids of keys that have ended on it. */
+  readonly ended = new Set<string>();
+  readonly texts: string[] = [];
+
+  get ids(): string[] {
+    return this.texts.map((text) => JSON.parse(text).id);
+  }
+
+  constructor(signer: Signer, maxInFlight: number) {
+    this.signer = signer;
+    this.maxInFlight = maxInFlight;
+  }
+
+  accepts(keyId: string): boolean {
+    return !this.ended.has(keyId);
+  }
+
+  send(text: string): void {
+    this.texts.push(text);
+  }
+}
+
+/** A send queue of alice, and the relay's answers. */
+class SendQueueScene {
+  declare sendQueue: SendQueue;
+  declare signer: Signer;
+  declare clock: Clock;
+  notRegistered = 0;
+
+  async begin(): Promise<void> {
+    this.renewQueue();
+    this.signer = new Signer(key, this.clock);
+    await this.signer.start();
+  }
+
+  renewQueue(): void {
+    this.clock = new Clock();
+    this.notRegistered = 0;
+    this.sendQueue = new SendQueue({
+      clock: this.clock,
+      maxPending: 100,
+      notRegistered: () => (this.notRegistered += 1),
+    });
+  }
+
+  end(): void {
+    this.sendQueue.end(new RelayError("closed"));
+  }
+
+  readonly add = (id: string, options: CallOptions = {}): Promise<AckFrame> => {
+    const draft = this.signer.draft(draftOf({ type: "message.send", to: "agent://bob", payload: {} }, id, agent));
+    const answer = this.sendQueue.add(id, draft, options);
+    answer.catch(() => {});
+    return answer;
+  };
+
+  readonly connect = async (maxInFlight = 1000): Promise<TestWriter> => {
+    const writer = new TestWriter(this.signer, maxInFlight);
+    this.sendQueue.resume(writer);
+    return writer;
+  };
+
+  readonly ack = (envelopeId: string): void => {
+    const delivery = { status: "online", canDeliverRealtime: true } as const;
+    const session = { sessionId: "", sessionStatus: "approved" } as const;
+    this.sendQueue.acknowledge({ frame: "ack", envelopeId, duplicate: false, delivery, ...session });
+  };
+
+  readonly refuse = (envelopeId: string, code: string, retryAfterMs = 1): void => {
+    const texts = { message: undefined, hint: undefined, retry: undefined, serverTime: undefined };
+    this.sendQueue.refuse({ frame: "error", code, envelopeId, retryAfterMs, ...texts } satisfies ErrorFrame);
+  };
+}
+
+export function useSendQueue(): SendQueueScene {
+  const scene = new SendQueueScene();
+  beforeEach(() => scene.begin());
+  afterEach(() => {
+    jest.restoreAllMocks();
+    scene.end();
+  });
+  return scene;
+}
