@@ -1,71 +1,8 @@
-import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import type { Principal } from "window/principal.ts";
-import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
-import { PrincipalRates } from "../src/principal-rates.ts";
+import { describe, expect, jest, test } from "@jest/globals";
 import { TokenBuckets } from "../src/token-bucket.ts";
-import { Turns } from "../src/turns.ts";
+import { contextOf, numbers, Owner, SLOW_DOWN, send, useInflowTime } from "./inflow-kit.ts";
 
-const SLOW_DOWN = "slow down";
-
-/** A connection of which only the inflow is real. */
-class Owner implements InflowOwner {
-  readonly addressCounts = {};
-  isClosing = false;
-  readonly taken: string[] = [];
-  readonly pausedFor = new Set<string>();
-  readonly limits: string[] = [];
-  readonly sent: string[] = [];
-  readonly inflow: Inflow;
-
-  constructor(context: InflowContext, principal?: Principal) {
-    this.inflow = new Inflow(this, context);
-    if (principal !== undefined) this.inflow.registered([principal]);
-  }
-
-  takeIn(text: string): void {
-    this.taken.push(text);
-  }
-  pause(reason: string): boolean {
-    return this.pausedFor.size !== this.pausedFor.add(reason).size;
-  }
-  resume(reason: string): void {
-    this.pausedFor.delete(reason);
-  }
-  send(text: string): void {
-    this.sent.push(text);
-  }
-  limitReached(limit: string): void {
-    this.limits.push(limit);
-  }
-  closeFor(limit: string): void {
-    this.limits.push(limit);
-    this.isClosing = true;
-    this.inflow.stop();
-  }
-}
-
-/** Ten envelopes a second and 20 at once, 1000 bytes and 2000; of a key 20 and 40, 2000 bytes and as many at once. */
-const contextOf = (changes: Partial<InflowContext> = {}): InflowContext => ({
-  envelopes: new TokenBuckets(10, 20),
-  bytes: new TokenBuckets(1000, 2000),
-  principals: new PrincipalRates(20, 40),
-  principalBytes: new PrincipalRates(2000, 2000),
-  turns: new Turns(),
-  slowDownNotice: SLOW_DOWN,
-  ...changes,
-});
-const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
-const send = (owner: Owner, texts: readonly string[]) => {
-  for (const text of texts) owner.inflow.text(text);
-};
-
-beforeEach(() => {
-  jest.useFakeTimers({ now: 1_790_000_000_000 });
-  jest.advanceTimersByTime(100_000);
-});
-afterEach(() => {
-  jest.useRealTimers();
-});
+useInflowTime();
 
 describe("a registered connection over its rate of envelopes", () => {
   test("is not read until its next token, and what ws had read comes in order, nothing left out", () => {
@@ -239,65 +176,5 @@ describe("slow_down", () => {
     }
     expect(owner.limits).toEqual(Array(20).fill("envelopes"));
     expect(owner.sent).toEqual([]);
-  });
-});
-
-describe("an unregistered connection", () => {
-  test("is undecided while a text waits for its turn, and until it is answered", () => {
-    const owner = new Owner(contextOf());
-    expect(owner.inflow.isUndecided).toBe(false);
-    send(owner, ["0"]);
-    expect([owner.taken, owner.inflow.isUndecided]).toEqual([[], true]);
-    jest.advanceTimersByTime(100);
-    expect([owner.taken, owner.inflow.isUndecided]).toEqual([["0"], true]);
-    owner.inflow.answered();
-    expect(owner.inflow.isUndecided).toBe(false);
-  });
-
-  test("has one text taken in at a time, and is not read while one waits", () => {
-    const owner = new Owner(contextOf());
-    send(owner, numbers(3));
-    expect([owner.taken, [...owner.pausedFor]]).toEqual([[], ["turn"]]);
-    jest.advanceTimersByTime(100);
-    expect(owner.taken).toEqual(["0"]);
-    owner.inflow.answered();
-    jest.advanceTimersByTime(100);
-    expect(owner.taken).toEqual(["0", "1"]);
-    expect([...owner.pausedFor]).toEqual(["turn"]);
-  });
-
-  test("goes on at its rate as soon as it is registered, whatever it sent meanwhile", () => {
-    const owner = new Owner(contextOf());
-    send(owner, numbers(30));
-    jest.advanceTimersByTime(100);
-    owner.inflow.registered(["key:k"]);
-    owner.inflow.answered();
-    jest.advanceTimersByTime(1);
-    expect(owner.taken).toEqual(numbers(21));
-    jest.advanceTimersByTime(2000);
-    expect([owner.taken, [...owner.pausedFor]]).toEqual([numbers(30), []]);
-  });
-
-  test.each<[string, (inflow: Inflow) => void]>([
-    ["pings", (inflow) => inflow.ping()],
-    ["pongs", (inflow) => inflow.pong()],
-    ["bytes", (inflow) => inflow.bytes(65_536 / 8)],
-  ])("is closed for the ninth eighth of what it may send: %s", (_what, act) => {
-    const owner = new Owner(contextOf());
-    for (let n = 0; n < 8; n += 1) act(owner.inflow);
-    expect(owner.isClosing).toBe(false);
-    act(owner.inflow);
-    expect(owner.limits).toEqual(["unregistered_intake"]);
-  });
-
-  test("is closed for a ninth text, when the eight are answered", () => {
-    const owner = new Owner(contextOf());
-    send(owner, numbers(9));
-    for (let n = 0; n < 9; n += 1) {
-      jest.advanceTimersByTime(100);
-      owner.inflow.answered();
-    }
-    jest.advanceTimersByTime(100);
-    expect([owner.taken, owner.limits]).toEqual([numbers(8), ["unregistered_intake"]]);
   });
 });

@@ -1,44 +1,15 @@
 import { once } from "node:events";
 import type http from "node:http";
-import net from "node:net";
+import type net from "node:net";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "@jest/globals";
-import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
-import { createLogger } from "../../src/logging.ts";
+import { describe, expect, test } from "@jest/globals";
 import { exchange } from "./kit.ts";
+import { closed, UNREADABLE, UPGRADE, useServers } from "./server-kit.ts";
 
-const logger = createLogger({ service: "test", level: "silent" });
-/** More than the kernel holds for a client that reads nothing. */
-const UNREADABLE = "x".repeat(20_000_000);
-/** Far within the deadlines that hold while the server runs. */
-const GRACE_MS = 4000;
-const UPGRADE = "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 const CONNECT = "CONNECT relay:1 HTTP/1.1\r\nHost: relay\r\n\r\n";
-const running: HttpServer[] = [];
-const sockets: net.Socket[] = [];
-
-const start = async (options: Partial<HttpServerOptions> = {}) => {
-  const server = new HttpServer({ handler: (_, res) => res.end("ok"), host: "127.0.0.1", port: 0, logger, ...options });
-  running.push(server);
-  await server.start();
-  return server;
-};
-const connect = (server: HttpServer) => {
-  const socket = net.connect(server.port, "127.0.0.1");
-  sockets.push(socket);
-  return socket;
-};
-
-const closed = async (socket: Duplex) => {
-  if (!socket.closed) await once(socket, "close");
-};
-
-afterEach(async () => {
-  for (const socket of sockets.splice(0)) socket.destroy();
-  await Promise.all(running.splice(0).map((server) => server.stop()));
-});
+const { start, connect } = useServers();
 
 describe("the http server", () => {
   test("refuses to start where another one listens", async () => {
@@ -166,105 +137,6 @@ describe("the http server", () => {
   });
 });
 
-describe("stopping the http server", () => {
-  test("lets an answer finish, and closes its connection", async () => {
-    const answered = Promise.withResolvers<http.ServerResponse>();
-    const server = await start({ handler: (_, res) => answered.resolve(res) });
-    const socket = connect(server);
-    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
-    const res = await answered.promise;
-    const stopped = server.stop();
-    const data = once(socket, "data");
-    const closed = once(socket, "close");
-    res.end("done");
-    expect((await data)[0].toString()).toMatch(/Connection: close.*done$/s);
-    await Promise.all([closed, stopped]);
-  });
-
-  test("lets a client that reads slowly read an answer to its end, and closes its connection then", async () => {
-    const answered = Promise.withResolvers<http.ServerResponse>();
-    const asked = Promise.withResolvers<Duplex>();
-    const handler = (req: http.IncomingMessage, res: http.ServerResponse) => {
-      if (req.url === "/never") asked.resolve(req.socket);
-      else answered.resolve(res.end(UNREADABLE));
-    };
-    const server = await start({ handler });
-    connect(server).write("GET /never HTTP/1.1\r\nHost: relay\r\n\r\n");
-    const cutAtTheEnd = await asked.promise;
-    const socket = connect(server).pause();
-    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
-    const res = await answered.promise;
-    const stopped = server.stop();
-    expect(res.writableFinished).toBe(false);
-    const [read] = await Promise.all([text(socket), once(res.req.socket, "close")]);
-    expect(cutAtTheEnd.destroyed).toBe(false);
-    expect(read.slice(read.indexOf("\r\n\r\n") + 4)).toHaveLength(UNREADABLE.length);
-    await stopped;
-  });
-
-  test("cuts off an answer that never comes", async () => {
-    const asked = Promise.withResolvers<void>();
-    const server = await start({ handler: () => asked.resolve() });
-    const socket = connect(server);
-    const closed = once(socket, "close");
-    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
-    await asked.promise;
-    await server.stop();
-    await closed;
-  });
-
-  test("cuts off who reads neither its answer nor the refusal of its upgrade", async () => {
-    const left = { answer: Promise.withResolvers<Duplex>(), refusal: Promise.withResolvers<Duplex>() };
-    const server = await start({
-      handler: (req, res) => {
-        res.end(UNREADABLE);
-        left.answer.resolve(req.socket);
-      },
-      upgrade: (_, socket) => left.refusal.resolve(socket.end(UNREADABLE)),
-    });
-    connect(server).pause().write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
-    connect(server).pause().write(UPGRADE);
-    await Promise.all([left.answer.promise, left.refusal.promise]);
-    const begun = performance.now();
-    await server.stop();
-    expect(performance.now() - begun).toBeLessThan(GRACE_MS);
-  });
-
-  test("closes idle connections at once and takes no new ones", async () => {
-    const server = await start();
-    const { port } = server;
-    const socket = connect(server);
-    socket.write("GET / HTTP/1.1\r\nHost: relay\r\n\r\n");
-    await once(socket, "data");
-    const closed = once(socket, "close");
-    await server.stop();
-    await closed;
-    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
-  });
-
-  test("while it starts leaves nobody listening", async () => {
-    const server = new HttpServer({ handler: (_, res) => res.end(), host: "127.0.0.1", port: 0, logger });
-    const started = server.start();
-    await server.stop();
-    await started;
-    expect(() => server.port).toThrow();
-  });
-
-  test("while its start fails is done at once, and the start fails all the same", async () => {
-    const { port } = await start();
-    const server = new HttpServer({ handler: (_, res) => res.end(), host: "127.0.0.1", port, logger });
-    const failed = expect(server.start()).rejects.toMatchObject({ code: "EADDRINUSE" });
-    await server.stop();
-    await failed;
-  });
-
-  test("may be done twice, and before the start", async () => {
-    const server = await start();
-    await Promise.all([server.stop(), server.stop()]);
-    await new HttpServer({ handler: () => {}, host: "127.0.0.1", port: 0, logger }).stop();
-  });
-});
-
 describe("requests of many connections at once", () => {
   const CROWD = 25;
   /** Those of the crowd that begin before another address has its turn, and a few whose bytes came late. */
@@ -280,8 +152,7 @@ describe("requests of many connections at once", () => {
     const request = (path: string, from: string) =>
       `GET ${path} HTTP/1.1\r\nHost: relay\r\nX-Forwarded-For: ${from}\r\n\r\n`;
     const crowd = Array.from({ length: CROWD }, () => connect(server));
-    const other = net.connect({ port: server.port, host: "127.0.0.1", localAddress: otherOwn });
-    sockets.push(other);
+    const other = connect(server, otherOwn);
     for (const socket of [...crowd, other]) {
       socket.write(request("/first", ""));
       await once(socket, "data");

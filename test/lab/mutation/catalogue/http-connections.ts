@@ -2,6 +2,7 @@ import type { Mutation } from "../mutation.ts";
 
 const BOUNDS = "shared/runtime/test/http/connection-bounds.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
+const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const QUEUE = "shared/runtime/test/http/request-queue.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
@@ -152,7 +153,7 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/http/server.ts",
     find: "this.#connections.closeAll()",
     replace: "this.#server.closeAllConnections()",
-    tests: [SERVER],
+    tests: [SERVER_STOP],
   },
   {
     name: "an answer for who has ended its side",

@@ -5,6 +5,7 @@ const COMPRESSION = "shared/runtime/test/http/compression.test.ts";
 const KEPT = "services/gateway/test/kept-documents.test.ts";
 const BODY = "shared/runtime/test/http/body.test.ts";
 const SERVER = "shared/runtime/test/http/server.test.ts";
+const SERVER_STOP = "shared/runtime/test/http/server-stop.test.ts";
 const FRAMING = "test/hostile/http-framing.test.ts";
 const STARTING = "test/integration/starting.test.ts";
 
@@ -22,14 +23,14 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/http/server.ts",
     find: "this.#server.closeIdleConnections = () => connections.closeAnswered();",
     replace: "",
-    tests: [SERVER],
+    tests: [SERVER_STOP],
   },
   {
     name: "a connection ends with the answer that was being read at a stop",
     file: "shared/runtime/src/http/server.ts",
     find: 'res.once("close", () => res.req.socket.destroySoon())',
     replace: "undefined",
-    tests: [SERVER],
+    tests: [SERVER_STOP],
   },
   {
     name: "no compressed answer to a POST",
@@ -113,7 +114,7 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/http/server.ts",
     find: "connectionsCheckingInterval: 1000",
     replace: "connectionsCheckingInterval: 600_000",
-    tests: ["shared/runtime/test/http/server.test.ts"],
+    tests: [SERVER],
   },
   {
     name: "escaping of pages",
@@ -141,7 +142,7 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
     file: "shared/runtime/src/http/server.ts",
     find: "if (!this.#server.listening) await this.#started?.catch(() => {});",
     replace: "",
-    tests: ["shared/runtime/test/http/server.test.ts"],
+    tests: [SERVER_STOP],
   },
   {
     name: "one Host field",

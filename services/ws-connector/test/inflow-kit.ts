@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, jest } from "@jest/globals";
+import type { Principal } from "window/principal.ts";
+import { Inflow, type InflowContext, type InflowOwner } from "../src/inflow.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
+import { TokenBuckets } from "../src/token-bucket.ts";
+import { Turns } from "../src/turns.ts";
+
+export const SLOW_DOWN = "slow down";
+
+/** A connection of which only the inflow is real. */
+export class Owner implements InflowOwner {
+  readonly addressCounts = {};
+  isClosing = false;
+  readonly taken: string[] = [];
+  readonly pausedFor = new Set<string>();
+  readonly limits: string[] = [];
+  readonly sent: string[] = [];
+  readonly inflow: Inflow;
+
+  constructor(context: InflowContext, principal?: Principal) {
+    this.inflow = new Inflow(this, context);
+    if (principal !== undefined) this.inflow.registered([principal]);
+  }
+
+  takeIn(text: string): void {
+    this.taken.push(text);
+  }
+  pause(reason: string): boolean {
+    return this.pausedFor.size !== this.pausedFor.add(reason).size;
+  }
+  resume(reason: string): void {
+    this.pausedFor.delete(reason);
+  }
+  send(text: string): void {
+    this.sent.push(text);
+  }
+  limitReached(limit: string): void {
+    this.limits.push(limit);
+  }
+  closeFor(limit: string): void {
+    this.limits.push(limit);
+    this.isClosing = true;
+    this.inflow.stop();
+  }
+}
+
+/** Ten envelopes a second and 20 at once, 1000 bytes and 2000; of a key 20 and 40, 2000 bytes and as many at once. */
+export const contextOf = (changes: Partial<InflowContext> = {}): InflowContext => ({
+  envelopes: new TokenBuckets(10, 20),
+  bytes: new TokenBuckets(1000, 2000),
+  principals: new PrincipalRates(20, 40),
+  principalBytes: new PrincipalRates(2000, 2000),
+  turns: new Turns(),
+  slowDownNotice: SLOW_DOWN,
+  ...changes,
+});
+export const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
+export const send = (owner: Owner, texts: readonly string[]) => {
+  for (const text of texts) owner.inflow.text(text);
+};
+
+/** Time goes by as tests say. */
+export function useInflowTime(): void {
+  beforeEach(() => {
+    jest.useFakeTimers({ now: 1_790_000_000_000 });
+    jest.advanceTimersByTime(100_000);
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+}
