@@ -112,7 +112,7 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/inflow.ts",
     find: 'if (this.#state !== "awaiting_answer") return;',
     replace: "",
-    tests: ["services/ws-connector/test/inflow-unregistered.test.ts"],
+    tests: ["services/ws-connector/test/inflow.test.ts"],
   },
   {
     name: "a tenth of the event loop for unregistered connections",
