@@ -5,6 +5,7 @@ import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_MCP_MUTATIONS } from "./catalogue/connector-mcp.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
+import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { DEADLINE_MUTATIONS } from "./catalogue/deadlines.ts";
@@ -58,6 +59,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_MCP_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
+  ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
   ...CONNECTOR_SEALING_MUTATIONS,
 ];
