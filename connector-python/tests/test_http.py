@@ -11,6 +11,11 @@ from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n"
 # What is dripped: of the body, or of the head.
 STARTS = {"body": HEAD + b"\r\n", "head": HEAD + b"x: "}
+# What is said at once, before JSON.
+HEADS = {
+    "quick": b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
+    "noise": b"\x1b[2J is no status line\r\n\r\n",
+}
 
 
 class ADrippingServer(unittest.IsolatedAsyncioTestCase):
@@ -33,7 +38,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         try:
             # Nothing, from who had given up before it asked.
             path = (await reader.readline()).decode().partition("/")[2].partition(" ")[0]
-            writer.write(STARTS.get(path, b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n"))
+            writer.write(STARTS.get(path, HEADS.get(path, b"")))
             while path in STARTS and not self.is_over:
                 writer.write(b" ")
                 await writer.drain()
@@ -67,6 +72,12 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         await asyncio.wait_for(self.until_left(), 5)
         with self.assertRaises(OSError):
             await self.http.get(f"{self.base}/quick", 5)
+
+    async def test_that_speaks_no_http_is_told_in_texts_that_act_on_nothing(self) -> None:
+        with self.assertRaises(OSError) as caught:
+            await self.http.get(f"{self.base}/noise", 5)
+        for error in (caught.exception, caught.exception.__cause__, caught.exception.__context__):
+            self.assertNotIn("\x1b", str(error))
 
     async def test_does_not_keep_a_process(self) -> None:
         code = f"""

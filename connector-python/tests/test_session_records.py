@@ -1,10 +1,11 @@
-"""What is missing of a receipt."""
+"""What is kept of sessions, and what is missing of a receipt."""
 
 import unittest
 
 from agent_relay_connector import RelayError
+from agent_relay_connector.limits import MAX_OF_A_KIND, MAX_SESSION_RECORD_BYTES, MAX_SESSION_RECORDS
 from agent_relay_connector.receipts.session_records import SessionRecords
-from agent_relay_connector.types import Envelope
+from agent_relay_connector.types import Envelope, JsonObject
 
 from .issued import NOW, credential
 
@@ -27,7 +28,89 @@ class Missing(unittest.TestCase):
             "key_id": bobs.key_id,
             "sig": "A" * 86,
         }
-        records = SessionRecords()
+        records = SessionRecords("agent://alice")
         records.keep("s", decision, bobs)
         self.assertEqual(self.missing_of(records, "s"), ["request"])
         self.assertEqual(self.missing_of(records, "unknown"), ["request", "decision"])
+
+
+ALICE, BOB = "agent://alice", "agent://acme.bob"
+# About as large as a frame may be.
+LARGE = "\U0001f44d" * 8000
+FLOOD = 2 * MAX_SESSION_RECORD_BYTES // len(LARGE.encode())
+
+
+class Kept(unittest.TestCase):
+    def setUp(self) -> None:
+        self.records = SessionRecords(ALICE)
+        self.bobs = credential()
+        self.alices = credential(sub=ALICE)
+
+    def request(self, purpose: str = "talk", sender: str = BOB, to: str = ALICE) -> Envelope:
+        return self.envelope("session.request", sender, to, {"purpose": purpose})
+
+    def approval(self, session_id: str) -> Envelope:
+        payload = {"session_id": session_id, "request_sha256": self.records.digest_of(session_id, BOB)}
+        return self.envelope("session.approve", ALICE, BOB, payload)
+
+    def envelope(self, kind: str, sender: str, to: str, payload: JsonObject) -> Envelope:
+        return {
+            "id": "e-1",
+            "type": kind,
+            "from": sender,
+            "to": to,
+            "payload": payload,
+            "ts": NOW * 1000,
+            "key_id": self.bobs.key_id,
+            "sig": "A" * 86,
+        }
+
+    def missing_of(self, session_id: str) -> list[str]:
+        with self.assertRaises(RelayError) as caught:
+            self.records.receipt(session_id)
+        return list(caught.exception.missing)
+
+    def test_comes_back_as_it_was_received(self) -> None:
+        request = self.request("caf\u00e9 \U0001f44d")
+        self.records.keep("s", request, self.bobs)
+        approval = self.approval("s")
+        self.records.keep("s", approval, self.alices)
+        receipt = self.records.receipt("s")
+        self.assertEqual((receipt["request"], receipt["decision"]), (request, approval))
+        self.assertEqual(receipt["credentials"], [self.bobs.token, self.alices.token])
+
+    def test_is_bounded_in_bytes_and_takes_no_room_of_sessions_in_which_this_agent_signed(self) -> None:
+        self.records.keep("decided", self.request(), self.bobs)
+        self.records.keep("decided", self.approval("decided"), self.alices)
+        self.records.keep("requested", self.request(sender=ALICE, to=BOB), self.alices)
+        self.records.keep("undecided", self.request(), self.bobs)
+        large = self.request(LARGE)
+        for n in range(FLOOD):
+            self.records.keep(f"s{n}", large, self.bobs)
+        self.assertEqual(self.records.receipt("decided")["version"], 1)
+        self.assertEqual(self.missing_of("requested"), ["decision"])
+        self.assertIsNone(self.records.digest_of("undecided", BOB))
+        kept = [n for n in range(FLOOD) if self.records.digest_of(f"s{n}", BOB) is not None]
+        self.assertLessEqual(len(kept) * len(LARGE.encode()), MAX_SESSION_RECORD_BYTES)
+        self.assertIn(FLOOD - 1, kept)
+
+    def test_of_this_agent_gives_way_to_newer_sessions_of_it(self) -> None:
+        large = self.request(LARGE, sender=ALICE, to=BOB)
+        for n in range(FLOOD):
+            self.records.keep(f"s{n}", large, self.alices)
+        self.assertEqual(self.missing_of("s0"), ["request", "decision"])
+        self.assertEqual(self.missing_of(f"s{FLOOD - 1}"), ["decision"])
+
+    def test_is_of_the_newest_sessions_and_few_of_each(self) -> None:
+        for n in range(MAX_SESSION_RECORDS + 1):
+            self.records.keep(f"s{n}", self.request(), self.bobs)
+        self.assertIsNone(self.records.digest_of("s0", BOB))
+        self.assertIsNotNone(self.records.digest_of("s1", BOB))
+        for n in range(MAX_OF_A_KIND):
+            self.records.keep("s1", self.request(str(n)), self.bobs)
+        self.records.keep("s1", self.request(sender="agent://eve"), self.bobs)
+        self.assertIsNone(self.records.digest_of("s1", "agent://eve"))
+
+    def test_is_no_message(self) -> None:
+        self.records.keep("s", self.envelope("message.send", BOB, ALICE, {}), self.bobs)
+        self.assertEqual(self.missing_of("s"), ["request", "decision"])

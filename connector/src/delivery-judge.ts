@@ -3,6 +3,7 @@ import type { SessionRecords } from "./receipts/session-records.ts";
 import type { ReplayGuard } from "./replay-guard.ts";
 import { isSealed, type OpeningKeys, openPayload } from "./sealing/sealed-payload.ts";
 import type { SenderVerifier, Verdict } from "./sender-verifier.ts";
+import { sessionIdOf } from "./session-id.ts";
 import type { Delivery, Envelope } from "./types.ts";
 
 export interface DeliveryJudgeOptions {
@@ -89,7 +90,7 @@ const UNVERIFIED: Judged = { verified: "unverified" };
 /** A decision names its session in the signed payload; the session of a request is named by the relay. */
 function sessionOf({ type, payload }: Envelope, told: string | undefined): string | undefined {
   const isDecision = type === "session.approve" || type === "session.reject";
-  return isDecision && typeof payload.session_id === "string" ? payload.session_id : told;
+  return isDecision ? sessionIdOf(payload.session_id) : told;
 }
 
 function drop(code: ErrorCode, { id }: Envelope): RelayError {

@@ -1,3 +1,4 @@
+import { AGENT_ID } from "./agent-id.ts";
 import { knownRetry, type Retry } from "./errors.ts";
 import {
   ANNOUNCED_DEFAULTS,
@@ -8,7 +9,8 @@ import {
   RETRY_AFTER_MS,
 } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
-import { SESSION_ID } from "./session-id.ts";
+import { saidText } from "./said-text.ts";
+import { sessionIdOf } from "./session-id.ts";
 import type { DecidedSession, Notice, PendingSession, SessionStatus, TargetDelivery } from "./types.ts";
 
 /** Frames of the relay, parsed so that no input can break the connector. Source: docs/protocol.md#frames. */
@@ -93,11 +95,11 @@ function ackOf({ envelope_id, duplicate, target_delivery, session_id, session_st
     envelopeId: textOf(envelope_id) ?? "",
     duplicate: duplicate === true,
     delivery: {
-      status: (textOf(status) ?? "not_seen") as TargetDelivery["status"],
+      status: (saidText(status) ?? "not_seen") as TargetDelivery["status"],
       canDeliverRealtime: can_deliver_realtime === true,
     },
-    sessionId: textOf(session_id) ?? "",
-    sessionStatus: (textOf(session_status) ?? "") as SessionStatus,
+    sessionId: sessionIdOf(session_id) ?? "",
+    sessionStatus: (saidText(session_status) ?? "") as SessionStatus,
   };
 }
 
@@ -105,8 +107,8 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
   return {
     frame: "error",
     code: textOf(code) ?? "",
-    message: textOf(message),
-    hint: textOf(hint),
+    message: saidText(message),
+    hint: saidText(hint),
     retry: knownRetry(retry),
     envelopeId: textOf(envelope_id),
     retryAfterMs: waitOf(retry_after_ms) ?? RETRY_AFTER_MS,
@@ -117,7 +119,7 @@ function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms,
 function noticeOf(members: Members): Notice | undefined {
   const { notice, sessions, total, reconnect_after_ms, envelopes_per_second, bytes_per_second } = members;
   if (notice === "superseded") return { kind: "superseded" };
-  if (notice === "released") return { kind: "released", reason: textOf(members.reason) ?? "" };
+  if (notice === "released") return { kind: "released", reason: saidText(members.reason) ?? "" };
   if (notice === "slow_down") {
     const envelopesPerSecond = numberOf(envelopes_per_second) ?? 0;
     return { kind: "slow_down", envelopesPerSecond, bytesPerSecond: numberOf(bytes_per_second) ?? 0 };
@@ -129,26 +131,26 @@ function noticeOf(members: Members): Notice | undefined {
   return { kind: "pending_sessions", total: numberOf(total) ?? sessions.length, sessions: sessions.flatMap(pendingOf) };
 }
 
-/** Empty for one whose id or times are none: ids are remembered, and whoever writes a date as text would fail on it. */
+/** Empty for one whose ids or times are none: ids are remembered, and whoever writes a date as text would fail on it. */
 function pendingOf(session: unknown): PendingSession[] {
-  const { session_id, requester, created_at_iso, expires_at_iso } = membersOf(session);
-  const sessionId = sessionIdOf(session_id);
+  const { session_id, requester: requesting, created_at_iso, expires_at_iso } = membersOf(session);
+  const [sessionId, requester] = [sessionIdOf(session_id), agentIdOf(requesting)];
   const [createdAt, expiresAt] = [dateOf(created_at_iso), dateOf(expires_at_iso)];
-  if (sessionId === undefined || createdAt === undefined || expiresAt === undefined) return [];
-  return [{ sessionId, requester: textOf(requester) ?? "", createdAt, expiresAt }];
+  if (sessionId === undefined || requester === undefined) return [];
+  if (createdAt === undefined || expiresAt === undefined) return [];
+  return [{ sessionId, requester, createdAt, expiresAt }];
 }
 
 /** Empty as for pendingOf. */
 function decidedOf(session: unknown): DecidedSession[] {
-  const { session_id, target, status: said, decided_at_iso } = membersOf(session);
-  const [sessionId, decidedAt] = [sessionIdOf(session_id), dateOf(decided_at_iso)];
-  if (sessionId === undefined || decidedAt === undefined) return [];
-  const status = said === "approved" ? "approved" : "rejected";
-  return [{ sessionId, target: textOf(target) ?? "", status, decidedAt }];
+  const { session_id, target: deciding, status: said, decided_at_iso } = membersOf(session);
+  const [sessionId, target, decidedAt] = [sessionIdOf(session_id), agentIdOf(deciding), dateOf(decided_at_iso)];
+  if (sessionId === undefined || target === undefined || decidedAt === undefined) return [];
+  return [{ sessionId, target, status: said === "approved" ? "approved" : "rejected", decidedAt }];
 }
 
-function sessionIdOf(value: unknown): string | undefined {
-  return typeof value === "string" && SESSION_ID.test(value) ? value : undefined;
+function agentIdOf(value: unknown): string | undefined {
+  return typeof value === "string" && AGENT_ID.test(value) ? value : undefined;
 }
 
 function dateOf(value: unknown): Date | undefined {

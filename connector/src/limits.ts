@@ -12,6 +12,9 @@ export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs:
 /** The shortest interval that a relay may ask for: each heartbeat costs a signature. */
 export const MIN_HEARTBEAT_INTERVAL_MS = 250;
 
+/** Of a text of the relay that is shown to people, such as the hint of an error. */
+export const MAX_SAID_CHARACTERS = 1000;
+
 /** From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one. */
 export const HELLO_WITHIN_MS = 5000;
 
@@ -113,8 +116,11 @@ export const RENEWAL = {
   looksAtClockEveryMs: 600_000,
 } as const;
 
-/** Sessions whose envelopes are kept for receipts, and envelopes of a kind that are kept of one. */
-export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4 } as const;
+/**
+ * Sessions whose envelopes are kept for receipts, envelopes of a kind that are kept of one, and bytes of all of them. Sessions in
+ * which this agent signed something have as much to themselves as all others.
+ */
+export const SESSION_RECORDS = { max: 1000, maxOfAKind: 4, maxBytes: 8_388_608 } as const;
 
 /** Look-ups of credentials. */
 export const LOOK_UP = {

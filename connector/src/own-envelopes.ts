@@ -81,7 +81,7 @@ export class OwnEnvelopes {
 
   async #keep({ sessionId, text }: Acknowledged): Promise<void> {
     const envelope = text === undefined ? undefined : readEnvelope(parseJson(text));
-    if (envelope === undefined) return;
+    if (envelope === undefined || sessionId === "") return;
     const credential = this.#options.credential?.heldAt(envelope.ts, envelope.key_id);
     await this.#options.sessions.keep(sessionId, envelope, credential);
   }

@@ -32,7 +32,7 @@ export interface PartsEvents {
 export class Parts {
   readonly address: RelayAddress;
   readonly clock = new Clock();
-  readonly sessions = new SessionRecords();
+  readonly sessions: SessionRecords;
   readonly credential: OwnCredential | undefined;
   readonly sendQueue: SendQueue;
   readonly ownEnvelopes: OwnEnvelopes;
@@ -47,7 +47,8 @@ export class Parts {
   constructor(options: ConnectorOptions, events: PartsEvents) {
     const { agent, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false } = options;
     const { emitter, notRegistered, ended } = events;
-    const { clock, sessions } = this;
+    const { clock } = this;
+    const sessions = new SessionRecords(agent);
     const address = relayAddress(options.url);
     const signer = new Signer(options.key, clock);
     const sealingKeys = new OwnSealingKeys(clock);
@@ -68,6 +69,7 @@ export class Parts {
     this.#sealingKeys = sealingKeys;
     this.#peers = peers;
     this.address = address;
+    this.sessions = sessions;
     this.credential = credential;
     this.sendQueue = sendQueue;
     this.ownEnvelopes = ownEnvelopes;

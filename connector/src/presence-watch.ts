@@ -6,6 +6,7 @@ import { answerTo } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
+import { saidText } from "./said-text.ts";
 import type { JsonObject } from "./types.ts";
 
 /** One agent, for all who wait for it. */
@@ -99,5 +100,5 @@ export class PresenceWatch {
 /** What no repetition changes, such as an id that is none. */
 function refusalIn({ code, retry, detail, hint }: JsonObject): RelayError | undefined {
   if (retry !== "fix" && retry !== "never") return undefined;
-  return new RelayError(knownCode(textOf(code) ?? ""), { message: textOf(detail), hint: textOf(hint), retry });
+  return new RelayError(knownCode(textOf(code) ?? ""), { message: saidText(detail), hint: saidText(hint), retry });
 }

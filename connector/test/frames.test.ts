@@ -1,5 +1,5 @@
 import { expect, test } from "@jest/globals";
-import { readFrame, waitOf } from "../src/frames.ts";
+import { type ErrorFrame, readFrame, waitOf } from "../src/frames.ts";
 import {
   ANNOUNCED_DEFAULTS,
   MAX_ASKED_WAIT_MS,
@@ -9,6 +9,7 @@ import {
 } from "../src/limits.ts";
 
 const TIME = "2026-11-22T00:00:00.000Z";
+const TIMES = { created_at_iso: TIME, expires_at_iso: TIME, decided_at_iso: TIME };
 const [ONE, TWO] = ["1", "2"].map((digit) => `ses_${digit.repeat(26)}`);
 
 /** The longest time that a timer of the platform holds: it takes a longer one for 1 ms. */
@@ -65,9 +66,14 @@ test.each([
   ["pending_sessions", { session_id: `${ONE}1`, created_at_iso: TIME, expires_at_iso: TIME }],
   ["decided_sessions", { session_id: "x".repeat(30_000), status: "approved", decided_at_iso: TIME }],
   ["decided_sessions", { session_id: ONE, status: "approved", decided_at_iso: "275761-01-01T00:00:00.000Z" }],
-])("A session of %s whose id or times are none is no session (%#)", (notice, session) => {
-  const good = { session_id: TWO, created_at_iso: TIME, expires_at_iso: TIME, decided_at_iso: TIME };
-  const frame = readFrame(JSON.stringify({ frame: "notice", notice, total: 2, sessions: [session, good] }));
+  ["pending_sessions", { session_id: ONE, ...TIMES, requester: "x".repeat(30_000) }],
+  ["pending_sessions", { session_id: ONE, ...TIMES, requester: undefined }],
+  ["decided_sessions", { session_id: ONE, ...TIMES, target: "x".repeat(30_000) }],
+])("A session of %s whose ids or times are none is no session (%#)", (notice, session) => {
+  const [alice, bob] = [{ requester: "agent://alice" }, { target: "agent://bob" }];
+  const good = { ...alice, ...bob, session_id: TWO, ...TIMES };
+  const sessions = [{ ...alice, ...bob, ...session }, good];
+  const frame = readFrame(JSON.stringify({ frame: "notice", notice, total: 2, sessions }));
   expect(frame).toMatchObject({ notice: { kind: notice, sessions: [{ sessionId: TWO }] } });
 });
 
@@ -76,5 +82,45 @@ test.each([ONE, `${ONE}1`, "x".repeat(30_000), 1])(
   (session_id) => {
     const frame = readFrame(JSON.stringify({ frame: "deliver", envelope: {}, session_id }));
     expect(frame).toMatchObject({ sessionId: session_id === ONE ? ONE : undefined });
+  },
+);
+
+test("The session of an ack is an id of one, or none", () => {
+  const ack = (session_id: string) => readFrame(JSON.stringify({ frame: "ack", session_id }));
+  expect(ack(ONE as string)).toMatchObject({ sessionId: ONE });
+  expect(ack("x".repeat(30_000))).toMatchObject({ sessionId: "" });
+});
+
+/** Escapes of a terminal in both their forms, ends of lines, marks of direction, half a character. */
+const ACTING = ["\u001b[2J", "\u009b2J", "\r\n", "\u2028", "\u061c", "\u200f", "\u202e", "\u2066", "\ud83d", "\udc4d"];
+
+test.each(ACTING)("What a relay says to people acts on nothing that shows or logs it (%#)", (acting) => {
+  const evil = `so ${acting} it is`;
+  const error = readFrame(JSON.stringify({ frame: "error", code: evil, message: evil, hint: evil }));
+  const released = readFrame(JSON.stringify({ frame: "notice", notice: "released", reason: evil }));
+  const ack = readFrame(
+    JSON.stringify({
+      frame: "ack",
+      session_status: evil,
+      target_delivery: { status: evil, can_deliver_realtime: true },
+    }),
+  );
+  const escaped = expect.stringMatching(/^so (?:\\u[0-9a-f]{4})+(?:\[?2J)? it is$/);
+  expect(error).toMatchObject({ message: escaped, hint: escaped });
+  expect(released).toMatchObject({ notice: { reason: escaped } });
+  expect(ack).toMatchObject({ sessionStatus: escaped, delivery: { status: escaped } });
+});
+
+test.each(["x", "\n", "\u{1f44d}"])(
+  "What a relay says to people is bounded, and is whole characters (%#)",
+  (character) => {
+    const text = `${character.repeat(30_000)}`;
+    const error = readFrame(JSON.stringify({ frame: "error", message: text, hint: `-${text}` }));
+    const { message = "", hint = "" } = error as ErrorFrame;
+    for (const said of [message, hint]) {
+      expect([...said].length).toBeGreaterThan(400);
+      expect([...said].length).toBeLessThanOrEqual(1000);
+      expect(said.isWellFormed()).toBe(true);
+    }
   },
 );

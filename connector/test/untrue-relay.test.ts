@@ -60,19 +60,13 @@ describe("A relay that errs", () => {
 describe("A relay that lies", () => {
   const MINUTE_MS = 60_000;
   const YEAR_MS = 365 * 24 * 60 * MINUTE_MS;
+  const SESSION = `ses_${"0".repeat(26)}`;
 
   /** Alice signed it so long ago; the relay delivers it in place of what she sends now. */
-  function deliverSignedBefore(ms: number): void {
+  function deliverSignedBefore(ms: number, content: object = { type: "message.send", payload: { old: true } }): void {
     const { key, keyId, agent } = stage.agent("alice");
     const signer = ed25519Key(keyId, (key as { privateKey: string }).privateKey);
-    const fields = {
-      type: "message.send",
-      from: agent,
-      to: "agent://bob",
-      payload: { old: true },
-      ts: Date.now() - ms,
-    };
-    const envelope = signed(signer, fields);
+    const envelope = signed(signer, { from: agent, to: "agent://bob", ts: Date.now() - ms, ...content });
     scene.proxy.toAgent = (frame) => (frame.frame === "deliver" ? { ...frame, envelope } : frame);
   }
 
@@ -93,6 +87,16 @@ describe("A relay that lies", () => {
     deliverSignedBefore(age);
     await expectDropped("stale_delivery");
     expect([...scene.bob.dropped]).toEqual([["stale_delivery", 1]]);
+  });
+
+  test.each([
+    ["an id of one is its session", SESSION, SESSION],
+    ["a text of any other form is not remembered", "x".repeat(20_000), undefined],
+  ])("and of a decision, %s", async (_, session_id, sessionId) => {
+    await bobTrusts({ trust: trustAlice() });
+    deliverSignedBefore(0, { type: "session.approve", payload: { session_id } });
+    await scene.alice.send("agent://bob", {});
+    expect((await next(scene.bob)).sessionId).toBe(sessionId);
   });
 
   test("may deliver what was signed nine minutes ago, or anything where no limit is wanted", async () => {

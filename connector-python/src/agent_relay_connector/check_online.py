@@ -8,6 +8,7 @@ from .errors import RelayError
 from .frames import asked_wait_s
 from .http import Answer, HttpClient
 from .limits import PRESENCE_TIMEOUT_S, RETRY_AFTER_S
+from .said_text import said_text
 from .strict_json import text_of
 from .types import Presence
 
@@ -45,8 +46,8 @@ def _refusal(answer: Answer) -> RelayError:
         return RelayError("unreachable", "The server at this address is not an Agent Relay.")
     return RelayError(
         known_code(code),
-        text_of(members.get("detail")) or text_of(members.get("title")),
-        text_of(members.get("hint")),
+        said_text(members.get("detail")) or said_text(members.get("title")),
+        said_text(members.get("hint")),
         retry=known_retry(members.get("retry")),
         retry_after=asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S,
     )

@@ -11,6 +11,7 @@ from .replay_guard import ReplayGuard
 from .sealing.sealed_payload import is_sealed, open_payload
 from .sealing.own_sealing_keys import OwnSealingKeys
 from .sender_verifier import SenderVerifier
+from .session_id import session_id_of
 from .types import Accepted, Delivery, Envelope, JsonObject
 
 Replier = Callable[[Delivery, JsonObject, MessageOptions], Awaitable[Accepted]]
@@ -94,9 +95,8 @@ class DeliveryJudge:
 
 def _session_of(envelope: Envelope, told: str | None) -> str | None:
     """A decision names its session in the signed payload; the session of a request is named by the relay."""
-    named = envelope["payload"].get("session_id")
     is_decision = envelope["type"] in ("session.approve", "session.reject")
-    return named if is_decision and isinstance(named, str) else told
+    return session_id_of(envelope["payload"].get("session_id")) if is_decision else told
 
 
 def _dropped(code: str, envelope: Envelope) -> RelayError:

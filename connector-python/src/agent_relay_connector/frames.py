@@ -15,6 +15,8 @@ from .limits import (
     MIN_HEARTBEAT_INTERVAL_S,
     RETRY_AFTER_S,
 )
+from .said_text import said_text
+from .session_id import session_id_of
 from .strict_json import integer_of, members_of, number_of, parse_json, text_of
 from .types import Notice, SessionStatus, TargetDelivery
 
@@ -73,9 +75,9 @@ def read_frame(text: object) -> Frame | None:
     if kind == "error":
         return _error(members)
     if kind == "deliver":
-        return DeliverFrame(members.get("envelope"), text_of(members.get("session_id")))
+        return DeliverFrame(members.get("envelope"), session_id_of(members.get("session_id")))
     if kind == "notice" and members.get("notice") in _NOTICES:
-        return Notice(members["notice"], members)
+        return _notice(members)
     return None
 
 
@@ -103,21 +105,26 @@ def _ack(members: Mapping[str, Any]) -> AckFrame:
             status=status if status in ("online", "stale") else "not_seen",
             can_deliver_realtime=target.get("can_deliver_realtime") is True,
         ),
-        session_id=text_of(members.get("session_id")) or "",
-        session_status=cast(SessionStatus, text_of(members.get("session_status")) or ""),
+        session_id=session_id_of(members.get("session_id")) or "",
+        session_status=cast(SessionStatus, said_text(members.get("session_status")) or ""),
     )
 
 
 def _error(members: Mapping[str, Any]) -> ErrorFrame:
     return ErrorFrame(
         code=text_of(members.get("code")) or "",
-        message=text_of(members.get("message")),
-        hint=text_of(members.get("hint")),
+        message=said_text(members.get("message")),
+        hint=said_text(members.get("hint")),
         retry=known_retry(members.get("retry")),
         envelope_id=text_of(members.get("envelope_id")),
         retry_after_s=asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S,
         server_time=_time(members.get("server_time")),
     )
+
+
+def _notice(members: Mapping[str, Any]) -> Notice:
+    reason = said_text(members.get("reason"))
+    return Notice(members["notice"], members if reason is None else {**members, "reason": reason})
 
 
 def _parsed(text: object) -> Mapping[str, Any]:

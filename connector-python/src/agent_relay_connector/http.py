@@ -12,6 +12,7 @@ from urllib.request import OpenerDirector
 
 from .http_opener import ShownRequest, http_opener
 from .limits import LOOK_UPS_AT_ONCE, MAX_LOOK_UP_BYTES
+from .said_text import said_text
 from .strict_json import members_of, parse_json
 
 
@@ -109,10 +110,8 @@ class _LookUp:
         except OSError as error:
             return error
         except Exception as broken:
-            # A server that speaks something else than HTTP: http.client has errors of its own for it.
-            why = OSError(str(broken))
-            why.__cause__ = broken
-            return why
+            # A server that speaks something else than HTTP: http.client has errors of its own for it, with what it said.
+            return OSError(said_text(str(broken)))
 
     def _get(self) -> Answer:
         try:

@@ -13,6 +13,9 @@ MIN_HEARTBEAT_INTERVAL_S = 0.25
 # Of one frame of the relay. Source: docs/protocol.md#limits.
 MAX_INCOMING_BYTES = 36_864
 
+# Of a text of the relay that is shown to people, such as the hint of an error.
+MAX_SAID_CHARACTERS = 1000
+
 # From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one.
 HELLO_WITHIN_S = 5.0
 # The relay answers within a second: a connection without any frame this long after a request is dead.
@@ -103,9 +106,11 @@ SEALING_KEY_KEPT_MS = 600_000
 # Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits.
 SESSION_TTL_MINUTES = (5, 1440)
 SESSION_TTL_DEFAULT_MINUTES = 60
-# Sessions whose envelopes are kept for receipts, and envelopes of a kind that are kept of one.
+# Sessions whose envelopes are kept for receipts, envelopes of a kind that are kept of one, and bytes of all of them. Sessions
+# in which this agent signed something have as much to themselves as all others.
 MAX_SESSION_RECORDS = 1000
 MAX_OF_A_KIND = 4
+MAX_SESSION_RECORD_BYTES = 8_388_608
 
 # Of a payload. Source: docs/protocol.md#envelopes.
 MAX_PAYLOAD_LEVELS = 32

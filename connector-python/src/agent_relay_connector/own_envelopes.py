@@ -46,7 +46,7 @@ class OwnEnvelopes:
         envelope_id = str(uuid.uuid4())
         acknowledged = await self.send_queue.add(envelope_id, self._draft(content, envelope_id), timeout_s)
         envelope = read_envelope(parse_json(acknowledged.text))
-        if envelope is not None:
+        if envelope is not None and acknowledged.ack.session_id:
             own = self.credential
             credential = None if own is None else own.held_at(envelope["ts"], envelope["key_id"])
             self.sessions.keep(acknowledged.ack.session_id, envelope, credential)

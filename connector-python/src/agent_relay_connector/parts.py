@@ -41,7 +41,7 @@ class Parts:
         self.address = relay_address(options.url)
         self.clock = Clock()
         self.emitter = Emitter()
-        self.sessions = SessionRecords()
+        self.sessions = SessionRecords(options.agent)
         self._http = HttpClient()
         self.check_online = CheckOnline(self.address.base, self._http)
         self.presence_watch = PresenceWatch(self.check_online, options.max_pending, background)

@@ -4,6 +4,7 @@ import { Clock } from "../clock.ts";
 import { knownRetry } from "../errors.ts";
 import { type HelloFrame, textOf } from "../frames.ts";
 import { parseJson } from "../parse-json.ts";
+import { saidText } from "../said-text.ts";
 import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
 import type { Envelope } from "../types.ts";
@@ -43,7 +44,7 @@ export async function checkReady(http: RelayHttp): Promise<string> {
   throw new Failure(
     "unavailable",
     "The relay is up, but not ready.",
-    `Try again later, or tell its operator. ${textOf(body.next_action) ?? ""}`.trim(),
+    `Try again later, or tell its operator. ${saidText(body.next_action) ?? ""}`.trim(),
     { retry: knownRetry(body.retry) },
   );
 }

@@ -1,14 +1,9 @@
 import { once } from "node:events";
 import { styleText } from "node:util";
+import { printable } from "../said-text.ts";
 import type { Output } from "./io.ts";
 
-/**
- * Control characters and marks of text direction: a terminal would act on those in texts that others wrote. Every line goes
- * through this file, which escapes them.
- */
-const UNPRINTABLE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
-
-const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+/** Every line goes through this file, which escapes what a terminal would act on. */
 
 /** A value as one line of JSON. */
 export function jsonLine(value: unknown): string {
@@ -48,8 +43,4 @@ export function lineFor(output: Output, line: Line): string {
 export async function writeLine(output: Output, line: Line, signal?: AbortSignal): Promise<void> {
   if (output.write(lineFor(output, line)) || signal?.aborted) return;
   await once(output, "drain", { ...(signal && { signal }) }).catch(() => {});
-}
-
-function printable(text: string): string {
-  return text.replace(UNPRINTABLE, escaped);
 }

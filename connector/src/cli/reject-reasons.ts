@@ -3,6 +3,8 @@ import type { Delivery } from "../types.ts";
 
 /** A look-up of the session may overtake the delivery of its decision; nobody waits longer for one that went elsewhere. */
 const DELIVERED_WITHIN_MS = 1000;
+/** A target may reject other sessions meanwhile, of other processes of this agent. */
+const MAX_KEPT = 100;
 
 /** Why an agent rejects sessions. The relay keeps no contents: the delivery of the reject alone says it. */
 export class RejectReasons {
@@ -34,6 +36,8 @@ export class RejectReasons {
   #reasonFor(sessionId: string): PromiseWithResolvers<string | undefined> {
     const known = this.#reasons.get(sessionId) ?? Promise.withResolvers<string | undefined>();
     this.#reasons.set(sessionId, known);
+    const [oldest] = this.#reasons.keys();
+    if (this.#reasons.size > MAX_KEPT) this.#reasons.delete(oldest as string);
     return known;
   }
 }

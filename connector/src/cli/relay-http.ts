@@ -5,6 +5,7 @@ import { membersOf, textOf, waitOf } from "../frames.ts";
 import { answerTo } from "../http-answer.ts";
 import { networkErrorOf } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
+import { saidText, shownText } from "../said-text.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
@@ -109,10 +110,10 @@ export class RelayHttp {
   /** The body of a success. @throws {Failure} with the relay's code and text for anything else. */
   requireSuccess({ status, body }: Answer): Answer["body"] {
     if (body.ok === true && status < 300) return body;
-    const code = textOf(body.code);
+    const code = saidText(body.code);
     if (code === undefined) throw this.#notARelay();
     const details = { retry: knownRetry(body.retry), retryAfterMs: waitOf(body.retry_after_ms) };
-    throw new Failure(code, problemText(body), textOf(body.hint) ?? "", details);
+    throw new Failure(code, problemText(body), saidText(body.hint) ?? "", details);
   }
 
   #unreachable(error: unknown): Failure {
@@ -139,7 +140,7 @@ function problemText({ title, detail, errors }: Answer["body"]): string {
     const { field, message } = membersOf(error);
     return ` ${textOf(field) ?? ""} ${textOf(message) ?? ""}.`;
   });
-  return `${textOf(detail) ?? textOf(title) ?? "The relay refused the request."}${fields.join("")}`;
+  return shownText(`${textOf(detail) ?? textOf(title) ?? "The relay refused the request."}${fields.join("")}`);
 }
 
 /** Undefined for what is not JSON. */

@@ -8,12 +8,15 @@ import type { Receipt } from "./contract.ts";
 
 export type { Receipt };
 
+/** What a receipt needs of the credential of a key. */
+export type Voucher = Pick<Credential, "agent" | "keyId" | "token">;
+
 /** What a connector holds of a session. */
 export interface ReceiptParts {
   readonly request: Envelope | undefined;
   readonly decision: Envelope | undefined;
   /** Of the keys that signed them. */
-  readonly credentials: readonly Credential[];
+  readonly credentials: readonly Voucher[];
 }
 
 /**
@@ -21,8 +24,17 @@ export interface ReceiptParts {
  * @param request as it was received and verified.
  */
 export async function requestDigest(request: Envelope): Promise<string> {
-  const text = signedText(signedPart(request), request.sig);
-  return encodeBase64url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+  return await digestOf(signedBytes(request));
+}
+
+/** The canonical text of an envelope with `sig`, in UTF-8. */
+export function signedBytes(envelope: Envelope): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(signedText(signedPart(envelope), envelope.sig));
+}
+
+/** @param bytes the signedBytes of a request. */
+export async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return encodeBase64url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
 }
 
 /**
@@ -69,6 +81,6 @@ export function isUnbound({ payload }: Envelope): boolean {
 }
 
 /** True for a credential of the key that an envelope says it is signed with, of its sender. */
-export function isOf({ agent, keyId }: Credential, { from, key_id }: Envelope): boolean {
+export function isOf({ agent, keyId }: Voucher, { from, key_id }: Envelope): boolean {
   return agent === from && keyId === key_id;
 }

@@ -7,7 +7,7 @@ const keyFile = process.env.RELAY_KEY_FILE || "{{key}}";
 
 const agent = new Connector({ url, ...(await readKeyFile(keyFile)) });
 agent.on("state", ({ status }) => console.log(`${agent.agent} is ${status}`));
-agent.on("error", ({ message, hint }) => console.error(message, hint));
+agent.on("error", ({ message, hint }) => console.error(`${message} ${hint}`));
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => agent.close());
 
 void agent.start();

@@ -21,7 +21,7 @@ const SHOWING: Readonly<Record<string, readonly string[]>> = {
   listen: [...KEY, "URL"],
   send: ["bob", "{}", ...KEY, "URL"],
   ask: ["bob", "{}", ...KEY, "URL"],
-  request: ["bob", "--purpose", "p", "--wait", ...KEY, "URL"],
+  request: ["bob", "--purpose", "p", "--json", ...KEY, "URL"],
   approve: ["ses_1", ...KEY, "URL"],
   reject: ["ses_1", ...KEY, "URL"],
   init: ["weather", "--url", "URL"],

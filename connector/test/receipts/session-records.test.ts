@@ -5,6 +5,7 @@ import type { Envelope } from "../../src/types.ts";
 import { BOB, credential, envelopeOf, newKeys } from "../credentials/kit.ts";
 
 const bobs = await credential();
+const BOB_ID = "agent://acme.bob";
 const ALICE = await newKeys();
 const alices = await credential({ sub: "agent://alice", cnf: { jwk: { kty: "OKP", crv: "Ed25519", x: ALICE.x } } });
 const requestOf = (purpose = "talk") => envelopeOf(BOB, { type: "session.request", payload: { purpose } });
@@ -18,7 +19,7 @@ const decisionOn = (digest: string | undefined, fields: Partial<Envelope> = {}) 
   });
 
 async function holding(...requests: Envelope[]): Promise<SessionRecords> {
-  const records = new SessionRecords();
+  const records = new SessionRecords("agent://alice");
   for (const request of requests) await records.keep("s", request, bobs);
   return records;
 }
@@ -60,7 +61,7 @@ test("A decision that does not name its request, and a request by a gateway, are
 });
 
 test("Of a session that the gateway requested for this agent, the request alone is missing", async () => {
-  const records = new SessionRecords();
+  const records = new SessionRecords("agent://alice");
   await records.keep("s", decisionOn("A".repeat(43)), alices);
   expect(() => records.receipt("s")).toThrow(expect.objectContaining({ missing: ["request"] }));
   expect(() => records.receipt("unknown")).toThrow(expect.objectContaining({ missing: ["request", "decision"] }));
@@ -71,6 +72,35 @@ test("Of two requests of one requester it is not clear which is decided; of diff
   expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();
   await records.keep("s", { ...requestOf(), from: "agent://eve" }, undefined);
   expect(records.digestOf("s", "agent://eve")).toMatch(/^[\w-]{43}$/);
+});
+
+/** About as large as a frame may be. */
+const LARGE = "\u{1f44d}".repeat(8000);
+const FLOOD = (2 * SESSION_RECORDS.maxBytes) / Buffer.byteLength(LARGE);
+
+test("What is kept of the sessions of others is bounded in bytes, and takes no room of sessions in which this agent signed", async () => {
+  const records = await holding(requestOf());
+  await records.keep("s", decisionOn(records.digestOf("s", "agent://acme.bob")), alices);
+  const requested = { type: "session.request", from: "agent://alice", to: BOB_ID, payload: { purpose: "talk" } };
+  await records.keep("requested", envelopeOf(ALICE, requested), alices);
+  await records.keep("undecided", requestOf(), bobs);
+  const large = requestOf(LARGE);
+  for (let n = 0; n < FLOOD; n += 1) await records.keep(`s${n}`, large, bobs);
+  expect(records.receipt("s").credentials).toHaveLength(2);
+  expect(() => records.receipt("requested")).toThrow(expect.objectContaining({ missing: ["decision"] }));
+  expect(records.digestOf("undecided", BOB_ID)).toBeUndefined();
+  const kept = Array.from({ length: FLOOD }, (_, n) => records.digestOf(`s${n}`, BOB_ID)).filter(Boolean).length;
+  expect(kept * Buffer.byteLength(LARGE)).toBeLessThanOrEqual(SESSION_RECORDS.maxBytes);
+  expect(records.digestOf(`s${Math.ceil(FLOOD) - 1}`, BOB_ID)).toBeDefined();
+});
+
+test("Large sessions in which this agent signed give way to newer ones of it", async () => {
+  const records = new SessionRecords("agent://alice");
+  const large = envelopeOf(ALICE, { type: "session.request", from: "agent://alice", payload: { purpose: LARGE } });
+  for (let n = 0; n < FLOOD; n += 1) await records.keep(`s${n}`, large, alices);
+  const missing = (n: number) => expect.objectContaining({ missing: n === 0 ? ["request", "decision"] : ["decision"] });
+  expect(() => records.receipt("s0")).toThrow(missing(0));
+  expect(() => records.receipt(`s${Math.ceil(FLOOD) - 1}`)).toThrow(missing(1));
 });
 
 test("The newest sessions are remembered, each with few envelopes", async () => {

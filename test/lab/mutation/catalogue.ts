@@ -6,6 +6,7 @@ import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-rel
 import { CONNECTOR_MCP_MUTATIONS } from "./catalogue/connector-mcp.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
+import { CONNECTOR_SAID_AND_KEPT_MUTATIONS } from "./catalogue/connector-said-and-kept.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { DEADLINE_MUTATIONS } from "./catalogue/deadlines.ts";
@@ -57,6 +58,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_MUTATIONS,
   ...CONNECTOR_INIT_MUTATIONS,
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
+  ...CONNECTOR_SAID_AND_KEPT_MUTATIONS,
   ...CONNECTOR_MCP_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,

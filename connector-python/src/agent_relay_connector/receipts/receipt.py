@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..base64url import encode_base64url
 from ..canonical import signed_part, signed_text
@@ -12,17 +13,35 @@ from ..types import Envelope
 from .contract import Receipt
 
 
+@dataclass(frozen=True)
+class Voucher:
+    """What a receipt needs of the credential of a key."""
+
+    agent: str
+    key_id: str
+    token: str
+
+
 def request_digest(request: Envelope) -> str:
     """What a decision says of the request that it decides: base64url SHA-256 of its canonical text with `sig`.
 
     request: as it was received and verified.
     """
-    text = signed_text(signed_part(request), request["sig"])
-    return encode_base64url(hashlib.sha256(text.encode()).digest())
+    return digest_of(signed_bytes(request))
+
+
+def signed_bytes(envelope: Envelope) -> bytes:
+    """The canonical text of an envelope with `sig`, in UTF-8."""
+    return signed_text(signed_part(envelope), envelope["sig"]).encode()
+
+
+def digest_of(data: bytes) -> str:
+    """data: the signed_bytes of a request."""
+    return encode_base64url(hashlib.sha256(data).digest())
 
 
 def build_receipt(
-    request: Envelope | None, decision: Envelope | None, credentials: Sequence[Credential]
+    request: Envelope | None, decision: Envelope | None, credentials: Sequence[Voucher]
 ) -> Receipt:
     """Raises `receipt_incomplete`, with what is `missing`.
 
@@ -62,6 +81,6 @@ def is_unbound(decision: Envelope) -> bool:
     return "request_sha256" not in decision["payload"]
 
 
-def is_of(credential: Credential, envelope: Envelope) -> bool:
+def is_of(credential: Credential | Voucher, envelope: Envelope) -> bool:
     """True for a credential of the key that an envelope says it is signed with, of its sender."""
     return credential.agent == envelope["from"] and credential.key_id == envelope["key_id"]

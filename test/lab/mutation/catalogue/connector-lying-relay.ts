@@ -229,7 +229,7 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no mark of direction reaches a terminal",
-    file: "connector/src/cli/output.ts",
+    file: "connector/src/said-text.ts",
     find: "\\p{Bidi_Control}",
     replace: "",
     tests: ["connector/test/cli/terminal.test.ts"],
@@ -243,7 +243,7 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a session that a relay names has an id of bounded length",
-    file: "connector/src/frames.ts",
+    file: "connector/src/session-id.ts",
     find: " && SESSION_ID.test(value)",
     replace: "",
     tests: ["connector/test/frames.test.ts"],
