@@ -56,7 +56,8 @@ export class EnvelopeVerifier {
 
   #remember(digest: string): void {
     this.#tokens.add(digest);
+    if (this.#tokens.size <= MOST_TOKENS) return;
     const [oldest] = this.#tokens;
-    if (this.#tokens.size > MOST_TOKENS && oldest !== undefined) this.#tokens.delete(oldest);
+    this.#tokens.delete(oldest as string);
   }
 }

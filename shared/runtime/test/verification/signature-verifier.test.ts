@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
 import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { Worker } from "node:worker_threads";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { type SigningKey, sign, type VerifyKey } from "protocol/signing/algorithms.ts";
-import { importPublicKey, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
+import { ED25519_BYTES, importPublicKey, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
 import { HMAC } from "../../../protocol/test/intake/support.ts";
-import { SignatureVerifier } from "../../src/verification/signature-verifier.ts";
+import { type Checks, SignatureVerifier } from "../../src/verification/signature-verifier.ts";
 
 const PAIRS = [1, 2, 3].map((seed) => {
   const privateKey = privateKeyOfSeed(Buffer.alloc(32, seed));
@@ -43,6 +44,14 @@ test("each of many signatures gets the answer to its own key, text and spelling,
   });
   const answers = await Promise.all(asked.map(({ checking, text, sig }) => answerTo(checking, text, sig)));
   expect(answers).toEqual(asked.map(({ valid }) => valid));
+});
+
+test("a thread is sent no more memory than its keys take", async () => {
+  const sent = jest.spyOn(Worker.prototype, "postMessage");
+  await answerTo(PAIR.checking, "text", sign(PAIR.signing, "text"));
+  const sizes = sent.mock.calls.map(([message]) => (message as Checks).keys.buffer.byteLength);
+  sent.mockRestore();
+  expect(sizes).toEqual([ED25519_BYTES.key]);
 });
 
 test("the event loop goes on while signatures are checked", async () => {

@@ -6,6 +6,8 @@ const READING = ["shared/protocol/test/credentials/read-credential.test.ts"];
 const JUDGING = ["shared/protocol/test/credentials/issuers.test.ts"];
 const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
 const HELD = ["services/ws-connector/test/connection-credentials.test.ts"];
+const VERIFIER = "shared/runtime/src/verification/envelope-verifier.ts";
+const VERIFYING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
 const CONFORMANCE = ["test/conformance/credentials.test.ts"];
 
 /** Who may register with which credential. Source: docs/protocol.md#credentials. */
@@ -145,10 +147,38 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "signature of a credential",
-    file: "shared/runtime/src/verification/envelope-verifier.ts",
+    file: VERIFIER,
     find: "done(isIssued ? checkAfterSignature(candidate, isSigned) :",
     replace: "done(true ? checkAfterSignature(candidate, isSigned) :",
     tests: CONFORMANCE,
+  },
+  {
+    name: "only tokens whose signatures held are remembered",
+    file: VERIFIER,
+    find: "if (isIssued) this.#remember(digest);",
+    replace: "this.#remember(digest);",
+    tests: VERIFYING,
+  },
+  {
+    name: "a token is remembered as a whole",
+    file: VERIFIER,
+    find: 'hash("sha256", credential.token,',
+    replace: 'hash("sha256", credential.signed,',
+    tests: VERIFYING,
+  },
+  {
+    name: "as many tokens are remembered as are bounded",
+    file: VERIFIER,
+    find: "if (this.#tokens.size <= MOST_TOKENS) return;",
+    replace: "return;",
+    tests: VERIFYING,
+  },
+  {
+    name: "a thread is sent no more memory than its keys take",
+    file: "shared/runtime/src/verification/signature-verifier.ts",
+    find: "new Uint8Array(Buffer.concat(checks.map(({ publicKey }) => publicKey)))",
+    replace: "Buffer.concat(checks.map(({ publicKey }) => publicKey))",
+    tests: ["shared/runtime/test/verification/signature-verifier.test.ts"],
   },
   {
     name: "a key signs once its register was accepted",

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, beforeEach, expect, jest, test } from "@jest/globals";
+import { KeysFile } from "protocol/contract/keys-file.ts";
+import { isRefusal } from "protocol/intake/refusal.ts";
+import { type Candidate, checkBeforeSignature } from "protocol/intake/steps.ts";
+import { sign } from "protocol/signing/algorithms.ts";
+import { canonicalText } from "protocol/signing/canonical.ts";
+import { privateKeyOfSeed } from "protocol/signing/ed25519.ts";
+import { KeyRing } from "protocol/signing/key-ring.ts";
+import { AGENT, issued, NOW, newKeys, RECORD } from "../../../protocol/test/credentials/issuing.ts";
+import { EnvelopeVerifier } from "../../src/verification/envelope-verifier.ts";
+import { SignatureVerifier } from "../../src/verification/signature-verifier.ts";
+
+const HOST = "relay.example";
+const KEYS = { ring: KeyRing.from(KeysFile.parse({ issuers: [RECORD] })), hosts: new Set([HOST]) };
+const SEED = Buffer.from(AGENT.privateKey.export({ format: "jwk" }).d as string, "base64url");
+const MOST_TOKENS = 20_000;
+
+const signatures = new SignatureVerifier();
+beforeAll(() => signatures.start());
+afterAll(() => signatures.stop());
+
+/** A verifier that remembers nothing yet; each signature that it asks for is counted. */
+let verifier: EnvelopeVerifier;
+const checks = jest.spyOn(signatures, "verify");
+beforeEach(() => {
+  verifier = new EnvelopeVerifier(signatures);
+  checks.mockClear();
+});
+
+test("a token that was seen before costs no second signature; its envelope costs one each time", async () => {
+  const token = await issued();
+  expect([await outcomeOf(register(token)), checks.mock.calls.length]).toEqual(["verified", 2]);
+  expect([await outcomeOf(register(token)), checks.mock.calls.length]).toEqual(["verified", 3]);
+  expect([await outcomeOf(register(await issued({ jti: "2" }))), checks.mock.calls.length]).toEqual(["verified", 5]);
+});
+
+test("a forged token is refused however often it comes, and so is one that differs from a good one in its signature", async () => {
+  const good = await issued();
+  const forged = await issued({}, {}, newKeys());
+  const swapped = good.slice(0, good.lastIndexOf(".")) + forged.slice(forged.lastIndexOf("."));
+  await outcomeOf(register(good));
+  for (const token of [forged, forged, swapped, swapped]) {
+    expect(await outcomeOf(register(token))).toBe("invalid_credential");
+  }
+});
+
+test("a known token does not vouch for the signature of the envelope that brings it", async () => {
+  const token = await issued();
+  await outcomeOf(register(token));
+  const candidate = register(token);
+  const envelope = { ...candidate.envelope, sig: register(token, "env-2").envelope.sig };
+  expect(await outcomeOf({ ...candidate, envelope })).toBe("bad_signature");
+});
+
+test("as many tokens are remembered as are bounded, those that were presented last", async () => {
+  checks.mockImplementation((_key, _text, _sig, done) => done(true));
+  const candidate = register(await issued());
+  const present = async (n: number) => {
+    const credential = candidate.credential as NonNullable<Candidate["credential"]>;
+    const named = { ...credential, credential: { ...credential.credential, token: `token-${n}` } };
+    const before = checks.mock.calls.length;
+    await outcomeOf({ ...candidate, credential: named });
+    return checks.mock.calls.length - before === 1;
+  };
+  for (let n = 0; n < MOST_TOKENS; n += 1) await present(n);
+  expect(await present(0)).toBe(true);
+  await present(MOST_TOKENS);
+  expect([await present(0), await present(2), await present(1)]).toEqual([true, true, false]);
+  checks.mockRestore();
+});
+
+function register(token: string, id = "env-1"): Candidate {
+  const envelope = {
+    id,
+    type: "agent.register",
+    from: "agent://acme.bob",
+    payload: { credential: token, relay: HOST },
+    ts: NOW,
+    key_id: `jkt-${AGENT.thumbprint}`,
+  };
+  const sig = sign({ alg: "ed25519", privateKey: privateKeyOfSeed(SEED) }, canonicalText(envelope));
+  const candidate = checkBeforeSignature(JSON.stringify({ ...envelope, sig }), KEYS, NOW);
+  if (isRefusal(candidate)) throw new Error(`refused before its signature: ${candidate.detail}`);
+  return candidate;
+}
+
+async function outcomeOf(candidate: Candidate): Promise<string> {
+  return await new Promise((resolve) => {
+    verifier.verify(candidate, (result) => resolve(isRefusal(result) ? result.code : "verified"));
+  });
+}
