@@ -29,9 +29,13 @@ const SETTINGS = {
 
 const KINDS = ["listed", "credential"] as const;
 type Kind = (typeof KINDS)[number];
+const COSTS = ["registration", "messages", "again"] as const;
+type Cost = (typeof COSTS)[number];
 interface Measured {
   readonly registration: Span;
   readonly messages: Span;
+  /** The same agents again, with the same tokens. */
+  readonly again: Span;
   readonly podBytes: number;
   readonly redisBytes: number;
 }
@@ -43,26 +47,30 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
     for (const kind of inTurn(KINDS, round)) {
       const one = await measure(plan, kind);
       measured[kind].push(one);
-      const costs = [one.registration, one.messages].map((span) => shown(totalCpu(span) / AGENTS));
-      plan.say(`registrations, round ${round + 1}, ${kind}: ${costs.join(" µs each, a message ")} µs`);
+      const [first, message, again] = COSTS.map((what) => shown(totalCpu(one[what]) / AGENTS));
+      plan.say(
+        `registrations, round ${round + 1}, ${kind}: ${first} µs each, a message ${message} µs, again ${again} µs`,
+      );
     }
   }
   const over = (kind: Kind, figure: (one: Measured) => number) => median(measured[kind].map(figure));
-  const cpu = (kind: Kind, what: "registration" | "messages") => over(kind, (one) => totalCpu(one[what]) / AGENTS);
-  const ratio = (what: "registration" | "messages") => cpu("credential", what) / cpu("listed", what);
+  const cpu = (kind: Kind, what: Cost) => over(kind, (one) => totalCpu(one[what]) / AGENTS);
+  const ratio = (what: Cost) => cpu("credential", what) / cpu("listed", what);
   return [
     {
       title: "Registrations",
       about:
         `${shown(AGENTS)} agents register over two pods, ${AGENTS_EACH} on each connection, each with an Ed25519 key of its own: ` +
-        "listed in the keys file, or with a credential of one issuer; then each sends a message, to an agent that nobody has seen. " +
+        "listed in the keys file, or with a credential of one issuer; then each sends a message, to an agent that nobody has seen, and " +
+        "registers again, with the token that its pod has seen. " +
         "CPU of both pods and Redis; memory that the registrations add.",
-      head: ["", "s", "µs each", "µs a message", "pods, KiB an agent", "Redis, KiB an agent"],
+      head: ["", "s", "µs each", "µs a message", "µs again", "pods, KiB an agent", "Redis, KiB an agent"],
       rows: KINDS.map((kind) => [
         kind,
         shown(over(kind, ({ registration }) => registration.seconds)),
         shown(cpu(kind, "registration")),
         shown(cpu(kind, "messages")),
+        shown(cpu(kind, "again")),
         shown(over(kind, ({ podBytes }) => podBytes / AGENTS / 1024)),
         shown(over(kind, ({ redisBytes }) => redisBytes / AGENTS / 1024)),
       ]),
@@ -70,7 +78,12 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
         { name: "registration with a credential to one with a listed key", value: ratio("registration"), most: 1.5 },
         { name: "message under a credential to one under a listed key", value: ratio("messages"), most: 1.1 },
       ],
-      data: { measured, ratio: times(ratio("registration")), messages: times(ratio("messages")) },
+      data: {
+        measured,
+        ratio: times(ratio("registration")),
+        messages: times(ratio("messages")),
+        again: times(ratio("again")),
+      },
     },
   ];
 }
@@ -78,7 +91,7 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
 async function measure(plan: Plan, kind: Kind): Promise<Measured> {
   const relay = await new TestRelay().start();
   try {
-    const { keys, registers, messages } = kind === "listed" ? listed() : await withCredentials();
+    const { keys, registers, messages, registersAgain } = kind === "listed" ? listed() : await withCredentials();
     await relay.writeKeys(keys);
     const start = (role: string) =>
       relay.startProcess("ws-connector", SETTINGS, [...MEMORY_PROBE, ...plan.ours(`${kind} ${role}`)]);
@@ -89,10 +102,12 @@ async function measure(plan: Plan, kind: Kind): Promise<Measured> {
     const registration = await costOf(pids, sockets, registers);
     const after = await memoryOf(pods, pids);
     const sent = await costOf(pids, sockets, messages);
+    const again = await costOf(pids, sockets, registersAgain);
     await Promise.all(pods.map((pod) => pod.end("SIGTERM")));
     return {
       registration,
       messages: sent,
+      again,
       podBytes: after.podBytes - before.podBytes,
       redisBytes: after.redisBytes - before.redisBytes,
     };
@@ -134,6 +149,7 @@ interface Traffic {
   readonly keys: object;
   readonly registers: Frame[][];
   readonly messages: Frame[][];
+  readonly registersAgain: Frame[][];
 }
 
 const agentOf = (n: number) => `agent://load.a${n}`;
@@ -154,22 +170,24 @@ function listed(): Traffic {
       keyId: record.key_id,
       sign: (text) => sign(null, Buffer.from(text), privateKey).toString("base64url"),
     };
-    const register = signed(key, { type: "agent.register", from: agentOf(n) });
-    return { record, register, message: messageOf(key, agentOf(n)) };
+    const register = () => signed(key, { type: "agent.register", from: agentOf(n) });
+    return { record, register: register(), message: messageOf(key, agentOf(n)), again: register() };
   });
   return {
     keys: { signing_keys: made.map(({ record }) => record) },
     registers: byConnection(made.map(({ register }) => register)),
     messages: byConnection(made.map(({ message }) => message)),
+    registersAgain: byConnection(made.map(({ again }) => again)),
   };
 }
 
 async function withCredentials(): Promise<Traffic> {
   const issuer = new TestIssuer("load");
   const agents = await Promise.all(Array.from({ length: AGENTS }, (_, n) => issuer.agent(agentOf(n))));
-  const registers = byConnection(agents.map((agent) => registerWith(agent, HOST)));
+  const registers = () => byConnection(agents.map((agent) => registerWith(agent, HOST)));
   const messages = byConnection(agents.map(({ key, id }) => messageOf(key, id)));
-  return { keys: { issuers: [issuer.record(["agent://load.*"])] }, registers, messages };
+  const keys = { issuers: [issuer.record(["agent://load.*"])] };
+  return { keys, registers: registers(), messages, registersAgain: registers() };
 }
 
 function byConnection(envelopes: readonly Frame[]): Frame[][] {
