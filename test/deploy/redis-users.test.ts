@@ -20,10 +20,10 @@ const WORK: Readonly<
         "read_gateway_keys",
         "read_presence",
         "read_session",
+        "use_limits",
       ] as const),
     ],
-    // The rate limiter brings a script of its own.
-    sends: ["hget", "set", "incrby", "pttl", "expire"],
+    sends: ["hget"],
   },
   "ws-connector": {
     scripts: [
@@ -42,8 +42,9 @@ const WORK: Readonly<
       "read_window",
       "snapshot",
       "snapshot_control",
+      "use_limits",
     ],
-    sends: ["hget", "set", "incrby", "pttl", "expire"],
+    sends: ["hget"],
   },
   "window-reset": { scripts: ["reset_window"], sends: [] },
 };
@@ -147,7 +148,7 @@ describe("Redis with these users", () => {
   test("lets ops-reporting touch no limit but its own", async () => {
     const ofOthers = ["api-key:simpleSend:key", "failed-key:hash", "address:check_online:hash"];
     for (const key of ofOthers) {
-      const call = (clients.get("ops-reporting") as Redis).call("SET", `relay:limit:${key}`, "99");
+      const call = (clients.get("ops-reporting") as Redis).call("INCRBY", `relay:{0}:limit:${key}`, "99");
       await expect(call).rejects.toThrow(/^NOPERM /);
     }
   });

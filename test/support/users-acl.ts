@@ -55,16 +55,17 @@ export function matches(pattern: string, name: string): boolean {
 }
 
 const SOME_PARTITION = 12;
+/** What the name of a key ends with, where not every user has all of its kind. */
+const REST: Readonly<Record<string, string>> = { limit: "address:target_reads:7" };
 
 /** One key of each kind that keys.ts makes, by kind: `relay:{0qx}:seen:7` is `seen`. */
 export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
   [
     ...Object.entries(partitionKeys)
       .filter(([name]) => !name.startsWith("podChannel"))
-      .map(([, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, "7")),
+      .map(([name, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, REST[name] ?? "7")),
     ...Object.values(controlKeys),
     windowKeys.idempotency("digest"),
-    `${windowKeys.limits}:address:target_reads:7`,
   ].map((key) => [kindOf(key), key]),
 );
 

@@ -28,6 +28,7 @@ export const SCRIPT_NAMES = [
   "reset_window",
   "snapshot",
   "snapshot_control",
+  "use_limits",
 ] as const;
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
