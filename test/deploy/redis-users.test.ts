@@ -12,7 +12,14 @@ const WORK: Readonly<
 > = {
   gateway: {
     scripts: [
-      ...(["accept", "add_feedback", "announce_gateway_key", "count_presence", "flush_counters"] as const),
+      ...([
+        "accept",
+        "add_feedback",
+        "announce_gateway_key",
+        "bind_claim",
+        "count_presence",
+        "flush_counters",
+      ] as const),
       ...([
         "count_sessions",
         "open_window",
@@ -158,7 +165,17 @@ describe("Redis with these users", () => {
   });
 
   test("keeps the connector away from what only the gateway and the reports have", async () => {
-    const others = ["feedback", "flushes", "gateway-keys", "idempotency", "journeys", "limit", "traffic", "visitors"];
+    const others = [
+      "feedback",
+      "flushes",
+      "gateway-keys",
+      "idempotency",
+      "idempotency-body",
+      "journeys",
+      "limit",
+      "traffic",
+      "visitors",
+    ];
     const kinds = await writableKinds("ws-connector");
     expect(kinds.filter((kind) => others.includes(kind))).toEqual([]);
     expect(kinds).toContain("route");

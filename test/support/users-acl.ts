@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { controlKeys, partitionKeys, windowKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 
 /** deploy/redis/users.acl, read as its own comments tell. */
 
@@ -65,10 +65,9 @@ export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
       .filter(([name]) => !name.startsWith("podChannel"))
       .map(([name, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, REST[name] ?? "7")),
     ...Object.values(controlKeys),
-    windowKeys.idempotency("digest"),
   ].map((key) => [kindOf(key), key]),
 );
 
 function kindOf(key: string): string {
-  return key.replace(/^relay:(?:\{\w+\}:)?/, "").split(":")[0] as string;
+  return key.replace(/^relay:\{\w+\}:/, "").split(":")[0] as string;
 }

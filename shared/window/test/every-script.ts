@@ -29,7 +29,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adopt();
   const { epoch } = await pod.register("agent://bob");
   const request = requestOf("agent://alice", "agent://bob");
-  await pod.accept(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
+  await pod.take(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
   const { sessionId } = await pod.request("agent://alice", "agent://bob");
   await pod.take(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
   await readSession(link, sessionId as string, partitions);

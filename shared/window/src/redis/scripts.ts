@@ -8,6 +8,7 @@ export const SCRIPT_NAMES = [
   "add_feedback",
   "announce_gateway_key",
   "assert_routes",
+  "bind_claim",
   "count_presence",
   "count_sessions",
   "decide_session",
