@@ -12,7 +12,14 @@ const WORK: Readonly<
 > = {
   gateway: {
     scripts: [
-      ...(["accept", "add_feedback", "announce_gateway_key", "count_presence", "flush_counters"] as const),
+      ...([
+        "accept",
+        "add_feedback",
+        "announce_gateway_key",
+        "bind_claim",
+        "count_presence",
+        "flush_counters",
+      ] as const),
       ...([
         "count_sessions",
         "open_window",
@@ -20,10 +27,10 @@ const WORK: Readonly<
         "read_gateway_keys",
         "read_presence",
         "read_session",
+        "use_limits",
       ] as const),
     ],
-    // The rate limiter brings a script of its own.
-    sends: ["hget", "set", "incrby", "pttl", "expire"],
+    sends: ["hget"],
   },
   "ws-connector": {
     scripts: [
@@ -42,8 +49,9 @@ const WORK: Readonly<
       "read_window",
       "snapshot",
       "snapshot_control",
+      "use_limits",
     ],
-    sends: ["hget", "set", "incrby", "pttl", "expire"],
+    sends: ["hget"],
   },
   "window-reset": { scripts: ["reset_window"], sends: [] },
 };
@@ -147,7 +155,7 @@ describe("Redis with these users", () => {
   test("lets ops-reporting touch no limit but its own", async () => {
     const ofOthers = ["api-key:simpleSend:key", "failed-key:hash", "address:check_online:hash"];
     for (const key of ofOthers) {
-      const call = (clients.get("ops-reporting") as Redis).call("SET", `relay:limit:${key}`, "99");
+      const call = (clients.get("ops-reporting") as Redis).call("INCRBY", `relay:{0}:limit:${key}`, "99");
       await expect(call).rejects.toThrow(/^NOPERM /);
     }
   });
@@ -157,7 +165,17 @@ describe("Redis with these users", () => {
   });
 
   test("keeps the connector away from what only the gateway and the reports have", async () => {
-    const others = ["feedback", "flushes", "gateway-keys", "idempotency", "journeys", "limit", "traffic", "visitors"];
+    const others = [
+      "feedback",
+      "flushes",
+      "gateway-keys",
+      "idempotency",
+      "idempotency-body",
+      "journeys",
+      "limit",
+      "traffic",
+      "visitors",
+    ];
     const kinds = await writableKinds("ws-connector");
     expect(kinds.filter((kind) => others.includes(kind))).toEqual([]);
     expect(kinds).toContain("route");

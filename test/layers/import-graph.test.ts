@@ -11,7 +11,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "ops-reporting": ["protocol", "runtime", "window"],
   "agent-relay-connector": [],
 };
-const REDIS_PACKAGES = ["ioredis", "rate-limiter-flexible"];
+const REDIS_PACKAGES = ["ioredis"];
 const API = "services/gateway/src/api/";
 const SITE = "services/gateway/src/site/";
 

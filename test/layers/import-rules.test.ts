@@ -28,7 +28,7 @@ const PLANTED = [
   restricted("shared/window/src/to-service.ts", "ops-reporting/thing.ts"),
   restricted("shared/window/src/by-path.ts", "../../../services/gateway/src/thing.ts"),
   restricted("services/gateway/src/to-service.ts", "ws-connector/thing.ts"),
-  restricted("services/gateway/src/to-redis.ts", "rate-limiter-flexible"),
+  restricted("services/gateway/src/to-redis.ts", "ioredis"),
   restricted("services/gateway/src/api/to-site.ts", "../site/thing.ts"),
   restricted("services/gateway/src/api/to-service.ts", "ops-reporting/thing.ts"),
   restricted("services/gateway/src/api/to-redis.ts", "ioredis"),

@@ -37,7 +37,7 @@ describe("npm run window:reset", () => {
   test("opens a new one for the same deploy when it is forced to, and leaves the replay guard alone", async () => {
     await reset("v1");
     await client.sadd(partitionKeys.seen(0, 1), "digest");
-    await client.set("relay:limit:x", 1);
+    await client.set(partitionKeys.limit(0, "x"), 1);
     expect(await reset("v1", "--force")).toMatchObject({ code: 0, stdout: expect.stringContaining("window opened") });
     const left = [controlKeys.window, partitionKeys.seen(0, 1), partitionKeys.window(0)];
     expect((await client.keys("*")).sort()).toEqual(left.sort());

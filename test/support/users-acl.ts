@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { controlKeys, partitionKeys, windowKeys } from "window/redis/keys.ts";
+import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 
 /** deploy/redis/users.acl, read as its own comments tell. */
 
@@ -55,19 +55,19 @@ export function matches(pattern: string, name: string): boolean {
 }
 
 const SOME_PARTITION = 12;
+/** What the name of a key ends with, where not every user has all of its kind. */
+const REST: Readonly<Record<string, string>> = { limit: "address:target_reads:7" };
 
 /** One key of each kind that keys.ts makes, by kind: `relay:{0qx}:seen:7` is `seen`. */
 export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
   [
     ...Object.entries(partitionKeys)
       .filter(([name]) => !name.startsWith("podChannel"))
-      .map(([, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, "7")),
+      .map(([name, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, REST[name] ?? "7")),
     ...Object.values(controlKeys),
-    windowKeys.idempotency("digest"),
-    `${windowKeys.limits}:address:target_reads:7`,
   ].map((key) => [kindOf(key), key]),
 );
 
 function kindOf(key: string): string {
-  return key.replace(/^relay:(?:\{\w+\}:)?/, "").split(":")[0] as string;
+  return key.replace(/^relay:\{\w+\}:/, "").split(":")[0] as string;
 }

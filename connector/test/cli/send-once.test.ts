@@ -17,7 +17,7 @@ const bob = () => line.stage.online("bob-hmac", line.url);
 async function reachLimit(ms: number): Promise<() => Promise<unknown>> {
   const { client } = line.stage.relay.view();
   await line.run(["status", "agent://alice"]);
-  const [limit] = (await client.keys("relay:limit:address:check_online:*")) as [string];
+  const [limit] = (await client.keys("relay:{*}:limit:address:check_online:*")) as [string];
   await client.set(limit, 1_000_000, "PX", ms);
   return () => client.del(limit);
 }

@@ -12,6 +12,7 @@ import { Acceptor } from "window/acceptance/acceptor.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { CONGESTED } from "window/records/route.ts";
 import { partitionKeys } from "window/redis/keys.ts";
+import { partitionOf } from "window/redis/partitions.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
@@ -37,7 +38,12 @@ export class GatewayKit {
   readonly agentKey = makeEd25519Key({ id: "alice-1", agents: ["agent://alice"] });
   readonly #unused: string[] = Array.from({ length: SPARE_KEYS }, generateApiKey);
   readonly #closers: (() => Promise<unknown>)[] = [];
+  readonly #partitions: number;
   #keysFile = "";
+
+  constructor(partitions = 1) {
+    this.#partitions = partitions;
+  }
 
   async start(): Promise<this> {
     const folder = await temporaryFolder();
@@ -71,6 +77,7 @@ export class GatewayKit {
       REDIS_URL: this.redis.url,
       RELAY_KEYS_FILE: this.#keysFile,
       RELAY_BASE_URL: "https://relay.example",
+      RELAY_PARTITIONS: String(this.#partitions),
       ...overrides,
     };
   }
@@ -95,7 +102,7 @@ export class GatewayKit {
   async link(): Promise<{ link: RedisLink; window: ProcessWindow }> {
     const { logger } = this;
     const link = new RedisLink({ url: this.redis.url, name: "test", logger });
-    const window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger });
+    const window = new ProcessWindow({ link, partitions: this.#partitions, deployId: "local", logger });
     await link.start();
     this.#closers.push(() => link.stop());
     return { link, window };
@@ -109,12 +116,12 @@ export class GatewayKit {
     const subscriber = link.client.duplicate({ lazyConnect: true });
     this.#closers.push(async () => subscriber.disconnect());
     await subscriber.connect();
-    await subscriber.ssubscribe(partitionKeys.podChannel(0, pod));
+    await subscriber.ssubscribe(partitionKeys.podChannel(this.partitionOf(agent), pod));
     subscriber.on("smessage", (_channel: string, lines: string) => delivered.push(...lines.split("\n")));
     const acceptor = new Acceptor({
       link,
       window,
-      partitions: 1,
+      partitions: this.#partitions,
       pod,
       offlineAfterMs: 300_000,
       proofFreshnessMs: 10_800_000,
@@ -145,24 +152,29 @@ export class GatewayKit {
   ) {
     const { link } = await this.link();
     const lastSeen = Date.now() - silentMs;
+    const p = this.partitionOf(agent);
     await link.client.hset(
-      partitionKeys.route(0),
+      partitionKeys.route(p),
       agent,
       `pod con 1 ${lastSeen} ${Date.now() - heldMs}${isCongested ? CONGESTED : ""}`,
     );
-    await link.client.zadd(partitionKeys.presence(0), lastSeen, agent);
-    await link.client.zadd(partitionKeys.online(0), lastSeen, agent);
+    await link.client.zadd(partitionKeys.presence(p), lastSeen, agent);
+    await link.client.zadd(partitionKeys.online(p), lastSeen, agent);
+  }
+
+  partitionOf(agent: string): number {
+    return partitionOf(agent, this.#partitions);
   }
 
   async snapshot(): Promise<WindowSnapshot> {
     const { link } = await this.link();
-    return await readSnapshot(link, 1);
+    return await readSnapshot(link, this.#partitions);
   }
 }
 
 /** A kit for the tests of a file, or of a describe block: started before the first of them, stopped after the last. */
-export function useGatewayKit(): GatewayKit {
-  const kit = new GatewayKit();
+export function useGatewayKit(partitions = 1): GatewayKit {
+  const kit = new GatewayKit(partitions);
   beforeAll(() => kit.start());
   afterAll(() => kit.stop());
   return kit;

@@ -37,7 +37,13 @@ export function createOpsReporting(
   const metrics = new ServiceMetrics("ops-reporting");
   const reached = metrics.counter("relay_limits_total");
   const limitReached = (limit: LimitName) => reached.add(limit);
-  const limits = new AddressLimits({ link, window, requestsPerMinute: settings.publicRequestsPerMinute, limitReached });
+  const limits = new AddressLimits({
+    link,
+    window,
+    partitions,
+    requestsPerMinute: settings.publicRequestsPerMinute,
+    limitReached,
+  });
   const app = createOpsReportingApp({
     settings,
     logger,

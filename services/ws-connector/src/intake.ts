@@ -143,14 +143,14 @@ class Intake {
   }
 
   #handlePublication(verified: VerifiedEnvelope): boolean {
-    const { envelope, kind } = verified;
+    const { envelope } = verified;
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
       this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
-    if (this.#acceptor.needsPreparation(kind)) return this.#handlePrepared(verified);
+    if (this.#acceptor.needsPreparation(verified)) return this.#handlePrepared(verified);
     this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
     return true;
   }

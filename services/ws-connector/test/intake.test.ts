@@ -51,7 +51,7 @@ beforeEach(() => {
     verifier: new EnvelopeVerifier(verifier),
     acceptor: {
       accept: (item: AcceptanceItem) => accepting.push(item),
-      needsPreparation: (kind: AcceptanceItem["kind"]) => kind !== "message",
+      needsPreparation: ({ kind }: Pick<AcceptanceItem, "kind">) => kind !== "message",
       prepare: () => prepared.promise,
     } as unknown as Acceptor,
     registrar: { canTakeAgents: () => true, requested: () => {}, answered: () => {} } as unknown as Registrar,

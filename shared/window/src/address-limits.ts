@@ -16,6 +16,7 @@ export type PublicLimit = Extract<
 export interface AddressLimitsOptions {
   readonly link: RedisLink;
   readonly window: ProcessWindow;
+  readonly partitions: number;
   /** Of one address on each limited surface; 0 = no limit. */
   readonly requestsPerMinute: number;
   /** Called for each request that a limit refuses. */
@@ -31,9 +32,10 @@ export class AddressLimits {
   readonly #limit: RateLimit | null;
   readonly #limitReached: (limit: LimitName) => void;
 
-  constructor({ link, window, requestsPerMinute, limitReached }: AddressLimitsOptions) {
+  constructor({ link, window, partitions, requestsPerMinute, limitReached }: AddressLimitsOptions) {
     this.#window = window;
-    this.#limit = requestsPerMinute === 0 ? null : new RateLimit(link, "address", requestsPerMinute);
+    const limit = { link, partitions, name: "address", most: requestsPerMinute };
+    this.#limit = requestsPerMinute === 0 ? null : new RateLimit(limit);
     this.#limitReached = limitReached;
   }
 

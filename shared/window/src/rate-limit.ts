@@ -1,5 +1,5 @@
-import { RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
-import { windowKeys } from "./redis/keys.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 import { unavailable } from "./unavailable.ts";
 
@@ -15,26 +15,27 @@ export interface Usage {
 }
 
 /**
- * One limit of requests a minute and key, counted in Redis. The requests of one tick of the event loop that use the same
- * key are counted with one command, and the commands of all keys leave in one write; each request gets the place in the
- * count that it would have had alone.
+ * One limit of requests a minute and key, counted in Redis. The requests of one tick of the event loop are counted with one
+ * call for each partition that their keys lie in; each gets the place in the count of its key that it would have had alone.
  */
 export class RateLimit {
   readonly #link: RedisLink;
+  readonly #partitions: number;
+  readonly #name: string;
   /** How many it allows. */
   readonly most: number;
-  readonly #limiter: RateLimiterRedis;
   #waiting = new Map<string, Waiting[]>();
 
-  constructor(link: RedisLink, name: string, most: number) {
-    this.#link = link;
-    this.most = most;
-    this.#limiter = new RateLimiterRedis({
-      storeClient: link.client,
-      keyPrefix: `${windowKeys.limits}:${name}`,
-      points: most,
-      duration: RATE_WINDOW_SECONDS,
-    });
+  constructor(options: {
+    readonly link: RedisLink;
+    readonly partitions: number;
+    readonly name: string;
+    readonly most: number;
+  }) {
+    this.#link = options.link;
+    this.#partitions = options.partitions;
+    this.#name = options.name;
+    this.most = options.most;
   }
 
   /**
@@ -53,34 +54,28 @@ export class RateLimit {
   #ask(): void {
     const asked = this.#waiting;
     this.#waiting = new Map();
-    this.#link.together(() => {
-      for (const [key, waiting] of asked) void this.#count(key, waiting);
-    });
+    const byPartition = Map.groupBy(asked, ([key]) => partitionOf(key, this.#partitions));
+    for (const [p, ofPartition] of byPartition) void this.#count(p, ofPartition);
   }
 
-  async #count(key: string, waiting: readonly Waiting[]): Promise<void> {
+  async #count(p: number, asked: readonly (readonly [key: string, waiting: readonly Waiting[]])[]): Promise<void> {
+    const keys = asked.map(([key]) => partitionKeys.limit(p, `${this.#name}:${key}`));
+    const counts = asked.map(([, waiting]) => waiting.length);
     try {
-      const { consumedPoints, msBeforeNext } = await this.#consume(key, waiting.length);
-      waiting.forEach(({ resolve }, index) => {
-        const used = consumedPoints - waiting.length + index + 1;
-        resolve({
-          allowed: used <= this.most,
-          remaining: Math.max(this.most - used, 0),
-          resetMs: msBeforeNext,
+      const reply = await this.#link.run("use_limits", keys, [RATE_WINDOW_SECONDS * 1000, ...counts]);
+      asked.forEach(([, waiting], index) => {
+        const [used, resetMs] = (reply as [used: number, resetMs: number][])[index] as [number, number];
+        waiting.forEach(({ resolve }, place) => {
+          resolve(this.#usage(used - waiting.length + place + 1, resetMs));
         });
       });
     } catch {
-      for (const { reject } of waiting) reject(unavailable());
+      for (const { reject } of asked.flatMap(([, waiting]) => waiting)) reject(unavailable());
     }
   }
 
-  /** The library rejects with its result when the limit is used up, and with an error when Redis did not answer. */
-  async #consume(key: string, count: number): Promise<RateLimiterRes> {
-    if (!this.#link.up) throw unavailable();
-    return await this.#limiter.consume(key, count).catch((reason: unknown) => {
-      if (reason instanceof RateLimiterRes) return reason;
-      throw reason;
-    });
+  #usage(used: number, resetMs: number): Usage {
+    return { allowed: used <= this.most, remaining: Math.max(this.most - used, 0), resetMs };
   }
 }
 

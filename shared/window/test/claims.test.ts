@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
-import { windowKeys } from "../src/redis/keys.ts";
+import { partitionKeys } from "../src/redis/keys.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { claimOf, delivery, messageOf, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
@@ -68,7 +68,7 @@ describe("an idempotency claim", () => {
 
   test("is kept for ten minutes, as digests and ids only", async () => {
     await send();
-    const key = windowKeys.idempotency(CLAIM.digest);
+    const key = partitionKeys.idempotency(0, CLAIM.digest);
     const left = await bench.client.pttl(key);
     expect(left).toBeGreaterThan(HTTP_LIMITS.idempotencyMs - 10_000);
     expect(left).toBeLessThanOrEqual(HTTP_LIMITS.idempotencyMs);

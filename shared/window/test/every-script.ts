@@ -8,6 +8,7 @@ import { readJourneys } from "../src/journeys.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
 import { ProcessWindow } from "../src/process-window.ts";
+import { RateLimit } from "../src/rate-limit.ts";
 import { resetWindow } from "../src/reset.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { RouteReleaser } from "../src/routes.ts";
@@ -28,7 +29,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adopt();
   const { epoch } = await pod.register("agent://bob");
   const request = requestOf("agent://alice", "agent://bob");
-  await pod.accept(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
+  await pod.take(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
   const { sessionId } = await pod.request("agent://alice", "agent://bob");
   await pod.take(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
   await readSession(link, sessionId as string, partitions);
@@ -60,5 +61,6 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await readGatewayKeys(link);
   await readCredentials(link, "agent://bob", partitions);
   await readJourneys(link);
+  await new RateLimit({ link, partitions, name: "send", most: 1 }).use("key-1");
   await resetWindow(link, { partitions, deployId: "deploy-1", force: true });
 }

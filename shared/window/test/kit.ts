@@ -175,18 +175,17 @@ export class Pod {
   /** What comes before the acceptance of a `session.*` envelope. */
   async prepare(
     envelope: Envelope,
-    principal = principalOf({ keyId: envelope.key_id }),
+    { principal = principalOf({ keyId: envelope.key_id }), claim }: Pick<Incoming, "principal" | "claim"> = {},
   ): Promise<Prepared | Acceptance> {
     const kind = kindOf(envelope.type) as AcceptanceItem["kind"];
-    return await this.acceptor.prepare({ envelope, kind, text: textOf(envelope), principal });
+    return await this.acceptor.prepare({ envelope, kind, text: textOf(envelope), principal, claim });
   }
 
   /** Prepares and accepts, as services do. */
   async take(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {
-    if (!this.acceptor.needsPreparation(kindOf(envelope.type) as AcceptanceItem["kind"])) {
-      return await this.accept(envelope, incoming);
-    }
-    const prepared = await this.prepare(envelope, incoming.principal);
+    const kind = kindOf(envelope.type) as AcceptanceItem["kind"];
+    if (!this.acceptor.needsPreparation({ ...incoming, kind })) return await this.accept(envelope, incoming);
+    const prepared = await this.prepare(envelope, incoming);
     return "outcome" in prepared ? prepared : await this.accept(envelope, { ...incoming, prepared });
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { SESSION_ID_PATTERN } from "protocol/contract/envelope.ts";
 import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/envelope-digest.ts";
-import { controlKeys, partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 
 const ENVELOPE = { key_id: "alice-1", id: "env-1", ts: 1_790_000_000_000, to: "agent://bob" };
@@ -30,7 +30,6 @@ describe("partitions", () => {
       (typeof value === "function" ? value(...args) : value) as string;
     for (const value of Object.values(partitionKeys)) expect(key(value, 3, "x")).toMatch(/^relay:\{3fd\}:[a-z]/);
     for (const value of Object.values(controlKeys)) expect(value).toMatch(/^relay:\{0\}:[a-z]/);
-    for (const value of Object.values(windowKeys)) expect(key(value, "x")).toMatch(/^relay:/);
     const channel: string = partitionKeys.podChannel(3, "pod-a");
     expect(channel).toBe(`${partitionKeys.podChannelPrefix(3)}pod-a`);
   });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { controlKeys, partitionKeys, windowKeys } from "../src/redis/keys.ts";
+import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
 import { claimOf, messageOf } from "./envelopes.ts";
@@ -74,7 +74,7 @@ describe("a reset", () => {
     for (const agent of agents) await pod.request("agent://alice", agent);
     const message = messageOf("agent://alice", "agent://a1");
     await pod.accept(message, { origin: "gateway", claim: claimOf("key", "body") });
-    await bench.client.set(`${windowKeys.limits}:key`, "1");
+    await bench.client.set(partitionKeys.limit(3, "send:key"), "1");
 
     const guards = (await keys()).filter((key) => /^relay:\{\w+\}:seen:\d+$/.test(key));
     expect(guards.length).toBeGreaterThanOrEqual(4);

@@ -20,10 +20,10 @@ export interface RedisMemory {
 }
 
 /** What is kept for minutes or hours, and so grows as long as a soak runs. */
-export const GROWING = ["seen", "session", "asked", "decided", "idempotency"] as const;
+export const GROWING = ["seen", "session", "asked", "decided", "idempotency", "idempotency-body"] as const;
 const SCAN_COUNT = 1000;
 
-/** Every key by its kind: `relay:{p}:<kind>…` or `relay:<kind>:…`. */
+/** Every key by its kind: `relay:{p}:<kind>…`. */
 export async function redisMemory(client: Redis): Promise<RedisMemory> {
   const keys = await keysOf(client);
   const sizes = await manyReplies(client, keys, (key) => ["memory", "usage", key, "samples", "0"]);
@@ -49,7 +49,7 @@ export async function redisMemory(client: Redis): Promise<RedisMemory> {
 }
 
 export function kindOf(key: string): string {
-  return /^relay:(?:\{\w+\}:)?([a-z-]+)/.exec(key)?.[1] ?? "unknown";
+  return /^relay:\{\w+\}:([a-z-]+)/.exec(key)?.[1] ?? "unknown";
 }
 
 async function keysOf(client: Redis): Promise<string[]> {

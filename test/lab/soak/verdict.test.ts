@@ -76,7 +76,13 @@ describe("A soak", () => {
   });
 
   test("tells keys apart by their kind", () => {
-    const keys = ["relay:{0qx}:seen:29", "relay:{0}:traffic", "relay:limit:send:x", "relay:idempotency:x", "x"];
+    const keys = [
+      "relay:{0qx}:seen:29",
+      "relay:{0}:traffic",
+      "relay:{3pk}:limit:send:x",
+      "relay:{2zm}:idempotency:x",
+      "x",
+    ];
     expect(keys.map(kindOf)).toEqual(["seen", "traffic", "limit", "idempotency", "unknown"]);
   });
 });

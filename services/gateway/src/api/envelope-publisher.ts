@@ -65,29 +65,28 @@ export class EnvelopePublisher {
     const principal = principalOfApiKey(request.apiKey.id);
     const unsigned = { envelope, canonical, kind: content.kind, principal };
     const claim = claimOf(request);
-    if (claim === undefined) return await this.#accept(unsigned, {});
+    if (claim === undefined) return await this.#accept(unsigned);
     if (this.#inProgress.has(claim.digest)) throw new ServiceError("idempotency_in_progress");
     this.#inProgress.add(claim.digest);
     try {
-      return await this.#accept(unsigned, { claim });
+      return await this.#accept({ ...unsigned, claim });
     } finally {
       this.#inProgress.delete(claim.digest);
     }
   }
 
-  async #accept({ canonical, ...unsigned }: Unsigned, claimed: { claim?: Claim }): Promise<PublishedEnvelope> {
+  async #accept({ canonical, ...unsigned }: Unsigned): Promise<PublishedEnvelope> {
     const item = { ...unsigned, text: this.#gatewayKey.sign(canonical), origin: "gateway", connection: "" } as const;
-    const isPlain = !this.#acceptor.needsPreparation(item.kind);
-    const prepared = isPlain ? undefined : await this.#acceptor.prepare(item);
+    const prepared = this.#acceptor.needsPreparation(item) ? await this.#acceptor.prepare(item) : undefined;
     if (prepared !== undefined && "outcome" in prepared) return publishedEnvelope(item.envelope.id, prepared);
     const acceptance = await new Promise<Acceptance>((done) => {
-      this.#acceptor.accept({ ...item, ...claimed, prepared, done });
+      this.#acceptor.accept({ ...item, prepared, done });
     });
     return publishedEnvelope(item.envelope.id, acceptance);
   }
 }
 
-interface Unsigned extends Pick<AcceptanceItem, "principal">, Pick<EnvelopeContent, "kind"> {
+interface Unsigned extends Pick<AcceptanceItem, "principal" | "claim">, Pick<EnvelopeContent, "kind"> {
   readonly envelope: UnsignedEnvelope;
   readonly canonical: string;
 }

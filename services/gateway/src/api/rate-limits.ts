@@ -18,12 +18,13 @@ export class RateLimits {
   readonly #limitReached: (limit: LimitName) => void;
 
   constructor(options: AddressLimitsOptions) {
-    const { link, window, limitReached } = options;
+    const { link, window, partitions, limitReached } = options;
     this.addresses = new AddressLimits(options);
     this.#window = window;
     this.#limitReached = limitReached;
-    this.#apiKeys = new RateLimit(link, "api-key", HTTP_LIMITS.gatewayRequestsPerMinute);
-    this.#failedKeys = new RateLimit(link, "failed-key", HTTP_LIMITS.failedKeysPerMinute);
+    const limit = { link, partitions };
+    this.#apiKeys = new RateLimit({ ...limit, name: "api-key", most: HTTP_LIMITS.gatewayRequestsPerMinute });
+    this.#failedKeys = new RateLimit({ ...limit, name: "failed-key", most: HTTP_LIMITS.failedKeysPerMinute });
   }
 
   /** @param apiKeyId the key's name in the keys file. */

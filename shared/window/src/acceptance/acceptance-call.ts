@@ -11,7 +11,7 @@ import { holderDigestOf } from "../holder-digest.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
-import { partitionKeys, windowKeys } from "../redis/keys.ts";
+import { partitionKeys } from "../redis/keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { textDigestOf } from "./envelope-digest.ts";
 
@@ -206,5 +206,9 @@ function credentialOf(
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
   if (item.claim === undefined) return [];
-  return [numberOf(windowKeys.idempotency(item.claim.digest)), item.claim.bodyDigest, item.envelope.id];
+  return [
+    numberOf(partitionKeys.idempotency(item.partition, item.claim.digest)),
+    item.claim.bodyDigest,
+    item.envelope.id,
+  ];
 }

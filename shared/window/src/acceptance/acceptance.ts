@@ -27,11 +27,11 @@ export interface AcceptanceItem extends AgentBringer {
   readonly connection: string;
   /** Whether that connection is congested, asked when a register or heartbeat is sent to Redis. */
   readonly isCongested?: () => boolean;
-  /** There for a `session.*` envelope that `prepare` was asked for. */
+  /** There for an envelope that `prepare` was asked for. */
   readonly prepared?: Prepared | undefined;
   /** There for a register or heartbeat under the key of a credential. */
   readonly credential?: KeptCredential | undefined;
-  readonly claim?: Claim;
+  readonly claim?: Claim | undefined;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
   /** True when nobody waits any more: the item is dropped before it is sent. Source: docs/protocol.md#frames. */
@@ -55,8 +55,8 @@ export interface PlacedItem extends AcceptanceItem {
   readonly sessionId: string;
 }
 
-/** What a `session.*` envelope brings from other partitions than that of its acceptance. */
-export type Prepared = PreparedDecision | PreparedRequest;
+/** What an envelope brings from other partitions than that of its acceptance. */
+export type Prepared = PreparedDecision | PreparedRequest | PreparedMessage;
 
 /** A decision, in effect, or one that decides nothing because the guard knows its digest. */
 export interface PreparedDecision {
@@ -76,6 +76,11 @@ export interface PreparedRequest {
   readonly pendingOfRequesterElsewhere: number;
   readonly openedElsewhere: number;
   readonly openedByPrincipalElsewhere: number;
+}
+
+/** A message whose claim is bound to its body. */
+export interface PreparedMessage {
+  readonly kind: "message";
 }
 
 /** Outcome of one envelope. `duplicate` is a repeat: nothing was delivered or counted. */

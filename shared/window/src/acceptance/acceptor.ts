@@ -12,7 +12,7 @@ import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } fr
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
-import { prepareDecision, prepareRequest } from "./preparation.ts";
+import { type Preparable, prepare } from "./preparation.ts";
 
 const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
@@ -84,18 +84,16 @@ export class Acceptor {
   }
 
   /** Whether an envelope goes through `prepare` before `accept`. */
-  needsPreparation(kind: AcceptanceItem["kind"]): boolean {
-    return kind === "session_decision" || (kind === "session_request" && this.#partitions > 1);
+  needsPreparation({ kind, claim }: Pick<AcceptanceItem, "kind" | "claim">): boolean {
+    if (kind === "session_decision") return true;
+    return this.#partitions > 1 && (kind === "session_request" || claim !== undefined);
   }
 
   /**
-   * Does or asks in other partitions what the acceptance of a `session.*` envelope takes for granted; resolves with what goes
-   * into its item, or with the outcome that it has without acceptance. May be done again, with the same result.
+   * Does or asks in other partitions what the acceptance of an envelope takes for granted; resolves with what goes into its
+   * item, or with the outcome that it has without acceptance. May be done again, with the same result.
    */
-  async prepare(
-    item: Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">,
-  ): Promise<Prepared | Acceptance> {
-    const prepare = item.kind === "session_decision" ? prepareDecision : prepareRequest;
+  async prepare(item: Preparable): Promise<Prepared | Acceptance> {
     try {
       return await prepare(item, {
         link: this.#link,

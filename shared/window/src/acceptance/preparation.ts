@@ -1,16 +1,27 @@
 import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
-import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { HTTP_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import type { SessionState } from "../records/session-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisLink } from "../redis/redis-link.ts";
-import type { Acceptance, AcceptanceItem, AcceptanceRefusal, PreparedDecision, PreparedRequest } from "./acceptance.ts";
+import type {
+  Acceptance,
+  AcceptanceItem,
+  AcceptanceRefusal,
+  Claim,
+  Prepared,
+  PreparedDecision,
+  PreparedRequest,
+} from "./acceptance.ts";
 import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
 import { guardDigestOf, partitionOfSession, textDigestOf } from "./envelope-digest.ts";
 
-/** What comes before the acceptance of a `session.*` envelope. Source: docs/redis.md#sessions. */
+/** What comes before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims. */
+
+/** What is prepared of an item. */
+export type Preparable = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal" | "claim">;
 
 interface Context {
   readonly link: RedisLink;
@@ -21,14 +32,40 @@ interface Context {
 
 /** Reply of count_sessions. */
 type Counted = [pending: number, pendingOfRequester: number, opened: number, openedByPrincipal: number];
-type Item = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal">;
+
+/** @throws ServiceError `unavailable`. */
+export async function prepare(item: Preparable, context: Context): Promise<Prepared | Acceptance> {
+  if (item.kind === "session_decision") return await prepareDecision(item, context);
+  const [refusal, prepared] = await Promise.all([
+    item.claim === undefined ? undefined : bindClaim(item.claim, context),
+    item.kind === "session_request" ? prepareRequest(item, context) : ({ kind: "message" } as const),
+  ]);
+  return refusal ?? prepared;
+}
+
+/** Binds a claim to its body, over all partitions; resolves with the outcome that the envelope has when it cannot be bound. */
+async function bindClaim(
+  { digest, bodyDigest }: Claim,
+  { link, window, partitions }: Context,
+): Promise<Acceptance | undefined> {
+  const p = partitionOf(digest, partitions);
+  const keys = [partitionKeys.window(p), partitionKeys.idempotencyBody(p, digest)];
+  const outcome = await window.inWindow(async ({ id }) => {
+    const args = [id, bodyDigest, HTTP_LIMITS.idempotencyMs, link.memory.isShort ? 1 : 0];
+    const [answer] = (await link.runByDeadline("bind_claim", keys, args)) as [
+      "window" | "bound" | "reused" | "over_capacity",
+    ];
+    return answer === "window" ? null : answer;
+  });
+  return outcome === "bound" ? undefined : { outcome };
+}
 
 /**
  * Reserves a decision's place in the guard of its requester's partition, then decides in the session's partition. Where the
  * guard knows another envelope of the same digest, or has accepted this one, nothing is decided: the acceptance that follows
  * finds a duplicate. @throws ServiceError `unavailable`.
  */
-export async function prepareDecision(item: Item, context: Context): Promise<PreparedDecision | Acceptance> {
+async function prepareDecision(item: Preparable, context: Context): Promise<PreparedDecision | Acceptance> {
   const partition = partitionOfSession(sessionIdOf(item.envelope), context.partitions);
   if (partition === undefined) return { outcome: "unknown_session" };
   const reserved = await reserve(item, context);
@@ -37,7 +74,7 @@ export async function prepareDecision(item: Item, context: Context): Promise<Pre
 }
 
 async function reserve(
-  item: Item,
+  item: Preparable,
   { link, window, partitions }: Context,
 ): Promise<"reserved" | "taken" | "clock_skew"> {
   const { envelope, text } = item;
@@ -54,7 +91,7 @@ async function reserve(
 }
 
 async function decide(
-  { envelope, text }: Item,
+  { envelope, text }: Preparable,
   p: number,
   wanted: SessionState | "-",
   { link, window, proofFreshnessMs }: Context,
@@ -77,7 +114,7 @@ async function decide(
  * Counts in all partitions but the target's what bounds a request. Requests that are under way at the same time do not see
  * each other's: a bound may be passed by as many as are in flight. @throws ServiceError `unavailable`.
  */
-export async function prepareRequest({ envelope, principal }: Item, context: Context): Promise<PreparedRequest> {
+async function prepareRequest({ envelope, principal }: Preparable, context: Context): Promise<PreparedRequest> {
   const { link, partitions } = context;
   const own = partitionOf(envelope.to as string, partitions);
   const others = Array.from({ length: partitions }, (_, p) => p).filter((p) => p !== own);

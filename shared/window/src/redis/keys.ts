@@ -2,9 +2,8 @@ import { PARTITION_TAGS } from "./partition-tags.ts";
 
 /**
  * Every key and channel name of the relay, once. A hash tag names the slot that a key has on a Redis Cluster: all keys of a
- * partition lie in one, what is of the whole window in another, the control slot. Three calls take keys of several slots, which
- * one Redis allows: accept with an idempotency claim, and reset_window, which opens the window in all slots; rates have a slot
- * each. Source: docs/redis.md#keys.
+ * partition lie in one, what is of the whole window in another, the control slot. One call takes keys of several slots, which
+ * one Redis allows: reset_window, which opens the window in all of them. Source: docs/redis.md#keys.
  */
 
 /** What every key of the relay begins with; the window reset refuses a database that holds others. */
@@ -43,6 +42,12 @@ export const partitionKeys = {
   principal: (p: number, holder: string) => inPartition(p, `principal:${holder}`),
   /** The pods that share a limit of one principal, a digest. */
   shares: (p: number, limit: string, digest: string) => inPartition(p, `shares:${limit}:${digest}`),
+  /** The claim of an Idempotency-Key whose request was accepted in this partition. */
+  idempotency: (p: number, digest: string) => inPartition(p, `idempotency:${digest}`),
+  /** The body that an Idempotency-Key is bound to, in the partition of its digest. */
+  idempotencyBody: (p: number, digest: string) => inPartition(p, `idempotency-body:${digest}`),
+  /** Requests that one key or address made within a minute, where they are limited. */
+  limit: (p: number, of: string) => inPartition(p, `limit:${of}`),
   counters: (p: number) => inPartition(p, "counters"),
   minutes: (p: number) => inPartition(p, "minutes"),
   proofs: (p: number) => inPartition(p, "proofs"),
@@ -64,12 +69,6 @@ export const controlKeys = {
   feedback: `${CONTROL_PREFIX}feedback`,
   salt: `${CONTROL_PREFIX}salt`,
   gatewayKeys: `${CONTROL_PREFIX}gateway-keys`,
-} as const;
-
-/** Keys that lie in a slot of their own each. */
-export const windowKeys = {
-  limits: `${KEY_PREFIX}limit`,
-  idempotency: (digest: string) => `${KEY_PREFIX}idempotency:${digest}`,
 } as const;
 
 /** What the reset leaves alone: the replay guard outlives a window. Source: docs/protocol.md#replay. */

@@ -27,7 +27,7 @@ const ATTEMPTS = 2;
  * that grow until the link is up.
  */
 export class RedisLink implements Service {
-  /** For libraries that need a client of their own kind. Everything else goes through this link's methods. */
+  /** What carries the commands. All but tests send theirs through this link's methods. */
   readonly client: Redis;
   /** What Redis and the log call this connection. */
   readonly name: string;
@@ -158,18 +158,6 @@ export class RedisLink implements Service {
   /** Sends any other command. @throws ServiceError `unavailable`. */
   async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
     return await this.#call("command", name, () => this.client.call(name, ...args) as Promise<Reply>);
-  }
-
-  /** What `send` sends leaves in one write to the socket. */
-  together(send: () => void): void {
-    // There is no stream before the link was started.
-    const stream = this.up ? this.client.stream : undefined;
-    stream?.cork();
-    try {
-      send();
-    } finally {
-      stream?.uncork();
-    }
   }
 
   /** Gives up the connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */

@@ -8,6 +8,7 @@ export const SCRIPT_NAMES = [
   "add_feedback",
   "announce_gateway_key",
   "assert_routes",
+  "bind_claim",
   "count_presence",
   "count_sessions",
   "decide_session",
@@ -28,6 +29,7 @@ export const SCRIPT_NAMES = [
   "reset_window",
   "snapshot",
   "snapshot_control",
+  "use_limits",
 ] as const;
 
 export type ScriptName = (typeof SCRIPT_NAMES)[number];

@@ -31,6 +31,13 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
     tests: CALLS,
   },
   {
+    name: "nor does the binding of an Idempotency-Key",
+    file: `${LUA}/bind_claim.lua`,
+    find: "if is_late(now, deadline) then",
+    replace: "if false then",
+    tests: ["shared/window/test/claims-partitions.test.ts"],
+  },
+  {
     name: "nor does a feedback",
     file: `${LUA}/add_feedback.lua`,
     find: "if is_late(now, deadline) then",

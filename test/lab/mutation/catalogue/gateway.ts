@@ -3,6 +3,7 @@ import type { Mutation } from "../mutation.ts";
 const AGGREGATES = "shared/window/test/aggregates.test.ts";
 const SECRETS = "test/integration/secrets.test.ts";
 const RATE_LIMITS = "services/gateway/test/rate-limits.test.ts";
+const WINDOW_LIMIT = "shared/window/test/rate-limit.test.ts";
 
 /** API keys, limits and feedback. */
 export const GATEWAY_MUTATIONS: readonly Mutation[] = [
@@ -72,9 +73,30 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an unasked limit is not one used up",
     file: "shared/window/src/rate-limit.ts",
-    find: "if (reason instanceof RateLimiterRes) return reason;",
-    replace: "return reason as RateLimiterRes;",
+    find: "reject } of asked.flatMap(([, waiting]) => waiting)) reject(unavailable());",
+    replace: "resolve } of asked.flatMap(([, waiting]) => waiting)) resolve(this.#usage(this.most + 1, 0));",
     tests: ["services/gateway/test/outages.test.ts"],
+  },
+  {
+    name: "a limit ends with its minute",
+    file: "shared/window/src/lua/use_limits.lua",
+    find: "if left < 0 then",
+    replace: "if false then",
+    tests: [WINDOW_LIMIT, RATE_LIMITS],
+  },
+  {
+    name: "a limit's minute is not prolonged",
+    file: "shared/window/src/lua/use_limits.lua",
+    find: "if left < 0 then",
+    replace: "if true then",
+    tests: [WINDOW_LIMIT],
+  },
+  {
+    name: "a limit is asked in the partition of whose it is",
+    file: "shared/window/src/rate-limit.ts",
+    find: "Map.groupBy(asked, ([key]) => partitionOf(key, this.#partitions))",
+    replace: "new Map([[0, [...asked]]])",
+    tests: [WINDOW_LIMIT],
   },
   {
     name: "an Idempotency-Key is its API key's own",
