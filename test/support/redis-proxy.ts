@@ -13,6 +13,7 @@ export class RedisProxy extends TcpProxy {
   /** What Redis said, by link. */
   readonly #said = new Map<string, string>();
   #asked = "";
+  #last: string | undefined;
   #toLose: { readonly request: string; link?: Link; readonly done: () => void } | undefined;
 
   /** @param redisUrl `unix://<path>` or `redis://<host>:<port>`. */
@@ -56,11 +57,17 @@ export class RedisProxy extends TcpProxy {
     });
   }
 
+  /** Lets the next request that holds `text` through, and nothing after it: no answer on its link, and no further request. */
+  swallowAfter(text: string): void {
+    this.#last = text;
+  }
+
   protected override asked(link: Link, chunk: Buffer): void {
     const text = chunk.toString("latin1");
     link.name ||= /setname\r\n\$\d+\r\n(\S+)\r\n/i.exec(text)?.[1] ?? "";
     this.#asked = (this.#asked + text).slice(-REMEMBERED);
     if (this.#toLose !== undefined && text.includes(this.#toLose.request)) this.#toLose.link ??= link;
+    if (this.#last !== undefined && text.includes(this.#last)) link.isDead = true;
   }
 
   protected override said(link: Link, chunk: Buffer): void {

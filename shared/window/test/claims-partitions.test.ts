@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
 import type { Envelope } from "protocol/contract/envelope.ts";
-import { HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { HTTP_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import type { Acceptance, Claim, Prepared } from "../src/acceptance/acceptance.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
@@ -149,6 +149,15 @@ describe.each([
     expect(await boundKeys()).toEqual(bound);
     expect(await ask(here, envelopeTo(BOB))).toEqual(firstOf(first, answer));
   });
+});
+
+test("a session request that a bound refused is accepted under its Idempotency-Key once there is room, with its own body alone", async () => {
+  const opened = partitionKeys.opened(partitionIn(BOB), ALICE);
+  await bench.client.set(opened, SESSION_LIMITS.openedPerMinute);
+  expect(await ask(here, requestOf(ALICE, BOB))).toMatchObject({ outcome: "rate_limited" });
+  await bench.client.del(opened);
+  expect(await ask(there, requestOf(ALICE, CAROL), OTHER_BODY)).toEqual({ outcome: "reused" });
+  expect(await ask(there, requestOf(ALICE, BOB))).toMatchObject({ outcome: "accepted" });
 });
 
 describe("an Idempotency-Key", () => {
