@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
 import { parse } from "yaml";
-import { REDIS_USERS } from "../support/guarded-redis.ts";
+import { REDIS_USERS } from "../support/deployed-users.ts";
 
 interface ComposeService {
   readonly command?: readonly string[];

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { settingsReader } from "runtime/settings.ts";
 import { giveRedisPasswords } from "../../deploy/docker/redis-passwords.ts";
-import { passwordVariable, REDIS_USERS } from "../support/guarded-redis.ts";
+import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Only root can give files away. */

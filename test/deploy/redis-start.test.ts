@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
-import { GuardedRedis, passwordVariable, REDIS_USERS } from "../support/guarded-redis.ts";
+import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
+import { GuardedRedis } from "../support/guarded-redis.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

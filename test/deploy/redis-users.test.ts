@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { SCRIPT_NAMES, SCRIPTS, type ScriptName } from "window/redis/scripts.ts";
-import { GuardedRedis, REDIS_USERS } from "../support/guarded-redis.ts";
+import { REDIS_USERS } from "../support/deployed-users.ts";
+import { GuardedRedis } from "../support/guarded-redis.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import type { RedisUser } from "../support/test-redis.ts";
 import { type AclUser, accessTo, KEY_OF_KIND, matches, readUsersAcl } from "../support/users-acl.ts";
@@ -56,7 +57,7 @@ const WORK: Readonly<
   "window-reset": { scripts: ["reset_window"], sends: [] },
 };
 /** What every connection of the relay sends. */
-const LINK = ["client|setname", "eval", "evalsha", "info", "script|load"];
+const LINK = ["client|setname", "cluster|info", "cluster|slots", "eval", "evalsha", "info", "script|load"];
 const NO_PASSWORD = "default";
 /** Two commands Redis refuses whoever asks, unless it is set up to allow them. */
 const REFUSAL = /\bNOPERM |^ERR (DEBUG|MODULE) command not allowed/;

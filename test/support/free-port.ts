@@ -1,12 +1,7 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { freePorts } from "../../deploy/local/free-ports.ts";
 
 /** A port that nobody listened on a moment ago, for settings that do not take 0. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+  const [port] = await freePorts(1);
+  return port as number;
 }

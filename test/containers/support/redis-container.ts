@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { getContainerRuntimeClient, type StartedNetwork, type StartedTestContainer, Wait } from "testcontainers";
-import { passwordVariable, REDIS_USERS } from "../../support/guarded-redis.ts";
+import { passwordVariable, REDIS_USERS } from "../../support/deployed-users.ts";
 import { type RedisUser, TestRedis } from "../../support/test-redis.ts";
 import { DeployedContainer } from "./deployed-container.ts";
 

@@ -1,0 +1,81 @@
+import { tmpdir } from "node:os";
+import { RedisProcess, redisArguments } from "./redis-process.ts";
+import { redisProgram } from "./redis-program.mjs";
+import { answersPing, sayTo } from "./redis-words.ts";
+
+/** How the nodes of a cluster are run, and how somebody who may do everything logs in to them. */
+export interface NodeRunner {
+  /** @param settings arguments of redis-server. */
+  readonly command: (folder: string, settings: readonly string[]) => readonly string[] | Promise<readonly string[]>;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Inline commands. */
+  readonly login: readonly string[];
+}
+
+export const PLAIN_NODES: NodeRunner = {
+  command: (_folder, settings) => [redisProgram(), ...settings],
+  settings: {},
+  login: [],
+};
+
+/** One Redis of a cluster on loopback. Started again after `stop`, it is another node at the same address: it kept nothing. */
+export class ClusterNode {
+  readonly port: number;
+  /** Of the cluster's bus. */
+  readonly busPort: number;
+  readonly #runner: NodeRunner;
+  readonly #process: RedisProcess;
+
+  constructor(runner: NodeRunner, port: number, busPort: number, nodeTimeoutMs: number) {
+    this.port = port;
+    this.busPort = busPort;
+    this.#runner = runner;
+    const settings = {
+      port: String(port),
+      bind: "127.0.0.1",
+      "cluster-enabled": "yes",
+      "cluster-port": String(busPort),
+      "cluster-node-timeout": String(nodeTimeoutMs),
+      // A shard that is lost must not take the others along.
+      "cluster-require-full-coverage": "no",
+      // A replica has nothing to wait for: it is one of few.
+      "repl-diskless-sync-delay": "0",
+      ...runner.settings,
+    };
+    this.#process = new RedisProcess(
+      {
+        command: (folder) => runner.command(folder, redisArguments(folder, settings)),
+        answers: () => answersPing({ port, host: "127.0.0.1" }),
+        ...(runner.env === undefined ? {} : { env: runner.env }),
+      },
+      tmpdir(),
+    );
+  }
+
+  get folder(): string {
+    return this.#process.folder;
+  }
+
+  async start(): Promise<void> {
+    await this.#process.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#process.stop();
+  }
+
+  /** Answers to inline commands, as they come. @throws {Error} when one is refused. */
+  async ask(...commands: readonly string[]): Promise<string> {
+    const said = await sayTo({ port: this.port, host: "127.0.0.1" }, ...this.#runner.login, ...commands);
+    const [refusal] = /^-.*/m.exec(said) ?? [];
+    if (refusal !== undefined) throw new Error(`Redis refused one of ${commands.join("; ")}: ${refusal}`);
+    return said;
+  }
+
+  /** The node's name in the cluster. */
+  async id(): Promise<string> {
+    const [id] = /^[0-9a-f]{40}\r$/m.exec(await this.ask("CLUSTER MYID")) ?? [];
+    return (id as string).trim();
+  }
+}

@@ -1,0 +1,23 @@
+import { connect, type NetConnectOpts } from "node:net";
+
+/**
+ * Says something to a Redis on a connection of its own, and resolves with all that it answers.
+ * @param lines commands in the inline form, one after the other.
+ * @throws {Error} when nobody listens there.
+ */
+export async function sayTo(address: NetConnectOpts, ...lines: readonly string[]): Promise<string> {
+  const socket = connect(address);
+  try {
+    socket.write([...lines, "QUIT", ""].join("\r\n"));
+    let said = "";
+    for await (const chunk of socket) said += chunk;
+    return said;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** One PING. */
+export async function answersPing(address: NetConnectOpts): Promise<boolean> {
+  return (await sayTo(address, "PING").catch(() => "")).startsWith("+PONG");
+}
