@@ -9,6 +9,7 @@ import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
 import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { z } from "zod";
 import { LOG_LEVELS } from "./logging.ts";
+import { isRedisUrl } from "./redis-url.ts";
 
 /**
  * Every setting of the relay: its environment variable, rule and default. An empty variable counts as unset.
@@ -61,10 +62,14 @@ export const SETTINGS = {
     description: "Address that the service listens on; 0.0.0.0 in a container.",
   },
   REDIS_URL: {
-    schema: text("must be redis://…, rediss://… or unix:///path.sock", isRedisUrl),
+    schema: text(
+      "must be redis://…, rediss://…, unix:///path.sock, redis-cluster://host:port,… or rediss-cluster://host:port,…",
+      isRedisUrl,
+    ),
     default: null,
     required: true,
-    description: "Redis database of the relay, used by nothing else; `npm start` runs one itself.",
+    description:
+      "Redis database of the relay, or nodes of its Redis Cluster (`redis-cluster://user:password@host:port,host:port`), used by nothing else; `npm start` runs one itself.",
   },
   RELAY_BASE_URL: {
     schema: text("must be an http or https URL without trailing slash", (url) => isPlainUrl(url, ["http:", "https:"])),
@@ -232,23 +237,6 @@ function deriveBaseUrl(read: ReadSource): string | undefined {
   const port = read("PORT");
   if (host === undefined || port === undefined) return undefined;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-function isRedisUrl(value: string): boolean {
-  const url = URL.parse(value);
-  if (url === null || url.search !== "" || url.hash !== "") return false;
-  if (url.protocol === "unix:") return url.hostname === "" && url.pathname.length > 1;
-  const isRedis = (url.protocol === "redis:" || url.protocol === "rediss:") && url.hostname !== "";
-  return isRedis && /^\/?[0-9]{0,4}$/.test(url.pathname) && isDecodable(url.username) && isDecodable(url.password);
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function isPlainUrl(value: string, protocols: readonly string[]): boolean {

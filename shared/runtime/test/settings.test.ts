@@ -88,6 +88,9 @@ describe("settings", () => {
     ["HOST", "a b", "http://x"],
     ["REDIS_URL", "localhost:6379", "http://x", "redis://", "unix://", "unix://relative.sock"],
     ["REDIS_URL", "redis://x/one", "redis://x/0?db=1", "redis://x#0", "redis://:%zz@x", "redis://%ff:p@x"],
+    ["REDIS_URL", "redis-cluster://", "redis-cluster://x,", "redis-cluster://x:1,:2", "redis-cluster://u:p@x,u:p@y"],
+    ["REDIS_URL", "redis-cluster://x/0", "redis-cluster://x/", "redis-cluster://x?y=1", "redis-cluster://x:1,y:65536"],
+    ["REDIS_URL", "redis-cluster://:%zz@x", "valkey-cluster://x", "unix-cluster:///x.sock", "redis://x:1,y:2"],
     ["RELAY_BASE_URL", "relay.example", "ftp://x", "http://x/", "http://x?y", "http://x#y", "http://u:p@x"],
     ["RELAY_WS_URL", "http://x", "ws://x/"],
     [
@@ -147,6 +150,14 @@ describe("settings", () => {
       expect(settingsReader("RELAY_CONTACT")({ RELAY_CONTACT: contact })).toEqual({ contact });
     },
   );
+
+  test.each([
+    "redis-cluster://x",
+    "redis-cluster://x:6379,[::1]:6380",
+    "rediss-cluster://user:p%40ss,word@redis-0.redis:6379,redis-1.redis:6379",
+  ])("take %s as a Redis Cluster", (url) => {
+    expect(settingsReader("REDIS_URL")({ REDIS_URL: url })).toEqual({ redisUrl: url });
+  });
 
   test("list every fault in one message, and no value", () => {
     const env = { PORT: "SECRET-port", REDIS_URL: "SECRET:password@redis", LOG_LEVEL: "SECRET-level" };
