@@ -7,7 +7,7 @@ import type { ServiceMetrics, Tally } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { observeAcceptor, observeLinks } from "window/observe.ts";
 import type { PodChannel } from "window/pod-channel.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import type { Outboxes } from "./outboxes.ts";
 import type { Probes } from "./probes.ts";
 
@@ -28,7 +28,7 @@ export interface PodCounters {
 export interface PodParts {
   readonly connections: { readonly size: number };
   readonly outboxes: Outboxes;
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly channel: PodChannel;
   readonly acceptor: Acceptor;
   readonly probes: Probes;

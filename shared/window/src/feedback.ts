@@ -3,13 +3,13 @@ import { surfaceLabelOf } from "protocol/contract/feedback-surfaces.ts";
 import type { FeedbackRequest } from "protocol/contract/requests.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /**
  * Counts one feedback by its normalised labels. Its text is not passed on, only that there was one.
  * @throws ServiceError `unavailable`.
  */
-export async function addFeedback(link: RedisLink, window: ProcessWindow, feedback: FeedbackRequest): Promise<void> {
+export async function addFeedback(link: RedisCalls, window: ProcessWindow, feedback: FeedbackRequest): Promise<void> {
   const counts = [
     "total",
     `surface:${surfaceLabelOf(feedback.surface)}`,

@@ -1,6 +1,6 @@
 import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
 import { controlKeys } from "./redis/keys.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /** Public keys of live gateways, for the signing manifest. Source: docs/protocol.md#gateway-signing. */
 export interface GatewayKey {
@@ -10,13 +10,13 @@ export interface GatewayKey {
 }
 
 /** Lists a gateway's key, or keeps it listed. @throws ServiceError `unavailable`. */
-export async function announceGatewayKey(link: RedisLink, key: GatewayKey): Promise<void> {
+export async function announceGatewayKey(link: RedisCalls, key: GatewayKey): Promise<void> {
   const args = [key.keyId, key.publicKey, GATEWAY_KEY_LIMITS.listedForMs];
   await link.run("announce_gateway_key", [controlKeys.gatewayKeys], args);
 }
 
 /** @throws ServiceError `unavailable`. */
-export async function readGatewayKeys(link: RedisLink): Promise<GatewayKey[]> {
+export async function readGatewayKeys(link: RedisCalls): Promise<GatewayKey[]> {
   const reply = (await link.run(
     "read_gateway_keys",
     [controlKeys.gatewayKeys],

@@ -2,25 +2,37 @@ import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "./acceptance/acceptor.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
-/** State of the service's links to Redis, why one is down, and how long calls take. @param links the first is watched. */
-export function observeLinks(metrics: ServiceMetrics, links: readonly RedisLink[]): void {
+/**
+ * State of the service's links to Redis, why one is down, how long calls take, and how full Redis is, of a cluster its fullest
+ * primary. @param redises the first is watched.
+ */
+export function observeLinks(metrics: ServiceMetrics, redises: readonly RedisCalls[]): void {
   const seconds = metrics.histogram("relay_redis_call_seconds");
   const failures = metrics.counter("relay_redis_failures_total");
-  metrics.gauge("relay_redis_up", () => links.map((link) => [link.name, link.up ? 1 : 0]));
-  const [watched] = links;
-  metrics.gauge("relay_redis_memory_ratio", () => (watched === undefined ? [] : [["", watched.memory.ratio]]));
+  const links = () => redises.flatMap((redis) => redis.links);
+  metrics.gauge("relay_redis_up", () => links().map((link) => [link.name, link.up ? 1 : 0]));
+  const [watched] = redises;
+  metrics.gauge("relay_redis_memory_ratio", () => {
+    const ratios = watched?.links.map(({ memory }) => memory.ratio) ?? [];
+    return ratios.length === 0 ? [] : [["", Math.max(...ratios)]];
+  });
   metrics.gauge("relay_redis_down", () =>
-    links.flatMap(({ name, downKind }) =>
+    links().flatMap(({ name, downKind }) =>
       REDIS_DOWN_KINDS.map((kind) => [`${name} ${kind}`, kind === downKind ? 1 : 0] as const),
     ),
   );
-  for (const link of links) {
-    const timer = seconds.labels({ link: link.name });
-    link.onCall((tookMs, failed) => {
-      timer.observe(tookMs / 1000);
-      if (failed) failures.add(link.name);
+  const timers = new Map<string, ReturnType<typeof seconds.labels>>();
+  const newTimer = (link: string) => {
+    const timer = seconds.labels({ link });
+    timers.set(link, timer);
+    return timer;
+  };
+  for (const redis of redises) {
+    redis.onCall((link, tookMs, failed) => {
+      (timers.get(link) ?? newTimer(link)).observe(tookMs / 1000);
+      if (failed) failures.add(link);
     });
   }
 }

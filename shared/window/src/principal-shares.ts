@@ -4,18 +4,18 @@ import type { RateHolder } from "./principal.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /** A limit that pods share, for each holder by itself. */
 export type SharedLimit = Extract<LimitName, "key_envelopes" | "key_bytes">;
 
 /** Leases by which pods share the limits of principals, one call a partition. Source: docs/architecture.md#shared-rates. */
 export class PrincipalShares {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #partitions: number;
   readonly #pod: string;
 
-  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly pod: string }) {
+  constructor(options: { readonly link: RedisCalls; readonly partitions: number; readonly pod: string }) {
     this.#link = options.link;
     this.#partitions = options.partitions;
     this.#pod = options.pod;

@@ -8,11 +8,11 @@ import type { PodChannel } from "./pod-channel.ts";
 import type { PresenceCounts, PresenceStore } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { LINK_DOWN_ADVICE, linkDown } from "./redis/link-down.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /** What readiness is read from. */
 export interface ReadinessSources {
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly presenceStore: PresenceStore;
   /** Websockets of this process; undefined where it can have none. */
@@ -42,7 +42,7 @@ export async function readReadiness(
   const reason = typeof asked === "string" ? asked : reasonOf(pod);
   const ready = counts !== null && reason === null;
   const connections = connectionCount?.();
-  const { isShort } = link.memory;
+  const isShort = link.links.some(({ memory }) => memory.isShort);
   return {
     ok: ready,
     service,

@@ -5,7 +5,7 @@ import { type CredentialRecord, formatCredentials } from "./records/credential.t
 import { CONGESTED } from "./records/route.ts";
 import { keyNumbers } from "./redis/key-numbers.ts";
 import { partitionKeys } from "./redis/keys.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
 import { unavailable } from "./unavailable.ts";
@@ -30,7 +30,7 @@ export interface HeldRoute extends Route, AgentBringer {
 
 /** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#asserts. */
 export class RouteAsserter {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #partitions: number;
   readonly #pod: string;
@@ -39,7 +39,7 @@ export class RouteAsserter {
 
   constructor(
     options: Partial<AgentLimits> & {
-      readonly link: RedisLink;
+      readonly link: RedisCalls;
       readonly window: ProcessWindow;
       readonly partitions: number;
       readonly pod: string;
@@ -68,8 +68,9 @@ export class RouteAsserter {
    * @throws ServiceError `unavailable`.
    */
   async assert(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
+    const window = partitionKeys.window(p);
     const keys = [
-      partitionKeys.window(p),
+      window,
       partitionKeys.presence(p),
       partitionKeys.online(p),
       partitionKeys.route(p),
@@ -81,14 +82,14 @@ export class RouteAsserter {
       const mark = isCongested ? CONGESTED : "";
       const limit = agentLimitArgs(route, p, this.#limits, numberOf);
       const credentials = credentialArgs(route, p, numberOf);
-      return [agent, connection, epoch, this.#link.unixTimeOf(heardAt), mark, ...limit, ...credentials];
+      return [agent, connection, epoch, this.#link.unixTimeOf(window, heardAt), mark, ...limit, ...credentials];
     });
     const args = [
       this.#window.current.id,
       partitionKeys.podChannelPrefix(p),
       this.#offlineAfterMs,
       PRESENCE_LIMITS.forgetAfterMs,
-      this.#link.memory.isShort ? 1 : 0,
+      this.#link.memoryOf(window).isShort ? 1 : 0,
       this.#pod,
       ...details,
     ];

@@ -181,7 +181,7 @@ describe("an Idempotency-Key", () => {
   });
 
   test("is not bound in a window that is not open any more", async () => {
-    const deadline = here.link.unixTimeOf(performance.now()) + 400;
+    const deadline = here.link.unixTimeOf(key, performance.now()) + 400;
     const keys = [partitionKeys.window(partitionIn(CLAIM.digest)), key];
     const args = [deadline, "win_of_before", CLAIM.bodyDigest, HTTP_LIMITS.idempotencyMs, 0];
     expect(await here.link.run("bind_claim", keys, args)).toEqual(["window"]);

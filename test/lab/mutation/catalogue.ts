@@ -1,4 +1,5 @@
 import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
+import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
@@ -48,6 +49,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ASSERT_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...REDIS_MUTATIONS,
+  ...CLUSTER_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,
   ...HTTP_CONNECTION_MUTATIONS,

@@ -6,7 +6,7 @@ import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
 import { isUndone } from "../redis/link-down.ts";
 import { partitionOf } from "../redis/partitions.ts";
-import type { RedisLink } from "../redis/redis-link.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } from "./acceptance.ts";
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
@@ -28,7 +28,7 @@ export interface AcceptanceObserver {
  * for each partition, so that the order of arrival is the order of delivery, a script flush included.
  */
 export class Acceptor {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #partitions: number;
   readonly #pod: string | undefined;
@@ -41,7 +41,7 @@ export class Acceptor {
 
   constructor(
     options: Partial<AgentLimits> & {
-      readonly link: RedisLink;
+      readonly link: RedisCalls;
       readonly window: ProcessWindow;
       readonly partitions: number;
       /** A pod's name; registers and heartbeats are accepted by a pod alone. */
@@ -66,7 +66,7 @@ export class Acceptor {
     }));
     // Redis takes nothing back of a script that fails: were publishing refused, the guard would know what nobody got.
     const nobody = partitionKeys.podChannel(0, "-");
-    options.link.onReady(async () => void (await options.link.command("SPUBLISH", nobody, "")));
+    options.link.onConnection((link) => link.probe("SPUBLISH", nobody, ""));
   }
 
   observe(observer: AcceptanceObserver): void {
@@ -155,7 +155,7 @@ export class Acceptor {
       offlineAfterMs: this.#offlineAfterMs,
       proofFreshnessMs: this.#proofFreshnessMs,
       limits: this.#limits,
-      isShortOfMemory: this.#link.memory.isShort,
+      isShortOfMemory: this.#link.memoryOf(partitionKeys.window(partition)).isShort,
     };
     const { keys, args } = encodeBatch(batch, context);
     const reply = await this.#link.runByDeadline("accept", keys, args);

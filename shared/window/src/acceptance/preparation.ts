@@ -5,7 +5,7 @@ import type { ProcessWindow } from "../process-window.ts";
 import type { SessionState } from "../records/session-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { partitionOf } from "../redis/partitions.ts";
-import type { RedisLink } from "../redis/redis-link.ts";
+import type { RedisCalls } from "../redis/redis-calls.ts";
 import type {
   Acceptance,
   AcceptanceItem,
@@ -24,7 +24,7 @@ import { guardDigestOf, partitionOfSession, textDigestOf } from "./envelope-dige
 export type Preparable = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "principal" | "claim">;
 
 interface Context {
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly partitions: number;
   readonly proofFreshnessMs: number;
@@ -51,7 +51,7 @@ async function bindClaim(
   const p = partitionOf(digest, partitions);
   const keys = [partitionKeys.window(p), partitionKeys.idempotencyBody(p, digest)];
   const outcome = await window.inWindow(async ({ id }) => {
-    const args = [id, bodyDigest, HTTP_LIMITS.idempotencyMs, link.memory.isShort ? 1 : 0];
+    const args = [id, bodyDigest, HTTP_LIMITS.idempotencyMs, link.memoryOf(partitionKeys.window(p)).isShort ? 1 : 0];
     const [answer] = (await link.runByDeadline("bind_claim", keys, args)) as [
       "window" | "bound" | "reused" | "over_capacity",
     ];

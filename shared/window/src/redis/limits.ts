@@ -21,6 +21,11 @@ export const REDIS_LIMITS = {
   reconnectMaxMs: 500,
   /** The same while Redis is there but cannot be used until somebody changes a setting. */
   misconfiguredRetryMaxMs: 5000,
+  /** How often the slot map of a cluster is asked for, and how often while a primary is missing. */
+  slotMapMs: 5000,
+  missingSlotsMs: 500,
+  /** The first pause before a call that a cluster did not serve is sent again; each further one is twice as long. */
+  unservedPauseMs: 10,
   /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
   oldestMajorVersion: 7,
   /**

@@ -34,6 +34,12 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
     "Wait until Redis answers, the service goes on by itself; if it stays silent, look at its load and its network.",
   partitions:
     "Set RELAY_PARTITIONS to one number in all services, then open a window with it: npm run window:reset -- --force.",
+  cluster:
+    "Set REDIS_URL to redis-cluster://host:port,host:port for a Redis Cluster, to redis://host:port for one Redis without cluster-enabled.",
+  coverage:
+    "Set cluster-require-full-coverage no on every node of the Redis Cluster: it refuses all slots because some are not served. Then bring these back.",
+  slots:
+    "Wait until the slots have been moved, or a replica has taken the place of a lost primary; if it lasts, look at CLUSTER INFO.",
   readonly: "Set REDIS_URL to the primary: this Redis is a replica, which takes no writes.",
   disk: 'Turn persistence off in Redis (save "", appendonly no): it refuses writes because it cannot save to its disk.',
   loading: 'Wait until Redis has loaded its data. The relay\'s Redis should keep none: save "", appendonly no.',
@@ -42,7 +48,7 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
 };
 
 /** Kinds that end without a change of settings. */
-const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout", "loading", "full"]);
+const PASSING_KINDS: ReadonlySet<RedisDownKind> = new Set(["refused", "timeout", "loading", "full", "slots"]);
 
 /**
  * Kinds that a call can fail with and that end its connection: after a silence, what comes next is refused at once, not
@@ -68,10 +74,19 @@ export function linkDown(failure: unknown): LinkDownError {
   return new LinkDownError(kindOf(failure), reasonOf(failure));
 }
 
-/** True for a call of which Redis did nothing, and will not: the link was down, or Redis came to it too late. */
+/**
+ * True for a call of which Redis did nothing, and will not: the link was down, Redis came to it too late, or does not serve its
+ * slot.
+ */
 export function isUndone(failure: unknown): boolean {
   if (!(failure instanceof ServiceError)) return false;
-  return failure.cause instanceof LinkDownError || failure.cause instanceof LateCallError;
+  const { cause } = failure;
+  return cause instanceof LinkDownError || cause instanceof LateCallError || isUnserved(failure);
+}
+
+/** True for a call that a node of a cluster refused since the slot of its keys is elsewhere, on its way, or nobody's. */
+export function isUnserved(failure: unknown): boolean {
+  return failure instanceof ServiceError && linkDown(failure).kind === "slots";
 }
 
 /** True for a failed call whose connection is given up. */
@@ -84,11 +99,11 @@ export function isMisconfigured(kind: RedisDownKind): boolean {
   return kind !== "other" && !PASSING_KINDS.has(kind);
 }
 
-/** What may be logged of a failure. Redis quotes the arguments of a command that it does not know. */
+/** What may be logged of a failure. Redis quotes the arguments of a command that it does not know, and tells where slots are. */
 export function reasonOf(failure: unknown): string {
   if (!types.isNativeError(failure)) return "unknown";
   if (isSocketError(failure)) return failure.code;
-  return failure.message.split(/,? with args beginning with/, 1)[0] as string;
+  return failure.message.split(/,? with args beginning with|(?<=^(?:MOVED|ASK)) /, 1)[0] as string;
 }
 
 /** What the first word of an answer of Redis means. */
@@ -97,6 +112,10 @@ const ANSWERS: ReadonlyMap<string, RedisDownKind> = new Map([
   ["READONLY", "readonly"],
   ["MISCONF", "disk"],
   ["LOADING", "loading"],
+  ["MOVED", "slots"],
+  ["ASK", "slots"],
+  ["TRYAGAIN", "slots"],
+  ["CLUSTERDOWN", "slots"],
 ]);
 
 function kindOf(failure: unknown): RedisDownKind {
@@ -104,6 +123,7 @@ function kindOf(failure: unknown): RedisDownKind {
   if (failure instanceof CommandTimeoutError || failure instanceof LateCallError) return "timeout";
   if (isSocketError(failure)) return failure.code === "ETIMEDOUT" ? "timeout" : "refused";
   if (/^(?:WRONGPASS|NOAUTH|ERR invalid password)\b/.test(failure.message)) return "auth";
+  if (failure.message.startsWith("ERR This instance has cluster support disabled")) return "cluster";
   const answered = ANSWERS.get(/^[A-Z]+\b/.exec(failure.message)?.[0] ?? "");
   if (answered !== undefined) return answered;
   // Redis 7.0 says it in a sentence when a script may not do what it does.

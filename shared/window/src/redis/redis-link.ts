@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
-import type { Service } from "runtime/lifecycle.ts";
 import type { Logger } from "runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
@@ -10,10 +9,11 @@ import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { endsConnection, LateCallError, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
+import type { RedisCalls, ServerLink } from "./redis-calls.ts";
 import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
-import { checkPolicy, checkServer } from "./server-check.ts";
+import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
 
 /** How often a call is sent that Redis came to after its deadline. */
 const ATTEMPTS = 2;
@@ -26,21 +26,23 @@ const ATTEMPTS = 2;
  * the listeners of `onReady` run. When any of it fails, the connection is given up and another one is made, after pauses
  * that grow until the link is up.
  */
-export class RedisLink implements Service {
+export class RedisLink implements RedisCalls, ServerLink {
   /** What carries the commands. All but tests send theirs through this link's methods. */
   readonly client: Redis;
-  /** What Redis and the log call this connection. */
   readonly name: string;
-  /** How full Redis is; of a link that is not watched, how full it was when the link went up. */
+  /** Of a link that is not watched, how full Redis was when the link went up. */
   readonly memory: RedisMemory;
+  readonly links: readonly ServerLink[] = [this];
   readonly #clock = new RedisClock();
   readonly #logger: Logger;
   readonly #state: LinkState;
   readonly #watched: boolean;
+  readonly #isNode: boolean;
   readonly #subscriptions = new Map<string, (message: string) => void>();
   readonly #readyListeners: (() => Promise<void>)[] = [];
+  readonly #upListeners: (() => void)[] = [];
   readonly #downListeners: (() => void)[] = [];
-  #called: ((tookMs: number, failed: boolean) => void) | undefined;
+  #called: ((link: string, tookMs: number, failed: boolean) => void) | undefined;
   /** The connection that is set up or in use. A failure that belongs to an earlier one changes nothing. */
   #connection: symbol | undefined;
   /** When this side last gave a connection up, monotonic ms. */
@@ -56,9 +58,12 @@ export class RedisLink implements Service {
     readonly logger: Logger;
     /** False for a link whose owner looks after it in another way. */
     readonly watched?: boolean;
+    /** True for a link to a node of a Redis Cluster. */
+    readonly isNode?: boolean;
   }) {
     this.#logger = options.logger;
     this.#watched = options.watched ?? true;
+    this.#isNode = options.isNode ?? false;
     this.name = options.name;
     this.memory = new RedisMemory(options.logger);
     this.#state = new LinkState(options.name, options.logger);
@@ -69,12 +74,11 @@ export class RedisLink implements Service {
     this.client.on("smessage", (channel: string, message: string) => this.#subscriptions.get(channel)?.(message));
   }
 
-  /** True while commands can be sent: connected and set up. */
+  /** Connected and set up. */
   get up(): boolean {
     return this.#state.down === null;
   }
 
-  /** Why the link is down; null while it is up. */
   get downKind(): RedisDownKind | null {
     return this.#state.down?.kind ?? null;
   }
@@ -82,6 +86,15 @@ export class RedisLink implements Service {
   /** Runs on each new connection before the link is up, and may send. A rejection gives the connection up. */
   onReady(listener: () => Promise<void>): void {
     this.#readyListeners.push(listener);
+  }
+
+  onConnection(listener: (link: ServerLink) => Promise<void>): void {
+    this.onReady(() => listener(this));
+  }
+
+  /** Runs each time the link has gone up. */
+  onUp(listener: () => void): void {
+    this.#upListeners.push(listener);
   }
 
   /** Runs each time a connection is lost or given up. */
@@ -94,8 +107,7 @@ export class RedisLink implements Service {
     this.#subscriptions.set(channel, onMessage);
   }
 
-  /** Tells of each call that was sent: how long it took, and whether it failed. */
-  onCall(listener: (tookMs: number, failed: boolean) => void): void {
+  onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void {
     this.#called = listener;
   }
 
@@ -120,20 +132,11 @@ export class RedisLink implements Service {
     if (this.client.status !== "end") this.client.disconnect();
   }
 
-  /**
-   * Runs a script in one round trip.
-   * @throws ServiceError `unavailable`: Redis did not answer in time; the outcome is unknown.
-   */
   async run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[] = []): Promise<Reply> {
     return await this.#call("script", script, () => runScript(this.client, script, keys, args));
   }
 
-  /**
-   * Runs a script that takes effect only until its deadline, the first argument, which this adds: never after its caller was
-   * told `unavailable`. One that came too late is sent once more, since all that is wrong may be what was known of the clock
-   * of Redis. Source: docs/redis.md#deadlines.
-   * @throws ServiceError `unavailable`.
-   */
+  /** What came too late is sent once more, since all that is wrong may be what was known of the clock of Redis. */
   async runByDeadline(
     script: ScriptName,
     keys: readonly string[],
@@ -150,17 +153,25 @@ export class RedisLink implements Service {
     throw unavailable(new LateCallError());
   }
 
-  /** What time it was at Redis, or before: Unix ms. @param monotonicMs of this process. */
-  unixTimeOf(monotonicMs: number): number {
+  unixTimeOf(_key: string, monotonicMs: number): number {
     return Math.floor(this.#clock.at(monotonicMs));
   }
 
-  /** Sends any other command. @throws ServiceError `unavailable`. */
+  memoryOf(_key: string): RedisMemory {
+    return this.memory;
+  }
+
+  /** The answer that its key lies elsewhere says that the user may send it, too. */
+  async probe(name: string, ...args: readonly (string | number)[]): Promise<void> {
+    await this.command(name, ...args).catch((err) => {
+      if (linkDown(err).kind !== "slots") throw err;
+    });
+  }
+
   async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
     return await this.#call("command", name, () => this.client.call(name, ...args) as Promise<Reply>);
   }
 
-  /** Gives up the connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
   reconnect(cause: unknown): void {
     if (this.#connection === undefined) return;
     this.#gaveUpAt = performance.now();
@@ -180,7 +191,7 @@ export class RedisLink implements Service {
   ): Promise<Reply[]> {
     const endsAt = sentAt + REDIS_LIMITS.commandTimeoutMs;
     try {
-      return (await this.run(script, keys, [this.unixTimeOf(endsAt), ...args])) as Reply[];
+      return (await this.run(script, keys, [Math.floor(this.#clock.at(endsAt)), ...args])) as Reply[];
     } catch (err) {
       if (this.#gaveUpAt >= sentAt) await delay(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
       throw err;
@@ -192,14 +203,16 @@ export class RedisLink implements Service {
     const sentAt = performance.now();
     try {
       const reply = await send();
-      this.#called?.(performance.now() - sentAt, false);
+      this.#called?.(this.name, performance.now() - sentAt, false);
       return reply;
     } catch (err) {
-      this.#called?.(performance.now() - sentAt, true);
       const failure = linkDown(err).kind;
+      // A node of a cluster that does not have the slot is as well as one that does: whoever called it there looks elsewhere.
+      this.#called?.(this.name, performance.now() - sentAt, failure !== "slots");
       // A full Redis is told once; so is what fails during the set-up, as the reason why the link is down.
       if (failure === "full") this.memory.filled();
-      else if (this.up) this.#logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
+      else if (this.up && failure !== "slots")
+        this.#logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
       if (endsConnection(failure)) this.reconnect(err);
       throw unavailable(err);
     }
@@ -216,7 +229,7 @@ export class RedisLink implements Service {
     const connection = Symbol(this.name);
     this.#connection = connection;
     try {
-      await this.#read(() => checkServer(this.client));
+      await this.#read(() => checkServer(this.client, this.#isNode));
       await loadScripts(this.client);
       for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel);
       for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
@@ -226,6 +239,7 @@ export class RedisLink implements Service {
     }
     if (connection !== this.#connection) return;
     this.#state.goUp();
+    for (const listener of this.#upListeners) listener();
     this.#startEnded?.();
   }
 
@@ -236,6 +250,7 @@ export class RedisLink implements Service {
     try {
       const info = await this.#read(() => this.client.info("server", "memory"));
       checkPolicy(info);
+      if (this.#isNode) await checkCoverage(this.client);
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
     }

@@ -1,19 +1,25 @@
 import type { Redis } from "ioredis";
 import { REDIS_LIMITS } from "./limits.ts";
 import { LinkDownError } from "./link-down.ts";
+import { SLOTS } from "./partitions.ts";
 
 /**
- * Checks that Redis has sharded pub/sub, takes writes, and keeps what it holds. Returns its INFO. Source: docs/redis.md.
- * @throws LinkDownError `version`, `readonly` or `eviction`.
+ * Checks that Redis has sharded pub/sub, takes writes, keeps what it holds, and is part of a cluster where REDIS_URL says so.
+ * Returns its INFO. Source: docs/redis.md.
+ * @throws LinkDownError `version`, `cluster`, `readonly`, `eviction` or `coverage`.
  */
-export async function checkServer(client: Redis): Promise<string> {
+export async function checkServer(client: Redis, isNode: boolean): Promise<string> {
   const info = await client.info();
   const version = /^redis_version:([\d.]+)/m.exec(info)?.[1] ?? "unknown";
   if (!(Number.parseInt(version, 10) >= REDIS_LIMITS.oldestMajorVersion)) {
     throw new LinkDownError("version", `Redis ${version} is older than ${REDIS_LIMITS.oldestMajorVersion}.0`);
   }
+  if (/^cluster_enabled:1\b/m.test(info) !== isNode) {
+    throw new LinkDownError("cluster", isNode ? "Redis is no part of a cluster" : "Redis is part of a cluster");
+  }
   if (/^role:slave\b/m.test(info)) throw new LinkDownError("readonly", "Redis is a replica");
   checkPolicy(info);
+  if (isNode) await checkCoverage(client);
   return info;
 }
 
@@ -25,4 +31,18 @@ export async function checkServer(client: Redis): Promise<string> {
 export function checkPolicy(info: string): void {
   const policy = /^maxmemory_policy:([a-z-]+)/m.exec(info)?.[1] ?? "unknown";
   if (policy !== "noeviction") throw new LinkDownError("eviction", `maxmemory-policy is ${policy}, not noeviction`);
+}
+
+/**
+ * A cluster that wants all slots served, or serves none, stops altogether when one shard is lost. It shows when that happens:
+ * slots whose primary most nodes have given up, or that nobody has, and a node that takes the whole cluster for failed.
+ * @throws LinkDownError `coverage`.
+ */
+export async function checkCoverage(client: Redis): Promise<void> {
+  const info = String(await client.cluster("INFO"));
+  const count = (name: string) => Number(new RegExp(`^cluster_slots_${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+  const lacksSlots = count("fail") > 0 || count("assigned") < SLOTS;
+  if (/^cluster_state:fail/m.test(info) && lacksSlots) {
+    throw new LinkDownError("coverage", "the cluster refuses all slots because some are not served");
+  }
 }

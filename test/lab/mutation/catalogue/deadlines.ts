@@ -75,8 +75,8 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
   {
     name: "what came too late is known not to be done",
     file: DOWN,
-    find: " || failure.cause instanceof LateCallError;",
-    replace: ";",
+    find: "cause instanceof LateCallError || ",
+    replace: "",
     tests: CALLS,
   },
   {

@@ -113,8 +113,8 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
   {
     name: "no arguments of a command in the log",
     file: "shared/window/src/redis/link-down.ts",
-    find: "failure.message.split(/,? with args beginning with/, 1)[0] as string",
-    replace: "failure.message",
+    find: "failure.message.split(/,? with args beginning with|",
+    replace: "failure.message.split(/",
     tests: ["shared/window/test/link-down.test.ts"],
   },
   {
@@ -155,7 +155,7 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
   {
     name: "a link that may not publish is not used",
     file: "shared/window/src/acceptance/acceptor.ts",
-    find: 'options.link.onReady(async () => void (await options.link.command("SPUBLISH", nobody, "")));',
+    find: 'options.link.onConnection((link) => link.probe("SPUBLISH", nobody, ""));',
     replace: "void nobody;",
     tests: ["shared/window/test/acceptor-faults.test.ts"],
   },

@@ -1,0 +1,175 @@
+import { setTimeout as delay } from "node:timers/promises";
+import slotOf from "cluster-key-slot";
+import { ServiceError } from "protocol/contract/errors.ts";
+import type { RedisDownKind } from "protocol/contract/responses.ts";
+import type { Logger } from "runtime/logging.ts";
+import { unavailable } from "../unavailable.ts";
+import type { ClusterMember } from "./cluster-member.ts";
+import { ClusterMembers } from "./cluster-members.ts";
+import { REDIS_LIMITS } from "./limits.ts";
+import { isUnserved, LinkDownError, reasonOf } from "./link-down.ts";
+import { ReadyListeners } from "./ready-listeners.ts";
+import type { RedisCalls, ServerLink } from "./redis-calls.ts";
+import type { RedisLink } from "./redis-link.ts";
+import { RedisMemory } from "./redis-memory.ts";
+import type { Reply, ScriptName } from "./scripts.ts";
+
+type Argument = string | number;
+
+const NOBODY = new LinkDownError("slots", "nobody has the slot");
+
+/**
+ * A link to each primary of a Redis Cluster. A call goes to the primary that has the slot of its first key. One that a node
+ * says it did not carry out (MOVED, ASK, TRYAGAIN, CLUSTERDOWN) is sent again, to whoever has the slot then, until 450 ms are
+ * over; nothing else ever is. ASK is never followed: where a slot is being moved, a script would find some of its keys.
+ * Source: docs/redis.md#a-redis-cluster.
+ */
+export class ClusterLinks implements RedisCalls {
+  readonly name: string;
+  readonly #logger: Logger;
+  readonly #members: ClusterMembers;
+  /** Of a slot that nobody has. */
+  readonly #noMemory: RedisMemory;
+  readonly #connectionListeners: ((link: ServerLink) => Promise<void>)[] = [];
+  readonly #callListeners: ((link: string, tookMs: number, failed: boolean) => void)[] = [];
+  readonly #readyListeners = new ReadyListeners(() => {
+    if (this.links.every(({ up }) => up)) this.#startEnded?.();
+  });
+  #startEnded: (() => void) | undefined;
+
+  constructor(options: { readonly url: string; readonly name: string; readonly logger: Logger }) {
+    this.name = options.name;
+    this.#logger = options.logger;
+    this.#noMemory = new RedisMemory(options.logger);
+    this.#members = new ClusterMembers({ ...options, joined: (link) => this.#listenTo(link) });
+  }
+
+  get links(): readonly RedisLink[] {
+    return this.#members.links;
+  }
+
+  get up(): boolean {
+    return this.links.some(({ up }) => up);
+  }
+
+  get downKind(): RedisDownKind | null {
+    if (this.up) return null;
+    return this.#members.down?.kind ?? this.links[0]?.downKind ?? "slots";
+  }
+
+  onConnection(listener: (link: ServerLink) => Promise<void>): void {
+    this.#connectionListeners.push(listener);
+  }
+
+  onReady(listener: () => Promise<void>): void {
+    this.#readyListeners.add(listener);
+  }
+
+  onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void {
+    this.#callListeners.push(listener);
+  }
+
+  /** Resolves when all primaries are linked and the listeners of `onReady` done, or it was stopped, or after a connect timeout. */
+  async start(): Promise<void> {
+    const ready = new Promise<void>((resolve) => {
+      this.#startEnded = resolve;
+      setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
+    });
+    this.#members.start();
+    await ready;
+  }
+
+  async stop(): Promise<void> {
+    this.#readyListeners.stop();
+    await this.#members.stop();
+    this.#startEnded?.();
+  }
+
+  async run(script: ScriptName, keys: readonly string[], args: readonly Argument[] = []): Promise<Reply> {
+    return await this.#call(keys[0] as string, script, (link) => link.run(script, keys, args));
+  }
+
+  /** Each time that it is sent, its deadline is in the time of the server that it is sent to. */
+  async runByDeadline(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<Reply[]> {
+    return await this.#call(keys[0] as string, script, (link) => link.runByDeadline(script, keys, args));
+  }
+
+  async command(name: string, key: string, ...args: readonly Argument[]): Promise<Reply> {
+    return await this.#call(key, name, (link) => link.command(name, key, ...args));
+  }
+
+  /** Of a server that was not heard of yet, the time here: an agent that was last seen in 1970 would be forgotten. */
+  unixTimeOf(key: string, monotonicMs: number): number {
+    const link = this.#members.ownerOf(slotOf(key))?.link;
+    return link?.up ? link.unixTimeOf(key, monotonicMs) : Math.floor(performance.timeOrigin + monotonicMs);
+  }
+
+  memoryOf(key: string): RedisMemory {
+    return this.#members.ownerOf(slotOf(key))?.link.memory ?? this.#noMemory;
+  }
+
+  reconnect(cause: unknown): void {
+    for (const link of this.links) link.reconnect(cause);
+  }
+
+  async #call<T>(key: string, call: string, send: (link: RedisLink) => Promise<T>): Promise<T> {
+    const slot = slotOf(key);
+    const endsAt = performance.now() + REDIS_LIMITS.commandTimeoutMs;
+    for (let pauseMs: number = REDIS_LIMITS.unservedPauseMs; ; pauseMs *= 2) {
+      const owner = this.#members.ownerOf(slot);
+      try {
+        if (owner === undefined) throw unavailable(this.#members.down ?? NOBODY);
+        return await owner.call(send);
+      } catch (err) {
+        if (!mayBeSentAgain(err, owner)) throw err;
+        await this.#untilServed(slot, owner, err, { endsAt, pauseMs });
+        if (performance.now() < endsAt) continue;
+        this.#logger.warn({ reason: reasonOf(err.cause), call }, "redis did not serve a call");
+        throw err;
+      }
+    }
+  }
+
+  /** Resolves when the slot has another owner or its new one is up, or after a pause, and in any case when the call ends. */
+  async #untilServed(
+    slot: number,
+    owner: ClusterMember | undefined,
+    refusal: Unserved,
+    { endsAt, pauseMs }: { readonly endsAt: number; readonly pauseMs: number },
+  ): Promise<void> {
+    if (owner?.starting !== undefined) return await atLatest(endsAt, owner.starting);
+    const answer = answerOf(refusal);
+    if (answer !== "ASK" && answer !== "TRYAGAIN") {
+      await atLatest(endsAt, this.#members.refresh(answer === "MOVED" ? owner : undefined));
+    }
+    if (this.#members.ownerOf(slot) === owner) await atLatest(endsAt, delay(pauseMs));
+  }
+
+  #listenTo(link: RedisLink): void {
+    for (const listener of this.#connectionListeners) link.onConnection(listener);
+    link.onCall((...call) => {
+      for (const listener of this.#callListeners) listener(...call);
+    });
+    link.onUp(() => void this.#readyListeners.run());
+  }
+}
+
+type Unserved = ServiceError & { readonly cause: unknown };
+
+/** True for a call that no server carried out, nor will: its node does not serve its slot, or is not connected to yet. */
+function mayBeSentAgain(err: unknown, owner: ClusterMember | undefined): err is Unserved {
+  if (!(err instanceof ServiceError)) return false;
+  return isUnserved(err) || (owner?.starting !== undefined && err.cause instanceof LinkDownError);
+}
+
+/** The first word of what Redis answered. */
+function answerOf({ cause }: Unserved): string {
+  return reasonOf(cause).split(" ", 1)[0] as string;
+}
+
+/** Resolves with the promise, or at that time. @param endsAt monotonic ms. */
+async function atLatest(endsAt: number, promise: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const end = delay(Math.max(0, endsAt - performance.now()), undefined, { signal: over.signal });
+  await Promise.race([promise, end]).finally(() => over.abort());
+}

@@ -1,0 +1,45 @@
+import { RedisLink } from "./redis-link.ts";
+
+/** One primary of a cluster, and the calls that are under way there. */
+export class ClusterMember {
+  readonly link: RedisLink;
+  /** Resolves when the link is up for the first time, or takes too long. */
+  #starting: Promise<void> | undefined;
+  #underWay = 0;
+  #isRetired = false;
+
+  constructor(options: ConstructorParameters<typeof RedisLink>[0]) {
+    this.link = new RedisLink(options);
+  }
+
+  start(): void {
+    this.#starting = this.link.start().finally(() => {
+      this.#starting = undefined;
+    });
+  }
+
+  /** Pending while the link is set up for the first time. */
+  get starting(): Promise<void> | undefined {
+    return this.link.up ? undefined : this.#starting;
+  }
+
+  async call<T>(send: (link: RedisLink) => Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    try {
+      return await send(this.link);
+    } finally {
+      this.#underWay -= 1;
+      this.#stopWhenIdle();
+    }
+  }
+
+  /** Stops the link once the calls that are under way have settled; no other may begin. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#stopWhenIdle();
+  }
+
+  #stopWhenIdle(): void {
+    if (this.#isRetired && this.#underWay === 0) void this.link.stop();
+  }
+}

@@ -1,0 +1,73 @@
+import type { RedisDownKind } from "protocol/contract/responses.ts";
+import type { Service } from "runtime/lifecycle.ts";
+import type { RedisMemory } from "./redis-memory.ts";
+import type { Reply, ScriptName } from "./scripts.ts";
+
+type Argument = string | number;
+
+/** One connection to one server: what metrics and checks ask of it. */
+export interface ServerLink {
+  /** What Redis and the log call this connection. */
+  readonly name: string;
+  /** True while commands can be sent. */
+  readonly up: boolean;
+  /** Why it is down; null while it is up. */
+  readonly downKind: RedisDownKind | null;
+  /** How full the server is. */
+  readonly memory: RedisMemory;
+  /** Whether its user may send a command, on whose outcome nothing depends. @throws ServiceError `unavailable`. */
+  probe(name: string, ...args: readonly Argument[]): Promise<void>;
+}
+
+/**
+ * What the window asks of Redis, be it one or a cluster. The keys of a call lie in one slot, and the first of them says which server
+ * is called. A call is answered within a second, and never carried out twice.
+ */
+export interface RedisCalls extends Service {
+  /** The service's name for it. */
+  readonly name: string;
+  /** True while commands can be sent, on a cluster to one of its primaries at least. */
+  readonly up: boolean;
+  /** Why none can be sent; null while it is up. */
+  readonly downKind: RedisDownKind | null;
+  /** One to each server that is called. */
+  readonly links: readonly ServerLink[];
+
+  /**
+   * Runs a script in one round trip.
+   * @throws ServiceError `unavailable`: Redis did not answer in time; unless `isUndone`, the outcome is unknown.
+   */
+  run(script: ScriptName, keys: readonly string[], args?: readonly Argument[]): Promise<Reply>;
+
+  /**
+   * Runs a script that takes effect only until its deadline, the first argument, which this adds: never after its caller was
+   * told `unavailable`. Source: docs/redis.md#deadlines.
+   * @throws ServiceError `unavailable`.
+   */
+  runByDeadline(script: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<Reply[]>;
+
+  /** Sends any other command. @throws ServiceError `unavailable`. */
+  command(name: string, key: string, ...args: readonly Argument[]): Promise<Reply>;
+
+  /** What time it was at the server of a key, or before: Unix ms. @param monotonicMs of this process. */
+  unixTimeOf(key: string, monotonicMs: number): number;
+
+  /** How full the server of a key is. */
+  memoryOf(key: string): RedisMemory;
+
+  /** Gives up each connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
+  reconnect(cause: unknown): void;
+
+  /** Runs on each new connection to a server, before its link is up. A rejection gives that connection up. */
+  onConnection(listener: (link: ServerLink) => Promise<void>): void;
+
+  /**
+   * Runs when calls can be sent, or can be again: Redis may have forgotten what it was told. Of one Redis it runs on each new
+   * connection before the link is up, and a rejection gives the connection up; of a cluster, after each link to a primary
+   * came up, and again after a pause when it rejects, since what fails may be the call to another primary.
+   */
+  onReady(listener: () => Promise<void>): void;
+
+  /** Tells of each call that was sent: on which link, how long it took, and whether it failed. */
+  onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void;
+}

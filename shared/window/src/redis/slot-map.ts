@@ -1,0 +1,62 @@
+import type { Reply } from "./scripts.ts";
+
+/** A node of a Redis Cluster, where clients reach it. */
+export interface NodeAddress {
+  readonly id: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Which primary has which slots, as one node sees it. */
+export interface SlotMap {
+  readonly primaries: readonly {
+    readonly address: NodeAddress;
+    /** First and last of each range. */
+    readonly ranges: readonly (readonly [number, number])[];
+  }[];
+  readonly replicas: readonly NodeAddress[];
+}
+
+/** How much one node's word about the cluster is worth. */
+export interface Standing {
+  /** Rises with each failover and each slot that was moved. */
+  readonly epoch: number;
+  /** False for a node that is cut off from most of the others. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Reads the answer to CLUSTER SLOTS. Pure.
+ * @param askedHost stands in for a host that the node does not know, its own. Source: docs/redis.md#a-redis-cluster.
+ */
+export function parseSlotMap(reply: Reply, askedHost: string): SlotMap {
+  const primaries = new Map<string, { readonly address: NodeAddress; readonly ranges: [number, number][] }>();
+  const replicas = new Map<string, NodeAddress>();
+  for (const row of reply as Reply[][]) {
+    const [first, last, ...nodes] = row as [number, number, ...Reply[][]];
+    const [primary, ...others] = nodes.map((node) => addressOf(node, askedHost)) as [NodeAddress, ...NodeAddress[]];
+    for (const replica of others) replicas.set(replica.id, replica);
+    const known = primaries.get(primary.id) ?? { address: primary, ranges: [] };
+    known.ranges.push([first, last]);
+    primaries.set(primary.id, known);
+  }
+  return { primaries: [...primaries.values()], replicas: [...replicas.values()] };
+}
+
+/** Reads the answer to CLUSTER INFO. Pure. */
+export function standingOf(clusterInfo: string): Standing {
+  return {
+    epoch: Number(/^cluster_current_epoch:(\d+)/m.exec(clusterInfo)?.[1] ?? 0),
+    isWhole: /^cluster_state:ok/m.test(clusterInfo),
+  };
+}
+
+/** Of nodes that disagree, whose word counts: a former primary that was cut off knows of nothing since. Pure. */
+export function mostTrusted<T extends Standing>(words: readonly T[]): T | undefined {
+  return words.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || b.epoch - a.epoch)[0];
+}
+
+function addressOf([host, port, id]: Reply[], askedHost: string): NodeAddress {
+  const isKnown = typeof host === "string" && host !== "" && host !== "?";
+  return { id: String(id), host: isKnown ? host : askedHost, port: Number(port) };
+}

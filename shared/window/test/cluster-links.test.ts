@@ -1,0 +1,217 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import slotOf from "cluster-key-slot";
+import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
+import { watchLeaks } from "../../../test/support/leaks.ts";
+import { until } from "../../../test/support/until.ts";
+import { ClusterMember } from "../src/redis/cluster-member.ts";
+import { ClusterBench, Counting, timed } from "./cluster-kit.ts";
+
+/** A second is promised; a busy machine may take longer. */
+const SOON_MS = 2000;
+
+const bench = new ClusterBench();
+const { cluster } = bench;
+const noLeaks = watchLeaks();
+
+beforeAll(() => cluster.start());
+afterEach(() => bench.clear());
+afterAll(async () => {
+  await cluster.stop();
+  await noLeaks();
+});
+
+describe("a call", () => {
+  test("reaches the primary that has the slot of its first key", async () => {
+    const links = await bench.started();
+    for (const node of await bench.primaries()) {
+      const key = await bench.keyAt(node);
+      await links.command("SET", key, node.port);
+      expect(await node.ask(`GET ${key}`)).toContain(String(node.port));
+    }
+  });
+
+  test("is found out of one node's word, a replica's too", async () => {
+    const replica = cluster.nodes.at(-1) as ClusterNode;
+    const links = await bench.started("test", `redis-cluster://127.0.0.1:${replica.port}`);
+    for (const key of await bench.keysEverywhere()) expect(await links.command("INCR", key)).toBe(1);
+  });
+
+  test("is answered in its 450 ms when the slot was moved meanwhile", async () => {
+    const links = await bench.started();
+    const [from, to] = (await bench.primaries()) as [ClusterNode, ClusterNode];
+    const key = await bench.keyAt(from);
+    await links.command("INCR", key);
+    await cluster.moveSlot(slotOf(key), to);
+    expect(await timed(links.command("INCR", key))).toMatchObject({ reply: 2 });
+    expect(await to.ask(`GET ${key}`)).toContain("2");
+  });
+
+  test("is answered after a failover that was asked for, and counted once", async () => {
+    const links = await bench.started();
+    const [primary] = (await bench.primaries()) as [ClusterNode];
+    const counting = new Counting(links, await bench.keyAt(primary));
+    await until("it counts", () => counting.answered > 10);
+    await cluster.failOver(await cluster.replicaOf(primary));
+    const { answered } = counting;
+    await until("it counts again", () => counting.answered > answered + 10);
+    await counting.end();
+    expect(counting.unknown).toBe(0);
+    expect(await links.command("GET", counting.key)).toBe(String(counting.answered));
+  });
+
+  test("whose answer was lost is not sent again, though its link is back before its 450 ms are over", async () => {
+    const links = bench.links();
+    let hasFailed = false;
+    links.onCall((_link, _tookMs, failed) => {
+      hasFailed ||= failed;
+    });
+    await links.start();
+    const node = await cluster.primaryOf(0);
+    const key = await bench.keyAt(node);
+    await cluster.pause(node);
+    const call = timed(links.command("INCR", key));
+    links.reconnect(new Error("given up by the test"));
+    await until("its connection is closed", () => hasFailed);
+    await cluster.resume(node);
+    expect(await call).toMatchObject({ refused: "unknown" });
+    await until("all are up", () => links.links.every(({ up }) => up));
+    expect(Number(await links.command("GET", key))).toBeLessThanOrEqual(1);
+  });
+
+  test("runs a script that its node forgot", async () => {
+    const links = await bench.started();
+    const [node] = (await bench.primaries()) as [ClusterNode];
+    await node.ask("SCRIPT FLUSH");
+    const key = await bench.keyAt(node);
+    await links.run("announce_gateway_key", [key], ["gateway-1", "key", 60_000]);
+    expect(await links.run("read_gateway_keys", [key], [60_000])).toEqual(["gateway-1", "key"]);
+  });
+});
+
+describe("a slot that is being moved", () => {
+  test("refuses what is not there and does nothing of it elsewhere, and serves within two seconds of its end", async () => {
+    const links = await bench.started();
+    const [from, to] = (await bench.primaries()) as [ClusterNode, ClusterNode];
+    const key = await bench.keyAt(from);
+    const here = key.replace("counter", "here");
+    await links.command("SET", here, "1");
+    await cluster.beginMove(slotOf(key), to);
+
+    const { refused, ms } = await timed(links.command("INCR", key));
+    expect(refused).toBe("undone");
+    expect(ms).toBeLessThan(SOON_MS);
+    expect(await links.command("GET", here)).toBe("1");
+    expect(bench.log.join("")).toContain('"reason":"ASK"');
+    expect(bench.log.join("")).not.toContain("127.0.0.1");
+
+    await cluster.moveKeys(slotOf(key), from, to);
+    await cluster.endMove(slotOf(key), from, to);
+    const endedAt = performance.now();
+    await until("the slot is served", async () => (await timed(links.command("INCR", key))).refused === undefined);
+    expect(performance.now() - endedAt).toBeLessThan(2000);
+    expect(await links.command("GET", key)).toBe("1");
+    expect(await links.command("GET", here)).toBe("1");
+  });
+
+  test("is not left behind by calls that came meanwhile: they go on by themselves", async () => {
+    const links = await bench.started();
+    const [from, to] = (await bench.primaries()) as [ClusterNode, ClusterNode];
+    const counting = new Counting(links, await bench.keyAt(from));
+    await until("it counts", () => counting.answered > 10);
+    await cluster.moveSlot(slotOf(counting.key), to);
+    const { answered } = counting;
+    await until("it counts again", () => counting.answered > answered + 10);
+    await counting.end();
+    expect(counting.unknown).toBe(0);
+    expect(await to.ask(`GET ${counting.key}`)).toContain(String(counting.answered));
+  });
+});
+
+test("a slot that nobody has is unavailable, within a second, while the others are served", async () => {
+  const links = await bench.started();
+  const keys = await bench.keysEverywhere();
+  const [key, ...others] = keys as [string, ...string[]];
+  const owner = await cluster.primaryOf(key);
+  for (const node of await bench.primaries()) await node.ask(`CLUSTER DELSLOTS ${slotOf(key)}`);
+  const countings = others.map((other) => new Counting(links, other));
+  for (let n = 0; n < 3; n += 1) {
+    const { refused, ms } = await timed(links.command("INCR", key));
+    expect(refused).toBe("undone");
+    expect(ms).toBeLessThan(SOON_MS);
+  }
+  for (const counting of countings) {
+    await counting.end();
+    expect(counting.outcomes).toHaveLength(counting.answered);
+  }
+  await owner.ask(`CLUSTER ADDSLOTS ${slotOf(key)}`, "CLUSTER BUMPEPOCH");
+  await until("it is served", async () => (await timed(links.command("INCR", key))).refused === undefined);
+});
+
+test("the slot map is asked for as soon as a link is lost, not only when its time comes", async () => {
+  const links = await bench.started();
+  const [node, ...others] = (await bench.primaries()) as [ClusterNode, ...ClusterNode[]];
+  for (const other of others) await other.ask("CONFIG RESETSTAT");
+  await node.ask("CLIENT KILL TYPE normal");
+  const isAsked = async () => {
+    const stats = await Promise.all(others.map((other) => other.ask("INFO commandstats")));
+    return stats.some((stat) => stat.includes("cluster|slots"));
+  };
+  await until("it is asked for", isAsked, SOON_MS);
+  await until("all are up", () => links.links.every(({ up }) => up));
+});
+
+test("a node that joined is found, and one that gave its last slot away is left once its calls have settled", async () => {
+  const links = await bench.started();
+  const node = await cluster.addNode();
+  const [from] = (await bench.primaries()) as [ClusterNode];
+  const key = await bench.keyAt(from);
+  expect(links.links).toHaveLength(3);
+  await cluster.moveSlot(slotOf(key), node);
+  expect(await timed(links.command("INCR", key))).toMatchObject({ reply: 1 });
+  expect(links.links).toHaveLength(4);
+  await cluster.moveSlot(slotOf(key), from);
+  expect(await timed(links.command("INCR", key))).toMatchObject({ reply: 2 });
+  await until("its link is gone", async () => !(await node.ask("CLIENT LIST")).includes("name=test@"));
+  expect(links.links).toHaveLength(3);
+});
+
+test("a link that is left stops only when its calls have settled", async () => {
+  const [node] = (await bench.primaries()) as [ClusterNode];
+  const url = `redis://127.0.0.1:${node.port}`;
+  const member = new ClusterMember({ url, name: "leaving", logger: bench.logger, isNode: true });
+  bench.later(() => member.link.stop());
+  member.start();
+  await member.starting;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const call = member.call(() => promise);
+  member.retire();
+  expect(member.link.up).toBe(true);
+  resolve();
+  await call;
+  expect(member.link.up).toBe(false);
+});
+
+test("nothing is carried out twice, whatever befalls connections, slots and primaries, and what is unknown is little", async () => {
+  const links = await bench.started();
+  const countings = (await bench.keysEverywhere()).map((key) => new Counting(links, key));
+  const [first, second, third] = (await bench.primaries()) as [ClusterNode, ClusterNode, ClusterNode];
+  for (let n = 0; n < 3; n += 1) {
+    for (const node of [first, second, third]) await node.ask("CLIENT KILL TYPE normal", "SCRIPT FLUSH");
+    const { key } = countings[n] as Counting;
+    const owner = await cluster.primaryOf(key);
+    await cluster.moveSlot(slotOf(key), owner === first ? second : first);
+    await until("all count", async () => {
+      const before = countings.map(({ answered }) => answered);
+      await until("a call was answered", () => (countings[n] as Counting).answered > (before[n] as number) + 5);
+      return countings.every(({ answered }, m) => answered > (before[m] as number));
+    });
+  }
+  await cluster.failOver(await cluster.replicaOf(third));
+  await Promise.all(countings.map((counting) => counting.end()));
+  for (const { key, answered, unknown } of countings) {
+    const counted = Number(await links.command("GET", key));
+    expect(counted).toBeGreaterThanOrEqual(answered);
+    expect(counted).toBeLessThanOrEqual(answered + unknown);
+    expect(unknown).toBeLessThanOrEqual(6);
+  }
+});

@@ -1,0 +1,158 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
+import { watchLeaks } from "../../../test/support/leaks.ts";
+import { RedisProxy } from "../../../test/support/redis-proxy.ts";
+import { TestRedis } from "../../../test/support/test-redis.ts";
+import { until } from "../../../test/support/until.ts";
+import { RedisLink } from "../src/redis/redis-link.ts";
+import { ClusterBench, timed } from "./cluster-kit.ts";
+
+const cluster = new GuardedCluster();
+const bench = new ClusterBench(cluster);
+const noLeaks = watchLeaks();
+
+beforeAll(() => cluster.start());
+afterEach(() => bench.clear());
+afterAll(async () => {
+  await cluster.stop();
+  await noLeaks();
+});
+
+const everywhere = (...commands: readonly string[]) => Promise.all(cluster.nodes.map((node) => node.ask(...commands)));
+const gateway = () => bench.started("gateway", cluster.urlFor("gateway"));
+
+describe("links of a service", () => {
+  test.each(["gateway", "ws-connector", "ops-reporting", "window-reset"] as const)(
+    "come up as the user %s, and do what it may on each primary",
+    async (user) => {
+      const links = await bench.started(user, cluster.urlFor(user));
+      expect(links.links.map(({ up }) => up)).toEqual([true, true, true]);
+    },
+  );
+
+  test("have names without addresses, and the log neither address nor password", async () => {
+    const links = await gateway();
+    for (const { name } of links.links) expect(name).toMatch(/^gateway@[0-9a-f]{8}$/);
+    const node = await cluster.primaryOf(0);
+    await node.ask("CLIENT KILL TYPE normal");
+    await until("a link is down", () => links.links.some(({ up }) => !up));
+    await until("all are up", () => links.links.every(({ up }) => up));
+    const log = bench.log.join("");
+    expect(log).toContain("gateway@");
+    for (const secret of ["127.0.0.1", ...cluster.passwords]) expect(log).not.toContain(secret);
+  });
+
+  test("are each asked about permissions, wherever the slots are", async () => {
+    const links = bench.links("gateway", cluster.urlFor("gateway"));
+    links.onConnection((link) => link.probe("SPUBLISH", "relay:{0}:pod:-", ""));
+    await links.start();
+    expect(links.links.map(({ up }) => up)).toEqual([true, true, true]);
+    await everywhere("ACL SETUSER gateway -spublish");
+    links.reconnect(new Error("given up by the test"));
+    await until("the reason is known", () => links.links.every(({ downKind }) => downKind === "noperm"));
+    await everywhere("ACL SETUSER gateway +spublish");
+    await until("all are up", () => links.links.every(({ up }) => up));
+  });
+
+  test("tell each call with the link that it went over, and a slot that is elsewhere is no failure", async () => {
+    const links = bench.links("gateway", cluster.urlFor("gateway"));
+    const calls: [string, boolean][] = [];
+    links.onCall((link, _, failed) => calls.push([link, failed]));
+    await links.start();
+    const key = "relay:{0}:window";
+    calls.length = 0;
+    await links.links[0]?.probe("HGET", key, "id");
+    await links.command("HGET", key, "id");
+    expect(calls).toHaveLength(2);
+    expect(calls.map(([, failed]) => failed)).toEqual([false, false]);
+  });
+
+  test("know the time and the memory of each server apart", async () => {
+    const links = await gateway();
+    const keys = await bench.keysEverywhere();
+    const unheard = bench.links("gateway", cluster.urlFor("gateway"));
+    for (const [one, key] of keys.flatMap((key) => [[links, key] as const, [unheard, key] as const])) {
+      expect(Math.abs(one.unixTimeOf(key, performance.now()) - Date.now())).toBeLessThan(1000);
+    }
+    expect(new Set(keys.map((key) => links.memoryOf(key))).size).toBe(3);
+  });
+});
+
+describe("what is done when Redis is usable", () => {
+  test("is done before the start is over, again after each primary that came back, and again until it is done", async () => {
+    const links = bench.links("gateway", cluster.urlFor("gateway"));
+    let runs = 0;
+    let isFailing = false;
+    links.onReady(async () => {
+      runs += 1;
+      if (isFailing) throw new Error("not yet");
+    });
+    await links.start();
+    expect(runs).toBeGreaterThan(0);
+    await until("all are up", () => links.links.every(({ up }) => up));
+    isFailing = true;
+    const before = runs;
+    links.links[0]?.reconnect(new Error("given up by the test"));
+    await until("it was tried three times", () => runs >= before + 3);
+    expect(links.links.every(({ up }) => up)).toBe(true);
+    isFailing = false;
+    const failed = runs;
+    await until("it is done", () => runs > failed);
+  });
+});
+
+describe("links say why they are down, and refuse at once,", () => {
+  test.each([
+    ["auth", (): string => cluster.url.replace("://", "://gateway:wrong@")],
+    ["refused", (): string => "redis-cluster://127.0.0.1:1,127.0.0.1:2"],
+  ] as const)("when the reason is %s", async (kind, url) => {
+    const links = bench.links("lost", url());
+    void links.start();
+    await until("the reason is known", () => links.downKind === kind);
+    const { refused, ms } = await timed(links.command("GET", "{0}"));
+    expect(refused).toBe("undone");
+    expect(ms).toBeLessThan(400);
+    expect(links.up).toBe(false);
+  });
+
+  test("when one Redis is there instead of a cluster, or a cluster instead of one Redis", async () => {
+    const node = await cluster.primaryOf(0);
+    const url = cluster.urlFor("gateway").replace(/^redis-cluster:\/\/(.*@).*$/, `redis://$1127.0.0.1:${node.port}`);
+    const link = new RedisLink({ url, name: "single", logger: bench.logger });
+    bench.later(() => link.stop());
+    void link.start();
+    await until("the reason is known", () => link.downKind === "cluster");
+    const redis = new TestRedis();
+    bench.later(() => redis.stop());
+    await redis.start();
+    const proxy = await new RedisProxy(redis.url).start();
+    bench.later(() => proxy.stop());
+    const links = bench.links("clustered", `redis-cluster://${proxy.host}`);
+    void links.start();
+    await until("the reason is known", () => links.downKind === "cluster");
+  });
+});
+
+test("links may be stopped at any time, and again, and stay down", async () => {
+  const links = bench.links("gateway", cluster.urlFor("gateway"));
+  const started = links.start();
+  await Promise.all([links.stop(), links.stop()]);
+  await started;
+  expect(links.up).toBe(false);
+  expect(await timed(links.command("GET", "{0}"))).toMatchObject({ refused: "undone" });
+  const running = await gateway();
+  await running.stop();
+  expect(running.up).toBe(false);
+  expect(await timed(running.command("GET", "{0}"))).toMatchObject({ refused: "undone" });
+});
+
+test("a cluster that refuses all slots because it lacks one is told from one that is away, and used again without restart", async () => {
+  const links = await gateway();
+  const read = () => timed(links.command("HGET", "relay:{0}:window", "id"));
+  await everywhere("CONFIG SET cluster-require-full-coverage yes");
+  for (const node of await bench.primaries()) await node.ask("CLUSTER DELSLOTS 1");
+  await until("the reason is known", () => links.downKind === "coverage");
+  expect(await read()).toMatchObject({ refused: "undone" });
+  await everywhere("CONFIG SET cluster-require-full-coverage no");
+  await until("calls are answered", async () => (await read()).refused === undefined);
+});

@@ -1,0 +1,51 @@
+import { describe, expect, test } from "@jest/globals";
+import { mostTrusted, parseSlotMap, standingOf } from "../src/redis/slot-map.ts";
+
+const A = ["10.0.0.1", 7000, "a"];
+const B = ["redis-b.example", 7001, "b"];
+const C = ["10.0.0.3", 7002, "c"];
+
+describe("the slot map", () => {
+  test("has each primary once, with all its slots, and the replicas apart", () => {
+    const map = parseSlotMap(
+      [
+        [0, 5, A, C],
+        [6, 6, B],
+        [7, 16_383, A, C],
+      ],
+      "asked",
+    );
+    expect(map).toEqual({
+      primaries: [
+        {
+          address: { host: "10.0.0.1", port: 7000, id: "a" },
+          ranges: [
+            [0, 5],
+            [7, 16_383],
+          ],
+        },
+        { address: { host: "redis-b.example", port: 7001, id: "b" }, ranges: [[6, 6]] },
+      ],
+      replicas: [{ host: "10.0.0.3", port: 7002, id: "c" }],
+    });
+  });
+
+  test.each([null, "", "?"])("takes the host that was asked where a node does not know its own: %p", (host) => {
+    expect(parseSlotMap([[0, 1, [host, 7000, "a"]]], "asked").primaries[0]?.address.host).toBe("asked");
+  });
+});
+
+describe("of nodes that disagree", () => {
+  const word = (state: string, epoch: number) =>
+    standingOf(`cluster_state:${state}\r\ncluster_current_epoch:${epoch}\r\n`);
+
+  test("the one is believed that knows of the latest failover", () => {
+    expect(mostTrusted([word("ok", 6), word("ok", 8), word("ok", 7)])).toMatchObject({ epoch: 8 });
+  });
+
+  test("one that is cut off is not, where another is there", () => {
+    expect(mostTrusted([word("fail", 9), word("ok", 8)])).toMatchObject({ epoch: 8 });
+    expect(mostTrusted([word("fail", 9)])).toMatchObject({ epoch: 9 });
+    expect(mostTrusted([])).toBeUndefined();
+  });
+});

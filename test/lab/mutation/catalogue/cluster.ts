@@ -1,0 +1,122 @@
+import type { Mutation } from "../mutation.ts";
+
+const REDIS = "shared/window/src/redis";
+const LINKS = "shared/window/test/cluster-links.test.ts";
+const FAILURES = "shared/window/test/cluster-failures.test.ts";
+const SETUP = "shared/window/test/cluster-setup.test.ts";
+
+/** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
+export const CLUSTER_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "a cluster is sent nothing again whose outcome is unknown",
+    file: `${REDIS}/cluster-links.ts`,
+    find: "return isUnserved(err) || (owner?.starting !== undefined && err.cause instanceof LinkDownError);",
+    replace: "return owner !== undefined || isUnserved(err) || err.cause instanceof LinkDownError;",
+    tests: [LINKS],
+  },
+  {
+    name: "a primary that hung while its replica was promoted does nothing late",
+    file: "shared/window/src/lua/lib/deadline.lua",
+    find: "return now > tonumber(deadline) or",
+    replace: "return",
+    tests: [FAILURES],
+  },
+  {
+    name: "a call waits for the first connection to a primary that was just learnt of",
+    file: `${REDIS}/cluster-links.ts`,
+    find: "return isUnserved(err) || (owner?.starting !== undefined && err.cause instanceof LinkDownError);",
+    replace: "return isUnserved(err);",
+    tests: [LINKS],
+  },
+  {
+    name: "who says MOVED is asked where the slot is",
+    file: `${REDIS}/cluster-links.ts`,
+    find: 'if (answer !== "ASK" && answer !== "TRYAGAIN") {',
+    replace: 'if (answer !== "ASK" && answer !== "TRYAGAIN" && answer !== "MOVED") {',
+    tests: [LINKS],
+  },
+  {
+    name: "a call that no node serves ends within a second",
+    file: `${REDIS}/cluster-links.ts`,
+    find: "if (performance.now() < endsAt) continue;",
+    replace: "if (performance.now() < endsAt + 5000) continue;",
+    tests: [LINKS],
+  },
+  {
+    name: "what a node does not serve was not done, and its caller knows",
+    file: `${REDIS}/link-down.ts`,
+    find: " || isUnserved(failure);",
+    replace: ";",
+    tests: [LINKS],
+  },
+  {
+    name: "no address of a node in the log",
+    file: `${REDIS}/link-down.ts`,
+    find: "|(?<=^(?:MOVED|ASK)) /",
+    replace: "/",
+    tests: [LINKS],
+  },
+  {
+    name: "calls under way settle before the link to a former primary stops",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "if (this.#isRetired && this.#underWay === 0)",
+    replace: "if (this.#isRetired)",
+    tests: [LINKS],
+  },
+  {
+    name: "no link stays to a node that has no slots any more",
+    file: `${REDIS}/cluster-members.ts`,
+    find: "if (!members.has(key)) member.retire();",
+    replace: "members.has(key);",
+    tests: [LINKS],
+  },
+  {
+    name: "the slot map is asked for when a link is lost",
+    file: `${REDIS}/cluster-members.ts`,
+    find: "this.#refreshWithin(LOST_LINK_MS);",
+    replace: "wasUp = false;",
+    tests: [LINKS],
+  },
+  {
+    name: "of nodes that disagree the one that knows most is believed",
+    file: `${REDIS}/slot-map.ts`,
+    find: "Number(b.isWhole) - Number(a.isWhole) || b.epoch - a.epoch",
+    replace: "0",
+    tests: ["shared/window/test/slot-map.test.ts"],
+  },
+  {
+    name: "a cluster that wants all slots served is found out",
+    file: `${REDIS}/server-check.ts`,
+    find: "if (/^cluster_state:fail/m.test(info) && lacksSlots) {",
+    replace: "if (false) {",
+    tests: [SETUP],
+  },
+  {
+    name: "no node of a cluster where REDIS_URL names one Redis",
+    file: `${REDIS}/server-check.ts`,
+    find: "if (/^cluster_enabled:1\\b/m.test(info) !== isNode) {",
+    replace: "if (false) {",
+    tests: [SETUP],
+  },
+  {
+    name: "a permission is known from a node that does not have the slot, too",
+    file: `${REDIS}/redis-link.ts`,
+    find: 'if (linkDown(err).kind !== "slots") throw err;',
+    replace: "throw err;",
+    tests: [SETUP],
+  },
+  {
+    name: "what must be done when a primary is back is tried until it is done",
+    file: `${REDIS}/ready-listeners.ts`,
+    find: "this.#runLater();",
+    replace: "this.#isDue = false;",
+    tests: [SETUP],
+  },
+  {
+    name: "the time of a server that was not heard of is not 1970",
+    file: `${REDIS}/cluster-links.ts`,
+    find: "Math.floor(performance.timeOrigin + monotonicMs)",
+    replace: "Math.floor(monotonicMs)",
+    tests: [SETUP],
+  },
+];
