@@ -112,7 +112,13 @@ async function saidBy(env: Record<string, string>): Promise<string> {
 }
 
 test("No process prints a password in REDIS_URL, whether the URL is valid, invalid, or leads nowhere", async () => {
-  const urls = [`redis://u:${MARK}@127.0.0.1:1`, `redis://:%zz${MARK}@127.0.0.1:1`, `redis://u:${MARK}@127.0.0.1:1/x`];
+  const urls = [
+    `redis://u:${MARK}@127.0.0.1:1`,
+    `redis://:%zz${MARK}@127.0.0.1:1`,
+    `redis://u:${MARK}@127.0.0.1:1/x`,
+    `redis-cluster://u:${MARK}@127.0.0.1:1,127.0.0.1:2`,
+    `redis-cluster://u:${MARK}@127.0.0.1:1,127.0.0.1:2/0`,
+  ];
   const said = await Promise.all(urls.map((url) => saidBy({ REDIS_URL: url })));
   for (const one of said) {
     expect(one).not.toBe("");
