@@ -61,10 +61,14 @@ describe("links of a service", () => {
     await links.start();
     const key = "relay:{0}:window";
     calls.length = 0;
-    await links.links[0]?.probe("HGET", key, "id");
-    await links.command("HGET", key, "id");
-    expect(calls).toHaveLength(2);
-    expect(calls.map(([, failed]) => failed)).toEqual([false, false]);
+    await Promise.all(links.links.map((link) => link.probe("HGET", key, "id")));
+    const names = links.links.map(({ name }) => name);
+    expect(new Set(calls.map(([link]) => link))).toEqual(new Set(names));
+    expect(calls.filter(([, failed]) => failed)).toEqual([]);
+    await cluster.nodes[0]?.ask("ACL SETUSER gateway -hget");
+    await Promise.allSettled(links.links.map((link) => link.probe("HGET", key, "id")));
+    await cluster.nodes[0]?.ask("ACL SETUSER gateway +hget");
+    expect(calls.filter(([, failed]) => failed)).toHaveLength(1);
   });
 
   test("know the time and the memory of each server apart", async () => {
