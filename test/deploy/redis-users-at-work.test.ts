@@ -5,10 +5,10 @@ import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { Counters } from "window/counters.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
+import { readingWindow } from "../support/reading-window.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 
@@ -102,7 +102,7 @@ test("every report is made, and what was viewed is counted, journeys and visitor
     const { body } = await http.get(`${reporting.url}/api/ops/session-journeys`);
     return JSON.stringify(body.journeys).includes("trafficDaily");
   });
-  expect(await view.client.pfcount(controlKeys.visitors)).toBeGreaterThan(0);
+  expect(await view.client.pfcount((await view.wholeKeys()).visitors)).toBeGreaterThan(0);
 });
 
 test("the work that is seldom done is done too: journeys give way, agents unseen for a day are forgotten", async () => {
@@ -116,16 +116,14 @@ test("the work that is seldom done is done too: journeys give way, agents unseen
       await counters.flush();
     }
   }
-  expect(await view.client.hlen(controlKeys.journeys)).toBe(200);
+  expect(await view.client.hlen((await view.wholeKeys()).journeys)).toBe(200);
 
-  const presenceStore = new PresenceStore({
-    link: await relay.link("ws-connector"),
-    partitions: PARTITIONS,
-    offlineAfterMs: 300_000,
-  });
-  await view.client.zadd(partitionKeys.presence(3), 1, "agent://forgotten");
+  const link = await relay.link("ws-connector");
+  const window = readingWindow(link, PARTITIONS);
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs: 300_000 });
+  await view.client.zadd((await view.keys(3)).presence, 1, "agent://forgotten");
   await presenceStore.prune();
-  expect(await view.client.zscore(partitionKeys.presence(3), "agent://forgotten")).toBeNull();
+  expect(await view.client.zscore((await view.keys(3)).presence, "agent://forgotten")).toBeNull();
 });
 
 test("a reset opens a new window in all partitions, and the services go on in it", async () => {

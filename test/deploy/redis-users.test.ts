@@ -7,38 +7,36 @@ import { watchLeaks } from "../support/leaks.ts";
 import type { RedisUser } from "../support/test-redis.ts";
 import { type AclUser, accessTo, KEY_OF_KIND, matches, readUsersAcl } from "../support/users-acl.ts";
 
+/** How who may open a window finds, opens and follows it. */
+const OPENING = ["begin_window", "open_window", "raise_window", "read_window"] as const;
+
 /** What each user runs; what it sends besides. */
 const WORK: Readonly<
   Record<RedisUser, { readonly scripts: readonly ScriptName[]; readonly sends: readonly string[] }>
 > = {
   gateway: {
     scripts: [
+      ...OPENING,
       ...([
         "accept",
         "add_feedback",
         "announce_gateway_key",
         "bind_claim",
         "count_presence",
-        "flush_counters",
-      ] as const),
-      ...([
         "count_sessions",
-        "open_window",
-        "read_credentials",
-        "read_gateway_keys",
-        "read_presence",
-        "read_session",
-        "use_limits",
       ] as const),
+      ...(["flush_counters", "read_credentials", "read_gateway_keys", "read_presence", "read_session"] as const),
+      "use_limits",
     ],
-    sends: ["hget"],
+    sends: ["hget", "hmget"],
   },
   "ws-connector": {
     scripts: [
+      ...OPENING,
       ...(["accept", "assert_routes", "count_presence", "count_sessions", "decide_session"] as const),
-      ...(["lease_shares", "mark_congestion", "open_window", "prune_presence", "release", "reserve_decision"] as const),
+      ...(["lease_shares", "mark_congestion", "prune_presence", "release", "reserve_decision"] as const),
     ],
-    sends: ["hget", "spublish", "ssubscribe"],
+    sends: ["hget", "hmget", "spublish", "ssubscribe"],
   },
   "ops-reporting": {
     scripts: [
@@ -52,9 +50,9 @@ const WORK: Readonly<
       "snapshot_control",
       "use_limits",
     ],
-    sends: ["hget"],
+    sends: ["hget", "hmget"],
   },
-  "window-reset": { scripts: ["reset_window"], sends: [] },
+  "window-reset": { scripts: OPENING, sends: ["hmget", "scan", "unlink"] },
 };
 /** What every connection of the relay sends. */
 const LINK = ["client|setname", "cluster|info", "cluster|slots", "eval", "evalsha", "info", "script|load"];
@@ -187,7 +185,7 @@ describe("Redis with these users", () => {
     await admin.mset("theirs", "1", "relay:{3}:of-an-older-version", "1");
     expect(await reset.unlink("relay:{3}:of-an-older-version")).toBe(1);
     await expect(reset.unlink("theirs")).rejects.toThrow(/^NOPERM/);
-    expect(await writableKinds("window-reset")).toEqual(["window"]);
+    expect(await writableKinds("window-reset")).toEqual(["salt", "window"]);
   });
 
   test("lets only connectors listen, only to pods, and only them and the gateway publish there", async () => {

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import { rowsBetween } from "../support/documents.ts";
-import { accessTo, KEY_OF_KIND, readUsersAcl } from "../support/users-acl.ts";
+import { accessTo, KEY_OF_KIND, readUsersAcl, WINDOW_KEYS } from "../support/users-acl.ts";
 
 const document = await readFile(new URL("../../docs/redis.md", import.meta.url), "utf8");
 
@@ -16,6 +16,7 @@ describe("docs/redis.md", () => {
     const names = [
       ...Object.values(partitionKeys).map((make) => (make as (p: number, rest: string) => string)(0, "7")),
       ...Object.values(controlKeys),
+      ...WINDOW_KEYS,
     ];
     for (const name of names) expect(document).toContain(`:${kindOf(name)}`);
   });

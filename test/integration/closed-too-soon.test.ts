@@ -1,5 +1,4 @@
 import { beforeEach, expect, test } from "@jest/globals";
-import { partitionKeys } from "window/redis/keys.ts";
 import type { Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -38,7 +37,7 @@ test("a register that Redis answered after its connection closed leaves no route
 test("a route whose release Redis refused is released when Redis takes it, without another close or reconnect", async () => {
   const socket = await relay.online(pod, "held-hmac");
   const { client } = view;
-  const route = partitionKeys.route(0);
+  const route = (await view.keys()).route;
   await client.multi().rename(route, "aside").set(route, "no hash").exec();
   await socket.close();
   await until("Redis refused", () => relay.log.some((line) => line.includes("WRONGTYPE") && line.includes("release")));

@@ -1,5 +1,4 @@
 import { expect, test } from "@jest/globals";
-import { controlKeys } from "window/redis/keys.ts";
 import type { Frame } from "../support/agent.ts";
 import { type Answer, HttpClient } from "../support/http.ts";
 import { until } from "../support/until.ts";
@@ -48,9 +47,9 @@ test("after a mix of requests the totals are exact, within half a second", async
 
 test("an alias counts under the name of its main surface", async () => {
   for (const path of ["/api/ops/traffic-summary", "/api/ops/traffic-daily"]) await readReport(path);
-  const counted = async () => Number(await view.client.hget(controlKeys.surfaces, "trafficDaily"));
+  const counted = async () => Number(await view.client.hget((await view.wholeKeys()).surfaces, "trafficDaily"));
   await until("every reading is counted", async () => (await counted()) === reportsRead, BEHIND_MS);
-  const surfaces = await view.client.hkeys(controlKeys.surfaces);
+  const surfaces = await view.client.hkeys((await view.wholeKeys()).surfaces);
   expect(surfaces.sort()).toEqual(
     ["checkOnline", "onlineAgents", "readSession", "selfTestGuide", "signingManifest", "trafficDaily"].sort(),
   );
@@ -58,10 +57,10 @@ test("an alias counts under the name of its main surface", async () => {
 
 test("what a gateway counted is written when it stops", async () => {
   const leaving = await relay.startGateway();
-  const before = await view.client.hget(controlKeys.surfaces, "onlineAgents");
+  const before = await view.client.hget((await view.wholeKeys()).surfaces, "onlineAgents");
   await Promise.all(Array.from({ length: 20 }, () => http.get(`${leaving.url}/api/onboarding/online-agents`)));
   await leaving.stop();
-  expect(Number(await view.client.hget(controlKeys.surfaces, "onlineAgents"))).toBe(Number(before) + 20);
+  expect(Number(await view.client.hget((await view.wholeKeys()).surfaces, "onlineAgents"))).toBe(Number(before) + 20);
 });
 
 /** 2 registers were accepted before; here 8 more envelopes, 6 of them published. */

@@ -1,5 +1,4 @@
 import { expect, test } from "@jest/globals";
-import { partitionKeys } from "window/redis/keys.ts";
 import { RedisMonitor } from "../support/redis-monitor.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
@@ -65,8 +64,9 @@ test("the heartbeats of an agent do not bring it back to a pod that has let it g
   await until("messages flow", () => targets.every(({ deliveries }) => deliveries.length > 0));
   const released = new Set<string>();
   const broughtBack = new Set<string>();
+  const { route } = await view.keys();
   const monitor = await RedisMonitor.open(view.client, ({ name, args: [key, agent = ""] }) => {
-    if (key !== partitionKeys.route(0)) return;
+    if (key !== route) return;
     if (name === "hdel") released.add(agent);
     if (name === "hset" && released.has(agent)) broughtBack.add(agent);
   });

@@ -1,5 +1,4 @@
 import { expect, test } from "@jest/globals";
-import { controlKeys } from "window/redis/keys.ts";
 import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import { until } from "../support/until.ts";
@@ -85,7 +84,8 @@ test("visitors are told apart by the address that the trusted proxy saw and by u
 test("the report names no visitor, not even by the hash, and links by its settings", async () => {
   await until("journeys are written", async () => (await readJourneys()).totals.journeys > 4);
   const answer = JSON.stringify(await readJourneys());
-  const ids = await relay.view().client.hkeys(controlKeys.journeys);
+  const view = relay.view();
+  const ids = await view.client.hkeys((await view.wholeKeys()).journeys);
   expect(ids.length).toBeGreaterThan(4);
   for (const secret of [...ids, "203.0.113", "alice/1.0", "agent/1.0", "127.0.0.1"]) {
     expect(answer).not.toContain(secret);
@@ -102,10 +102,11 @@ test("whatever is sent, 200 journeys of 50 actions are kept", async () => {
     });
     await Promise.all(requests);
   }
-  const { client } = relay.view();
-  const full = async () => (await client.hvals(controlKeys.journeys)).some((text) => text.split(" ").length === 54);
+  const view = relay.view();
+  const { journeys } = await view.wholeKeys();
+  const full = async () => (await view.client.hvals(journeys)).some((text) => text.split(" ").length === 54);
   await until("the journey of the one is full", full);
-  const texts = await client.hvals(controlKeys.journeys);
+  const texts = await view.client.hvals(journeys);
   expect(texts.length).toBeLessThanOrEqual(200);
   for (const text of texts) expect(text).toMatch(/^\d{13} \d{13} \d+ \d+( [A-Za-z]+@\d{13}){1,50}$/);
   expect((await readJourneys()).bounds).toEqual({ max_journeys: 200, max_actions_per_journey: 50 });

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { CONGESTED } from "window/records/route.ts";
-import { partitionKeys } from "window/redis/keys.ts";
 import { resetWindow } from "window/reset.ts";
 import { rowsBetween } from "../support/documents.ts";
 import { HttpClient } from "../support/http.ts";
@@ -40,7 +39,7 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
   stale: (target) => seenAgo(target, MINUTE_MS),
   "online, but congested": async (target) => {
     await relay.online(pod, target);
-    const routes = partitionKeys.route(0);
+    const routes = (await view.keys()).route;
     const record = await view.client.hget(routes, `agent://${target}`);
     await view.client.hset(routes, `agent://${target}`, `${record}${CONGESTED}`);
     return "";
@@ -73,13 +72,13 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     await relay.online(pod, target);
     const session_id = await request("dora", target);
     // As if a hundred newer ones had taken its place.
-    await view.client.del(partitionKeys.asked(0, `agent://${target}`));
+    await view.client.del((await view.keys()).asked(`agent://${target}`));
     return naming(target, session_id);
   },
   "your session with it expired, and you have a newer one": async (target) => {
     await relay.online(pod, target);
     const session_id = await request("fay", target);
-    await view.client.del(partitionKeys.asked(0, `agent://${target}`));
+    await view.client.del((await view.keys()).asked(`agent://${target}`));
     await request("fay", target);
     return naming(target, session_id);
   },
@@ -145,7 +144,7 @@ async function rejected(from: string, target: string): Promise<string> {
 }
 
 async function seenAgo(target: string, ms: number): Promise<string> {
-  await view.client.zadd(partitionKeys.presence(0), Date.now() - ms, `agent://${target}`);
+  await view.client.zadd((await view.keys()).presence, Date.now() - ms, `agent://${target}`);
   return "";
 }
 
@@ -200,7 +199,7 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
 
 test("a key that is refused ends the way at the operator", async () => {
   const name = nameOf(SITUATIONS[4] as string, GUIDES[0] as string);
-  await view.client.del(partitionKeys.asked(0, `agent://${name}`), partitionKeys.proofs(0));
+  await view.client.del((await view.keys()).asked(`agent://${name}`), (await view.keys()).proofs);
   await relay.online(pod, name);
   const agents = { from: "agent://alice", target_agent_id: `agent://${name}` };
   const follower = new LiteralFollower({ agents, apiKey: "rk_wrong" });

@@ -1,5 +1,4 @@
 import { expect, test } from "@jest/globals";
-import { partitionKeys } from "window/redis/keys.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -95,7 +94,7 @@ async function expectHeartbeatToBringRoverBack(): Promise<void> {
 /** Makes rover's route lead to a connection that does not have it, as a fault might have left it. */
 async function leaveRouteBehind(connection: string): Promise<void> {
   const rover = await relay.online(two, "rover-hmac");
-  const key = partitionKeys.route(0);
+  const key = (await view.keys()).route;
   const route = (await view.client.hget(key, "agent://rover-hmac")) as string;
   await view.client.hset(key, "agent://rover-hmac", route.replace(rover.connectionId, connection));
   await rover.close();

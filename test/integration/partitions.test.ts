@@ -2,6 +2,7 @@ import { expect, test } from "@jest/globals";
 import { resetWindow } from "window/reset.ts";
 import { readSession } from "window/sessions.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { readingWindow } from "../support/reading-window.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -50,7 +51,10 @@ test("sessions are requested, decided and looked up between agents of any two pa
     });
     expect(await socketOf(target).ask(decision)).toMatchObject({ session_id, session_status: status });
     expect(await socketOf(requester).delivered(decision.id)).toMatchObject({ session_id });
-    expect(await readSession(link, session_id, PARTITIONS)).toMatchObject({ status, target: `agent://${target}` });
+    expect(await readSession(link, readingWindow(link, PARTITIONS), session_id)).toMatchObject({
+      status,
+      target: `agent://${target}`,
+    });
   }
 });
 

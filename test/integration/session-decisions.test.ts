@@ -1,8 +1,8 @@
 import { expect, test } from "@jest/globals";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
-import { partitionKeys } from "window/redis/keys.ts";
 import { readSession } from "window/sessions.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { readingWindow } from "../support/reading-window.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
 const SESSIONS = 40;
@@ -114,8 +114,8 @@ function decision(word: "approve" | "reject", { session_id, request }: Requested
 
 /** Moves a session's time, wherever it is kept, so that it ends then. */
 async function expireAt({ session_id }: Requested, at: number): Promise<void> {
-  const askedKey = partitionKeys.asked(0, "agent://bob-hmac");
-  const sessionKey = partitionKeys.session(0, session_id);
+  const askedKey = (await view.keys()).asked("agent://bob-hmac");
+  const sessionKey = (await view.keys()).session(session_id);
   const moveIfPending = `
     local record, asked = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or ''
     if not string.find(asked, ARGV[1], 1, true) then return 0 end
@@ -128,7 +128,7 @@ async function expireAt({ session_id }: Requested, at: number): Promise<void> {
 
 /** The session's status as the window has it, and as the ack of a repeated request tells it. */
 async function lookups({ session_id, request, asker }: Requested): Promise<(string | undefined)[]> {
-  const stored = await readSession(link, session_id, 1);
+  const stored = await readSession(link, readingWindow(link), session_id);
   const ack = await asker.ask(request);
   return [stored?.status, ack.session_status];
 }

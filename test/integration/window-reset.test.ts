@@ -4,6 +4,7 @@ import { expect, test } from "@jest/globals";
 import { resetWindow } from "window/reset.ts";
 import { readSession } from "window/sessions.ts";
 import type { Frame } from "../support/agent.ts";
+import { readingWindow } from "../support/reading-window.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
@@ -42,7 +43,7 @@ async function expectFreshWindowAfter(reset: () => Promise<void>): Promise<void>
   await reset();
   expect(await view.windowId()).not.toBe(lastWindow);
   expect(await view.counters()).toEqual({});
-  expect(await readSession(link, session_id, 1)).toBeNull();
+  expect(await readSession(link, readingWindow(link), session_id)).toBeNull();
 
   expect(await alice.ask(before)).toMatchObject({ duplicate: true });
   expect(await alice.ask(request)).toMatchObject({ duplicate: true, session_id, session_status: "expired" });

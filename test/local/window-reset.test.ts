@@ -39,7 +39,8 @@ describe("npm run window:reset", () => {
     await client.sadd(partitionKeys.seen(0, 1), "digest");
     await client.set(partitionKeys.limit(0, "x"), 1);
     expect(await reset("v1", "--force")).toMatchObject({ code: 0, stdout: expect.stringContaining("window opened") });
-    const left = [controlKeys.window, partitionKeys.seen(0, 1), partitionKeys.window(0)];
+    const records = [controlKeys.window, controlKeys.salt, partitionKeys.window(0)];
+    const left = [...records, partitionKeys.seen(0, 1), partitionKeys.limit(0, "x")];
     expect((await client.keys("*")).sort()).toEqual(left.sort());
   });
 

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { controlKeys, partitionKeys } from "window/redis/keys.ts";
+import { WindowKeys } from "window/redis/window-keys.ts";
 
 /** deploy/redis/users.acl, read as its own comments tell. */
 
@@ -58,6 +59,12 @@ const SOME_PARTITION = 12;
 /** What the name of a key ends with, where not every user has all of its kind. */
 const REST: Readonly<Record<string, string>> = { limit: "address:target_reads:7" };
 
+const SOME_KEYS = new WindowKeys(1, Array(SOME_PARTITION + 1).fill(2));
+/** A key of each name that ends with its window. */
+export const WINDOW_KEYS: readonly string[] = [SOME_KEYS.whole, SOME_KEYS.partition(SOME_PARTITION)]
+  .flatMap((keys) => Object.values(keys))
+  .map((key) => (typeof key === "function" ? key("7") : key));
+
 /** One key of each kind that keys.ts makes, by kind: `relay:{0qx}:seen:7` is `seen`. */
 export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
   [
@@ -65,6 +72,7 @@ export const KEY_OF_KIND: ReadonlyMap<string, string> = new Map(
       .filter(([name]) => !name.startsWith("podChannel"))
       .map(([name, make]) => (make as (p: number, rest: string) => string)(SOME_PARTITION, REST[name] ?? "7")),
     ...Object.values(controlKeys),
+    ...WINDOW_KEYS,
   ].map((key) => [kindOf(key), key]),
 );
 

@@ -1,6 +1,8 @@
 import { Redis } from "ioredis";
 import { partitionKeys } from "window/redis/keys.ts";
 import { partitionOf } from "window/redis/partitions.ts";
+import type { PartitionKeys, WholeKeys } from "window/redis/window-keys.ts";
+import { windowKeysIn } from "./window-keys-in.ts";
 
 /** A look into Redis past the relay's own reading of it. */
 export class WindowView {
@@ -20,7 +22,7 @@ export class WindowView {
 
   /** Which connection has an agent://<name>; null when none has. */
   async route(name: string): Promise<{ connection: string; epoch: number } | null> {
-    const route = await this.client.hget(partitionKeys.route(this.partition(name)), `agent://${name}`);
+    const route = await this.client.hget((await this.keys(this.partition(name))).route, `agent://${name}`);
     const [, connection, epoch] = route?.split(" ") ?? [];
     return connection === undefined ? null : { connection, epoch: Number(epoch) };
   }
@@ -28,8 +30,8 @@ export class WindowView {
   /** True when a connection has the agent, in the route and in the counts alike. */
   async isConnected(name: string): Promise<boolean> {
     const p = this.partition(name);
-    const read = this.client.multi().zscore(partitionKeys.online(p), `agent://${name}`);
-    const replies = await read.hget(partitionKeys.route(p), `agent://${name}`).exec();
+    const read = this.client.multi().zscore((await this.keys(p)).online, `agent://${name}`);
+    const replies = await read.hget((await this.keys(p)).route, `agent://${name}`).exec();
     const [counted, routed] = (replies ?? []).map(([, reply]) => reply !== null);
     if (counted !== routed) throw new Error(`Route and counts disagree about ${name}.`);
     return routed === true;
@@ -37,7 +39,7 @@ export class WindowView {
 
   /** Unix ms of the last register or heartbeat; null when there was none. */
   async lastSeen(name: string): Promise<number | null> {
-    const score = await this.client.zscore(partitionKeys.presence(this.partition(name)), `agent://${name}`);
+    const score = await this.client.zscore((await this.keys(this.partition(name))).presence, `agent://${name}`);
     return score === null ? null : Number(score);
   }
 
@@ -45,11 +47,21 @@ export class WindowView {
   async counters(): Promise<Record<string, number>> {
     const total: Record<string, number> = {};
     for (let p = 0; p < this.#partitions; p += 1) {
-      for (const [name, n] of Object.entries(await this.client.hgetall(partitionKeys.counters(p)))) {
+      for (const [name, n] of Object.entries(await this.client.hgetall((await this.keys(p)).counters))) {
         total[name] = (total[name] ?? 0) + Number(n);
       }
     }
     return total;
+  }
+
+  /** Names of the keys of a partition, in the window that is open. */
+  async keys(p = 0): Promise<PartitionKeys> {
+    return (await windowKeysIn(this.client, this.#partitions)).partition(p);
+  }
+
+  /** Names of the keys of what is counted for all partitions, in the window that is open. */
+  async wholeKeys(): Promise<WholeKeys> {
+    return (await windowKeysIn(this.client)).whole;
   }
 
   async windowId(p = 0): Promise<string | null> {

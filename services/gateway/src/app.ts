@@ -50,9 +50,9 @@ export function createGatewayApp(parts: GatewayParts): Koa {
   const api = {
     ...simpleRequestEndpoints({ keys, limits, publisher, settings }),
     ...presenceEndpoints({ presenceStore, limits }),
-    ...sessionEndpoints({ link, limits, settings }),
+    ...sessionEndpoints({ link, limits, window }),
     ...feedbackEndpoints({ link, window, limits, settings }),
-    ...credentialEndpoints({ link, keys, limits, settings }),
+    ...credentialEndpoints({ link, keys, limits, window }),
     ...selfTestEndpoints({ keys, counters, limits, hosts: relayHosts(settings), relay: relayName(settings) }),
   };
   const site = {

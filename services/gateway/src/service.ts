@@ -57,7 +57,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
       requestsPerMinute: settings.publicRequestsPerMinute,
       limitReached,
     }),
-    presenceStore: new PresenceStore({ link, partitions, offlineAfterMs }),
+    presenceStore: new PresenceStore({ link, window, offlineAfterMs }),
     packages: readPackages(settings.packagesDir),
     connectionCount,
   });
@@ -78,11 +78,13 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
       gatewayKey.start();
       await counters.start();
       await link.start();
+      if (!stopped) await window.start();
     },
     async stop() {
       stopped = true;
       keys.stop();
       gatewayKey.stop();
+      await window.stop();
       await counters.stop();
       await link.stop();
     },

@@ -17,8 +17,10 @@ import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
 import { RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import { readingWindow } from "../../../test/support/reading-window.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
+import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import { createGateway } from "../src/service.ts";
 import { readGatewaySettings } from "../src/settings.ts";
 
@@ -151,15 +153,15 @@ export class GatewayKit {
     { heldMs, silentMs = 0, isCongested = false }: { heldMs: number; silentMs?: number; isCongested?: boolean },
   ) {
     const { link } = await this.link();
+    const keys = (await windowKeysIn(link.client, this.#partitions)).partition(this.partitionOf(agent));
     const lastSeen = Date.now() - silentMs;
-    const p = this.partitionOf(agent);
     await link.client.hset(
-      partitionKeys.route(p),
+      keys.route,
       agent,
       `pod con 1 ${lastSeen} ${Date.now() - heldMs}${isCongested ? CONGESTED : ""}`,
     );
-    await link.client.zadd(partitionKeys.presence(p), lastSeen, agent);
-    await link.client.zadd(partitionKeys.online(p), lastSeen, agent);
+    await link.client.zadd(keys.presence, lastSeen, agent);
+    await link.client.zadd(keys.online, lastSeen, agent);
   }
 
   partitionOf(agent: string): number {
@@ -168,7 +170,7 @@ export class GatewayKit {
 
   async snapshot(): Promise<WindowSnapshot> {
     const { link } = await this.link();
-    return await readSnapshot(link, this.#partitions);
+    return await readSnapshot(link, readingWindow(link, this.#partitions));
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { generateApiKey } from "protocol/signing/api-key.ts";
-import { partitionKeys } from "window/redis/keys.ts";
+import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import { codeOf, post, type Running, useGateway, useGatewayKit } from "./kit.ts";
 
 const OVERRIDES = { RELAY_TRUSTED_PROXY_HOPS: "1", RELAY_PUBLIC_REQUESTS_PER_MINUTE: "5" };
@@ -49,7 +49,8 @@ test("a key whose 200 sessions pend is refused one more, which opens none and sp
   const once = { "idempotency-key": "once" };
   const request = (key: string, headers: Record<string, string> = {}) =>
     post(`${one.url}/v1/sessions/request`, session, { "x-api-key": key, ...headers });
-  const principals = async () => (await link.command("KEYS", partitionKeys.principal(0, "*"))) as string[];
+  const principals = async () =>
+    (await link.command("KEYS", (await windowKeysIn(link.client)).partition(0).principal("*"))) as string[];
   const before = await principals();
   expect((await request(apiKey)).status).toBe(202);
   const room = (await principals()).find((key) => !before.includes(key)) as string;

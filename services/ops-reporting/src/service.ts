@@ -32,8 +32,8 @@ export function createOpsReporting(
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
   const counters = new Counters({ link, window });
   // A user that may not read the figures is found out before the link is up; that there is no window yet is no fault.
-  link.onReady(async () => void (await readSnapshot(link, partitions).catch(() => {})));
-  const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
+  link.onReady(async () => void (await readSnapshot(link, window).catch(() => {})));
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
   const metrics = new ServiceMetrics("ops-reporting");
   const reached = metrics.counter("relay_limits_total");
   const limitReached = (limit: LimitName) => reached.add(limit);

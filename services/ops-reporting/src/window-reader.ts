@@ -40,25 +40,24 @@ export class WindowReader {
     readonly link: RedisLink;
     readonly window: ProcessWindow;
     readonly presenceStore: PresenceStore;
-    readonly partitions: number;
     readonly offlineAfterMs: number;
     readonly proofFreshnessMs: number;
     readonly connectionCount?: (() => number) | undefined;
   }) {
-    const { link, window, presenceStore, partitions, connectionCount } = options;
+    const { link, window, presenceStore, connectionCount } = options;
     this.#window = window;
     const shared = <T>(read: () => Promise<T>) => new SharedRead(read, REPORT_LIMITS.keptReadMs);
     this.#figures = shared(async () => {
-      const snapshot = await readSnapshot(link, partitions);
+      const snapshot = await readSnapshot(link, window);
       return { snapshot, receivedAt: performance.now() };
     });
     this.#parts = {
       presence: shared(() => presenceStore.count()),
-      journeys: shared(() => readJourneys(link)),
+      journeys: shared(() => readJourneys(link, window)),
       gatewayKeys: shared(() => readGatewayKeys(link)),
       connections: shared(async () => connectionCount?.()),
     };
-    this.#targets = new SharedReads((key) => readTarget(link, queryOf(key), options), {
+    this.#targets = new SharedReads((key) => readTarget(link, window, queryOf(key), options), {
       keptMs: REPORT_LIMITS.keptReadMs,
       most: REPORT_LIMITS.keptTargets,
     });

@@ -11,12 +11,12 @@ import { addFeedback } from "window/feedback.ts";
 import { readJourneys } from "window/journeys.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { partitionKeys } from "window/redis/keys.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot } from "window/snapshot.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import type { Link } from "../../../test/support/tcp-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
+import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import { WindowView } from "../../../test/support/window-view.ts";
 import { createOpsReporting } from "../src/service.ts";
 import { readOpsReportingSettings } from "../src/settings.ts";
@@ -70,14 +70,15 @@ class FilledRedis {
   /** Agents last seen over the last day, a tenth of them connected. Over a client that waits: the link fails after 450 ms. */
   async seeAgents(agents: number): Promise<void> {
     const view = new WindowView(this.redis.path);
+    const { presence, online } = await view.keys();
     const now = Date.now();
     for (let from = 0; from < agents; from += 1000) {
       const rows = Array.from({ length: 1000 }, (_, n) => [
         now - (from + n) * (80_000_000 / agents),
         `agent://a${from + n}`,
       ]);
-      await view.client.zadd(partitionKeys.presence(0), ...rows.flat());
-      await view.client.zadd(partitionKeys.online(0), ...rows.slice(0, 100).flat());
+      await view.client.zadd(presence, ...rows.flat());
+      await view.client.zadd(online, ...rows.slice(0, 100).flat());
     }
     view.stop();
   }
@@ -98,13 +99,13 @@ describe("a report of a full window", () => {
   });
 
   test("is of a window that holds no more than this one", async () => {
-    const { proofs, surfaces, minutes } = await readSnapshot(full.link, 1);
+    const { proofs, surfaces, minutes } = await readSnapshot(full.link, full.window);
     expect({ proofs: proofs.length, minutes: minutes.size }).toEqual({
       proofs: SESSION_LIMITS.retainedProofs,
       minutes: WINDOW_LIMITS.minutes,
     });
     expect(surfaces.size).toBe(Object.keys(SURFACES).length);
-    const journeys = await readJourneys(full.link);
+    const journeys = await readJourneys(full.link, full.window);
     expect(journeys.length).toBe(WINDOW_LIMITS.journeys);
     expect(journeys.every(({ actions }) => actions.length === WINDOW_LIMITS.actionsPerJourney)).toBe(true);
   });
@@ -123,14 +124,14 @@ describe("what reports read", () => {
   beforeAll(async () => {
     await Promise.all([few.start(), many.start()]);
     await Promise.all([few.seeAgents(FEW), many.seeAgents(MANY)]);
-    expect(await many.link.command("ZCARD", partitionKeys.presence(0))).toBe(MANY);
+    expect(await many.link.command("ZCARD", many.window.current.keys.partition(0).presence)).toBe(MANY);
   });
   afterAll(() => Promise.all([few.stop(), many.stop()]));
 
   test("takes no longer with 100,000 agents than with 1,000", async () => {
-    let [ofFew, ofMany] = await medians(few.link, many.link);
+    let [ofFew, ofMany] = await medians(few, many);
     for (let attempt = 1; attempt < ATTEMPTS && ofMany > ofFew * GROWTH + NOISE_MS; attempt += 1) {
-      [ofFew, ofMany] = await medians(few.link, many.link);
+      [ofFew, ofMany] = await medians(few, many);
     }
     expect(ofMany).toBeLessThanOrEqual(ofFew * GROWTH + NOISE_MS);
   });
@@ -166,7 +167,7 @@ async function fillWindow({ link, window }: FilledRedis): Promise<void> {
   for (const sentiment of SENTIMENTS) await addFeedback(link, window, { sentiment });
   const minute = Math.floor(Date.now() / 60_000);
   const minutes = Array.from({ length: WINDOW_LIMITS.minutes }, (_, n) => [minute - n + 1, 1_000_000]);
-  await link.command("HSET", partitionKeys.minutes(0), ...minutes.flat());
+  await link.command("HSET", (await windowKeysIn(link.client)).partition(0).minutes, ...minutes.flat());
   const acceptor = new Acceptor({ link, window, partitions: 1, pod: "test", offlineAfterMs, proofFreshnessMs, logger });
   for (let n = 0; n < SESSION_LIMITS.retainedProofs; n += 1) await requestSession(acceptor, n);
 }
@@ -193,7 +194,7 @@ async function requestSession(acceptor: Acceptor, n: number): Promise<void> {
 }
 
 /** Milliseconds of the reads that reports make, with few agents and with many by turns: both meet the same load. */
-async function medians(few: RedisLink, many: RedisLink): Promise<[few: number, many: number]> {
+async function medians(few: FilledRedis, many: FilledRedis): Promise<[few: number, many: number]> {
   const times = { few: [] as number[], many: [] as number[] };
   for (let round = 0; round < ROUNDS; round += 1) {
     times.few.push(await timeReads(few));
@@ -202,10 +203,10 @@ async function medians(few: RedisLink, many: RedisLink): Promise<[few: number, m
   return [median(times.few), median(times.many)];
 }
 
-async function timeReads(link: RedisLink): Promise<number> {
-  const presenceStore = new PresenceStore({ link, partitions: 1, offlineAfterMs });
+async function timeReads({ link, window }: FilledRedis): Promise<number> {
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
   const startedAt = performance.now();
-  await Promise.all([readSnapshot(link, 1), presenceStore.count(), readJourneys(link)]);
+  await Promise.all([readSnapshot(link, window), presenceStore.count(), readJourneys(link, window)]);
   return performance.now() - startedAt;
 }
 

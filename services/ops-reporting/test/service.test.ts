@@ -116,7 +116,7 @@ test("acceptances and feedback stand in the report soon after they were acknowle
 test("its own views are counted, an alias under the main surface's name", async () => {
   await report("/api/ops/traffic-summary");
   await get("/api/ops/nothing");
-  const snapshot = () => readSnapshot(link, 1);
+  const snapshot = () => readSnapshot(link, window);
   await until("all views are written", async () => (await snapshot()).traffic.get("surface_views") === views);
   const { traffic, surfaces } = await snapshot();
   expect(Object.fromEntries(traffic)).toEqual({ surface_views: views });

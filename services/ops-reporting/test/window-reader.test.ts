@@ -3,13 +3,13 @@ import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS } from "protocol/contrac
 import { createLogger } from "runtime/logging.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { controlKeys, partitionKeys } from "window/redis/keys.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { resetWindow } from "window/reset.ts";
 import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
+import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import { type ReportSource, WindowReader } from "../src/window-reader.ts";
 
 const AWAY_AND_BACK_MS = 100;
@@ -24,12 +24,11 @@ beforeEach(async () => {
   link = new RedisLink({ url: redis.url, name: "test", logger });
   window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger });
   await link.start();
-  const presenceStore = new PresenceStore({ link, partitions: 1, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
   reader = new WindowReader({
     link,
     window,
     presenceStore,
-    partitions: 1,
     offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs,
     proofFreshnessMs: SESSION_LIMITS.proofFreshnessMs,
   });
@@ -47,7 +46,8 @@ function scriptsRun(): () => string[] {
   return () => run.mock.calls.map(([name]) => name).sort();
 }
 
-const feedbackOf = async (total: number) => await link.command("HSET", controlKeys.feedback, "total", total);
+const feedbackOf = async (total: number) =>
+  await link.command("HSET", (await windowKeysIn(link.client)).whole.feedback, "total", total);
 
 describe("what a report is computed from", () => {
   test("is at most as far behind as the limits say: write, kept read and two round trips together", () => {
@@ -97,7 +97,10 @@ describe("what a report is computed from", () => {
     // Kept for longer than the figures, which show the window.
     expect((await reader.read("presence")).presence.ok).toBe(0);
     const opened = await openAnotherWindow(link.client);
-    for (const key of [partitionKeys.presence(0), partitionKeys.online(0)]) {
+    for (const key of [
+      (await windowKeysIn(link.client)).partition(0).presence,
+      (await windowKeysIn(link.client)).partition(0).online,
+    ]) {
       await link.command("ZADD", key, now, "agent://bob");
     }
     let source: ReportSource<"presence"> | undefined;
@@ -127,8 +130,13 @@ describe("what a report is computed from", () => {
     // Kept for longer than the figures, which show the window.
     expect((await reader.readWithTarget({ ...bob, agent: "agent://carol" })).target.presence.status).toBe("not_seen");
     const opened = await openAnotherWindow(link.client);
-    await link.command("ZADD", partitionKeys.presence(0), source.now, "agent://carol");
-    await link.command("HSET", partitionKeys.route(0), "agent://carol", `pod connection 1 ${source.now} ${source.now}`);
+    await link.command("ZADD", (await windowKeysIn(link.client)).partition(0).presence, source.now, "agent://carol");
+    await link.command(
+      "HSET",
+      (await windowKeysIn(link.client)).partition(0).route,
+      "agent://carol",
+      `pod connection 1 ${source.now} ${source.now}`,
+    );
     await until("the new window is seen", async () => {
       const read = await reader.readWithTarget({ ...bob, agent: "agent://carol" });
       if (read.source.windowId !== opened) return false;

@@ -57,8 +57,8 @@ export function createWsConnector(
   const { agentsPerKey, agentsPerIssuer } = settings;
   const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
   const acceptor = new Acceptor({ ...acceptance, logger });
-  const releaser = new RouteReleaser({ link, partitions, pod });
-  const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs });
+  const releaser = new RouteReleaser({ link, window, pod });
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
 
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const verifier = new SignatureVerifier();
@@ -76,7 +76,7 @@ export function createWsConnector(
   };
   const quota = new ConnectionQuota(settings, counters.limitReached);
   const outboxes = new Outboxes(settings);
-  const congestion = new CongestionNotices(new CongestionMarks({ link, partitions, pod }));
+  const congestion = new CongestionNotices(new CongestionMarks({ link, window, pod }));
   const connections = new ConnectionRegistry({
     settings,
     quota,
@@ -102,7 +102,6 @@ export function createWsConnector(
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
-    { everyMs: REDIS_LIMITS.windowFollowMs, run: () => void window.follow().catch(() => {}) },
     { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void asserts.flush() },
     { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
@@ -130,6 +129,7 @@ export function createWsConnector(
     if (stopped === undefined) await link.start();
     if (stopped === undefined) await channel.start();
     if (stopped !== undefined) return;
+    await window.start();
     tasks.start();
     connections.open();
   }
@@ -138,6 +138,7 @@ export function createWsConnector(
     connections.close();
     await drain(connections, { registrar, channel, releaser, drainMs });
     tasks.stop();
+    await window.stop();
     keys.stop();
     await verifier.stop();
     await channel.stop();

@@ -1,7 +1,7 @@
 import { holderDigestOf } from "./holder-digest.ts";
 import { isIssuer, type Principal } from "./principal.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import { shareOf } from "./redis/partitions.ts";
+import type { PartitionKeys } from "./redis/window-keys.ts";
 
 /** Agents that one key with a namespace may have, and one issuer; 0 = no limit. Source: docs/protocol.md#capacity. */
 export interface AgentLimits {
@@ -28,11 +28,11 @@ export function limitsOfPartition(limits: Partial<AgentLimits>, partitions: numb
  */
 export function agentLimitArgs(
   { principal, hasNamespace = false }: AgentBringer,
-  partition: number,
+  keys: PartitionKeys,
   limits: AgentLimits,
   numberOf: (key: string) => number,
 ): (number | "")[] {
   const most = isIssuer(principal) ? limits.agentsPerIssuer : limits.agentsPerKey;
   if (!hasNamespace || most === 0) return ["", ""];
-  return [numberOf(partitionKeys.agents(partition, holderDigestOf(principal))), most];
+  return [numberOf(keys.agents(holderDigestOf(principal))), most];
 }

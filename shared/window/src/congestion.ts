@@ -1,5 +1,5 @@
+import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED, formatRouteOwner } from "./records/route.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
@@ -15,18 +15,18 @@ export interface RouteMark extends Route {
  */
 export class CongestionMarks {
   readonly #link: RedisLink;
-  readonly #partitions: number;
+  readonly #window: ProcessWindow;
   readonly #pod: string;
 
-  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly pod: string }) {
+  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow; readonly pod: string }) {
     this.#link = options.link;
-    this.#partitions = options.partitions;
+    this.#window = options.window;
     this.#pod = options.pod;
   }
 
   /** Sent at once, so that registers and heartbeats that are accepted later find them. @throws ServiceError `unavailable`. */
   async write(marks: readonly RouteMark[]): Promise<void> {
-    await Promise.all(inSlices(marks, this.#partitions).map(([p, slice]) => this.#send(p, slice)));
+    await Promise.all(inSlices(marks, this.#window.partitions).map(([p, slice]) => this.#send(p, slice)));
   }
 
   async #send(p: number, marks: readonly RouteMark[]): Promise<void> {
@@ -35,6 +35,6 @@ export class CongestionMarks {
       formatRouteOwner({ pod: this.#pod, connection, epoch }),
       isCongested ? CONGESTED : "",
     ]);
-    await this.#link.run("mark_congestion", [partitionKeys.route(p)], args);
+    await this.#link.run("mark_congestion", [this.#window.current.keys.partition(p).route], args);
   }
 }

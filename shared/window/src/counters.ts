@@ -7,6 +7,7 @@ import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
+import type { WholeKeys } from "./redis/window-keys.ts";
 
 /** Counters that a process adds up before it writes them. Source: docs/protocol.md#counters. */
 export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_passed";
@@ -76,24 +77,24 @@ export class Counters implements Service {
   async #flush(): Promise<void> {
     if (this.#unwritten !== undefined) await this.#write(this.#unwritten);
     if (this.#gathered.isEmpty) return;
-    const { id } = await this.#window.known();
+    const { id, keys } = await this.#window.known();
     this.#flushes += 1;
-    this.#unwritten = { number: this.#flushes, windowId: id, gathered: this.#gathered };
+    this.#unwritten = { number: this.#flushes, windowId: id, keys: keys.whole, gathered: this.#gathered };
     this.#gathered = new Gathered();
     await this.#write(this.#unwritten);
   }
 
   /** In another window than it was gathered in, a flush is dropped: adopting the window does that. */
   async #write(flush: Flush): Promise<void> {
-    const { number, windowId, gathered } = flush;
+    const { number, windowId, keys: names, gathered } = flush;
     const keys = [
       controlKeys.window,
-      controlKeys.flushes,
-      controlKeys.traffic,
-      controlKeys.surfaces,
-      controlKeys.visitors,
-      controlKeys.journeys,
-      controlKeys.journeysSeen,
+      names.flushes,
+      names.traffic,
+      names.surfaces,
+      names.visitors,
+      names.journeys,
+      names.journeysSeen,
     ];
     const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
     if (reply === "window") await this.#window.adopt();
@@ -105,6 +106,7 @@ export class Counters implements Service {
 interface Flush {
   readonly number: number;
   readonly windowId: string;
+  readonly keys: WholeKeys;
   readonly gathered: Gathered;
 }
 

@@ -1,5 +1,5 @@
+import type { ProcessWindow } from "./process-window.ts";
 import { type CredentialRecord, parseCredentials } from "./records/credential.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
@@ -7,9 +7,13 @@ import type { RedisLink } from "./redis/redis-link.ts";
  * The credentials that an agent registered with last, the newest first; none of an agent that was not seen. Whether they
  * hold is for the caller to judge. @throws ServiceError `unavailable`. Source: docs/protocol.md#credentials.
  */
-export async function readCredentials(link: RedisLink, agent: string, partitions: number): Promise<CredentialRecord[]> {
-  const p = partitionOf(agent, partitions);
-  const keys = [partitionKeys.credential(p, agent), partitionKeys.presence(p)];
-  const lines = (await link.run("read_credentials", keys, [agent])) as string | null;
+export async function readCredentials(
+  link: RedisLink,
+  window: ProcessWindow,
+  agent: string,
+): Promise<CredentialRecord[]> {
+  const keys = (await window.known()).keys.partition(partitionOf(agent, window.partitions));
+  const names = [keys.credential(agent), keys.presence];
+  const lines = (await link.run("read_credentials", names, [agent])) as string | null;
   return lines === null ? [] : parseCredentials(lines);
 }

@@ -17,9 +17,9 @@ export async function addFeedback(link: RedisCalls, window: ProcessWindow, feedb
     `category:${categoryOf(feedback.category)}`,
     ...(feedback.message === undefined || feedback.message === "" ? [] : ["message_provided"]),
   ];
-  await window.inWindow(async ({ id }) => {
-    const keys = [controlKeys.window, controlKeys.feedback];
-    const [outcome] = await link.runByDeadline("add_feedback", keys, [id, ...counts]);
+  await window.inWindow(async ({ id, keys }) => {
+    const names = [controlKeys.window, keys.whole.feedback];
+    const [outcome] = await link.runByDeadline("add_feedback", names, [id, ...counts]);
     return outcome === "window" ? null : true;
   });
 }

@@ -1,8 +1,8 @@
 import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { STAGE_OF_ACTION } from "protocol/contract/reports/session-journeys.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
+import type { ProcessWindow } from "./process-window.ts";
 import { type Journey, parseJourney, stageBit } from "./records/journey.ts";
-import { controlKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /**
@@ -53,8 +53,9 @@ interface Visit {
  * The journeys of the window, the visitor seen last first; at most 200 of 50 actions, some 280 KB.
  * @throws ServiceError `unavailable`.
  */
-export async function readJourneys(link: RedisLink): Promise<Journey[]> {
-  const records = (await link.run("read_journeys", [controlKeys.journeys])) as string[];
+export async function readJourneys(link: RedisLink, window: ProcessWindow): Promise<Journey[]> {
+  const { keys } = await window.known();
+  const records = (await link.run("read_journeys", [keys.whole.journeys])) as string[];
   return records.map(parseJourney).sort((a, b) => b.lastSeen - a.lastSeen);
 }
 

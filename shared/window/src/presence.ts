@@ -1,10 +1,11 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { PresenceStatus, Severity } from "protocol/contract/presence.ts";
+import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED } from "./records/route.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
+import type { PartitionKeys } from "./redis/window-keys.ts";
 
 /** Presence as the window has it, by the clock of Redis. Source: docs/protocol.md#presence. */
 export interface Presence {
@@ -62,19 +63,19 @@ export function canDeliverRealtime({ status, isCongested }: Presence): boolean {
 /** Presence of agents in Redis. Every method throws ServiceError `unavailable`. */
 export class PresenceStore {
   readonly #link: RedisLink;
-  readonly #partitions: number;
+  readonly #window: ProcessWindow;
   readonly #offlineAfterMs: number;
 
-  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly offlineAfterMs: number }) {
+  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow; readonly offlineAfterMs: number }) {
     this.#link = options.link;
-    this.#partitions = options.partitions;
+    this.#window = options.window;
     this.#offlineAfterMs = options.offlineAfterMs;
   }
 
   async read(agent: string): Promise<Presence> {
-    const p = partitionOf(agent, this.#partitions);
-    const keys = [partitionKeys.presence(p), partitionKeys.route(p)];
-    const [now, lastSeen, heldSince, mark] = (await this.#link.run("read_presence", keys, [agent])) as [
+    const { keys } = await this.#window.known();
+    const { presence, route } = keys.partition(partitionOf(agent, this.#window.partitions));
+    const [now, lastSeen, heldSince, mark] = (await this.#link.run("read_presence", [presence, route], [agent])) as [
       ...[string, string, string, string],
     ];
     const isCongested = mark === CONGESTED;
@@ -84,10 +85,8 @@ export class PresenceStore {
   async count(): Promise<PresenceCounts> {
     const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
     const limits = [staleAfterMs, criticalStaleAfterMs, this.#offlineAfterMs, forgetAfterMs];
-    const counts = (await Promise.all(
-      this.#eachPartition((p) =>
-        this.#link.run("count_presence", [partitionKeys.presence(p), partitionKeys.online(p)], limits),
-      ),
+    const counts = (await this.#ofEach(({ presence, online }) =>
+      this.#link.run("count_presence", [presence, online], limits),
     )) as number[][];
     const sum = (index: number) => counts.reduce((total, part) => total + (part[index] ?? 0), 0);
     return { ok: sum(0), stale: sum(1), critical_stale: sum(2), offline: sum(3) };
@@ -96,19 +95,14 @@ export class PresenceStore {
   /** Forgets agents unseen for a day, some of each partition a call. */
   async prune(): Promise<void> {
     const limits = [PRESENCE_LIMITS.forgetAfterMs, REDIS_LIMITS.pruneBatch];
-    await Promise.all(
-      this.#eachPartition((p) =>
-        this.#link.run(
-          "prune_presence",
-          [partitionKeys.presence(p), partitionKeys.online(p), partitionKeys.route(p)],
-          limits,
-        ),
-      ),
+    await this.#ofEach(({ presence, online, route }) =>
+      this.#link.run("prune_presence", [presence, online, route], limits),
     );
   }
 
-  #eachPartition<T>(read: (partition: number) => T): T[] {
-    return Array.from({ length: this.#partitions }, (_, p) => read(p));
+  async #ofEach<T>(run: (keys: PartitionKeys) => Promise<T>): Promise<T[]> {
+    const { keys } = await this.#window.known();
+    return await Promise.all(keys.partitions.map(run));
   }
 }
 

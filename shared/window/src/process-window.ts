@@ -1,47 +1,40 @@
-import { randomBytes } from "node:crypto";
+import type { Service } from "runtime/lifecycle.ts";
 import type { Logger } from "runtime/logging.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
+import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import { unavailable } from "./unavailable.ts";
+import { readWindow, settleWindow, type WindowIdentity } from "./window-identity.ts";
 
 /** How often a window that was replaced meanwhile is followed by the next one, before that is refused. */
 const ATTEMPTS = 3;
-
-/** What names a process window. Source: docs/redis.md#the-process-window. */
-export interface WindowIdentity {
-  readonly id: string;
-  /** Unix ms. */
-  readonly startedAt: number;
-  readonly deployId: string;
-  /** Salt of visitor ids and address hashes; lives as long as the window, in memory and Redis only. */
-  readonly salt: string;
-  readonly partitions: number;
-}
 
 /**
  * The process window that this service works in. Every write names it; when the open window is another one, the write does
  * nothing, the service adopts the open one and writes again. A window with another number of partitions is not adopted:
  * the service would look for agents where they are not, so its link goes down and everything is refused.
  */
-export class ProcessWindow {
-  readonly #link: RedisLink;
-  readonly #partitions: number;
+export class ProcessWindow implements Service {
+  /** How many the window has, or it is not adopted. */
+  readonly partitions: number;
+  readonly #link: RedisCalls;
   readonly #deployId: string | null;
   readonly #logger: Logger;
   readonly #listeners: (() => Promise<void> | void)[] = [];
   #current: WindowIdentity | undefined;
   #adopting: Promise<WindowIdentity> | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   /** @param options.deployId opens a window when there is none; null (ops-reporting) only ever reads. */
   constructor(options: {
-    readonly link: RedisLink;
+    readonly link: RedisCalls;
     readonly partitions: number;
     readonly deployId: string | null;
     readonly logger: Logger;
   }) {
     this.#link = options.link;
-    this.#partitions = options.partitions;
+    this.partitions = options.partitions;
     this.#deployId = options.deployId;
     this.#logger = options.logger;
     options.link.onReady(async () => {
@@ -49,6 +42,15 @@ export class ProcessWindow {
         if (this.#deployId !== null) throw error;
       });
     });
+  }
+
+  /** From here on another window, or a loss, is noticed without anything being written. */
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => void this.follow().catch(() => {}), REDIS_LIMITS.windowFollowMs);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
   }
 
   /** @throws ServiceError `unavailable` before the first window is known. */
@@ -62,10 +64,15 @@ export class ProcessWindow {
     return await (this.#adopting ?? this.#current ?? this.adopt());
   }
 
-  /** Adopts the window that is open, where it is another one: one whose writes are few finds out. @throws ServiceError `unavailable`. */
+  /**
+   * Adopts the window that is open, where it is another one or a part of it was lost: one whose writes are few finds out.
+   * @throws ServiceError `unavailable`.
+   */
   async follow(): Promise<void> {
-    const id = await this.#link.command("HGET", controlKeys.window, "id");
-    if (id !== this.#current?.id) await this.adopt();
+    const partitions = Array.from({ length: this.partitions }, (_, p) => partitionKeys.window(p));
+    const records = [controlKeys.window, ...partitions];
+    const ids = await Promise.all(records.map((record) => this.#link.command("HGET", record, "id")));
+    if (ids.some((id) => id !== this.#current?.id)) await this.adopt();
   }
 
   /**
@@ -77,7 +84,7 @@ export class ProcessWindow {
   }
 
   /**
-   * Asks Redis which window is open, and opens one when there is none.
+   * Asks Redis which window is open, and opens one when there is none, or a part of it was lost.
    * @throws ServiceError `unavailable`.
    */
   adopt(): Promise<WindowIdentity> {
@@ -102,7 +109,7 @@ export class ProcessWindow {
   }
 
   async #adopt(): Promise<WindowIdentity> {
-    const found = this.#deployId === null ? await this.#read() : await this.#open(this.#deployId);
+    const found = await this.#find();
     const last = this.#current;
     if (found.id === last?.id) return found;
     this.#current = found;
@@ -116,41 +123,16 @@ export class ProcessWindow {
     return found;
   }
 
-  async #read(): Promise<WindowIdentity> {
-    return this.#checked(await this.#link.run("read_window", [controlKeys.window, controlKeys.salt]));
-  }
-
-  async #open(deployId: string): Promise<WindowIdentity> {
-    const salt = randomBytes(16).toString("base64url");
-    const open = async (keys: readonly string[], id: string, startedAt: number) =>
-      (await this.#link.run("open_window", keys, [id, startedAt, deployId, this.#partitions, salt])) as string[];
-    const partitions = Array.from({ length: this.#partitions }, (_, p) => [partitionKeys.window(p)]);
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const found = this.#checked(await open([controlKeys.window, controlKeys.salt], newWindowId(), 0));
-      const opened = await Promise.all(partitions.map((keys) => open(keys, found.id, found.startedAt)));
-      // Another one was opened in between: the control slot has it by now.
-      if (opened.every(([id]) => id === found.id)) return found;
+  async #find(): Promise<WindowIdentity> {
+    const { partitions } = this;
+    try {
+      if (this.#deployId === null) return await readWindow(this.#link, partitions);
+      return await settleWindow(this.#link, { partitions, deployId: this.#deployId });
+    } catch (error) {
+      if (!(error instanceof LinkDownError)) throw error;
+      this.#current = undefined;
+      this.#link.reconnect(error);
+      throw unavailable(error);
     }
-    throw unavailable();
   }
-
-  /** @throws ServiceError `unavailable` when no window is open, or one with another number of partitions. */
-  #checked(reply: unknown): WindowIdentity {
-    const [id, startedAt, deployId, partitions, salt] = reply as string[];
-    if (id === undefined || startedAt === undefined || deployId === undefined || salt === undefined) {
-      throw unavailable();
-    }
-    const found = { id, startedAt: Number(startedAt), deployId, salt, partitions: Number(partitions) };
-    if (found.partitions === this.#partitions) return found;
-    this.#current = undefined;
-    const text = `the open window has ${found.partitions} partitions, RELAY_PARTITIONS is ${this.#partitions}`;
-    const mismatch = new LinkDownError("partitions", text);
-    this.#link.reconnect(mismatch);
-    throw unavailable(mismatch);
-  }
-}
-
-/** A random id; a window's name tells nothing about it. */
-export function newWindowId(): string {
-  return `win_${randomBytes(12).toString("hex")}`;
 }

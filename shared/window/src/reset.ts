@@ -1,6 +1,11 @@
-import { newWindowId } from "./process-window.ts";
-import { controlKeys, KEY_PREFIX, partitionKeys, REPLAY_GUARD_PATTERN } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
+import { unavailable } from "./unavailable.ts";
+import { settleWindow } from "./window-identity.ts";
+import { beginWindow, readControl, readPartitions } from "./window-records.ts";
+import { countForeignKeys, deleteOlderKeys } from "./window-sweep.ts";
+
+/** How often a window that was replaced meanwhile is looked at again. */
+const ATTEMPTS = 5;
 
 /** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
 export type ResetOutcome =
@@ -9,22 +14,31 @@ export type ResetOutcome =
   | { readonly outcome: "foreign"; readonly foreignKeys: number };
 
 /**
- * Opens a new window when `deployId` or `partitions` differ from the window's, or with `force`; safe to race. Every key of
- * the relay is deleted but the replay guard. Source: docs/redis.md#the-process-window.
- * @throws ServiceError `unavailable`.
+ * Opens a new window when `deployId` or `partitions` differ from the window's, or with `force`; safe to race, and to be ended
+ * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats.
+ * Source: docs/redis.md#the-process-window.
+ * @throws ServiceError `unavailable`; LinkDownError `partitions` when a reset with another number of them overtakes it.
  */
 export async function resetWindow(
   link: RedisLink,
   options: { readonly partitions: number; readonly deployId: string; readonly force: boolean },
 ): Promise<ResetOutcome> {
-  const windows = Array.from({ length: options.partitions }, (_, p) => partitionKeys.window(p));
-  const args = [newWindowId(), options.deployId, options.force ? 1 : 0, KEY_PREFIX, REPLAY_GUARD_PATTERN];
-  const [outcome, detail, deleted] = (await link.run("reset_window", [controlKeys.window, ...windows], args)) as [
-    string,
-    string,
-    number,
-  ];
-  if (outcome === "foreign") return { outcome, foreignKeys: Number(detail) };
-  if (outcome === "kept") return { outcome, windowId: detail };
-  return { outcome: "opened", windowId: detail, deletedKeys: deleted };
+  const { partitions, deployId, force } = options;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const last = await readControl(link);
+    const isSame = last?.deployId === deployId && last.partitions === partitions;
+    if (isSame && !force) {
+      const window = await settleWindow(link, options);
+      await deleteOlderKeys(link, window);
+      return { outcome: "kept", windowId: window.id };
+    }
+    const foreignKeys = await countForeignKeys(link);
+    if (foreignKeys > 0) return { outcome: "foreign", foreignKeys };
+    const records = await readPartitions(link, Math.max(partitions, last?.partitions ?? 0));
+    if (await beginWindow(link, last, records, { partitions, deployId, keeps: false })) {
+      const window = await settleWindow(link, options);
+      return { outcome: "opened", windowId: window.id, deletedKeys: await deleteOlderKeys(link, window) };
+    }
+  }
+  throw unavailable();
 }

@@ -6,6 +6,7 @@ import { CONGESTED } from "./records/route.ts";
 import { keyNumbers } from "./redis/key-numbers.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
+import type { PartitionKeys } from "./redis/window-keys.ts";
 import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
 import { unavailable } from "./unavailable.ts";
@@ -68,32 +69,28 @@ export class RouteAsserter {
    * @throws ServiceError `unavailable`.
    */
   async assert(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
-    const window = partitionKeys.window(p);
-    const keys = [
-      window,
-      partitionKeys.presence(p),
-      partitionKeys.online(p),
-      partitionKeys.route(p),
-      partitionKeys.clock(p),
-    ];
-    const numberOf = keyNumbers(keys);
-    const details = routes.flatMap((route) => {
-      const { agent, connection, epoch, heardAt, isCongested } = route;
+    const { id, keys } = this.#window.current;
+    const { presence, online, route, clock } = keys.partition(p);
+    const record = partitionKeys.window(p);
+    const names = [record, presence, online, route, clock];
+    const numberOf = keyNumbers(names);
+    const details = routes.flatMap((held) => {
+      const { agent, connection, epoch, heardAt, isCongested } = held;
       const mark = isCongested ? CONGESTED : "";
-      const limit = agentLimitArgs(route, p, this.#limits, numberOf);
-      const credentials = credentialArgs(route, p, numberOf);
-      return [agent, connection, epoch, this.#link.unixTimeOf(window, heardAt), mark, ...limit, ...credentials];
+      const limit = agentLimitArgs(held, keys.partition(p), this.#limits, numberOf);
+      const credentials = credentialArgs(held, keys.partition(p), numberOf);
+      return [agent, connection, epoch, this.#link.unixTimeOf(record, heardAt), mark, ...limit, ...credentials];
     });
     const args = [
-      this.#window.current.id,
+      id,
       partitionKeys.podChannelPrefix(p),
       this.#offlineAfterMs,
       PRESENCE_LIMITS.forgetAfterMs,
-      this.#link.memoryOf(window).isShort ? 1 : 0,
+      this.#link.memoryOf(record).isShort ? 1 : 0,
       this.#pod,
       ...details,
     ];
-    const [outcome, ...epochs] = (await this.#link.runByDeadline("assert_routes", keys, args)) as string[];
+    const [outcome, ...epochs] = (await this.#link.runByDeadline("assert_routes", names, args)) as string[];
     if (outcome === "window") throw unavailable();
     return epochs.map((epoch) => (epoch === "" ? null : Number(epoch)));
   }
@@ -102,10 +99,10 @@ export class RouteAsserter {
 /** Three arguments of the script: the key of the agent's credentials, when the last of them ends, and their lines. */
 function credentialArgs(
   { agent, credentials }: HeldRoute,
-  partition: number,
+  keys: PartitionKeys,
   numberOf: (key: string) => number,
 ): (string | number)[] {
   if (credentials === undefined) return ["", "", ""];
-  const key = numberOf(partitionKeys.credential(partition, agent));
+  const key = numberOf(keys.credential(agent));
   return [key, credentials.expiresAt, formatCredentials(credentials.records)];
 }

@@ -1,5 +1,5 @@
+import type { ProcessWindow } from "./process-window.ts";
 import { formatRouteOwner } from "./records/route.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 import { inSlices } from "./route-slices.ts";
 
@@ -20,14 +20,14 @@ export interface Route {
  */
 export class RouteReleaser {
   readonly #link: RedisLink;
-  readonly #partitions: number;
+  readonly #window: ProcessWindow;
   readonly #pod: string;
   readonly #unreleased = new Map<string, Route>();
   #running: Promise<void> | undefined;
 
-  constructor(options: { readonly link: RedisLink; readonly partitions: number; readonly pod: string }) {
+  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow; readonly pod: string }) {
     this.#link = options.link;
-    this.#partitions = options.partitions;
+    this.#window = options.window;
     this.#pod = options.pod;
     options.link.onReady(async () => void this.flush());
   }
@@ -45,7 +45,7 @@ export class RouteReleaser {
 
   async #send(): Promise<void> {
     while (this.#unreleased.size > 0) {
-      const slices = inSlices([...this.#unreleased.values()], this.#partitions);
+      const slices = inSlices([...this.#unreleased.values()], this.#window.partitions);
       const sent = await Promise.allSettled(slices.map(([p, slice]) => this.#sendSlice(p, slice)));
       if (sent.some(({ status }) => status === "rejected")) break;
     }
@@ -54,7 +54,8 @@ export class RouteReleaser {
 
   async #sendSlice(p: number, routes: readonly Route[]): Promise<void> {
     const args = routes.flatMap((route) => [route.agent, this.#owner(route)]);
-    await this.#link.run("release", [partitionKeys.online(p), partitionKeys.route(p)], args);
+    const { online, route } = this.#window.current.keys.partition(p);
+    await this.#link.run("release", [online, route], args);
     for (const route of routes) this.#unreleased.delete(this.#nameOf(route));
   }
 

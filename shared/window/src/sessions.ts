@@ -1,7 +1,7 @@
 import type { SessionStatus } from "protocol/contract/session.ts";
 import { partitionOfSession } from "./acceptance/envelope-digest.ts";
+import type { ProcessWindow } from "./process-window.ts";
 import { parseSession, type SessionRecord, type SessionState, statusOf } from "./records/session-records.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
 /** A session as the window keeps it: ids, times and states. Source: docs/protocol.md#sessions. */
@@ -14,14 +14,15 @@ export interface Session extends SessionRecord {
  * Reads one session; null when there is none, or its end is more than an hour past.
  * @throws ServiceError `unavailable`.
  */
-export async function readSession(link: RedisLink, sessionId: string, partitions: number): Promise<Session | null> {
-  const p = partitionOfSession(sessionId, partitions);
+export async function readSession(link: RedisLink, window: ProcessWindow, sessionId: string): Promise<Session | null> {
+  const p = partitionOfSession(sessionId, window.partitions);
   if (p === undefined) return null;
-  const key = partitionKeys.session(p, sessionId);
+  const keys = (await window.known()).keys.partition(p);
+  const key = keys.session(sessionId);
   const first = await link.command("GET", key);
   if (typeof first !== "string") return null;
   const { target } = parseSession(first);
-  const reply = (await link.run("read_session", [key, partitionKeys.asked(p, target)], [sessionId])) as string[];
+  const reply = (await link.run("read_session", [key, keys.asked(target)], [sessionId])) as string[];
   if (reply.length === 0) return null;
   const [state, record] = reply as [SessionState, string];
   return { sessionId, status: statusOf(state), ...parseSession(record) };

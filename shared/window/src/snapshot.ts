@@ -1,8 +1,9 @@
 import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import type { ProcessWindow } from "./process-window.ts";
 import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
-import { unavailable } from "./unavailable.ts";
+import type { PartitionKeys, WholeKeys } from "./redis/window-keys.ts";
 
 /** Named counts. */
 export type Counts = ReadonlyMap<string, number>;
@@ -32,52 +33,42 @@ export interface WindowSnapshot {
 }
 
 /**
- * Reads the window, one round trip a slot, all at once; all of it again when a reset came between them.
+ * Reads the window, one round trip a slot, all at once; all of it again when another window was opened between them.
  * @throws ServiceError `unavailable`: no Redis, no window yet, or one that is reset again and again.
  */
-export async function readSnapshot(link: RedisLink, partitions: number): Promise<WindowSnapshot> {
-  const read = (await readWindow(link, partitions)) ?? (await readWindow(link, partitions));
-  if (read === null || read.control.windowId === "") throw unavailable();
-  const { control, parts } = read;
-  const online = parts.flatMap((part) => part.lastOnlineProof ?? []);
-  return {
-    ...control,
-    counters: sum(parts.map((part) => part.counters)),
-    minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
-    proofs: newestFirst(parts.flatMap((part) => part.proofs)).slice(0, SESSION_LIMITS.retainedProofs),
-    lastOnlineProof: newestFirst(online)[0] ?? null,
-  };
+export async function readSnapshot(link: RedisLink, window: ProcessWindow): Promise<WindowSnapshot> {
+  return await window.inWindow(async ({ id, keys, startedAt, deployId }) => {
+    const reads = keys.partitions.map((ofPartition, p) => readPartition(link, p, ofPartition));
+    const [control, parts] = await Promise.all([readControl(link, keys.whole), Promise.all(reads)]);
+    if ([control, ...parts].some(({ windowId }) => windowId !== id)) return null;
+    const online = parts.flatMap((part) => part.lastOnlineProof ?? []);
+    return {
+      ...control,
+      windowStartedAt: startedAt,
+      deployId,
+      counters: sum(parts.map((part) => part.counters)),
+      minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
+      proofs: newestFirst(parts.flatMap((part) => part.proofs)).slice(0, SESSION_LIMITS.retainedProofs),
+      lastOnlineProof: newestFirst(online)[0] ?? null,
+    };
+  });
 }
 
 /** What is counted for the whole window. */
-type Control = Omit<WindowSnapshot, "counters" | "minutes" | "proofs" | "lastOnlineProof">;
+type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" | "feedback" | "visitors">;
 
 /** What one partition counts. */
 type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof">;
 
-/** Null when what was read is not of one window. */
-async function readWindow(
-  link: RedisLink,
-  partitions: number,
-): Promise<{ readonly control: Control; readonly parts: readonly Part[] } | null> {
-  const reads = Array.from({ length: partitions }, (_, p) => readPartition(link, p));
-  const [control, parts] = await Promise.all([readControl(link), Promise.all(reads)]);
-  return parts.every(({ windowId }) => windowId === control.windowId) ? { control, parts } : null;
-}
-
-async function readControl(link: RedisLink): Promise<Control> {
-  const { window, traffic, surfaces, feedback, visitors } = controlKeys;
-  const keys = [window, traffic, surfaces, feedback, visitors];
-  const [now, [windowId, startedAt, deployId], ...counted] = (await link.run("snapshot_control", keys)) as [
-    string,
-    [string, string, string],
+async function readControl(link: RedisLink, { traffic, surfaces, feedback, visitors }: WholeKeys): Promise<Control> {
+  const names = [controlKeys.window, traffic, surfaces, feedback, visitors];
+  const [now, windowId, ...counted] = (await link.run("snapshot_control", names)) as [
+    ...[string, string],
     ...[string[], string[], string[], number],
   ];
   return {
     now: Number(now),
     windowId,
-    windowStartedAt: Number(startedAt),
-    deployId,
     traffic: countsOf(counted[0]),
     surfaces: countsOf(counted[1]),
     feedback: countsOf(counted[2]),
@@ -85,15 +76,9 @@ async function readControl(link: RedisLink): Promise<Control> {
   };
 }
 
-async function readPartition(link: RedisLink, p: number): Promise<Part> {
-  const keys = [
-    partitionKeys.window(p),
-    partitionKeys.counters(p),
-    partitionKeys.minutes(p),
-    partitionKeys.proofs(p),
-    partitionKeys.lastOnlineProof(p),
-  ];
-  const [windowId, counters, minutes, proofs, last] = (await link.run("snapshot", keys)) as [
+async function readPartition(link: RedisLink, p: number, keys: PartitionKeys): Promise<Part> {
+  const names = [partitionKeys.window(p), keys.counters, keys.minutes, keys.proofs, keys.lastOnlineProof];
+  const [windowId, counters, minutes, proofs, last] = (await link.run("snapshot", names)) as [
     ...[string, string[], string[], string[], string],
   ];
   return {

@@ -1,6 +1,7 @@
 import type { DeliveryStatus } from "protocol/contract/presence.ts";
 import type { TargetDecision } from "protocol/contract/session.ts";
 import { type Presence, presenceOf, timeOf } from "./presence.ts";
+import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED } from "./records/route.ts";
 import type { SessionProof } from "./records/session-proof.ts";
 import {
@@ -10,7 +11,6 @@ import {
   parseTargetProof,
   type SessionState,
 } from "./records/session-records.ts";
-import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisLink } from "./redis/redis-link.ts";
 
@@ -43,7 +43,6 @@ export interface TargetSession {
 }
 
 interface TargetOptions {
-  readonly partitions: number;
   readonly offlineAfterMs: number;
   readonly proofFreshnessMs: number;
 }
@@ -51,18 +50,14 @@ interface TargetOptions {
 /** Reads one target in one round trip. @throws ServiceError `unavailable`. */
 export async function readTarget(
   link: RedisLink,
+  window: ProcessWindow,
   { agent, sessionId }: TargetQuery,
-  { partitions, offlineAfterMs, proofFreshnessMs }: TargetOptions,
+  { offlineAfterMs, proofFreshnessMs }: TargetOptions,
 ): Promise<Target> {
-  const p = partitionOf(agent, partitions);
-  const keys = [
-    partitionKeys.presence(p),
-    partitionKeys.route(p),
-    partitionKeys.asked(p, agent),
-    // A session lies in its target's partition; no session has the empty id.
-    partitionKeys.session(p, sessionId ?? ""),
-  ];
-  const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await link.run("read_target", keys, [
+  const keys = (await window.known()).keys.partition(partitionOf(agent, window.partitions));
+  // A session lies in its target's partition; no session has the empty id.
+  const names = [keys.presence, keys.route, keys.asked(agent), keys.session(sessionId ?? "")];
+  const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await link.run("read_target", names, [
     agent,
     sessionId ?? "",
   ])) as [...[string, string, string, string, string, string], SessionState | "", string];

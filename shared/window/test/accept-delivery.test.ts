@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Prepared } from "../src/acceptance/acceptance.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import type { Reply } from "../src/redis/scripts.ts";
@@ -64,7 +63,7 @@ describe("a message", () => {
   });
 
   test("to a target whose connection is gone finds it stale, however lately it was seen", async () => {
-    await bench.client.zadd(partitionKeys.presence(0), Date.now(), "agent://bob");
+    await bench.client.zadd((await bench.keys()).presence, Date.now(), "agent://bob");
     expect(delivery(await pod.accept(messageOf("agent://alice", "agent://bob"))).delivery).toBe("stale");
   });
 
@@ -84,12 +83,15 @@ describe("a pod without subscriber", () => {
       messageOf("agent://alice", "agent://dave"),
     );
     expect([toBob, toDave]).toMatchObject([{ delivery: "stale" }, { delivery: "online" }]);
-    expect(Object.keys(await bench.client.hgetall(partitionKeys.route(0))).sort()).toEqual([
+    expect(Object.keys(await bench.client.hgetall((await bench.keys()).route)).sort()).toEqual([
       "agent://carol",
       "agent://dave",
     ]);
-    expect(await bench.client.zrange(partitionKeys.online(0), "0", "-1")).toEqual(["agent://carol", "agent://dave"]);
-    expect(await bench.client.zscore(partitionKeys.presence(0), "agent://bob")).not.toBeNull();
+    expect(await bench.client.zrange((await bench.keys()).online, "0", "-1")).toEqual([
+      "agent://carol",
+      "agent://dave",
+    ]);
+    expect(await bench.client.zscore((await bench.keys()).presence, "agent://bob")).not.toBeNull();
   });
 
   test("leaves all that was sent to it in the batch stale, repeats and sessions included", async () => {
@@ -119,7 +121,7 @@ describe("a pod without subscriber", () => {
     ]);
     const epoch = registered !== undefined && "epoch" in registered ? registered.epoch : null;
     expect((await bench.routes())["agent://bob"]).toBe(`pod-a c1 ${epoch}`);
-    expect(await bench.client.zscore(partitionKeys.online(0), "agent://bob")).not.toBeNull();
+    expect(await bench.client.zscore((await bench.keys()).online, "agent://bob")).not.toBeNull();
     expect(await ear.lines()).toEqual([`deliver c1 ${epoch} agent://bob - ${textOf(last)}`]);
   });
 });

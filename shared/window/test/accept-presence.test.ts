@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
@@ -24,8 +23,8 @@ describe("a register", () => {
     expect(lastSeen).toBeGreaterThanOrEqual(before);
     expect(lastSeen).toBeLessThanOrEqual(Date.now());
     expect(await routeOf("agent://bob")).toBe(`pod-a c1 ${epoch}`);
-    expect(await bench.client.zscore(partitionKeys.presence(0), "agent://bob")).toBe(String(lastSeen));
-    expect(await bench.client.zscore(partitionKeys.online(0), "agent://bob")).toBe(String(lastSeen));
+    expect(await bench.client.zscore((await bench.keys()).presence, "agent://bob")).toBe(String(lastSeen));
+    expect(await bench.client.zscore((await bench.keys()).online, "agent://bob")).toBe(String(lastSeen));
   });
 
   test("on the connection that has the agent keeps its epoch, and tells nobody", async () => {

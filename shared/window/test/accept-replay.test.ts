@@ -13,7 +13,7 @@ const MARGIN = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranc
 const bench = new Bench();
 let pod: Pod;
 
-const published = async () => (await readSnapshot(pod.link, 1)).counters.get("published_envelopes") ?? 0;
+const published = async () => (await readSnapshot(pod.link, pod.window)).counters.get("published_envelopes") ?? 0;
 
 beforeEach(async () => {
   await bench.open();

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { readSession } from "../src/sessions.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf, delivery, envelopeOf, messageOf, requestOf, textOf } from "./envelopes.ts";
@@ -12,7 +11,7 @@ const bench = new Bench();
 let link: ClockedLink;
 let pod: Pod;
 
-const read = (sessionId: string | null) => readSession(link, sessionId as string, 1);
+const read = (sessionId: string | null) => readSession(link, pod.window, sessionId as string);
 const statusOf = async (sessionId: string | null) => (await read(sessionId))?.status;
 
 beforeEach(async () => {
@@ -37,7 +36,7 @@ describe("a session request", () => {
       decidedAt: null,
       delivery: "not_seen",
     });
-    const kept = await bench.client.get(partitionKeys.session(0, sessionId as string));
+    const kept = await bench.client.get((await bench.keys()).session(sessionId as string));
     expect(kept).toBe(`p n ${link.at} 5 alice bob`);
   });
 
@@ -70,7 +69,7 @@ describe("a session request", () => {
     expect(await statusOf(sessionId)).toBe(PENDING);
     link.at += 1;
     expect(await statusOf(sessionId)).toBe("expired");
-    const forgottenAt = await bench.client.pexpiretime(partitionKeys.session(0, sessionId as string));
+    const forgottenAt = await bench.client.pexpiretime((await bench.keys()).session(sessionId as string));
     expect(forgottenAt).toBe(link.at + SESSION_LIMITS.keepAfterEndMs);
   });
 
@@ -95,7 +94,7 @@ describe("a session request", () => {
 
 describe("the sessions that pend on one target", () => {
   test("are kept until the last of them expires, and no longer once they are decided", async () => {
-    const key = partitionKeys.asked(0, "agent://bob");
+    const key = (await bench.keys()).asked("agent://bob");
     const first = await pod.request("agent://alice", "agent://bob", 60);
     expect(await bench.client.pexpiretime(key)).toBe(link.at + 60 * MINUTE);
     await pod.request("agent://alice", "agent://bob", 5);

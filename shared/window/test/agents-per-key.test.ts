@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { everythingIn } from "../../../test/support/redis-dump.ts";
 import { holderDigestOf } from "../src/holder-digest.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { shareOf } from "../src/redis/partitions.ts";
 import { envelopeOf } from "./envelopes.ts";
 import { Bench, type Incoming, type Pod } from "./kit.ts";
@@ -10,26 +9,27 @@ import { Bench, type Incoming, type Pod } from "./kit.ts";
 const bench = new Bench();
 const MOST = 3;
 const TEAM = { principal: "key:team", hasNamespace: true } as const;
-const AGENTS_KEY = partitionKeys.agents(0, holderDigestOf(TEAM.principal));
 const REFUSED = { outcome: "agents_per_key" };
 const offlineSince = () => Date.now() - PRESENCE_LIMITS.offlineAfterMs - 60_000;
 
 let pod: Pod;
+let agentsKey: string;
 
 const agent = (n: number) => `agent://team.a${n}`;
 const register = (n: number, by: Incoming = TEAM) => pod.accept(envelopeOf("agent.register", agent(n)), by);
 const heartbeat = (n: number) => pod.accept(envelopeOf("agent.heartbeat", agent(n)), TEAM);
-const present = () => bench.client.zrange(partitionKeys.presence(0), "0", "-1");
+const present = async () => bench.client.zrange((await bench.keys()).presence, "0", "-1");
 
 /** The agent was seen last so long ago that it is offline, by every record of it. */
 async function goOffline(n: number): Promise<void> {
-  await bench.client.zadd(AGENTS_KEY, offlineSince(), agent(n));
+  await bench.client.zadd(agentsKey, offlineSince(), agent(n));
   await bench.seed(agent(n), "pod-a c1 1", offlineSince());
 }
 
 beforeEach(async () => {
   await bench.open();
   pod = await bench.pod({ agentsPerKey: MOST });
+  agentsKey = (await bench.keys()).agents(holderDigestOf(TEAM.principal));
   for (let n = 1; n <= MOST; n += 1) expect(await register(n)).toMatchObject({ outcome: "accepted" });
 });
 afterEach(() => bench.clear());
@@ -47,8 +47,8 @@ describe("a key of a namespace that has as many agents as it may", () => {
     expect(await heartbeat(1)).toMatchObject({ outcome: "accepted" });
     const elsewhere = { ...TEAM, connection: "c2" };
     expect(await pod.accept(envelopeOf("agent.register", agent(2)), elsewhere)).toMatchObject({ outcome: "accepted" });
-    await bench.client.hdel(partitionKeys.route(0), agent(3));
-    await bench.client.zrem(partitionKeys.online(0), agent(3));
+    await bench.client.hdel((await bench.keys()).route, agent(3));
+    await bench.client.zrem((await bench.keys()).online, agent(3));
     expect(await heartbeat(3)).toMatchObject({ outcome: "accepted" });
   });
 
@@ -69,7 +69,7 @@ describe("a key of a namespace that has as many agents as it may", () => {
   });
 
   test("does not have an agent forgotten that another key has brought since", async () => {
-    await bench.client.zadd(AGENTS_KEY, offlineSince(), agent(2));
+    await bench.client.zadd(agentsKey, offlineSince(), agent(2));
     expect(await register(4)).toMatchObject({ outcome: "accepted" });
     expect(await present()).toContain(agent(2));
     expect(await bench.routes()).toHaveProperty([agent(2)]);
@@ -83,7 +83,7 @@ describe("a key of a namespace that has as many agents as it may", () => {
 });
 
 test("what is kept of a key's agents goes a day after the last of them was seen", async () => {
-  const leftMs = await bench.client.pttl(AGENTS_KEY);
+  const leftMs = await bench.client.pttl(agentsKey);
   expect(leftMs).toBeGreaterThan(PRESENCE_LIMITS.forgetAfterMs - 60_000);
   expect(leftMs).toBeLessThanOrEqual(PRESENCE_LIMITS.forgetAfterMs);
 });

@@ -113,7 +113,7 @@ describe("in Redis", () => {
   afterEach(() => bench.clear());
   afterAll(() => bench.redis.stop());
 
-  const feedback = () => bench.client.hgetall(controlKeys.feedback);
+  const feedback = async () => bench.client.hgetall((await bench.wholeKeys()).feedback);
 
   test("feedback is counted by its labels, and of its text only that there was one", async () => {
     await addFeedback(pod.link, pod.window, {

@@ -25,7 +25,7 @@ let store: PresenceStore;
 beforeEach(async () => {
   await bench.open();
   pod = await bench.pod({ agentsPerKey: AGENTS_PER_KEY });
-  store = new PresenceStore({ link: pod.link, partitions: 1, offlineAfterMs });
+  store = new PresenceStore({ ...pod, offlineAfterMs });
   await pod.window.known();
 });
 afterEach(() => bench.clear());
@@ -52,7 +52,7 @@ async function registers(keyId: string, connection: string): Promise<void> {
 
 /** The keys whose credentials look-ups find. */
 async function known(): Promise<string[]> {
-  return (await readCredentials(pod.link, BOB, 1)).map(({ keyId }) => keyId);
+  return (await readCredentials(pod.link, pod.window, BOB)).map(({ keyId }) => keyId);
 }
 
 /** A pod asserts; of each route the epoch of the newer owner, or null. */
@@ -74,9 +74,9 @@ describe("an assert", () => {
 
   test("changes nothing where the connection has the agent, under whatever epoch", async () => {
     const { epoch } = await pod.register(BOB);
-    const before = await bench.client.hgetall(partitionKeys.route(0));
+    const before = await bench.client.hgetall((await bench.keys()).route);
     expect(await asserts([held(), held({ epoch: (epoch as number) + 1 })])).toEqual([null, null]);
-    expect(await bench.client.hgetall(partitionKeys.route(0))).toEqual(before);
+    expect(await bench.client.hgetall((await bench.keys()).route)).toEqual(before);
   });
 
   test("of an older epoch takes nothing, and tells the newer one", async () => {
@@ -100,7 +100,7 @@ describe("an assert", () => {
       ["pod-a", "pod-b"],
       ["pod-b", "pod-a"],
     ]) {
-      await bench.client.del(partitionKeys.route(0));
+      await bench.client.del((await bench.keys()).route);
       for (const name of order) await asserts([name === "pod-a" ? here : there], name);
       expect(await bench.routes()).toEqual({ [BOB]: "pod-b c9 8" });
     }
@@ -136,7 +136,7 @@ describe("an assert", () => {
     const seenAt = Date.now() - 1000;
     await bench.seed(BOB, "pod-b c9 6", seenAt);
     await asserts([held({ heardAt: performance.now() - staleAfterMs })]);
-    expect(await bench.client.zscore(partitionKeys.presence(0), BOB)).toBe(String(seenAt));
+    expect(await bench.client.zscore((await bench.keys()).presence, BOB)).toBe(String(seenAt));
     await asserts([held({ agent: ALICE, heardAt: performance.now() + 60_000 })]);
     expect((await store.read(ALICE)).lastSeen).toBeLessThanOrEqual(Date.now());
   });
@@ -150,13 +150,13 @@ describe("an assert", () => {
     const agents = ["agent://team.a", "agent://team.b", "agent://team.c"];
     await asserts(agents.map((agent, n) => held({ agent, ...TEAM, epoch: n + 1 })));
     expect(Object.keys(await bench.routes())).toEqual(agents.slice(0, AGENTS_PER_KEY));
-    expect(await bench.client.zcard(partitionKeys.agents(0, holderDigestOf(KEY)))).toBe(AGENTS_PER_KEY);
-    expect(await bench.client.pttl(partitionKeys.agents(0, holderDigestOf(KEY)))).toBeGreaterThan(0);
+    expect(await bench.client.zcard((await bench.keys()).agents(holderDigestOf(KEY)))).toBe(AGENTS_PER_KEY);
+    expect(await bench.client.pttl((await bench.keys()).agents(holderDigestOf(KEY)))).toBeGreaterThan(0);
   });
 
   test("enters no agent that Redis does not know while it is short of memory", async () => {
     await pod.register(ALICE);
-    await bench.client.hdel(partitionKeys.route(0), ALICE);
+    await bench.client.hdel((await bench.keys()).route, ALICE);
     pod.link.memory.update("used_memory:9\r\nmaxmemory:10\r\n");
     await asserts([held(), held({ agent: ALICE })]);
     expect(Object.keys(await bench.routes())).toEqual([ALICE]);
@@ -170,8 +170,8 @@ describe("an assert", () => {
 
   test("does nothing when Redis comes to it after its pod was told that it did not", async () => {
     const { id } = pod.window.current;
-    const keys = ["window", "presence", "online", "route", "clock"] as const;
-    const names = keys.map((key) => partitionKeys[key](0));
+    const { presence, online, route, clock } = await bench.keys();
+    const names = [partitionKeys.window(0), presence, online, route, clock];
     const args = [
       Date.now() - 1,
       id,
@@ -197,20 +197,25 @@ describe("an assert", () => {
 });
 
 describe("the credentials of an agent that is asserted", () => {
-  const key = partitionKeys.credential(0, BOB);
+  let key: string;
+
+  beforeEach(async () => {
+    key = (await bench.keys()).credential(BOB);
+  });
 
   test("are known as soon as it is present again, until the last ends or its presence is forgotten", async () => {
     const records = ["jkt-b", "jkt-a"].map(recordOf);
     const expiresAt = Date.now() + HOUR;
     await asserts([held({ credentials: { records, expiresAt } })]);
-    expect(await readCredentials(pod.link, BOB, 1)).toEqual(records);
+    expect(await readCredentials(pod.link, pod.window, BOB)).toEqual(records);
     expect(await bench.client.pexpiretime(key)).toBe(expiresAt);
     await bench.client.flushall();
     await pod.window.adopt();
     const before = Date.now();
     await asserts([held({ credentials: { records, expiresAt: expiresAt + 100 * HOUR } })]);
-    expect(await bench.client.pexpiretime(key)).toBeGreaterThanOrEqual(before + PRESENCE_LIMITS.forgetAfterMs);
-    expect(await bench.client.pexpiretime(key)).toBeLessThanOrEqual(Date.now() + PRESENCE_LIMITS.forgetAfterMs);
+    const again = (await bench.keys()).credential(BOB);
+    expect(await bench.client.pexpiretime(again)).toBeGreaterThanOrEqual(before + PRESENCE_LIMITS.forgetAfterMs);
+    expect(await bench.client.pexpiretime(again)).toBeLessThanOrEqual(Date.now() + PRESENCE_LIMITS.forgetAfterMs);
   });
 
   test("are none of one whose key is listed, or whose last has ended", async () => {
@@ -232,7 +237,7 @@ describe("the credentials of an agent that is asserted", () => {
     const end = Date.now() + HOUR / 2;
     await bench.client.pexpireat(key, end);
     await asserts([heldUnder(["jkt-a"])]);
-    await bench.client.hdel(partitionKeys.route(0), BOB);
+    await bench.client.hdel((await bench.keys()).route, BOB);
     await asserts([heldUnder(["jkt-a"])]);
     expect(await known()).toEqual(["jkt-b", "jkt-a"]);
     expect(await bench.client.pexpiretime(key)).toBe(end);
@@ -245,7 +250,7 @@ describe("the credentials of an agent that is asserted", () => {
       ["pod-a", "pod-b"],
       ["pod-b", "pod-a"],
     ]) {
-      await bench.client.del(partitionKeys.route(0), key);
+      await bench.client.del((await bench.keys()).route, key);
       for (const name of order) await asserts([name === "pod-a" ? here : there], name);
       expect(await known()).toEqual(["jkt-b"]);
     }
@@ -258,7 +263,7 @@ describe("the credentials of an agent that is asserted", () => {
     await pod.register(ALICE);
     pod.link.memory.update("used_memory:9\r\nmaxmemory:10\r\n");
     await asserts([heldUnder(["jkt-a"], { agent: ALICE })]);
-    expect(await bench.client.exists(partitionKeys.credential(0, ALICE))).toBe(0);
+    expect(await bench.client.exists((await bench.keys()).credential(ALICE))).toBe(0);
   });
 });
 
@@ -273,7 +278,7 @@ describe("what waits for an agent", () => {
 
 test("a release takes back what was asserted", async () => {
   await asserts([held()]);
-  const releaser = new RouteReleaser({ link: pod.link, partitions: 1, pod: "pod-a" });
+  const releaser = new RouteReleaser({ ...pod, pod: "pod-a" });
   releaser.release([held()]);
   await releaser.flush();
   expect(await bench.routes()).toEqual({});

@@ -64,7 +64,7 @@ describe.each([
     const first = envelopeTo(BOB);
     const answer = await ask(here, first);
     expect(answer).toMatchObject({ outcome: "accepted", delivery: "online" });
-    await bench.client.hdel(partitionKeys.route(partitionIn(BOB)), BOB);
+    await bench.client.hdel((await bench.keys(partitionIn(BOB))).route, BOB);
     expect(await ask(there, envelopeTo(BOB))).toEqual(firstOf(first, answer));
     expect(await deliveries()).toBe(1);
   });
@@ -152,7 +152,7 @@ describe.each([
 });
 
 test("a session request that a bound refused is accepted under its Idempotency-Key once there is room, with its own body alone", async () => {
-  const opened = partitionKeys.opened(partitionIn(BOB), ALICE);
+  const opened = (await bench.keys(partitionIn(BOB))).opened(ALICE);
   await bench.client.set(opened, SESSION_LIMITS.openedPerMinute);
   expect(await ask(here, requestOf(ALICE, BOB))).toMatchObject({ outcome: "rate_limited" });
   await bench.client.del(opened);

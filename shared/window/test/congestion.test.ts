@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { CongestionMarks } from "../src/congestion.ts";
 import { PresenceStore } from "../src/presence.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readTarget } from "../src/targets.ts";
 import { ClockedLink } from "./clocked-link.ts";
@@ -21,16 +20,16 @@ let marks: CongestionMarks;
 let epoch: number;
 
 const mark = (changes: object = {}) => ({ agent: BOB, connection: "c1", epoch, isCongested: true, ...changes });
-const read = () => new PresenceStore({ link, partitions: 1, offlineAfterMs }).read(BOB);
+const read = () => new PresenceStore({ ...pod, offlineAfterMs }).read(BOB);
 const send = async () => delivery(await pod.accept(messageOf(ALICE, BOB))).delivery;
-const recordOf = (agent: string, p = 0) => bench.client.hget(partitionKeys.route(p), agent);
+const recordOf = async (agent: string, p = 0) => bench.client.hget((await bench.keys(p)).route, agent);
 
 beforeEach(async () => {
   await bench.open();
   link = await ClockedLink.of(bench);
   pod = await bench.pod({ link, pod: "pod-a" });
   ear = await bench.ear("pod-a");
-  marks = new CongestionMarks({ link, partitions: 1, pod: "pod-a" });
+  marks = new CongestionMarks({ ...pod, pod: "pod-a" });
   epoch = (await pod.register(BOB)).epoch as number;
 });
 afterEach(() => bench.clear());
@@ -58,11 +57,12 @@ describe("an agent whose connection is congested", () => {
     expect(await read()).toMatchObject({ status: "online", onlineSince: link.at, isCongested: true });
     const target = await readTarget(
       link,
+      pod.window,
       { agent: BOB, sessionId: null },
-      { partitions: 1, offlineAfterMs, proofFreshnessMs },
+      { offlineAfterMs, proofFreshnessMs },
     );
     expect(target.presence).toMatchObject({ status: "online", onlineSince: link.at, isCongested: true });
-    expect(await new PresenceStore({ link, partitions: 1, offlineAfterMs }).count()).toMatchObject({ ok: 1, stale: 0 });
+    expect(await new PresenceStore({ ...pod, offlineAfterMs }).count()).toMatchObject({ ok: 1, stale: 0 });
   });
 
   test("keeps its hold over heartbeats, which repeat the mark or clear it", async () => {
@@ -127,9 +127,11 @@ test("An owner is marked whatever its epoch where that is not known, and changes
 });
 
 test("More agents than one call takes, in several partitions, are all marked", async () => {
+  await bench.client.flushall();
+  const two = await bench.pod({ partitions: 2 });
   const agents = Array.from({ length: 1100 }, (_, n) => `agent://a${n}`);
   for (const agent of agents) await bench.seed(agent, "pod-a c1 7", link.at, partitionOf(agent, 2));
-  const inTwo = new CongestionMarks({ link, partitions: 2, pod: "pod-a" });
+  const inTwo = new CongestionMarks({ ...two, pod: "pod-a" });
   await inTwo.write(agents.map((agent) => mark({ agent, epoch: 7 })));
   const records = await Promise.all(agents.map((agent) => recordOf(agent, partitionOf(agent, 2))));
   expect(records.filter((record) => !record?.endsWith("!"))).toEqual([]);

@@ -2,19 +2,19 @@ import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { KeptCredential } from "../src/acceptance/acceptance.ts";
 import { readCredentials } from "../src/credentials.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { envelopeOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const bench = new Bench();
 const BOB = "agent://bob";
 const HOUR = 3_600_000;
-const key = partitionKeys.credential(0, BOB);
 let pod: Pod;
+let key: string;
 
 beforeEach(async () => {
   await bench.open();
   pod = await bench.pod({ pod: "pod-a" });
+  key = (await bench.keys()).credential(BOB);
 });
 afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
@@ -24,11 +24,11 @@ const presented = (keyId: string, token = `token-of-${keyId}`, expiresAt = Date.
   expiresAt,
   presented: { keyId, token },
 });
-const known = async () => (await readCredentials(pod.link, BOB, 1)).map(({ keyId, token }) => [keyId, token]);
+const known = async () => (await readCredentials(pod.link, pod.window, BOB)).map(({ keyId, token }) => [keyId, token]);
 
 test("a register makes its credential known", async () => {
   await register(presented("jkt-a", "token"));
-  const [found, ...more] = await readCredentials(pod.link, BOB, 1);
+  const [found, ...more] = await readCredentials(pod.link, pod.window, BOB);
   expect([found, more]).toEqual([{ keyId: "jkt-a", token: "token" }, []]);
 });
 
@@ -51,7 +51,7 @@ test("a credential is forgotten when it ends, or with its agent's presence, whic
   await register(presented("jkt-a", "token", end));
   expect(await bench.client.pexpiretime(key)).toBe(end);
   await register(presented("jkt-a", "token", end + 100 * HOUR));
-  const seen = Number(await bench.client.zscore(partitionKeys.presence(0), BOB));
+  const seen = Number(await bench.client.zscore((await bench.keys()).presence, BOB));
   expect(await bench.client.pexpiretime(key)).toBe(seen + PRESENCE_LIMITS.forgetAfterMs);
 });
 
@@ -59,7 +59,7 @@ test("a heartbeat keeps the credentials of its agent for as long as its presence
   await register(presented("jkt-a"));
   await bench.client.pexpire(key, 1000);
   await pod.accept(envelopeOf("agent.heartbeat", BOB), { credential: { expiresAt: Date.now() + 100 * HOUR } });
-  const seen = Number(await bench.client.zscore(partitionKeys.presence(0), BOB));
+  const seen = Number(await bench.client.zscore((await bench.keys()).presence, BOB));
   expect(await bench.client.pexpiretime(key)).toBe(seen + PRESENCE_LIMITS.forgetAfterMs);
   expect(await known()).toEqual([["jkt-a", "token-of-jkt-a"]]);
 });
@@ -73,6 +73,6 @@ test("a repeat, and a register that is refused, make nothing known", async () =>
 
 test("an agent without presence has no credential", async () => {
   await register(presented("jkt-a"));
-  await bench.client.zrem(partitionKeys.presence(0), BOB);
+  await bench.client.zrem((await bench.keys()).presence, BOB);
   expect(await known()).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { ReplyError } from "ioredis";
 import { until } from "../../../test/support/until.ts";
 import type { Acceptance } from "../src/acceptance/acceptance.ts";
 import { addFeedback } from "../src/feedback.ts";
-import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
+import { controlKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { unavailable } from "../src/unavailable.ts";
 import { ClockedLink } from "./clocked-link.ts";
@@ -45,7 +45,7 @@ describe("what Redis comes to only after its sender was told `unavailable` does 
     expect(await sentWhileRedisHangs(() => pod.accept(message))).toEqual(UNAVAILABLE);
     expect(await ear.lines()).toEqual([]);
     expect(await guarded()).toEqual(before);
-    expect(await bench.client.hget(partitionKeys.counters(0), "published_envelopes")).toBeNull();
+    expect(await bench.client.hget((await bench.keys()).counters, "published_envelopes")).toBeNull();
     expect(await pod.accept(message)).toMatchObject({ outcome: "accepted", delivery: "online" });
     expect(await ear.lines()).toHaveLength(1);
   });
@@ -80,14 +80,14 @@ describe("what Redis comes to only after its sender was told `unavailable` does 
     const approval = decisionOf("approve", BOB, ALICE, sessionId as string);
     const outcome = await whileRedisHangs(bench, pod, () => pod.prepare(approval), "decide_session");
     expect(outcome).toEqual(UNAVAILABLE);
-    expect(await bench.client.get(partitionKeys.session(0, sessionId as string))).toMatch(/^p /);
+    expect(await bench.client.get((await bench.keys()).session(sessionId as string))).toMatch(/^p /);
     expect(await pod.take(approval)).toMatchObject({ outcome: "accepted", sessionStatus: "approved" });
   });
 
   test("no feedback is counted, which its sender sends again", async () => {
     const send = () => addFeedback(pod.link, pod.window, {}).catch(({ code }) => code);
     expect(await sentWhileRedisHangs(send)).toBe("unavailable");
-    expect(await bench.client.exists(controlKeys.feedback)).toBe(0);
+    expect(await bench.client.exists((await bench.wholeKeys()).feedback)).toBe(0);
   });
 });
 
@@ -154,7 +154,7 @@ describe("when the clock of Redis is set", () => {
 
   test("back, a call that was sent before does nothing: nobody knows how late it comes", async () => {
     const { id } = await pod.window.known();
-    const keys = [controlKeys.window, controlKeys.feedback];
+    const keys = [controlKeys.window, (await bench.wholeKeys()).feedback];
     const outcomeAt = async (deadline: number) => {
       const [outcome] = (await link.run("add_feedback", keys, [deadline, id, "total"])) as string[];
       return outcome;

@@ -24,7 +24,7 @@ afterAll(() => bench.redis.stop());
 
 const decision = (verb: "approve" | "reject", from = "agent://bob", to = "agent://alice", id = sessionId) =>
   decisionOf(verb, from, to, id);
-const statusOf = async () => (await readSession(link, sessionId, 1))?.status;
+const statusOf = async () => (await readSession(link, pod.window, sessionId))?.status;
 
 describe("a session", () => {
   test.each([
@@ -39,7 +39,7 @@ describe("a session", () => {
     expect(await ear.lines()).toEqual([
       expect.stringMatching(new RegExp(`^deliver c1 \\d+ agent://alice ${sessionId} `)),
     ]);
-    expect(await readSession(link, sessionId, 1)).toMatchObject({ status, decidedAt: link.at });
+    expect(await readSession(link, pod.window, sessionId)).toMatchObject({ status, decidedAt: link.at });
     expect(await pod.take(decision("approve"))).toEqual({ outcome: "session_closed" });
     expect(await pod.take(decision("reject"))).toEqual({ outcome: "session_closed" });
     expect(await statusOf()).toBe(status);
@@ -96,14 +96,14 @@ describe("a session", () => {
     expect(await pod.take(decision("approve"))).toMatchObject({ outcome: "accepted" });
     link.at += MINUTE;
     expect(await statusOf()).toBe("approved");
-    const forgottenAt = await bench.client.pexpiretime(partitionKeys.session(0, sessionId));
+    const forgottenAt = await bench.client.pexpiretime((await bench.keys()).session(sessionId));
     expect(forgottenAt).toBeGreaterThanOrEqual(decidedAt + SESSION_LIMITS.keepAfterEndMs);
     expect(forgottenAt).toBeLessThanOrEqual(Date.now() + SESSION_LIMITS.keepAfterEndMs);
   });
 
   test("decided no longer waits for its target", async () => {
     await pod.take(decision("reject"));
-    expect(await bench.client.exists(partitionKeys.asked(0, "agent://bob"))).toBe(0);
+    expect(await bench.client.exists((await bench.keys()).asked("agent://bob"))).toBe(0);
   });
 
   test("of a window that was reset is unknown; its decision opens nothing, and is made in the new window", async () => {
@@ -128,8 +128,8 @@ describe("a session", () => {
   });
 
   test("is not found under an id that is none", async () => {
-    expect(await readSession(link, "ses_none", 1)).toBeNull();
-    expect(await readSession(link, `ses_zz${"0".repeat(24)}`, 1)).toBeNull();
+    expect(await readSession(link, pod.window, "ses_none")).toBeNull();
+    expect(await readSession(link, pod.window, `ses_zz${"0".repeat(24)}`)).toBeNull();
   });
 });
 

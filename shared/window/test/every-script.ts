@@ -22,8 +22,8 @@ import { type Bench, LOGGER } from "./kit.ts";
 export async function runEveryScript(bench: Bench, partitions: number): Promise<void> {
   const pod = await bench.pod({ partitions });
   const { link, window } = pod;
-  const presenceStore = new PresenceStore({ link, partitions, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
-  const releaser = new RouteReleaser({ link, partitions, pod: "pod-a" });
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
+  const releaser = new RouteReleaser({ link, window, pod: "pod-a" });
   const counters = new Counters({ link, window });
   await window.adopt();
   await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adopt();
@@ -32,20 +32,21 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await pod.take(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
   const { sessionId } = await pod.request("agent://alice", "agent://bob");
   await pod.take(decisionOf("approve", "agent://bob", "agent://alice", sessionId as string));
-  await readSession(link, sessionId as string, partitions);
+  await readSession(link, window, sessionId as string);
   await readTarget(
     link,
+    window,
     { agent: "agent://bob", sessionId },
-    { partitions, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs, proofFreshnessMs: 1000 },
+    { offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs, proofFreshnessMs: 1000 },
   );
   await Promise.all([
     presenceStore.read("agent://bob"),
     presenceStore.count(),
     presenceStore.prune(),
-    readSnapshot(link, partitions),
+    readSnapshot(link, window),
   ]);
   const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
-  await new CongestionMarks({ link, partitions, pod: "pod-a" }).write([mark]);
+  await new CongestionMarks({ link, window, pod: "pod-a" }).write([mark]);
   const asserter = new RouteAsserter({ ...pod, partitions, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
   const bringer = { principal: "key:k", hasNamespace: true } as const;
   const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
@@ -59,8 +60,8 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await addFeedback(link, window, { message: "text" });
   await announceGatewayKey(link, { keyId: "gateway-1", publicKey: "A" });
   await readGatewayKeys(link);
-  await readCredentials(link, "agent://bob", partitions);
-  await readJourneys(link);
+  await readCredentials(link, window, "agent://bob");
+  await readJourneys(link, window);
   await new RateLimit({ link, partitions, name: "send", most: 1 }).use("key-1");
   await resetWindow(link, { partitions, deployId: "deploy-1", force: true });
 }

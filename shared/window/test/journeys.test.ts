@@ -5,7 +5,6 @@ import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
 import { readJourneys } from "../src/journeys.ts";
 import type { Journey } from "../src/records/journey.ts";
-import { controlKeys } from "../src/redis/keys.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { unavailable } from "../src/unavailable.ts";
 import { Bench, type Pod } from "./kit.ts";
@@ -22,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
 
-const journeys = () => readJourneys(pod.link);
+const journeys = () => readJourneys(pod.link, pod.window);
 const namesOf = ({ actions }: Journey) => actions.map(({ name }) => name);
 
 describe("a journey", () => {
@@ -60,7 +59,7 @@ describe("a journey", () => {
   test("of a visitor that only posts counts as a session too", async () => {
     counters.act("sendMessage", "visitor-1");
     await counters.flush();
-    const { visitors, traffic } = await readSnapshot(pod.link, 1);
+    const { visitors, traffic } = await readSnapshot(pod.link, pod.window);
     expect({ visitors, views: traffic.get("surface_views"), kept: (await journeys()).length }).toEqual({
       visitors: 1,
       views: undefined,
@@ -151,11 +150,11 @@ describe("of journeys", () => {
     for (let n = 0; n < 150; n += 1) counters.act("sendMessage", `late-${n}`);
     counters.act("sendMessage", "early-0");
     await counters.flush();
-    const kept = await bench.client.hkeys(controlKeys.journeys);
+    const kept = await bench.client.hkeys((await bench.wholeKeys()).journeys);
     expect(kept.length).toBe(WINDOW_LIMITS.journeys);
     expect(kept.filter((visitor) => visitor.startsWith("late-")).length).toBe(150);
     expect(kept).toContain("early-0");
-    expect((await bench.client.zrange(controlKeys.journeysSeen, "0", "-1")).sort()).toEqual(kept.sort());
+    expect((await bench.client.zrange((await bench.wholeKeys()).journeysSeen, "0", "-1")).sort()).toEqual(kept.sort());
     const seen = (await journeys()).map(({ lastSeen }) => lastSeen);
     expect(seen).toEqual(seen.toSorted((a, b) => b - a));
   });
@@ -166,7 +165,7 @@ describe("of journeys", () => {
     counters.act("sendMessage", "returning");
     counters.act("sendMessage", "newcomer");
     await counters.flush();
-    const kept = await bench.client.hkeys(controlKeys.journeys);
+    const kept = await bench.client.hkeys((await bench.wholeKeys()).journeys);
     expect(kept.length).toBe(WINDOW_LIMITS.journeys);
     expect(kept).toEqual(expect.arrayContaining(["returning", "newcomer"]));
     expect(kept).not.toContain("visitor-1");
@@ -181,8 +180,8 @@ describe("of journeys", () => {
     const { journeys: mostJourneys, actionsPerJourney } = WINDOW_LIMITS;
     const mostArgs = 8 + 2500 + mostJourneys * (4 + 2 * actionsPerJourney);
     for (const [, , args = []] of calls.mock.calls) expect(args.length).toBeLessThanOrEqual(mostArgs);
-    expect(await bench.client.zcard(controlKeys.journeysSeen)).toBe(mostJourneys);
-    const texts = await bench.client.hvals(controlKeys.journeys);
+    expect(await bench.client.zcard((await bench.wholeKeys()).journeysSeen)).toBe(mostJourneys);
+    const texts = await bench.client.hvals((await bench.wholeKeys()).journeys);
     expect(texts.length).toBe(mostJourneys);
     for (const text of texts) {
       const words = text.split(" ");

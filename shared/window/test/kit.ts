@@ -4,6 +4,7 @@ import { kindOf } from "protocol/contract/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
+import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import type {
   Acceptance,
   AcceptanceItem,
@@ -16,6 +17,7 @@ import { principalOf } from "../src/principal.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
+import type { PartitionKeys, WholeKeys } from "../src/redis/window-keys.ts";
 import { Ear } from "./ear.ts";
 import { delivery, envelopeOf, presence, requestOf, textOf } from "./envelopes.ts";
 
@@ -89,7 +91,18 @@ export class Bench {
     const acceptor = new Acceptor({ ...acceptance, logger: LOGGER });
     this.later(() => link.stop());
     if (options.link === undefined) await link.start();
+    else await window.adopt();
     return new Pod(link, window, acceptor);
+  }
+
+  /** Names of the keys of a partition, in the window that is open. */
+  async keys(partition = 0): Promise<PartitionKeys> {
+    return (await windowKeysIn(this.client, partition + 1)).partition(partition);
+  }
+
+  /** Names of the keys of what is counted for all partitions, in the window that is open. */
+  async wholeKeys(): Promise<WholeKeys> {
+    return (await windowKeysIn(this.client)).whole;
   }
 
   /** Listens where a connector pod would. */
@@ -101,14 +114,14 @@ export class Bench {
 
   /** Gives an agent a route (pod, connection, epoch), held since it was last seen, and that time. */
   async seed(agent: string, route: string, lastSeen: number, partition = 0): Promise<void> {
-    await this.client.hset(partitionKeys.route(partition), agent, `${route} ${lastSeen} ${lastSeen}`);
-    await this.client.zadd(partitionKeys.presence(partition), lastSeen, agent);
-    await this.client.zadd(partitionKeys.online(partition), lastSeen, agent);
+    await this.client.hset((await this.keys(partition)).route, agent, `${route} ${lastSeen} ${lastSeen}`);
+    await this.client.zadd((await this.keys(partition)).presence, lastSeen, agent);
+    await this.client.zadd((await this.keys(partition)).online, lastSeen, agent);
   }
 
   /** Agents and their routes: pod, connection, epoch. */
   async routes(partition = 0): Promise<Record<string, string>> {
-    const routes = Object.entries(await this.client.hgetall(partitionKeys.route(partition)));
+    const routes = Object.entries(await this.client.hgetall((await this.keys(partition)).route));
     return Object.fromEntries(routes.map(([agent, route]) => [agent, route.split(" ").slice(0, 3).join(" ")]));
   }
 

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { envelopeOf, messageOf, requestOf } from "./envelopes.ts";
@@ -31,7 +30,7 @@ beforeEach(async () => {
 afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
 
-const minutes = async () => Object.fromEntries((await readSnapshot(link, 2)).minutes);
+const minutes = async () => Object.fromEntries((await readSnapshot(link, pod.window)).minutes);
 
 /** Publishes messages to one agent in a minute. */
 async function publish(minute: number, count = 1, to = "agent://bob"): Promise<void> {
@@ -48,8 +47,8 @@ describe("published envelopes by minute", () => {
     for (const to of ["agent://a1", "agent://a2", "agent://a3", "agent://a4"]) await publish(MINUTE + 1, 1, to);
     await pod.accept({ ...requestOf("agent://alice", "agent://bob"), ts: link.at });
     expect(await minutes()).toEqual({ [MINUTE]: 6, [MINUTE + 1]: 5 });
-    expect((await readSnapshot(link, 2)).counters.get("published_envelopes")).toBe(11);
-    for (const p of [0, 1]) expect(await bench.client.hlen(partitionKeys.minutes(p))).toBeGreaterThan(0);
+    expect((await readSnapshot(link, pod.window)).counters.get("published_envelopes")).toBe(11);
+    for (const p of [0, 1]) expect(await bench.client.hlen((await bench.keys(p)).minutes)).toBeGreaterThan(0);
   });
 
   test("change from one minute to the next with its last millisecond", async () => {
@@ -63,7 +62,7 @@ describe("published envelopes by minute", () => {
   test("of the last 60 minutes are kept, and no others", async () => {
     for (let n = 0; n < 100; n += 1) await publish(MINUTE + n);
     const last60 = Array.from({ length: WINDOW_LIMITS.minutes }, (_, n) => String(MINUTE + 40 + n));
-    const kept = await Promise.all([0, 1].map((p) => bench.client.hkeys(partitionKeys.minutes(p))));
+    const kept = await Promise.all([0, 1].map(async (p) => bench.client.hkeys((await bench.keys(p)).minutes)));
     expect(kept.flat().sort()).toEqual(last60);
     expect(Object.keys(await minutes())).toEqual(last60);
   });
@@ -79,6 +78,6 @@ describe("published envelopes by minute", () => {
 
   test("are left alone by a batch that publishes nothing", async () => {
     await pod.accept({ ...envelopeOf("agent.register", "agent://bob"), ts: link.at });
-    expect(await bench.client.exists(partitionKeys.minutes(0), partitionKeys.minutes(1))).toBe(0);
+    expect(await bench.client.exists((await bench.keys()).minutes, (await bench.keys(1)).minutes)).toBe(0);
   });
 });

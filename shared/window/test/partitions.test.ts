@@ -3,6 +3,7 @@ import { SESSION_ID_PATTERN } from "protocol/contract/envelope.ts";
 import { guardDigestOf, partitionOfSession, sessionIdOf } from "../src/acceptance/envelope-digest.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
+import { WindowKeys } from "../src/redis/window-keys.ts";
 
 const ENVELOPE = { key_id: "alice-1", id: "env-1", ts: 1_790_000_000_000, to: "agent://bob" };
 
@@ -30,6 +31,9 @@ describe("partitions", () => {
       (typeof value === "function" ? value(...args) : value) as string;
     for (const value of Object.values(partitionKeys)) expect(key(value, 3, "x")).toMatch(/^relay:\{3fd\}:[a-z]/);
     for (const value of Object.values(controlKeys)) expect(value).toMatch(/^relay:\{0\}:[a-z]/);
+    const keys = new WindowKeys(1, [1, 2, 3, 4]);
+    for (const value of Object.values(keys.partition(3))) expect(key(value, "x")).toMatch(/^relay:\{3fd\}:[a-z]/);
+    for (const value of Object.values(keys.whole)) expect(value).toMatch(/^relay:\{0\}:[a-z]/);
     const channel: string = partitionKeys.podChannel(3, "pod-a");
     expect(channel).toBe(`${partitionKeys.podChannelPrefix(3)}pod-a`);
   });

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { readingWindow } from "../../../test/support/reading-window.ts";
 import { canDeliverRealtime, PresenceStore, presenceOf } from "../src/presence.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { delivery, envelopeOf, messageOf, presence } from "./envelopes.ts";
@@ -83,17 +83,18 @@ describe("presence in Redis", () => {
   let link: ClockedLink;
 
   const presenceStore = (partitions = 1, offlineAfter: number = offlineAfterMs) =>
-    new PresenceStore({ link, partitions, offlineAfterMs: offlineAfter });
+    new PresenceStore({ link, window: readingWindow(link, partitions), offlineAfterMs: offlineAfter });
   const seed = async (agent: string, age: number, connected: boolean) => {
     await bench.seed(agent, "pod-a c1 7", link.at - age);
     if (connected) return;
-    await bench.client.zrem(partitionKeys.online(0), agent);
-    await bench.client.hdel(partitionKeys.route(0), agent);
+    await bench.client.zrem((await bench.keys()).online, agent);
+    await bench.client.hdel((await bench.keys()).route, agent);
   };
 
   beforeEach(async () => {
     await bench.open();
     link = await ClockedLink.of(bench);
+    await bench.pod({ link });
   });
   afterEach(() => bench.clear());
   afterAll(() => bench.redis.stop());
@@ -176,7 +177,7 @@ describe("presence in Redis", () => {
       const pod = await bench.pod({ link });
       await pod.register("agent://bob", "c1");
       link.at += 1000;
-      await bench.client.hdel(partitionKeys.route(0), "agent://bob");
+      await bench.client.hdel((await bench.keys()).route, "agent://bob");
       expect(await since()).toBeNull();
       await pod.register("agent://bob", "c2");
       expect(await since()).toBe(link.at);
@@ -184,6 +185,8 @@ describe("presence in Redis", () => {
   });
 
   test("is counted over all partitions, whatever the operator's offline threshold", async () => {
+    await bench.client.flushall();
+    await bench.pod({ link, partitions: 4 });
     await bench.seed("agent://a", "pod-a c1 7", link.at, 0);
     await bench.seed("agent://b", "pod-a c1 7", link.at, 3);
     await bench.seed("agent://c", "pod-a c1 7", link.at - 60_001, 2);
@@ -197,17 +200,17 @@ describe("presence in Redis", () => {
     await seed("agent://here", 0, true);
     await presenceStore().prune();
     const left = ["agent://kept", "agent://here"];
-    expect(await bench.client.zrange(partitionKeys.presence(0), "0", "-1")).toEqual(left);
-    expect(await bench.client.zrange(partitionKeys.online(0), "0", "-1")).toEqual(left);
-    expect((await bench.client.hkeys(partitionKeys.route(0))).sort()).toEqual(left.toSorted());
+    expect(await bench.client.zrange((await bench.keys()).presence, "0", "-1")).toEqual(left);
+    expect(await bench.client.zrange((await bench.keys()).online, "0", "-1")).toEqual(left);
+    expect((await bench.client.hkeys((await bench.keys()).route)).sort()).toEqual(left.toSorted());
   });
 
   test("is pruned of so many agents a call and no more", async () => {
     const rows = Array.from({ length: REDIS_LIMITS.pruneBatch + 1 }, (_, n) => [1, `agent://a${n}`]).flat();
-    await bench.client.zadd(partitionKeys.presence(0), ...rows);
+    await bench.client.zadd((await bench.keys()).presence, ...rows);
     await presenceStore().prune();
-    expect(await bench.client.zcard(partitionKeys.presence(0))).toBe(1);
+    expect(await bench.client.zcard((await bench.keys()).presence)).toBe(1);
     await presenceStore().prune();
-    expect(await bench.client.zcard(partitionKeys.presence(0))).toBe(0);
+    expect(await bench.client.zcard((await bench.keys()).presence)).toBe(0);
   });
 });

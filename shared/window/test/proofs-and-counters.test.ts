@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
+import { readingWindow } from "../../../test/support/reading-window.ts";
 import { until } from "../../../test/support/until.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
@@ -17,7 +17,7 @@ afterAll(() => bench.redis.stop());
 describe.each([1, 4])("over %i partitions", (partitions) => {
   let pod: Pod;
   const agents = Array.from({ length: 40 }, (_, n) => `agent://worker-${n}`);
-  const snapshot = () => readSnapshot(pod.link, partitions);
+  const snapshot = () => readSnapshot(pod.link, pod.window);
 
   beforeEach(async () => {
     pod = await bench.pod({ pod: "pod-a", partitions });
@@ -73,7 +73,7 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
     const newest = later.slice(-SESSION_LIMITS.retainedProofs);
     if (partitions === 1) expect(proofs.map(({ sessionId }) => sessionId)).toEqual(newest.toReversed());
     for (let p = 0; p < partitions; p += 1) {
-      expect(await bench.client.llen(partitionKeys.proofs(p))).toBeLessThanOrEqual(SESSION_LIMITS.retainedProofs);
+      expect(await bench.client.llen((await bench.keys(p)).proofs)).toBeLessThanOrEqual(SESSION_LIMITS.retainedProofs);
     }
     expect(proofs[0]).toMatchObject({ targetStatus: "not_seen", source: "websocket_envelope" });
     expect(lastOnlineProof).toEqual({
@@ -96,7 +96,7 @@ describe.each([1, 4])("over %i partitions", (partitions) => {
       await pod.register(requester, "c5");
       const decided = await pod.take(decisionOf("approve", target, requester, sessionId as string));
       expect(decided).toMatchObject({ outcome: "accepted", delivery: "online", sessionId });
-      expect(await readSession(pod.link, sessionId as string, partitions)).toMatchObject({
+      expect(await readSession(pod.link, pod.window, sessionId as string)).toMatchObject({
         status: "approved",
         target,
       });
@@ -129,7 +129,7 @@ test("session requests to online targets are counted, whichever way they came in
     await pod.request("agent://alice", "agent://bob", 60, { origin });
     await pod.request("agent://alice", "agent://nobody", 60, { origin });
   }
-  const { counters } = await readSnapshot(pod.link, 1);
+  const { counters } = await readSnapshot(pod.link, pod.window);
   expect(counters.get("session_requests")).toBe(4);
   expect(counters.get("session_requests_to_online_target")).toBe(2);
   expect(counters.get("simple_session_request_accepted_to_online_target")).toBe(1);
@@ -139,7 +139,7 @@ test("what a request to an offline target proves has the delivery status stale",
   const pod = await bench.pod();
   await bench.seed("agent://bob", "pod-a c1 7", Date.now() - 3_600_000);
   await pod.request("agent://alice", "agent://bob");
-  const { proofs, lastOnlineProof } = await readSnapshot(pod.link, 1);
+  const { proofs, lastOnlineProof } = await readSnapshot(pod.link, pod.window);
   expect(proofs.map(({ targetStatus }) => targetStatus)).toEqual(["stale"]);
   expect(lastOnlineProof).toBeNull();
 });
@@ -150,12 +150,12 @@ test("a request whose target's pod just died proves nothing online", async () =>
   const { delivery: status } = delivery(
     await pod.accept(requestOf("agent://alice", "agent://bob"), { origin: "gateway" }),
   );
-  const { lastOnlineProof, counters } = await readSnapshot(pod.link, 1);
+  const { lastOnlineProof, counters } = await readSnapshot(pod.link, pod.window);
   expect({ status, lastOnlineProof }).toEqual({ status: "stale", lastOnlineProof: null });
   expect(counters.get("simple_session_request_accepted_to_offline_target")).toBe(1);
 });
 
 test("a snapshot says unavailable while there is no window", async () => {
   const link = await bench.link();
-  await expect(readSnapshot(link, 1)).rejects.toMatchObject({ code: "unavailable" });
+  await expect(readSnapshot(link, readingWindow(link))).rejects.toMatchObject({ code: "unavailable" });
 });

@@ -10,7 +10,6 @@ import {
   parseSession,
   parseTargetProof,
 } from "../src/records/session-records.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { luaFile, usesOf } from "../src/redis/scripts.ts";
 import { Bench } from "./kit.ts";
 
@@ -67,7 +66,7 @@ describe("What Lua writes", () => {
     const now = Date.now();
     const proof = `${now} g alice ${SESSION.slice(4)}`;
     const lines = [5, 60].map((ttl) => `${SESSION.slice(4)} ${now} ${ttl} principal alice`);
-    const key = partitionKeys.asked(0, "agent://bob");
+    const key = (await bench.keys()).asked("agent://bob");
     await bench.client.set(key, [proof, ...lines].join("\n"));
     const read = `(function(records)
       local asked = records.read_asked(ARGV[1])
@@ -179,7 +178,7 @@ describe("What Lua writes", () => {
 test.each([7, null])(
   "The owner of a route as TypeScript writes it, with the epoch %s, is found in the record",
   async (epoch) => {
-    const [route, online] = [partitionKeys.route(0), partitionKeys.online(0)];
+    const [route, online] = [(await bench.keys()).route, (await bench.keys()).online];
     const release = (owner: string) =>
       lua("route", "release_route(ARGV[1], ARGV[2], ARGV[3], ARGV[4])", route, online, "agent://bob", owner);
     await bench.client.hset(

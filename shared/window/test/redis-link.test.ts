@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
 import { until } from "../../../test/support/until.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import { messageOf } from "./envelopes.ts";
@@ -88,7 +87,7 @@ describe("when Redis is killed", () => {
     expect((await pending).map(({ outcome }) => outcome)).toEqual(Array(10).fill("unavailable"));
     await bench.redis.start();
     await back();
-    expect((await bench.connect().hgetall(partitionKeys.counters(0))).published_envelopes).toBe("1");
+    expect((await bench.connect().hgetall((await bench.keys()).counters)).published_envelopes).toBe("1");
   });
 });
 
@@ -120,7 +119,7 @@ describe("scripts that Redis forgot", () => {
   test("are carried out once", async () => {
     await bench.client.script("FLUSH");
     await pod.acceptAll(messageOf(ALICE, BOB), messageOf(ALICE, BOB));
-    expect(await bench.client.hget(partitionKeys.counters(0), "published_envelopes")).toBe("2");
+    expect(await bench.client.hget((await bench.keys()).counters, "published_envelopes")).toBe("2");
   });
 });
 

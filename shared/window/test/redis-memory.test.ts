@@ -3,7 +3,6 @@ import { createLogger } from "runtime/logging.ts";
 import { everythingIn } from "../../../test/support/redis-dump.ts";
 import { emptyAgain, fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { until } from "../../../test/support/until.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { claimOf, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
@@ -77,8 +76,8 @@ describe("while Redis is short of memory", () => {
   });
 
   test("an agent that left is let in again for as long as its presence is kept", async () => {
-    await bench.client.hdel(partitionKeys.route(0), BOB);
-    await bench.client.zrem(partitionKeys.online(0), BOB);
+    await bench.client.hdel((await bench.keys()).route, BOB);
+    await bench.client.zrem((await bench.keys()).online, BOB);
     await becomeShort();
     expect(await pod.heartbeat(BOB)).toMatchObject({ outcome: "accepted", status: "online" });
   });
@@ -150,6 +149,8 @@ describe("a full Redis", () => {
     expect(pod.link.memory.isShort).toBe(true);
     expect(log.filter(({ level }) => level === "warn").map(({ msg }) => msg)).toEqual(["redis is full"]);
     const owner = (await bench.routes())[ALICE] as string;
-    expect(await pod.link.run("release", [partitionKeys.online(0), partitionKeys.route(0)], [ALICE, owner])).toBe(1);
+    expect(
+      await pod.link.run("release", [(await bench.keys()).online, (await bench.keys()).route], [ALICE, owner]),
+    ).toBe(1);
   });
 });

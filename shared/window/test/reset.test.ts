@@ -45,15 +45,16 @@ describe("a reset", () => {
     const outcome = await reset(options);
     expect(outcome).toMatchObject({ outcome: "opened" });
     expect(await windowId()).not.toBe(old.id);
+    expect((await pod.window.adopt()).salt).not.toBe(old.salt);
   });
 
   test("opens a window that started after the last one, also when the clock of Redis was set back", async () => {
     await bench.pod({ partitions: 2 });
     const later = Date.now() + 60_000;
     const windows = [controlKeys.window, partitionKeys.window(0), partitionKeys.window(1)];
-    for (const key of windows) await bench.client.hset(key, "started_at", later);
+    for (const key of windows) await bench.client.hset(key, "number", later);
     await reset({ force: true, partitions: 2 });
-    for (const key of windows) expect(await bench.client.hget(key, "started_at")).toBe(`${later + 1}`);
+    for (const key of windows) expect(await bench.client.hget(key, "number")).toBe(`${later + 1}`);
   });
 
   test("with another number of partitions opens a new one, which only services with that number adopt", async () => {
@@ -67,7 +68,7 @@ describe("a reset", () => {
     expect(await reset({ partitions: 2 })).toMatchObject({ outcome: "kept" });
   });
 
-  test("deletes everything of the relay's but the replay guard, in all partitions", async () => {
+  test("deletes everything of the relay's but what guards against repeats and floods, in all partitions", async () => {
     const pod = await bench.pod({ partitions: 4 });
     const agents = Array.from({ length: 12 }, (_, n) => `agent://a${n}`);
     for (const agent of agents) await pod.register(agent);
@@ -76,17 +77,18 @@ describe("a reset", () => {
     await pod.accept(message, { origin: "gateway", claim: claimOf("key", "body") });
     await bench.client.set(partitionKeys.limit(3, "send:key"), "1");
 
-    const guards = (await keys()).filter((key) => /^relay:\{\w+\}:seen:\d+$/.test(key));
-    expect(guards.length).toBeGreaterThanOrEqual(4);
+    const isGuard = (key: string) => /^relay:\{\w+\}:(?:seen:\d+$|limit:|idempotency:)/.test(key);
+    const guards = (await keys()).filter(isGuard);
+    expect(guards.length).toBeGreaterThanOrEqual(6);
     await reset({ deployId: "deploy-2", partitions: 4 });
-    const windows = [controlKeys.window, ...[0, 1, 2, 3].map((p) => partitionKeys.window(p))];
+    const windows = [controlKeys.window, controlKeys.salt, ...[0, 1, 2, 3].map((p) => partitionKeys.window(p))];
     expect(await keys()).toEqual([...guards, ...windows].sort());
     expect(await pod.accept(message)).toMatchObject({ outcome: "duplicate", delivery: "not_seen" });
   });
 
   test("deletes what only looks like the replay guard", async () => {
     await bench.client.set(`${partitionKeys.seen(0, 12)}x`, "1");
-    await bench.client.set(partitionKeys.session(0, "seen:12"), "1");
+    await bench.client.set((await bench.keys()).session("seen:12"), "1");
     expect(await reset()).toMatchObject({ outcome: "opened", deletedKeys: 2 });
   });
 
@@ -111,9 +113,10 @@ describe("a reset", () => {
   });
 
   test("finds all keys of a large database", async () => {
-    const rows = Array.from({ length: 3000 }, (_, n) => [partitionKeys.session(0, `s${n}`), "1"]).flat();
+    const { session } = await bench.keys();
+    const rows = Array.from({ length: 3000 }, (_, n) => [session(`s${n}`), "1"]).flat();
     await bench.client.mset(...rows);
     expect(await reset()).toMatchObject({ deletedKeys: 3000 });
-    expect(await keys()).toEqual([controlKeys.window, partitionKeys.window(0)].sort());
+    expect(await keys()).toEqual([controlKeys.window, controlKeys.salt, partitionKeys.window(0)].sort());
   });
 });

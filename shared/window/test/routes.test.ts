@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { RouteReleaser } from "../src/routes.ts";
 import { unavailable } from "../src/unavailable.ts";
@@ -12,12 +11,12 @@ let releaser: RouteReleaser;
 
 const route = (agent: string, connection: string, epoch: number | null) => ({ agent, connection, epoch });
 const routes = (p = 0) => bench.routes(p);
-const online = (p = 0) => bench.client.zrange(partitionKeys.online(p), "0", "-1");
+const online = async (p = 0) => bench.client.zrange((await bench.keys(p)).online, "0", "-1");
 
 beforeEach(async () => {
   await bench.open();
   pod = await bench.pod({ pod: "pod-a" });
-  releaser = new RouteReleaser({ link: pod.link, partitions: 1, pod: "pod-a" });
+  releaser = new RouteReleaser({ ...pod, pod: "pod-a" });
 });
 afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
@@ -31,7 +30,7 @@ describe("a release", () => {
     await releaser.flush();
     expect(await routes()).toEqual({ "agent://dave": "pod-a c2 9" });
     expect(await online()).toEqual(["agent://dave"]);
-    expect(await bench.client.zscore(partitionKeys.presence(0), "agent://bob")).toBe("1000");
+    expect(await bench.client.zscore((await bench.keys()).presence, "agent://bob")).toBe("1000");
   });
 
   test.each([
@@ -67,7 +66,8 @@ describe("a release", () => {
   });
 
   test("finds each agent in its partition, and takes as many as there are", async () => {
-    const many = new RouteReleaser({ link: pod.link, partitions: 4, pod: "pod-a" });
+    await bench.client.flushall();
+    const many = new RouteReleaser({ ...(await bench.pod({ partitions: 4 })), pod: "pod-a" });
     const agents = Array.from({ length: 1200 }, (_, n) => `agent://a${n}`);
     for (const agent of agents) await bench.seed(agent, "pod-a c1 7", 1000, partitionOf(agent, 4));
     many.release(agents.map((agent) => route(agent, "c1", 7)));

@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import { principalOf } from "../src/principal.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
 import { ClockedLink } from "./clocked-link.ts";
@@ -29,14 +28,13 @@ const open = async (from: string, to: string, principal: string, minutes = 60) =
 const tryToOpen = async (from: string, to: string, principal: string, minutes = 60) =>
   await pod.take(requestOf(from, to, minutes), { principal: principalOf({ keyId: principal }) });
 const numbered = (count: number, name: string) => Array.from({ length: count }, (_, n) => `agent://${name}-${n}`);
-const statusIn = async (partitions: number, sessionId: string) =>
-  (await readSession(link, sessionId, partitions))?.status;
+const statusOf = async (sessionId: string) => (await readSession(link, pod.window, sessionId))?.status;
 
 describe("at one target", () => {
   beforeEach(async () => {
     pod = await bench.pod({ link });
   });
-  const statuses = (sessions: readonly string[]) => Promise.all(sessions.map((session) => statusIn(1, session)));
+  const statuses = (sessions: readonly string[]) => Promise.all(sessions.map((session) => statusOf(session)));
   /** Sessions of one principal, of so many requesters that none has more than its share. */
   const fill = async (principal: string, count: number) => {
     const sessions: string[] = [];
@@ -70,7 +68,7 @@ describe("at one target", () => {
     const newcomer = await open("agent://carol", BOB, "newcomer");
     expect(given(await statuses(few))).toEqual([]);
     expect(given(await statuses(many))).toEqual([0]);
-    expect(await statusIn(1, newcomer)).toBe(PENDING);
+    expect(await statusOf(newcomer)).toBe(PENDING);
   });
 
   test("of a principal with fewer than the newcomer's would then have nothing gives way: its own oldest does", async () => {
@@ -86,7 +84,7 @@ describe("at one target", () => {
   test("what gave way is kept for an hour from then, not from when it would have expired", async () => {
     const [oldest] = await fill("own", maxPendingPerTarget);
     await open("agent://own-late", BOB, "own");
-    const key = partitionKeys.session(0, oldest as string);
+    const key = (await bench.keys()).session(oldest as string);
     expect(await bench.client.pttl(key)).toBeLessThanOrEqual(SESSION_LIMITS.keepAfterEndMs);
   });
 
@@ -97,7 +95,7 @@ describe("at one target", () => {
     const all = await Promise.all(requests.map((request) => pod.take(request, { principal: "key:a" })));
     const sessions = all.map((one) => (one as { sessionId: string }).sessionId);
     expect(given(await statuses(sessions))).toEqual([0]);
-    const key = partitionKeys.session(0, sessions[0] as string);
+    const key = (await bench.keys()).session(sessions[0] as string);
     expect(await bench.client.pttl(key)).toBeLessThanOrEqual(SESSION_LIMITS.keepAfterEndMs);
   });
 
@@ -113,7 +111,7 @@ describe("at one target", () => {
     const sessions = await fill("other", maxPendingPerTarget - 1);
     link.at += 5 * MINUTE;
     await open("agent://carol", BOB, "newcomer");
-    expect(await statusIn(1, short)).toBe("expired");
+    expect(await statusOf(short)).toBe("expired");
     expect(given(await statuses(sessions))).toEqual([]);
   });
 
@@ -231,7 +229,7 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
     expect(retryAfterMs).toBeLessThanOrEqual(MINUTE);
     expect(await tryToOpen("agent://carol", last, "p-0")).toMatchObject({ outcome: "accepted" });
     for (let p = 0; p < partitions; p += 1) {
-      const key = partitionKeys.opened(p, "agent://alice");
+      const key = (await bench.keys(p)).opened("agent://alice");
       expect(await bench.client.pttl(key)).toBeGreaterThan(0);
       await bench.client.del(key);
     }

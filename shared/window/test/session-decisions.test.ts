@@ -26,7 +26,7 @@ afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
 
 describe.each([1, 3])("over %i partitions", (partitions) => {
-  const statusOf = async () => (await readSession(link, sessionId, partitions))?.status;
+  const statusOf = async () => (await readSession(link, pod.window, sessionId))?.status;
   const approve = (changes = {}) => decisionOf("approve", BOB, ALICE, sessionId, { ts: link.at, ...changes });
   const register = async (connection = "c1") =>
     presence(await pod.accept(envelopeOf("agent.register", ALICE, { ts: link.at }), { connection }));
@@ -141,7 +141,7 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
 
     test("is told when it comes online, each time within the hour, with what the look-up says", async () => {
       await pod.take(approve());
-      const { decidedAt } = (await readSession(link, sessionId, partitions)) as { decidedAt: number };
+      const { decidedAt } = (await readSession(link, pod.window, sessionId)) as { decidedAt: number };
       const decided = { sessionId, target: BOB, status: "approved", decidedAt };
       expect(await decidedFor()).toEqual([decided]);
       expect((await register("c2")).decided).toEqual([decided]);
@@ -155,7 +155,7 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
       await register();
       await pod.take(approve());
       expect((await register("c2")).decided).toEqual([]);
-      await bench.client.del(partitionKeys.route(partitionOf(ALICE, partitions)));
+      await bench.client.del((await bench.keys(partitionOf(ALICE, partitions))).route);
       const again = decisionOf("reject", BOB, ALICE, (await pod.request(ALICE, BOB)).sessionId as string, {
         ts: link.at,
       });
@@ -175,11 +175,11 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
       for (let n = 0; n <= most; n += 1) {
         link.at += 1500;
         const id = (await pod.request(ALICE, `agent://target-${n}`)).sessionId as string;
-        await bench.client.del(partitionKeys.opened(partitionOf(`agent://target-${n}`, partitions), ALICE));
+        await bench.client.del((await bench.keys(partitionOf(`agent://target-${n}`, partitions))).opened(ALICE));
         await pod.take(decisionOf("approve", `agent://target-${n}`, ALICE, id, { ts: link.at }));
         sessions.push(id);
       }
-      const key = partitionKeys.decided(partitionOf(ALICE, partitions), ALICE);
+      const key = (await bench.keys(partitionOf(ALICE, partitions))).decided(ALICE);
       expect(await bench.client.pttl(key)).toBeLessThanOrEqual(SESSION_LIMITS.decidedKeptMs);
       expect((await decidedFor()).map((decided) => decided.sessionId)).toEqual(sessions.slice(1));
     });

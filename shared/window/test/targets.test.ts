@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
 import { readTarget } from "../src/targets.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { decisionOf } from "./envelopes.ts";
@@ -14,7 +13,7 @@ let link: ClockedLink;
 let pod: Pod;
 
 const read = (agent: string, sessionId: string | null = null) =>
-  readTarget(link, { agent, sessionId }, { partitions: 1, offlineAfterMs, proofFreshnessMs });
+  readTarget(link, pod.window, { agent, sessionId }, { offlineAfterMs, proofFreshnessMs });
 
 beforeEach(async () => {
   await bench.open();
@@ -75,7 +74,7 @@ describe("the proof of a target", () => {
     await pod.register(BOB);
     await pod.request(ALICE, BOB);
     const acceptedAt = link.at;
-    expect(await bench.client.pexpiretime(partitionKeys.asked(0, BOB))).toBe(acceptedAt + proofFreshnessMs);
+    expect(await bench.client.pexpiretime((await bench.keys()).asked(BOB))).toBe(acceptedAt + proofFreshnessMs);
     link.at += proofFreshnessMs - 1;
     expect(await read(BOB)).toMatchObject({ lastOnlineProof: { acceptedAt } });
     link.at += 1;

@@ -22,6 +22,11 @@ export function agentNamed(name: string): string {
   return SCHEME + name;
 }
 
+/** The name of an agent id. */
+export function nameOf(agent: string): string {
+  return agent.slice(SCHEME.length);
+}
+
 /** The agent that examples ask for; agent://alice asks. */
 export const EXAMPLE_TARGET = "agent://bob";
 

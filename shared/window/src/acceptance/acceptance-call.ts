@@ -12,6 +12,7 @@ import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
 import { partitionKeys } from "../redis/keys.ts";
+import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { textDigestOf } from "./envelope-digest.ts";
 
@@ -42,6 +43,8 @@ export interface AcceptCall {
 export interface AcceptContext {
   readonly partition: number;
   readonly windowId: string;
+  /** Of the partition. */
+  readonly keys: PartitionKeys;
   /** The pod whose connections the items came in on; undefined where no register or heartbeat comes in. */
   readonly pod: string | undefined;
   readonly offlineAfterMs: number;
@@ -54,17 +57,17 @@ export interface AcceptContext {
 }
 
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
-  const p = context.partition;
+  const { partition: p, keys: names } = context;
   const keys = [
     partitionKeys.window(p),
-    partitionKeys.presence(p),
-    partitionKeys.online(p),
-    partitionKeys.route(p),
-    partitionKeys.clock(p),
-    partitionKeys.counters(p),
-    partitionKeys.proofs(p),
-    partitionKeys.lastOnlineProof(p),
-    partitionKeys.minutes(p),
+    names.presence,
+    names.online,
+    names.route,
+    names.clock,
+    names.counters,
+    names.proofs,
+    names.lastOnlineProof,
+    names.minutes,
   ];
   const args: (string | number)[] = [
     context.windowId,
@@ -150,57 +153,63 @@ function ttlMinutesOf(payload: { readonly ttl_minutes?: unknown }): number {
 }
 
 function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: string) => number): (string | number)[] {
-  const { envelope, text, origin, sessionId, partition: p } = item;
+  const { envelope, text, origin, sessionId } = item;
+  const { keys } = context;
   const agent = addresseeOf(item);
   if (item.kind === "register" || item.kind === "heartbeat") {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
     const mark = item.isCongested?.() ? CONGESTED : "";
-    const waiting = [numberOf(partitionKeys.asked(p, agent)), numberOf(partitionKeys.decided(p, agent))];
+    const waiting = [numberOf(keys.asked(agent)), numberOf(keys.decided(agent))];
     return [
       context.pod,
       item.connection,
       mark,
       ...waiting,
-      ...agentLimitArgs(item, p, context.limits, numberOf),
-      ...credentialOf(item, numberOf),
+      ...agentLimitArgs(item, keys, context.limits, numberOf),
+      ...credentialOf(item, keys, numberOf),
     ];
   }
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;
-    const decided = numberOf(partitionKeys.decided(p, agent));
+    const decided = numberOf(keys.decided(agent));
     return [origin, text, sessionId, textDigestOf(text), decided, state, decidedAt, envelope.from];
   }
   const claim = claimOf(item, numberOf);
-  return [origin, text, ...(item.kind === "session_request" ? requestDetails(item, numberOf) : []), ...claim];
+  return [origin, text, ...(item.kind === "session_request" ? requestDetails(item, keys, numberOf) : []), ...claim];
 }
 
-function requestDetails(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {
-  const { envelope, sessionId, partition: p } = item;
+function requestDetails(
+  item: PlacedItem,
+  names: PartitionKeys,
+  numberOf: (key: string) => number,
+): (string | number)[] {
+  const { envelope, sessionId } = item;
   const principal = holderDigestOf(item.principal);
   const prepared = (item.prepared as PreparedRequest | undefined) ?? NOTHING_ELSEWHERE;
   const keys = [
-    partitionKeys.session(p, sessionId),
-    partitionKeys.asked(p, addresseeOf(item)),
-    partitionKeys.opened(p, envelope.from),
-    partitionKeys.principal(p, principal),
-    partitionKeys.opened(p, principal),
+    names.session(sessionId),
+    names.asked(addresseeOf(item)),
+    names.opened(envelope.from),
+    names.principal(principal),
+    names.opened(principal),
   ];
   const ttl = ttlMinutesOf(envelope.payload);
   const factor = boundsFactorOf(item.principal);
   const most = [sessionBound("pending_sessions", factor), sessionBound("key_opened_sessions", factor)];
   const elsewhere = [prepared.pendingElsewhere, prepared.openedElsewhere, prepared.openedByPrincipalElsewhere];
-  const ofAgent = isIssuer(item.principal) ? numberOf(partitionKeys.principal(p, envelope.from)) : "";
+  const ofAgent = isIssuer(item.principal) ? numberOf(names.principal(envelope.from)) : "";
   const agents = [ofAgent, prepared.pendingOfRequesterElsewhere, factor];
   return [sessionId, ...keys.map(numberOf), principal, envelope.from, ttl, ...elsewhere, ...most, ...agents];
 }
 
 function credentialOf(
-  { credential, partition, envelope }: PlacedItem,
+  { credential, envelope }: PlacedItem,
+  keys: PartitionKeys,
   numberOf: (key: string) => number,
 ): (string | number)[] {
   if (credential === undefined) return [];
   const { expiresAt, presented } = credential;
-  const key = numberOf(partitionKeys.credential(partition, envelope.from));
+  const key = numberOf(keys.credential(envelope.from));
   return [key, expiresAt, ...(presented === undefined ? [] : [presented.keyId, presented.token])];
 }
 

@@ -8,6 +8,7 @@ import { isUndone } from "../redis/link-down.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
+import type { WindowIdentity } from "../window-identity.ts";
 import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } from "./acceptance.ts";
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
@@ -131,7 +132,7 @@ export class Acceptor {
     let outcomes: readonly Acceptance[];
     const sentAt = performance.now();
     try {
-      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window.id, batch));
+      const reply = await this.#window.inWindow((window) => this.#call(lane.partition, window, batch));
       outcomes = decodeReply(batch, reply, sentAt);
     } catch (err) {
       this.#logFault(err, "an acceptance failed");
@@ -147,10 +148,15 @@ export class Acceptor {
     });
   }
 
-  async #call(partition: number, windowId: string, batch: readonly PlacedItem[]): Promise<Reply[] | null> {
+  async #call(
+    partition: number,
+    { id, keys: names }: WindowIdentity,
+    batch: readonly PlacedItem[],
+  ): Promise<Reply[] | null> {
     const context = {
       partition,
-      windowId,
+      windowId: id,
+      keys: names.partition(partition),
       pod: this.#pod,
       offlineAfterMs: this.#offlineAfterMs,
       proofFreshnessMs: this.#proofFreshnessMs,

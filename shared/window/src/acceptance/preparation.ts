@@ -98,11 +98,12 @@ async function decide(
 ): Promise<PreparedDecision | Acceptance> {
   const sessionId = sessionIdOf(envelope);
   const { from: target, to: requester } = envelope;
-  const keys = [partitionKeys.window(p), partitionKeys.session(p, sessionId), partitionKeys.asked(p, target)];
-  return await window.inWindow(async ({ id }) => {
+  return await window.inWindow(async ({ id, keys }) => {
+    const { session, asked, principalPrefix } = keys.partition(p);
+    const names = [partitionKeys.window(p), session(sessionId), asked(target)];
     const words = [id, sessionId, target, requester as string, wanted, textDigestOf(text)];
-    const args = [...words, SESSION_LIMITS.keepAfterEndMs, partitionKeys.principalPrefix(p), proofFreshnessMs];
-    const reply = (await link.runByDeadline("decide_session", keys, args)) as [string, SessionState, string];
+    const args = [...words, SESSION_LIMITS.keepAfterEndMs, principalPrefix, proofFreshnessMs];
+    const reply = (await link.runByDeadline("decide_session", names, args)) as [string, SessionState, string];
     const [outcome, state, decidedAt] = reply;
     if (outcome === "window") return null;
     if (outcome === "state") return { kind: "decision", state, decidedAt };
@@ -115,15 +116,16 @@ async function decide(
  * each other's: a bound may be passed by as many as are in flight. @throws ServiceError `unavailable`.
  */
 async function prepareRequest({ envelope, principal }: Preparable, context: Context): Promise<PreparedRequest> {
-  const { link, partitions } = context;
+  const { link, window, partitions } = context;
+  const { keys } = await window.known();
   const own = partitionOf(envelope.to as string, partitions);
   const others = Array.from({ length: partitions }, (_, p) => p).filter((p) => p !== own);
   const digest = holderDigestOf(principal);
   const counts = await Promise.all(
     others.map(async (p) => {
-      const pending = [partitionKeys.principal(p, digest), partitionKeys.principal(p, envelope.from)];
-      const opened = [partitionKeys.opened(p, envelope.from), partitionKeys.opened(p, digest)];
-      return (await link.run("count_sessions", [...pending, ...opened])) as Counted;
+      const { principal: pending, opened } = keys.partition(p);
+      const names = [pending(digest), pending(envelope.from), opened(envelope.from), opened(digest)];
+      return (await link.run("count_sessions", names)) as Counted;
     }),
   );
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);

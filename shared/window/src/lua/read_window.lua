@@ -1,11 +1,13 @@
--- Returns the window that is open, and opens none.
+-- Returns the window that the control slot names, and opens none.
 --
 -- KEYS  1 window, 2 visitor salt
 -- ARGV  none
--- Returns {} when none is open, or {window id, started at, deploy id, number of partitions, salt}
+-- Returns {} when there is none, or {window id, number, deploy id, number of partitions, state, 1 where its opening keeps state
+--   or 0, salt}; the state is opening or open, each field '' where it is lost
 local window_key, salt_key = KEYS[1], KEYS[2]
 
-local open = redis.call('HMGET', window_key, 'id', 'started_at', 'deploy_id', 'partitions')
-local salt = redis.call('GET', salt_key)
-if not open[1] or not salt then return {} end
-return { open[1], open[2], open[3], open[4], salt }
+local window = redis.call('HMGET', window_key, 'id', 'number', 'deploy_id', 'partitions', 'state', 'keeps')
+if not window[1] then return {} end
+for field = 1, 6 do window[field] = window[field] or '' end
+window[7] = redis.call('GET', salt_key) or ''
+return window

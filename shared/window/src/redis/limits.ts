@@ -15,7 +15,7 @@ export const REDIS_LIMITS = {
    */
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
-  /** How often a pod asks whether another window was opened. */
+  /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
   /** The longest pause between two attempts to connect while Redis is away. */
   reconnectMaxMs: 500,

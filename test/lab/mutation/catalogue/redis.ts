@@ -92,7 +92,7 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
   {
     name: "reports know before they are ready whether their user may read",
     file: "services/ops-reporting/src/service.ts",
-    find: "await readSnapshot(link, partitions)",
+    find: "await readSnapshot(link, window)",
     replace: "await Promise.resolve()",
     tests: ["test/deploy/redis-wrong-user.test.ts"],
   },

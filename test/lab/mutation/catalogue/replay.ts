@@ -62,9 +62,9 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the guard outlives a reset",
-    file: "shared/window/src/redis/keys.ts",
-    find: "}:seen:%d+$",
-    replace: "}:never:%d+$",
+    file: "shared/window/src/window-sweep.ts",
+    find: "(?:seen:",
+    replace: "(?:never:",
     tests: ["shared/window/test/reset.test.ts"],
   },
 ];

@@ -2,15 +2,16 @@ import type { Mutation } from "../mutation.ts";
 
 const LUA = "shared/window/src/lua";
 const CLAIMS_OVER_PARTITIONS = "shared/window/test/claims-partitions.test.ts";
+const IDENTITY = "shared/window/src/window-identity.ts";
 const RELEASE_COMPARES = "if not is_owned(redis.call('HGET', route_key, agent), owner) then";
 
 /** What the window keeps, and who may change it. */
 export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a reset touches no other's database",
-    file: `${LUA}/reset_window.lua`,
-    find: "if foreign > 0 then",
-    replace: "if false then",
+    file: "shared/window/src/reset.ts",
+    find: "if (foreignKeys > 0)",
+    replace: "if (foreignKeys < 0)",
     tests: ["shared/window/test/reset.test.ts"],
   },
   {
@@ -180,37 +181,37 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "one number of partitions in a window",
-    file: "shared/window/src/process-window.ts",
-    find: "if (found.partitions === this.#partitions) return found;",
-    replace: "return found;",
+    file: IDENTITY,
+    find: "if (control.partitions === partitions) return;",
+    replace: "if (control.partitions > 0) return;",
     tests: ["shared/window/test/process-window.test.ts", "test/integration/partitions-differ.test.ts"],
   },
   {
     name: "no adoption brings back the window before a reset",
-    file: `${LUA}/open_window.lua`,
-    find: "tonumber(started_at) > tonumber(open[2])",
-    replace: "open[1] ~= window_id and started_at ~= '0'",
-    tests: ["shared/window/test/process-window.test.ts"],
+    file: `${LUA}/raise_window.lua`,
+    find: "tonumber(known[2]) >= tonumber(number)",
+    replace: "known[1] == window_id",
+    tests: ["shared/window/test/window-losses.test.ts"],
   },
   {
     name: "a window is the same in all partitions before it is adopted",
-    file: "shared/window/src/process-window.ts",
-    find: "if (opened.every(([id]) => id === found.id)) return found;",
-    replace: "if (opened) return found;",
-    tests: ["shared/window/test/process-window.test.ts"],
+    file: IDENTITY,
+    find: "records.every((record) => record.id === id)",
+    replace: "records.length > 0",
+    tests: ["shared/window/test/window-losses.test.ts"],
   },
   {
     name: "no figures of two windows in one snapshot",
     file: "shared/window/src/snapshot.ts",
-    find: "parts.every(({ windowId }) => windowId === control.windowId)",
-    replace: "parts.length > 0",
+    find: "if ([control, ...parts].some(({ windowId }) => windowId !== id)) return null;",
+    replace: "",
     tests: ["shared/window/test/snapshot.test.ts"],
   },
   {
     name: "the keys of a script lie in one slot",
-    file: "shared/window/src/redis/keys.ts",
-    find: "CONTROL_PREFIX}feedback",
-    replace: "KEY_PREFIX}feedback",
+    file: "shared/window/src/redis/window-keys.ts",
+    find: 'counted("feedback")',
+    replace: '"relay:{1}:feedback"',
     tests: ["shared/window/test/slots.test.ts"],
   },
   {
@@ -222,10 +223,59 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a reset opens a window for another number of partitions",
-    file: "shared/window/src/lua/reset_window.lua",
-    find: " and open[3] == partitions",
+    file: "shared/window/src/reset.ts",
+    find: " && last.partitions === partitions",
     replace: "",
     tests: ["shared/window/test/reset.test.ts", "test/integration/partitions-differ.test.ts"],
+  },
+  {
+    name: "of all that see one loss, one opens the next window",
+    file: `${LUA}/begin_window.lua`,
+    find: "if (last[1] or '') ~= last_id then return 0 end",
+    replace: "",
+    tests: ["shared/window/test/window-losses.test.ts"],
+  },
+  {
+    name: "partitions that are there keep their state after a loss",
+    file: IDENTITY,
+    find: "const keeps = !isOpening || control.keeps;",
+    replace: "const keeps = false;",
+    tests: ["shared/window/test/window-losses.test.ts"],
+  },
+  {
+    name: "a partition that was lost begins a generation of its own",
+    file: `${LUA}/raise_window.lua`,
+    find: "keeps == '1' and known[3] or number",
+    replace: "known[3] or '1'",
+    tests: ["shared/window/test/window-losses.test.ts", "shared/window/test/reset.test.ts"],
+  },
+  {
+    name: "a window begins later than every partition knows",
+    file: `${LUA}/begin_window.lua`,
+    find: "math.max(now, highest + 1, (tonumber(last[2]) or 0) + 1)",
+    replace: "now",
+    tests: ["shared/window/test/window-losses.test.ts", "shared/window/test/reset.test.ts"],
+  },
+  {
+    name: "what a killed reset has left is deleted by the next",
+    file: "shared/window/src/reset.ts",
+    find: "      await deleteOlderKeys(link, window);\n",
+    replace: "",
+    tests: ["shared/window/test/window-losses.test.ts"],
+  },
+  {
+    name: "a loss is noticed in every partition, by who writes nothing",
+    file: "shared/window/src/process-window.ts",
+    find: "[controlKeys.window, ...partitions]",
+    replace: "[controlKeys.window, ...partitions.slice(0, 0)]",
+    tests: ["shared/window/test/window-losses.test.ts", "test/integration/partition-lost.test.ts"],
+  },
+  {
+    name: "a salt ends with its window",
+    file: `${LUA}/begin_window.lua`,
+    find: "if keeps == '1' then",
+    replace: "if keeps then",
+    tests: ["shared/window/test/reset.test.ts"],
   },
   {
     name: "readiness asks for the open window",

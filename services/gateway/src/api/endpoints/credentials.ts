@@ -5,16 +5,16 @@ import type { Handlers } from "runtime/http/router.ts";
 import { validate } from "runtime/http/validate.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import { readCredentials } from "window/credentials.ts";
+import type { ProcessWindow } from "window/process-window.ts";
 import type { RedisLink } from "window/redis/redis-link.ts";
 import { z } from "zod";
-import type { GatewaySettings } from "../../settings.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {
   readonly link: RedisLink;
   readonly keys: KeyStore;
   readonly limits: RateLimits;
-  readonly settings: Pick<GatewaySettings, "partitions">;
+  readonly window: ProcessWindow;
 }
 
 /** Credentials of agents, for those who check their signatures. Source: docs/protocol.md#credentials. */
@@ -22,7 +22,7 @@ export function credentialEndpoints({
   link,
   keys,
   limits,
-  settings,
+  window,
 }: Parts): Pick<Handlers<"gateway">, "readCredential"> {
   return {
     async readCredential(ctx) {
@@ -30,7 +30,7 @@ export function credentialEndpoints({
       const agent = agentNamed(validate(z.object({ name: AgentName }), ctx.params).name);
       const { key_id } = ctx.state.query;
       const { issuers } = keys.ring;
-      for (const { keyId, token } of await readCredentials(link, agent, settings.partitions)) {
+      for (const { keyId, token } of await readCredentials(link, window, agent)) {
         const credential = key_id === undefined || key_id === keyId ? readCredential(token) : undefined;
         // What was accepted once may not hold any more.
         if (credential === undefined || issuers.problemOf(credential, Date.now()) !== undefined) continue;

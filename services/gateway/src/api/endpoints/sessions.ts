@@ -1,23 +1,23 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { Handlers } from "runtime/http/router.ts";
+import type { ProcessWindow } from "window/process-window.ts";
 import type { RedisLink } from "window/redis/redis-link.ts";
 import { readSession } from "window/sessions.ts";
 import { sessionRecord } from "../../answers/session.ts";
-import type { GatewaySettings } from "../../settings.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {
   readonly link: RedisLink;
   readonly limits: RateLimits;
-  readonly settings: Pick<GatewaySettings, "partitions">;
+  readonly window: ProcessWindow;
 }
 
 /** State of one session. Source: docs/protocol.md#sessions. */
-export function sessionEndpoints({ link, limits, settings }: Parts): Pick<Handlers<"gateway">, "readSession"> {
+export function sessionEndpoints({ link, limits, window }: Parts): Pick<Handlers<"gateway">, "readSession"> {
   return {
     async readSession(ctx) {
       await limits.addresses.use("session_lookups", ctx.ip);
-      const session = await readSession(link, ctx.params.session_id ?? "", settings.partitions);
+      const session = await readSession(link, window, ctx.params.session_id ?? "");
       if (session === null) throw new ServiceError("unknown_session");
       return sessionRecord(session);
     },

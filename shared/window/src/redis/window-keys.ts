@@ -1,0 +1,78 @@
+import { nameOf } from "protocol/contract/agent-id.ts";
+import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
+
+/**
+ * Names of the keys that end with a window, made once for each window that a process adopts. State carries the generation of its
+ * partition, what is counted the number of the window: so nothing that is late writes into another one, and no name is used
+ * again after a loss. Source: docs/redis.md#keys.
+ */
+export class WindowKeys {
+  /** What is counted for all partitions. */
+  readonly whole: WholeKeys;
+  /** State and counts of each partition, in their order. */
+  readonly partitions: readonly PartitionKeys[];
+
+  /** @param generations of the partitions, in their order; these and the number are Unix ms. */
+  constructor(number: number, generations: readonly number[]) {
+    this.whole = wholeKeys(number);
+    this.partitions = generations.map((generation, p) => keysOfPartition(p, generation, number));
+  }
+
+  partition(p: number): PartitionKeys {
+    return this.partitions[p] as PartitionKeys;
+  }
+}
+
+/** A time in eight characters: each session and each agent has some of these names. */
+const ending = (time: number) => time.toString(36);
+
+export type WholeKeys = ReturnType<typeof wholeKeys>;
+
+function wholeKeys(number: number) {
+  const counted = (kind: string) => `${CONTROL_PREFIX}${kind}:${ending(number)}`;
+  return {
+    traffic: counted("traffic"),
+    surfaces: counted("surfaces"),
+    visitors: counted("visitors"),
+    journeys: counted("journeys"),
+    journeysSeen: counted("journeys-seen"),
+    flushes: counted("flushes"),
+    feedback: counted("feedback"),
+  } as const;
+}
+
+export type PartitionKeys = ReturnType<typeof keysOfPartition>;
+
+function keysOfPartition(p: number, generation: number, number: number) {
+  const state = (kind: string) => `${prefixOf(p)}${kind}:${ending(generation)}`;
+  const counted = (kind: string) => `${prefixOf(p)}${kind}:${ending(number)}`;
+  const [agents, credential, session] = [state("agents"), state("credential"), state("session")];
+  const [asked, decided, opened, principal] = [state("asked"), state("decided"), state("opened"), state("principal")];
+  return {
+    presence: state("presence"),
+    online: state("online"),
+    route: state("route"),
+    clock: state("clock"),
+    /** Agents that one principal brought, where they are limited. */
+    agents: (digest: string) => `${agents}:${digest}`,
+    /** The credentials that an agent registered with, by the ids of their keys. */
+    credential: (agent: string) => `${credential}:${nameOf(agent)}`,
+    session: (sessionId: string) => `${session}:${sessionId}`,
+    /** What is asked of one agent: its last proof and its pending sessions. */
+    asked: (agent: string) => `${asked}:${nameOf(agent)}`,
+    /** What was decided of an agent's requests while it was not online. */
+    decided: (agent: string) => `${decided}:${nameOf(agent)}`,
+    /** How many sessions a requester, an agent's id, or a principal, a digest, opened at targets of this partition, within a minute. */
+    opened: (opener: string) => `${opened}:${opener}`,
+    /**
+     * Sessions that a principal, a digest, or an agent of an issuer, its id, has pending at targets of this partition: the name
+     * less what records carry.
+     */
+    principalPrefix: `${principal}:`,
+    principal: (holder: string) => `${principal}:${holder}`,
+    counters: counted("counters"),
+    minutes: counted("minutes"),
+    proofs: counted("proofs"),
+    lastOnlineProof: counted("last-online-proof"),
+  } as const;
+}

@@ -1,0 +1,205 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
+import { partitionOf } from "../src/redis/partitions.ts";
+import type { RedisLink } from "../src/redis/redis-link.ts";
+import type { ScriptName } from "../src/redis/scripts.ts";
+import { resetWindow } from "../src/reset.ts";
+import { beginWindow, type ControlRecord, endOpening, raisePartitions, readControl } from "../src/window-records.ts";
+import { envelopeOf, messageOf } from "./envelopes.ts";
+import { Bench, type Pod } from "./kit.ts";
+
+const PARTITIONS = 4;
+const LOST = 2;
+const AGENTS = Array.from({ length: 12 }, (_, n) => `agent://a${n}`);
+
+const bench = new Bench();
+let pod: Pod;
+let other: Pod;
+
+beforeEach(async () => {
+  await bench.open();
+  pod = await bench.pod({ partitions: PARTITIONS });
+  other = await bench.pod({ partitions: PARTITIONS, pod: "pod-b", deployId: "deploy-2" });
+  for (const agent of AGENTS) await pod.register(agent);
+});
+afterEach(() => bench.clear());
+afterAll(() => bench.redis.stop());
+
+const generations = () =>
+  Promise.all(Array.from({ length: PARTITIONS }, (_, p) => bench.client.hget(partitionKeys.window(p), "generation")));
+const numberOf = async (key: string) => Number(await bench.client.hget(key, "number"));
+/** Agents that some connection has. */
+const present = async () => {
+  const routes = await Promise.all(Array.from({ length: PARTITIONS }, (_, p) => bench.routes(p)));
+  return routes.flatMap((ofPartition) => Object.keys(ofPartition)).sort();
+};
+const agentsElsewhere = AGENTS.filter((agent) => partitionOf(agent, PARTITIONS) !== LOST).sort();
+
+/** All keys of one slot are gone, as after a primary was replaced that nobody had copied. */
+async function lose(tag: string): Promise<void> {
+  const keys = await bench.client.keys(`relay:{${tag}}:*`);
+  expect(keys.length).toBeGreaterThan(1);
+  await bench.client.del(...keys);
+}
+const losePartition = () => lose(/\{(\w+)\}/.exec(partitionKeys.window(LOST))?.[1] as string);
+
+describe("a partition that was lost", () => {
+  test("opens one next window, of all that see it, in which it is empty and the others keep their state", async () => {
+    const before = { window: pod.window.current, generations: await generations() };
+    await losePartition();
+    const found = await Promise.all([pod.window.adopt(), other.window.adopt()]);
+    expect(new Set(found.map(({ id }) => id)).size).toBe(1);
+    expect(found[0]?.id).not.toBe(before.window.id);
+    expect(found[0]).toMatchObject({ deployId: "deploy-1", salt: before.window.salt });
+    expect(found[0]?.startedAt).toBeGreaterThan(before.window.startedAt);
+    const kept = (all: readonly (string | null)[]) => all.toSpliced(LOST, 1);
+    expect(kept(await generations())).toEqual(kept(before.generations));
+    expect(Number((await generations())[LOST])).toBeGreaterThan(Number(before.generations[LOST]));
+    expect(await present()).toEqual(agentsElsewhere);
+    // It has settled: nobody opens another one.
+    expect((await pod.window.adopt()).id).toBe(found[0]?.id);
+  });
+
+  test("is noticed by who writes nothing", async () => {
+    const { id } = pod.window.current;
+    await pod.window.follow();
+    expect(pod.window.current.id).toBe(id);
+    await losePartition();
+    await pod.window.follow();
+    expect(pod.window.current.id).not.toBe(id);
+  });
+
+  test("is noticed by who writes there, and counts begin anew in every partition", async () => {
+    await losePartition();
+    const [agent] = AGENTS.filter((each) => partitionOf(each, PARTITIONS) === LOST) as [string];
+    expect(await pod.accept(messageOf("agent://alice", agent))).toMatchObject({ outcome: "accepted" });
+    const counts = await Promise.all(
+      Array.from({ length: PARTITIONS }, async (_, p) => bench.client.hgetall((await bench.keys(p)).counters)),
+    );
+    expect(counts.map(({ published_envelopes: n }) => Number(n ?? 0))).toEqual([0, 0, 1, 0]);
+  });
+
+  test("is not written to by who has not noticed: what is late does nothing under the old names", async () => {
+    const old = pod.window.current.keys.partition(LOST);
+    await losePartition();
+    await other.window.adopt();
+    for (const agent of AGENTS) await pod.accept(envelopeOf("agent.heartbeat", agent));
+    expect(await bench.client.exists(old.presence, old.route, old.online, old.counters)).toBe(0);
+  });
+});
+
+describe("a control slot that was lost", () => {
+  test.each([
+    ["whole", () => lose("0")],
+    ["but for its salt", () => bench.client.del(controlKeys.window)],
+    ["by its salt alone", () => bench.client.del(controlKeys.salt)],
+  ])("%s opens a later window, in which every partition keeps its state", async (_, befall) => {
+    const before = { id: pod.window.current.id, startedAt: pod.window.current.startedAt, all: await generations() };
+    await bench.client.set(controlKeys.gatewayKeys, "any");
+    await befall();
+    const found = await Promise.all([pod.window.adopt(), other.window.adopt()]);
+    expect(new Set(found.map(({ id }) => id)).size).toBe(1);
+    expect(found[0]?.id).not.toBe(before.id);
+    expect(found[0]?.startedAt).toBeGreaterThan(before.startedAt);
+    expect(await generations()).toEqual(before.all);
+    expect(await present()).toEqual(AGENTS.toSorted());
+  });
+
+  test("is followed by a window later than that of every partition, also when the clock was set back", async () => {
+    const later = Date.now() + 3_600_000;
+    await bench.client.hset(partitionKeys.window(1), "number", later);
+    await bench.client.del(controlKeys.window);
+    await pod.window.adopt();
+    expect(await numberOf(controlKeys.window)).toBe(later + 1);
+    expect(await numberOf(partitionKeys.window(1))).toBe(later + 1);
+  });
+
+  test("and came back older than the partitions is followed by a later one, too", async () => {
+    const stale = await bench.client.hgetall(controlKeys.window);
+    await losePartition();
+    const { startedAt } = await pod.window.adopt();
+    await bench.client.hset(controlKeys.window, stale);
+    expect((await pod.window.adopt()).startedAt).toBeGreaterThan(startedAt);
+  });
+});
+
+describe("of several that would open the next window", () => {
+  const next = { partitions: PARTITIONS, deployId: "deploy-3", keeps: true };
+
+  test("one begins it", async () => {
+    const last = await readControl(pod.link);
+    const begun = await Promise.all([pod, other].map(({ link }) => beginWindow(link, last, [], next)));
+    expect(begun.toSorted()).toEqual([false, true]);
+  });
+
+  test("who comes too late, to a window that was followed by another one, takes no partition back", async () => {
+    await beginWindow(pod.link, await readControl(pod.link), [], next);
+    const overtaken = (await readControl(pod.link)) as ControlRecord;
+    await resetWindow(other.link, { ...next, force: true });
+    const { id } = await pod.window.adopt();
+    expect((await raisePartitions(pod.link, overtaken)).map((record) => record.id)).toEqual(Array(PARTITIONS).fill(id));
+    expect(await endOpening(pod.link, overtaken)).toBe(false);
+    expect((await pod.window.adopt()).id).toBe(id);
+  });
+});
+
+test("A Redis that was emptied is one window of all that find it so", async () => {
+  const { id } = pod.window.current;
+  await bench.client.flushall();
+  const found = await Promise.all([pod.window.adopt(), other.window.adopt(), pod.window.adopt()]);
+  expect(new Set(found.map((each) => each.id)).size).toBe(1);
+  expect(found[0]?.id).not.toBe(id);
+});
+
+describe("a reset whose process dies", () => {
+  /** Ends before the nth call of a script, or of a command, as a process that was killed would. */
+  const dieBefore = (link: RedisLink, name: ScriptName | "UNLINK", nth: number): void => {
+    let calls = 0;
+    const [run, command] = [link.run.bind(link), link.command.bind(link)];
+    const dieInTime = (called: string) => {
+      if (called === name) calls += 1;
+      if (calls >= nth) throw new Error("killed");
+    };
+    link.run = async (script, keys, args) => {
+      dieInTime(script);
+      return await run(script, keys, args);
+    };
+    link.command = async (called, ...args) => {
+      dieInTime(called);
+      return await command(called, ...args);
+    };
+  };
+
+  test.each([
+    ["before any partition was taken in", "raise_window", 1],
+    ["between two partitions", "raise_window", 3],
+    ["before the end of the opening", "open_window", 1],
+    ["before anything was deleted", "UNLINK", 1],
+  ] as const)("%s is done by who comes next", async (_, name, nth) => {
+    const options = { partitions: PARTITIONS, deployId: "deploy-3", force: false };
+    const old = pod.window.current;
+    const doomed = await bench.link();
+    dieBefore(doomed, name, nth);
+    await expect(resetWindow(doomed, options)).rejects.toThrow("killed");
+
+    const found = await Promise.all([pod.window.adopt(), other.window.adopt()]);
+    expect(new Set(found.map(({ id }) => id)).size).toBe(1);
+    expect(found[0]?.id).not.toBe(old.id);
+    expect(found[0]?.deployId).toBe("deploy-3");
+    expect(await present()).toEqual([]);
+    await pod.register("agent://new");
+    expect(await resetWindow(await bench.link(), options)).toEqual({ outcome: "kept", windowId: found[0]?.id });
+    const left = await bench.client.keys(`relay:*:${old.startedAt.toString(36)}*`);
+    expect(left).toEqual([]);
+    expect(await present()).toEqual(["agent://new"]);
+  });
+
+  test("before it began has done nothing", async () => {
+    const doomed = await bench.link();
+    dieBefore(doomed, "begin_window", 1);
+    const options = { partitions: PARTITIONS, deployId: "deploy-3", force: false };
+    await expect(resetWindow(doomed, options)).rejects.toThrow("killed");
+    expect((await pod.window.adopt()).deployId).toBe("deploy-1");
+    expect(await present()).toEqual(AGENTS.toSorted());
+  });
+});
