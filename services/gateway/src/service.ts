@@ -61,7 +61,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     packages: readPackages(settings.packagesDir),
     connectionCount,
   });
-  observeLinks(metrics, [link]);
+  observeLinks(metrics, link);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, app);
   observeKeys(metrics, app);

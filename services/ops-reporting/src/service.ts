@@ -54,7 +54,7 @@ export function createOpsReporting(
     limits,
     connectionCount,
   });
-  observeLinks(metrics, [link]);
+  observeLinks(metrics, link);
   observeAnswers(metrics, app);
   return {
     handler: app.callback(),

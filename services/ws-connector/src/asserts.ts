@@ -93,7 +93,7 @@ export class Asserts {
   #routeOf(held: Held): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
     const { connection, agent } = held;
-    const hold = registrar.canTakeAgents(connection) ? this.#holdOf(held) : undefined;
+    const hold = registrar.canTake(connection, agent) ? this.#holdOf(held) : undefined;
     if (hold === undefined) return undefined;
     const { epoch, heardAt, key } = hold;
     const { id, isCongested } = connection;

@@ -130,7 +130,7 @@ class Intake {
       this.#refuse("unknown_key", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
       return true;
     }
-    if (!this.#registrar.canTakeAgents(this.#connection)) {
+    if (!this.#registrar.canTake(this.#connection, envelope.from)) {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }

@@ -59,7 +59,7 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
   const { connections, outboxes, link, channel, acceptor, probes } = parts;
-  observeLinks(metrics, [link, channel.subscriber]);
+  observeLinks(metrics, link, () => channel.links);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, probes);
   metrics.gauge("relay_connections", () => [["", connections.size]]);

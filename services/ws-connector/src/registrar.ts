@@ -37,11 +37,11 @@ export class Registrar {
   }
 
   /**
-   * False while no delivery could reach this pod, which then takes no agent from a connection that deliveries reach; and
-   * once the pod lets the connection go, so that nothing brings a route back that was released.
+   * False while no delivery to the agent could reach this pod, which then does not take it from a connection that deliveries
+   * reach; and once the pod lets the connection go, so that nothing brings a route back that was released.
    */
-  canTakeAgents(connection: Connection): boolean {
-    return this.#channel.ready && !connection.isDraining;
+  canTake(connection: Connection, agent: string): boolean {
+    return this.#channel.isReadyFor(agent) && !connection.isDraining;
   }
 
   /** A register or heartbeat of the agent goes to acceptance. */
@@ -64,7 +64,8 @@ export class Registrar {
     const { agents } = connection;
     const agent = envelope.from;
     // While the channel is down no delivery reaches this connection, so its register is not acknowledged as online.
-    const acceptance: Acceptance = this.#channel.ready || !isPresence(answer) ? answer : { outcome: "unavailable" };
+    const isReached = this.#channel.isReadyFor(agent);
+    const acceptance: Acceptance = isReached || !isPresence(answer) ? answer : { outcome: "unavailable" };
     // A repeat brings the notices of sessions again only if its first answer may not have arrived.
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
     this.#authority.answered(connection, verified, acceptance);
@@ -123,7 +124,7 @@ export class Registrar {
    */
   async supersedeInOrder(connection: Connection, agent: string, epoch: number): Promise<void> {
     if (!connection.agents.owns(agent)) return;
-    await this.#channel.caughtUp();
+    await this.#channel.caughtUp(agent);
     this.superseded(connection, agent, epoch);
   }
 

@@ -52,7 +52,7 @@ export function createWsConnector(
   const counters = createPodCounters(metrics);
 
   const link = new RedisLink({ url, name: "ws-connector", logger });
-  const channel = new PodChannel({ url, publisher: link, pod, partitions, logger });
+  const channel = new PodChannel({ calls: link, pod, partitions });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
   const { agentsPerKey, agentsPerIssuer } = settings;
   const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };

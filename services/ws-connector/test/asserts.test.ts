@@ -109,7 +109,7 @@ const never: readonly (readonly [string, () => void])[] = [
     "could not be delivered to, the channel being down",
     () => {
       own(7);
-      relay.channel.ready = false;
+      relay.channel.isReady = false;
     },
   ],
 ];
@@ -152,7 +152,7 @@ describe.each(answers)("What goes while its assert is under way is released afte
   test("but nothing that stays, though the channel is down by then", async () => {
     own(7);
     const done = asserts.all();
-    relay.channel.ready = false;
+    relay.channel.isReady = false;
     give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
     await done;
     expect(relay.released).toEqual([]);

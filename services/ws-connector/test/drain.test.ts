@@ -31,9 +31,9 @@ test("the routes of a connection are released when its last register is answered
 });
 
 test("a connection takes no agent from the moment that its pod lets it go", async () => {
-  expect(harness.registrar.canTakeAgents(harness.connection)).toBe(true);
+  expect(harness.registrar.canTake(harness.connection, AGENT)).toBe(true);
   const drained = startDrain();
-  expect(harness.registrar.canTakeAgents(harness.connection)).toBe(false);
+  expect(harness.registrar.canTake(harness.connection, AGENT)).toBe(false);
   await harness.catchUp();
   await drained;
 });

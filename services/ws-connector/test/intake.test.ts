@@ -54,7 +54,7 @@ beforeEach(() => {
       needsPreparation: ({ kind }: Pick<AcceptanceItem, "kind">) => kind !== "message",
       prepare: () => prepared.promise,
     } as unknown as Acceptor,
-    registrar: { canTakeAgents: () => true, requested: () => {}, answered: () => {} } as unknown as Registrar,
+    registrar: { canTake: () => true, requested: () => {}, answered: () => {} } as unknown as Registrar,
     refusals: new Tally(),
     baseUrl: BASE_URL,
     keyRefusals: new KeyRefusals(),

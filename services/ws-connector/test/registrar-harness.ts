@@ -23,7 +23,7 @@ export class RegistrarHarness {
   /** The frames that the client was sent, and refusals as `{ refused: outcome }`. */
   // biome-ignore lint/suspicious/noExplicitAny: frames as they go over the wire.
   readonly sent: any[] = [];
-  readonly channel = { ready: true, caughtUp: () => this.#caughtUp.promise };
+  readonly channel = { isReady: true, isReadyFor: () => this.channel.isReady, caughtUp: () => this.#caughtUp.promise };
   readonly #caughtUp = Promise.withResolvers<void>();
   /** Of envelopes that count for the connection. */
   readonly validKeys: string[] = [];

@@ -45,9 +45,9 @@ describe("the notice of pending sessions", () => {
   });
 
   test("comes with the repeat of a register that was answered while no delivery reached the pod", () => {
-    harness.channel.ready = false;
+    harness.channel.isReady = false;
     expect(register(online(1, { pending: PENDING }))).toEqual(["unavailable"]);
-    harness.channel.ready = true;
+    harness.channel.isReady = true;
     expect(register(online(1, { outcome: "duplicate", pending: PENDING }))).toEqual(["ack", "pending_sessions"]);
   });
 });

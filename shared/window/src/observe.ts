@@ -2,20 +2,23 @@ import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "./acceptance/acceptor.ts";
-import type { RedisCalls } from "./redis/redis-calls.ts";
+import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
 
 /**
  * State of the service's links to Redis, why one is down, how long calls take, and how full Redis is, of a cluster its fullest
- * primary. @param redises the first is watched.
+ * primary. @param others links that make no calls.
  */
-export function observeLinks(metrics: ServiceMetrics, redises: readonly RedisCalls[]): void {
+export function observeLinks(
+  metrics: ServiceMetrics,
+  redis: RedisCalls,
+  others: () => readonly ServerLink[] = () => [],
+): void {
   const seconds = metrics.histogram("relay_redis_call_seconds");
   const failures = metrics.counter("relay_redis_failures_total");
-  const links = () => redises.flatMap((redis) => redis.links);
+  const links = () => [...redis.links, ...others()];
   metrics.gauge("relay_redis_up", () => links().map((link) => [link.name, link.up ? 1 : 0]));
-  const [watched] = redises;
   metrics.gauge("relay_redis_memory_ratio", () => {
-    const ratios = watched?.links.map(({ memory }) => memory.ratio) ?? [];
+    const ratios = redis.links.map(({ memory }) => memory.ratio);
     return ratios.length === 0 ? [] : [["", Math.max(...ratios)]];
   });
   metrics.gauge("relay_redis_down", () =>
@@ -29,12 +32,10 @@ export function observeLinks(metrics: ServiceMetrics, redises: readonly RedisCal
     timers.set(link, timer);
     return timer;
   };
-  for (const redis of redises) {
-    redis.onCall((link, tookMs, failed) => {
-      (timers.get(link) ?? newTimer(link)).observe(tookMs / 1000);
-      if (failed) failures.add(link);
-    });
-  }
+  redis.onCall((link, tookMs, failed) => {
+    (timers.get(link) ?? newTimer(link)).observe(tookMs / 1000);
+    if (failed) failures.add(link);
+  });
 }
 
 /** Envelopes by type and outcome, limits of sessions, deliveries by status, and how many envelopes one call to Redis carried. */

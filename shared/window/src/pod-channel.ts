@@ -1,11 +1,11 @@
-import { randomBytes } from "node:crypto";
+import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
-import type { Logger } from "runtime/logging.ts";
-import { formatLoopback, parseChannelLine } from "./records/channel-line.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
-import { LinkDownError } from "./redis/link-down.ts";
-import { RedisLink } from "./redis/redis-link.ts";
+import { partitionOf } from "./redis/partitions.ts";
+import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+import { type AgentLine, ServerChannel } from "./server-channel.ts";
 
 /** What comes in over the pod's channel, one line each. Source: shared/window/src/records/channel-line.ts. */
 export interface PodChannelEvents {
@@ -16,136 +16,155 @@ export interface PodChannelEvents {
 }
 
 /**
- * The channel on which the pod receives its deliveries. It is ready while messages that the pod sends to itself come
- * back, since a subscription may be dead while its socket looks alive.
- *
- * Missing messages are the only reason to give it up. While all of Redis is silent it is kept: when Redis goes on, it
- * still counts this connection as a subscriber and reports deliveries as published, which a closed connection would lose.
+ * The channel on which the pod receives its deliveries: of each partition one, at the server that has it. A partition that
+ * another server has is left at the former one, all that it published having come in, before the other is heard; so nothing
+ * that the former one goes on to say is taken for a delivery. Source: docs/redis.md#a-redis-cluster.
  */
 export class PodChannel implements Service {
-  /** The link that the channel is subscribed on. */
-  readonly subscriber: RedisLink;
-  readonly #publisher: RedisLink;
-  /** One of each partition; the first also carries the pod's messages to itself. */
-  readonly #channels: string[];
+  readonly #calls: RedisCalls;
+  readonly #channels: readonly string[];
+  readonly #servers = new Map<ServerLink, ServerChannel>();
+  /** The server at which each partition is heard. */
+  readonly #heardAt: (ServerChannel | undefined)[];
   #events: PodChannelEvents | undefined;
-  #ready = false;
-  #missed = 0;
-  #timer: NodeJS.Timeout | undefined;
-  /** Callers of `caughtUp`, by the id of the message that each waits for. */
-  readonly #awaited = new Map<string, () => void>();
   readonly #readyListeners: (() => void)[] = [];
-  #firstLoopback: (() => void) | undefined;
-  #stopped = false;
+  #isPlacingDue = false;
+  #placing: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #startEnded: (() => void) | undefined;
+  #isStopped = false;
 
-  constructor(options: { url: string; publisher: RedisLink; pod: string; partitions: number; logger: Logger }) {
-    const { url, publisher, pod, partitions, logger } = options;
-    this.#publisher = publisher;
+  constructor(options: { readonly calls: RedisCalls; readonly pod: string; readonly partitions: number }) {
+    const { calls, pod, partitions } = options;
+    this.#calls = calls;
     this.#channels = Array.from({ length: partitions }, (_, p) => partitionKeys.podChannel(p, pod));
-    this.subscriber = new RedisLink({ url, name: "ws-connector-channel", watched: false, logger });
-    for (const channel of this.#channels) this.subscriber.subscribe(channel, (message) => this.#receive(message));
-    this.subscriber.onReady(() => this.#subscribed());
-    this.subscriber.onDown(() => {
-      this.#ready = false;
-    });
+    this.#heardAt = this.#channels.map(() => undefined);
+    calls.onMoved(() => void this.#place());
   }
 
+  /** One to each server. */
+  get links(): readonly RedisLink[] {
+    return [...this.#servers.values()].map(({ link }) => link);
+  }
+
+  /** Why nothing comes in; null also where no link is down, and messages of the pod to itself do not come back. */
+  get downKind(): RedisDownKind | null {
+    return this.links.map((link) => link.downKind).find((kind) => kind !== null) ?? null;
+  }
+
+  /** True while deliveries to agents of some partition come in. */
   get ready(): boolean {
-    return this.#ready;
+    return this.#heardAt.some((server, p) => server?.isReady(p));
+  }
+
+  /** True while deliveries to the agent come in. */
+  isReadyFor(agent: string): boolean {
+    const p = this.#partitionOf(agent);
+    return this.#heardAt[p]?.isReady(p) ?? false;
   }
 
   listen(events: PodChannelEvents): void {
     this.#events = events;
   }
 
-  /** Runs each time the channel has become ready: what was published before may not have come in. */
+  /** Runs each time the channel of a partition has become ready: what was published before may not have come in. */
   onReady(listener: () => void): void {
     this.#readyListeners.push(listener);
   }
 
-  /** Resolves when a message came back or the channel was stopped, or after a connect timeout. */
+  /** Resolves when the channels of all partitions are ready, or it was stopped, or after a connect timeout. */
   async start(): Promise<void> {
-    const looped = new Promise<void>((resolve) => {
-      this.#firstLoopback = resolve;
+    const ready = new Promise<void>((resolve) => {
+      this.#startEnded = resolve;
       setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
     });
-    await this.subscriber.start();
-    if (this.#stopped) return;
-    this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.loopbackIntervalMs);
-    await looped;
+    await this.#place();
+    if (this.#isStopped) return;
+    this.#timer = setInterval(() => {
+      for (const server of this.#servers.values()) void server.look();
+    }, REDIS_LIMITS.loopbackIntervalMs);
+    await ready;
   }
 
-  /** Resolves when all that was published to this pod before has come in; at once when the channel is not ready. */
-  async caughtUp(): Promise<void> {
-    if (!this.#ready) return;
-    const id = loopbackId();
-    const back = new Promise<void>((resolve) => {
-      this.#awaited.set(id, resolve);
-      setTimeout(resolve, REDIS_LIMITS.commandTimeoutMs).unref();
-    });
-    await this.#sendLoopback(id);
-    await back;
-    this.#awaited.delete(id);
+  /** Resolves when all that was published to this pod before has come in, of an agent alone where one is named. */
+  async caughtUp(agent?: string): Promise<void> {
+    const servers = agent === undefined ? [...this.#servers.values()] : [this.#heardAt[this.#partitionOf(agent)]];
+    await Promise.all(servers.map((server) => server?.caughtUp()));
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     clearInterval(this.#timer);
-    this.#firstLoopback?.();
-    this.#ready = false;
-    await this.subscriber.stop();
+    this.#startEnded?.();
+    this.#heardAt.fill(undefined);
+    await Promise.all([...this.#servers.values()].map((server) => server.stop()));
   }
 
-  /** An acknowledged subscription does not make the channel ready yet: the message that comes back does. */
-  async #subscribed(): Promise<void> {
-    this.#missed = 0;
-    await this.#sendLoopback();
+  /** Has each partition heard at the server that has it. One run at a time, and another one for what changed meanwhile. */
+  #place(): Promise<void> {
+    this.#isPlacingDue = true;
+    this.#placing ??= this.#placeAll().finally(() => {
+      this.#placing = undefined;
+    });
+    return this.#placing;
   }
 
-  async #watch(): Promise<void> {
-    if (!this.subscriber.up || !this.#publisher.up) {
-      this.#missed = 0;
-      return;
+  async #placeAll(): Promise<void> {
+    while (this.#isPlacingDue && !this.#isStopped) {
+      this.#isPlacingDue = false;
+      await Promise.all(this.#channels.map((_, p) => this.#placePartition(p)));
+      await this.#stopUnused();
     }
-    this.#missed += 1;
-    if (this.#missed > REDIS_LIMITS.maxMissedLoopbacks) {
-      this.#missed = 0;
-      this.subscriber.reconnect(new LinkDownError("timeout", "messages of the pod to itself do not come back"));
-      return;
-    }
-    await this.#sendLoopback();
   }
 
-  async #sendLoopback(id = loopbackId()): Promise<void> {
-    await this.#publisher.command("SPUBLISH", this.#channels[0] as string, formatLoopback(id)).catch(() => {});
+  async #placePartition(p: number): Promise<void> {
+    const channel = this.#channels[p] as string;
+    const server = this.#calls.serverOf(channel);
+    // Of a partition that nobody has, nothing is published.
+    if (server === undefined) return;
+    const [former, next] = [this.#heardAt[p], this.#at(server)];
+    if (former === next) return;
+    this.#heardAt[p] = undefined;
+    await former?.leave(p);
+    if (this.#isStopped) return;
+    this.#heardAt[p] = next;
+    next.join(p, channel);
   }
 
-  #receive(message: string): void {
-    for (const line of message.split("\n")) this.#receiveLine(line);
+  #at(server: ServerLink): ServerChannel {
+    const known = this.#servers.get(server);
+    if (known !== undefined) return known;
+    const made = new ServerChannel({
+      server,
+      calls: this.#calls,
+      receive: (line) => this.#receive(line),
+      becameReady: () => this.#becameReady(),
+    });
+    this.#servers.set(server, made);
+    void made.link.start();
+    return made;
   }
 
-  #receiveLine(text: string): void {
-    const line = parseChannelLine(text);
-    if (line?.kind === "deliver") {
+  async #stopUnused(): Promise<void> {
+    const unused = [...this.#servers].filter(([, { isUnused }]) => isUnused);
+    for (const [server] of unused) this.#servers.delete(server);
+    await Promise.all(unused.map(([, channel]) => channel.stop()));
+  }
+
+  #becameReady(): void {
+    if (this.#heardAt.every((server, p) => server?.isReady(p))) this.#startEnded?.();
+    for (const listener of this.#readyListeners) listener();
+  }
+
+  #receive(line: AgentLine): void {
+    if (line.kind === "deliver") {
       this.#events?.deliver(line.connection, line.epoch, line.agent, line.sessionId, line.text);
-    } else if (line?.kind === "loopback") {
-      this.#looped(line.id);
-    } else if (line !== undefined) {
+    } else {
       this.#events?.[line.kind](line.connection, line.epoch, line.agent);
     }
   }
 
-  /** A message of the pod to itself came back. */
-  #looped(id: string): void {
-    this.#missed = 0;
-    this.#firstLoopback?.();
-    this.#awaited.get(id)?.();
-    if (this.#ready) return;
-    this.#ready = true;
-    for (const listener of this.#readyListeners) listener();
+  #partitionOf(agent: string): number {
+    return partitionOf(agent, this.#channels.length);
   }
-}
-
-function loopbackId(): string {
-  return randomBytes(6).toString("hex");
 }

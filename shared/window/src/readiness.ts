@@ -76,7 +76,7 @@ async function countAgents(
 
 function reasonOf(pod: ReadinessSources["pod"]): NotReadyReason | null {
   if (pod === undefined || pod.isReady()) return null;
-  const { ready, subscriber } = pod.channel;
+  const { ready, downKind } = pod.channel;
   if (ready) return "not_accepting";
-  return subscriber.downKind ?? "channel";
+  return downKind ?? "channel";
 }

@@ -7,11 +7,14 @@ import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/pod-channel.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
+import { partitionOf } from "../src/redis/partitions.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();
 const noLeaks = watchLeaks();
+/** Agents of the two partitions. */
+const [OF_FIRST, OF_SECOND] = [0, 1].map(agentOf) as [string, string];
 let publisher: RedisLink;
 let channel: PodChannel;
 
@@ -19,7 +22,7 @@ beforeAll(async () => {
   await redis.start();
   const { url } = redis;
   publisher = new RedisLink({ url, name: "publisher", logger });
-  channel = new PodChannel({ url, publisher, pod: "pod-a", partitions: 2, logger });
+  channel = new PodChannel({ calls: publisher, pod: "pod-a", partitions: 2 });
   await publisher.start();
   await channel.start();
 });
@@ -52,19 +55,33 @@ test("What is published to a pod comes in line by line, whatever its partition",
 });
 
 test("A subscription that is gone while its connection lives is noticed by the messages that do not come back, and made anew", async () => {
-  expect(channel.ready).toBe(true);
-  const { client } = channel.subscriber;
-  const closed = once(client, "close");
+  expect(channel.isReadyFor(OF_FIRST)).toBe(true);
+  const [{ client }] = channel.links as [RedisLink];
+  let wasClosed = false;
+  client.once("close", () => {
+    wasClosed = true;
+  });
+  const isReadyAgain = new Promise<void>((resolve) => channel.onReady(resolve));
   await client.sunsubscribe(partitionKeys.podChannel(0, "pod-a"));
+  await isReadyAgain;
+  expect(await publisher.command("SPUBLISH", partitionKeys.podChannel(0, "pod-a"), "")).toBe(1);
+  // What the other partition is sent meanwhile would be lost with the connection.
+  expect(wasClosed).toBe(false);
+});
+
+test("A connection on which nothing comes back any more is given up, and made anew", async () => {
+  const [{ client }] = channel.links as [RedisLink];
+  const closed = once(client, "close");
+  await client.sunsubscribe(partitionKeys.podChannel(0, "pod-a"), partitionKeys.podChannel(1, "pod-a"));
   expect(await client.ping()).toBe("PONG");
   await closed;
   expect(channel.ready).toBe(false);
-  await until("messages come back", () => channel.ready);
+  await until("messages come back", () => channel.isReadyFor(OF_FIRST) && channel.isReadyFor(OF_SECOND));
   await channel.caughtUp();
 });
 
 test("A channel that is stopped while it connects leaves no timer behind", async () => {
-  const starting = new PodChannel({ url: redis.url, publisher, pod: "pod-b", partitions: 1, logger });
+  const starting = new PodChannel({ calls: publisher, pod: "pod-b", partitions: 1 });
   const setInterval = jest.spyOn(globalThis, "setInterval");
   const started = starting.start();
   await starting.stop();
@@ -74,11 +91,15 @@ test("A channel that is stopped while it connects leaves no timer behind", async
 
 test("A channel that is stopped while it waits for its first message has started at once", async () => {
   const silent = new RedisLink({ url: redis.url, name: "silent", logger });
-  const starting = new PodChannel({ url: redis.url, publisher: silent, pod: "pod-b", partitions: 1, logger });
+  const starting = new PodChannel({ calls: silent, pod: "pod-b", partitions: 1 });
   const started = starting.start();
-  await until("it is subscribed", () => starting.subscriber.up);
+  await until("it is subscribed", () => starting.links[0]?.up === true);
   const before = performance.now();
   await starting.stop();
   await started;
   expect(performance.now() - before).toBeLessThan(REDIS_LIMITS.connectTimeoutMs / 2);
 });
+
+function agentOf(partition: number): string {
+  for (let n = 0; ; n += 1) if (partitionOf(`agent://a${n}`, 2) === partition) return `agent://a${n}`;
+}

@@ -32,6 +32,7 @@ export class ClusterLinks implements RedisCalls {
   readonly #noMemory: RedisMemory;
   readonly #connectionListeners: ((link: ServerLink) => Promise<void>)[] = [];
   readonly #callListeners: ((link: string, tookMs: number, failed: boolean) => void)[] = [];
+  readonly #movedListeners: (() => void)[] = [];
   readonly #readyListeners = new ReadyListeners(() => {
     if (this.links.every(({ up }) => up)) this.#startEnded?.();
   });
@@ -41,7 +42,13 @@ export class ClusterLinks implements RedisCalls {
     this.name = options.name;
     this.#logger = options.logger;
     this.#noMemory = new RedisMemory(options.logger);
-    this.#members = new ClusterMembers({ ...options, joined: (link) => this.#listenTo(link) });
+    this.#members = new ClusterMembers({
+      ...options,
+      joined: (link) => this.#listenTo(link),
+      moved: () => {
+        for (const listener of this.#movedListeners) listener();
+      },
+    });
   }
 
   get links(): readonly RedisLink[] {
@@ -106,6 +113,14 @@ export class ClusterLinks implements RedisCalls {
 
   memoryOf(key: string): RedisMemory {
     return this.#members.ownerOf(slotOf(key))?.link.memory ?? this.#noMemory;
+  }
+
+  serverOf(key: string): ServerLink | undefined {
+    return this.#members.ownerOf(slotOf(key))?.link;
+  }
+
+  onMoved(listener: () => void): void {
+    this.#movedListeners.push(listener);
   }
 
   reconnect(cause: unknown): void {

@@ -21,6 +21,7 @@ export class ClusterMembers {
   readonly #inquiry: ClusterInquiry;
   readonly #state: LinkState;
   readonly #joined: (link: RedisLink) => void;
+  readonly #moved: () => void;
   /** By id and address. */
   #members: ReadonlyMap<string, ClusterMember> = new Map();
   #links: readonly RedisLink[] = [];
@@ -30,18 +31,20 @@ export class ClusterMembers {
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
-  /** @param joined is told of each new link before it starts. */
+  /** @param joined is told of each new link before it starts, @param moved of each map that differs from the one before. */
   constructor(options: {
     readonly url: string;
     readonly name: string;
     readonly logger: Logger;
     readonly joined: (link: RedisLink) => void;
+    readonly moved: () => void;
   }) {
     this.#name = options.name;
     this.#logger = options.logger;
     this.#inquiry = new ClusterInquiry(options.url, options.name);
     this.#state = new LinkState(options.name, options.logger);
     this.#joined = options.joined;
+    this.#moved = options.moved;
   }
 
   get links(): readonly RedisLink[] {
@@ -122,8 +125,10 @@ export class ClusterMembers {
     }
     this.#members = members;
     this.#links = [...members.values()].map(({ link }) => link);
+    const hasMoved = owners.some((owner, slot) => owner !== this.#owners[slot]);
     this.#owners = owners;
     for (const [key, member] of before) if (!members.has(key)) member.retire();
+    if (hasMoved) this.#moved();
   }
 
   #join(address: NodeAddress): ClusterMember {

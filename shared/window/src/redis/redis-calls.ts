@@ -1,5 +1,6 @@
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
+import type { RedisLink } from "./redis-link.ts";
 import type { RedisMemory } from "./redis-memory.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
 
@@ -15,6 +16,8 @@ export interface ServerLink {
   readonly downKind: RedisDownKind | null;
   /** How full the server is. */
   readonly memory: RedisMemory;
+  /** Another link to the same server, which nobody watches. @param purpose ends its name. */
+  beside(purpose: string): RedisLink;
   /** Whether its user may send a command, on whose outcome nothing depends. @throws ServiceError `unavailable`. */
   probe(name: string, ...args: readonly Argument[]): Promise<void>;
 }
@@ -54,6 +57,12 @@ export interface RedisCalls extends Service {
 
   /** How full the server of a key is. */
   memoryOf(key: string): RedisMemory;
+
+  /** The link to the server of a key; undefined while nobody is known to have it. */
+  serverOf(key: string): ServerLink | undefined;
+
+  /** Runs when another server may have some of the keys. */
+  onMoved(listener: () => void): void;
 
   /** Gives up each connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
   reconnect(cause: unknown): void;

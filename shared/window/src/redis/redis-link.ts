@@ -33,6 +33,7 @@ export class RedisLink implements RedisCalls, ServerLink {
   /** Of a link that is not watched, how full Redis was when the link went up. */
   readonly memory: RedisMemory;
   readonly links: readonly ServerLink[] = [this];
+  readonly #url: string;
   readonly #clock = new RedisClock();
   readonly #logger: Logger;
   readonly #state: LinkState;
@@ -61,6 +62,7 @@ export class RedisLink implements RedisCalls, ServerLink {
     /** True for a link to a node of a Redis Cluster. */
     readonly isNode?: boolean;
   }) {
+    this.#url = options.url;
     this.#logger = options.logger;
     this.#watched = options.watched ?? true;
     this.#isNode = options.isNode ?? false;
@@ -102,9 +104,31 @@ export class RedisLink implements RedisCalls, ServerLink {
     this.#downListeners.push(listener);
   }
 
-  /** Subscribes to a sharded channel, on each new connection. To be called before `start`. */
-  subscribe(channel: string, onMessage: (message: string) => void): void {
+  /** Subscribes to a sharded channel, and again on each new connection. @throws ServiceError `unavailable`, for now. */
+  async subscribe(channel: string, onMessage: (message: string) => void): Promise<void> {
     this.#subscriptions.set(channel, onMessage);
+    if (this.up) await this.#call("command", "ssubscribe", () => this.client.ssubscribe(channel) as Promise<Reply>);
+  }
+
+  /** Resolves when what was published before has come in; nothing more comes in afterwards. @throws ServiceError `unavailable`. */
+  async unsubscribe(channel: string): Promise<void> {
+    try {
+      if (this.up) await this.#call("command", "sunsubscribe", () => this.client.sunsubscribe(channel) as Promise<Reply>);
+    } finally {
+      this.#subscriptions.delete(channel);
+    }
+  }
+
+  serverOf(_key: string): ServerLink {
+    return this;
+  }
+
+  /** One Redis has every key, whatever happens. */
+  onMoved(): void {}
+
+  beside(purpose: string): RedisLink {
+    const [url, name, isNode, logger] = [this.#url, `${this.name}-${purpose}`, this.#isNode, this.#logger];
+    return new RedisLink({ url, name, isNode, logger, watched: false });
   }
 
   onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void {
@@ -231,7 +255,7 @@ export class RedisLink implements RedisCalls, ServerLink {
     try {
       await this.#read(() => checkServer(this.client, this.#isNode));
       await loadScripts(this.client);
-      for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel);
+      for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel).catch(unlessElsewhere);
       for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
@@ -282,4 +306,9 @@ export class RedisLink implements RedisCalls, ServerLink {
     this.#state.goDown(cause);
     for (const listener of this.#downListeners) listener();
   }
+}
+
+/** A channel whose slot another node of a cluster has is subscribed there. */
+function unlessElsewhere(err: Error): void {
+  if (linkDown(err).kind !== "slots") throw err;
 }

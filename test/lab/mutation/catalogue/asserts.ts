@@ -128,7 +128,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "nothing is asserted that deliveries do not reach",
     file: POD,
-    find: "registrar.canTakeAgents(connection) ? this.#holdOf(held) : undefined",
+    find: "registrar.canTake(connection, agent) ? this.#holdOf(held) : undefined",
     replace: "this.#holdOf(held)",
     tests: PODS,
   },

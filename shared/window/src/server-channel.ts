@@ -1,0 +1,174 @@
+import { randomBytes } from "node:crypto";
+import { type ChannelLine, formatLoopback, parseChannelLine } from "./records/channel-line.ts";
+import { REDIS_LIMITS } from "./redis/limits.ts";
+import { LinkDownError } from "./redis/link-down.ts";
+import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
+import type { RedisLink } from "./redis/redis-link.ts";
+
+/** All that is about agents: a line of the pod to itself ends in its channel. */
+export type AgentLine = Exclude<ChannelLine, { readonly kind: "loopback" }>;
+
+/** One channel of the pod at the server that has its partition. */
+interface Subscription {
+  readonly channel: string;
+  /** True while messages of the pod to itself come back. */
+  isReady: boolean;
+  /** Messages of the pod to itself since the last that came back. */
+  missed: number;
+}
+
+/**
+ * The pod's channels at one server, one of each partition that it has, on one connection. A subscription may be dead while its
+ * socket looks alive: it is ready while messages that the pod sends to itself come back.
+ *
+ * Missing messages are the only reason to give the connection up. While the server is silent as a whole it is kept: when it
+ * goes on, it still counts this connection as a subscriber and reports deliveries as published, which a closed connection
+ * would lose.
+ */
+export class ServerChannel {
+  readonly link: RedisLink;
+  readonly #server: ServerLink;
+  readonly #calls: RedisCalls;
+  readonly #receive: (line: AgentLine) => void;
+  readonly #becameReady: () => void;
+  /** By partition. */
+  readonly #subscriptions = new Map<number, Subscription>();
+  /** Looks since a message of the pod to itself came back. */
+  #silentLooks = 0;
+  /** Where the rotation over the subscriptions goes on. */
+  #next = 0;
+  /** Callers of `caughtUp`, by the id of the message that each waits for. */
+  readonly #awaited = new Map<string, () => void>();
+
+  /** @param options.becameReady runs each time a subscription is ready again. */
+  constructor(options: {
+    readonly server: ServerLink;
+    readonly calls: RedisCalls;
+    readonly receive: (line: AgentLine) => void;
+    readonly becameReady: () => void;
+  }) {
+    this.#server = options.server;
+    this.#calls = options.calls;
+    this.#receive = options.receive;
+    this.#becameReady = options.becameReady;
+    this.link = options.server.beside("channel");
+    this.link.onReady(() => this.#subscribed());
+    this.link.onDown(() => {
+      for (const subscription of this.#subscriptions.values()) subscription.isReady = false;
+    });
+  }
+
+  /** True while what is published of the partition comes in. */
+  isReady(partition: number): boolean {
+    return this.#subscriptions.get(partition)?.isReady ?? false;
+  }
+
+  get isUnused(): boolean {
+    return this.#subscriptions.size === 0;
+  }
+
+  /** Hears what is published of the partition, from when its server takes the subscription. */
+  join(partition: number, channel: string): void {
+    const subscription = { channel, isReady: false, missed: 0 };
+    this.#subscriptions.set(partition, subscription);
+    void this.#subscribe(subscription);
+  }
+
+  /** Resolves when what was published before has come in, or the server does not answer. No more is heard then. */
+  async leave(partition: number): Promise<void> {
+    const subscription = this.#subscriptions.get(partition);
+    if (subscription === undefined) return;
+    await this.link.unsubscribe(subscription.channel).catch(() => {});
+    this.#subscriptions.delete(partition);
+  }
+
+  /** Resolves when all that was published before has come in; at once when nothing does. */
+  async caughtUp(): Promise<void> {
+    const subscription = [...this.#subscriptions.values()].find(({ isReady }) => isReady);
+    if (subscription === undefined) return;
+    const id = loopbackId();
+    const back = new Promise<void>((resolve) => {
+      this.#awaited.set(id, resolve);
+      setTimeout(resolve, REDIS_LIMITS.commandTimeoutMs).unref();
+    });
+    await this.#sendLoopback(subscription, id);
+    await back;
+    this.#awaited.delete(id);
+  }
+
+  /** To be called every 250 ms: sends the pod a message on one channel or more, so that each has one in a second. */
+  async look(): Promise<void> {
+    if (this.isUnused || !this.link.up || !this.#server.up) {
+      this.#silentLooks = 0;
+      for (const subscription of this.#subscriptions.values()) subscription.missed = 0;
+      return;
+    }
+    this.#silentLooks += 1;
+    if (this.#silentLooks > REDIS_LIMITS.maxMissedLoopbacks) {
+      this.#silentLooks = 0;
+      this.link.reconnect(new LinkDownError("timeout", "messages of the pod to itself do not come back"));
+      return;
+    }
+    await Promise.all(this.#due().map((subscription) => this.#lookAt(subscription)));
+  }
+
+  async stop(): Promise<void> {
+    for (const settle of this.#awaited.values()) settle();
+    await this.link.stop();
+  }
+
+  #due(): Subscription[] {
+    const all = [...this.#subscriptions.values()];
+    const due = Math.ceil((all.length * REDIS_LIMITS.loopbackIntervalMs) / 1000);
+    const from = this.#next;
+    this.#next = (from + due) % all.length;
+    return Array.from({ length: due }, (_, n) => all[(from + n) % all.length] as Subscription);
+  }
+
+  async #lookAt(subscription: Subscription): Promise<void> {
+    if (subscription.missed >= REDIS_LIMITS.maxMissedLoopbacks) await this.#subscribe(subscription);
+    subscription.missed += 1;
+    await this.#sendLoopback(subscription);
+  }
+
+  /** Where the server refuses, since it does not have the partition, a later look tries again. */
+  async #subscribe(subscription: Subscription): Promise<void> {
+    const { channel } = subscription;
+    subscription.isReady = false;
+    subscription.missed = 0;
+    const receive = (message: string) => this.#receiveMessage(subscription, message);
+    await this.link.subscribe(channel, receive).catch(() => {});
+    if (this.link.up) await this.#sendLoopback(subscription);
+  }
+
+  /** An acknowledged subscription is not ready yet: the message that comes back makes it so. */
+  async #subscribed(): Promise<void> {
+    this.#silentLooks = 0;
+    await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#sendLoopback(subscription)));
+  }
+
+  async #sendLoopback({ channel }: Subscription, id = loopbackId()): Promise<void> {
+    await this.#calls.command("SPUBLISH", channel, formatLoopback(id)).catch(() => {});
+  }
+
+  #receiveMessage(subscription: Subscription, message: string): void {
+    for (const text of message.split("\n")) {
+      const line = parseChannelLine(text);
+      if (line?.kind === "loopback") this.#looped(subscription, line.id);
+      else if (line !== undefined) this.#receive(line);
+    }
+  }
+
+  #looped(subscription: Subscription, id: string): void {
+    this.#silentLooks = 0;
+    subscription.missed = 0;
+    this.#awaited.get(id)?.();
+    if (subscription.isReady) return;
+    subscription.isReady = true;
+    this.#becameReady();
+  }
+}
+
+function loopbackId(): string {
+  return randomBytes(6).toString("hex");
+}
