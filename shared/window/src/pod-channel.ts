@@ -3,8 +3,7 @@ import type { Service } from "runtime/lifecycle.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
-import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls, ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
 import { type AgentLine, ServerChannel } from "./server-channel.ts";
 
 /** What comes in over the pod's channel, one line each. Source: shared/window/src/records/channel-line.ts. */
@@ -43,7 +42,7 @@ export class PodChannel implements Service {
   }
 
   /** One to each server. */
-  get links(): readonly RedisLink[] {
+  get links(): readonly SubscribingLink[] {
     return [...this.#servers.values()].map(({ link }) => link);
   }
 

@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type ChannelLine, formatLoopback, parseChannelLine } from "./records/channel-line.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
-import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls, ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
 
 /** All that is about agents: a line of the pod to itself ends in its channel. */
 export type AgentLine = Exclude<ChannelLine, { readonly kind: "loopback" }>;
@@ -26,7 +25,7 @@ interface Subscription {
  * would lose.
  */
 export class ServerChannel {
-  readonly link: RedisLink;
+  readonly link: SubscribingLink;
   readonly #server: ServerLink;
   readonly #calls: RedisCalls;
   readonly #receive: (line: AgentLine) => void;

@@ -89,6 +89,11 @@ export function isUnserved(failure: unknown): boolean {
   return failure instanceof ServiceError && linkDown(failure).kind === "slots";
 }
 
+/** Takes it that a node of a cluster does not have a slot: another one has it. @throws any other failure. */
+export function unlessElsewhere(failure: unknown): void {
+  if (linkDown(failure).kind !== "slots") throw failure;
+}
+
 /** True for a failed call whose connection is given up. */
 export function endsConnection(kind: RedisDownKind): boolean {
   return ENDING_KINDS.has(kind);

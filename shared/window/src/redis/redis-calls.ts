@@ -1,6 +1,5 @@
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
-import type { RedisLink } from "./redis-link.ts";
 import type { RedisMemory } from "./redis-memory.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
 
@@ -17,9 +16,23 @@ export interface ServerLink {
   /** How full the server is. */
   readonly memory: RedisMemory;
   /** Another link to the same server, which nobody watches. @param purpose ends its name. */
-  beside(purpose: string): RedisLink;
+  beside(purpose: string): SubscribingLink;
   /** Whether its user may send a command, on whose outcome nothing depends. @throws ServiceError `unavailable`. */
   probe(name: string, ...args: readonly Argument[]): Promise<void>;
+}
+
+/** A connection to one server on which channels are heard. */
+export interface SubscribingLink extends ServerLink, Service {
+  /** Hears a sharded channel, on each new connection too. @throws ServiceError `unavailable`: not on the present one. */
+  subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
+  /** Resolves when what was published before has come in; nothing comes in afterwards. @throws ServiceError `unavailable`. */
+  unsubscribe(channel: string): Promise<void>;
+  /** Runs on each new connection, once it is subscribed. */
+  onReady(listener: () => Promise<void>): void;
+  /** Runs each time a connection is lost or given up. */
+  onDown(listener: () => void): void;
+  /** Gives the connection up and makes another. @param cause told in the log, in /ready and in the metrics. */
+  reconnect(cause: unknown): void;
 }
 
 /**

@@ -7,13 +7,24 @@ import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { endsConnection, LateCallError, LinkDownError, linkDown, reasonOf } from "./link-down.ts";
+import { endsConnection, LateCallError, LinkDownError, linkDown, reasonOf, unlessElsewhere } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
-import type { RedisCalls, ServerLink } from "./redis-calls.ts";
+import type { RedisCalls, ServerLink, SubscribingLink } from "./redis-calls.ts";
 import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
 import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
+import { Subscriptions } from "./subscriptions.ts";
+
+export interface RedisLinkOptions {
+  readonly url: string;
+  readonly name: string;
+  readonly logger: Logger;
+  /** False for a link whose owner looks after it in another way. */
+  readonly watched?: boolean;
+  /** True for a link to a node of a Redis Cluster. */
+  readonly isNode?: boolean;
+}
 
 /** How often a call is sent that Redis came to after its deadline. */
 const ATTEMPTS = 2;
@@ -26,20 +37,17 @@ const ATTEMPTS = 2;
  * the listeners of `onReady` run. When any of it fails, the connection is given up and another one is made, after pauses
  * that grow until the link is up.
  */
-export class RedisLink implements RedisCalls, ServerLink {
+export class RedisLink implements RedisCalls, SubscribingLink {
   /** What carries the commands. All but tests send theirs through this link's methods. */
   readonly client: Redis;
   readonly name: string;
   /** Of a link that is not watched, how full Redis was when the link went up. */
   readonly memory: RedisMemory;
   readonly links: readonly ServerLink[] = [this];
-  readonly #url: string;
+  readonly #options: RedisLinkOptions;
   readonly #clock = new RedisClock();
-  readonly #logger: Logger;
   readonly #state: LinkState;
-  readonly #watched: boolean;
-  readonly #isNode: boolean;
-  readonly #subscriptions = new Map<string, (message: string) => void>();
+  readonly #subscriptions: Subscriptions;
   readonly #readyListeners: (() => Promise<void>)[] = [];
   readonly #upListeners: (() => void)[] = [];
   readonly #downListeners: (() => void)[] = [];
@@ -53,19 +61,8 @@ export class RedisLink implements RedisCalls, ServerLink {
   #timer: NodeJS.Timeout | undefined;
   #startEnded: (() => void) | undefined;
 
-  constructor(options: {
-    readonly url: string;
-    readonly name: string;
-    readonly logger: Logger;
-    /** False for a link whose owner looks after it in another way. */
-    readonly watched?: boolean;
-    /** True for a link to a node of a Redis Cluster. */
-    readonly isNode?: boolean;
-  }) {
-    this.#url = options.url;
-    this.#logger = options.logger;
-    this.#watched = options.watched ?? true;
-    this.#isNode = options.isNode ?? false;
+  constructor(options: RedisLinkOptions) {
+    this.#options = options;
     this.name = options.name;
     this.memory = new RedisMemory(options.logger);
     this.#state = new LinkState(options.name, options.logger);
@@ -73,7 +70,7 @@ export class RedisLink implements RedisCalls, ServerLink {
     this.client.on("error", (err: Error) => this.#refused(err));
     this.client.on("close", () => this.#closed());
     this.client.on("ready", () => void this.#setUp());
-    this.client.on("smessage", (channel: string, message: string) => this.#subscriptions.get(channel)?.(message));
+    this.#subscriptions = new Subscriptions(this.client);
   }
 
   /** Connected and set up. */
@@ -99,23 +96,20 @@ export class RedisLink implements RedisCalls, ServerLink {
     this.#upListeners.push(listener);
   }
 
-  /** Runs each time a connection is lost or given up. */
   onDown(listener: () => void): void {
     this.#downListeners.push(listener);
   }
 
-  /** Subscribes to a sharded channel, and again on each new connection. @throws ServiceError `unavailable`, for now. */
   async subscribe(channel: string, onMessage: (message: string) => void): Promise<void> {
-    this.#subscriptions.set(channel, onMessage);
-    if (this.up) await this.#call("command", "ssubscribe", () => this.client.ssubscribe(channel) as Promise<Reply>);
+    this.#subscriptions.add(channel, onMessage);
+    if (this.up) await this.#call("command", "ssubscribe", () => this.#subscriptions.subscribe(channel));
   }
 
-  /** Resolves when what was published before has come in; nothing more comes in afterwards. @throws ServiceError `unavailable`. */
   async unsubscribe(channel: string): Promise<void> {
     try {
-      if (this.up) await this.#call("command", "sunsubscribe", () => this.client.sunsubscribe(channel) as Promise<Reply>);
+      if (this.up) await this.#call("command", "sunsubscribe", () => this.#subscriptions.unsubscribe(channel));
     } finally {
-      this.#subscriptions.delete(channel);
+      this.#subscriptions.remove(channel);
     }
   }
 
@@ -127,8 +121,7 @@ export class RedisLink implements RedisCalls, ServerLink {
   onMoved(): void {}
 
   beside(purpose: string): RedisLink {
-    const [url, name, isNode, logger] = [this.#url, `${this.name}-${purpose}`, this.#isNode, this.#logger];
-    return new RedisLink({ url, name, isNode, logger, watched: false });
+    return new RedisLink({ ...this.#options, name: `${this.name}-${purpose}`, watched: false });
   }
 
   onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void {
@@ -143,7 +136,7 @@ export class RedisLink implements RedisCalls, ServerLink {
     });
     // What this rejects with is an event of its own, too.
     this.client.connect().catch(() => {});
-    if (this.#watched) this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
+    if (this.#options.watched ?? true) this.#timer = setInterval(() => void this.#watch(), REDIS_LIMITS.pingIntervalMs);
     await up;
   }
 
@@ -173,7 +166,7 @@ export class RedisLink implements RedisCalls, ServerLink {
       if (outcome !== "late") return reply;
       this.#clock.told(Number(now), sentAt, performance.now());
     }
-    this.#logger.warn({ script }, "redis came to a script after its deadline");
+    this.#options.logger.warn({ script }, "redis came to a script after its deadline");
     throw unavailable(new LateCallError());
   }
 
@@ -185,11 +178,8 @@ export class RedisLink implements RedisCalls, ServerLink {
     return this.memory;
   }
 
-  /** The answer that its key lies elsewhere says that the user may send it, too. */
   async probe(name: string, ...args: readonly (string | number)[]): Promise<void> {
-    await this.command(name, ...args).catch((err) => {
-      if (linkDown(err).kind !== "slots") throw err;
-    });
+    await this.command(name, ...args).catch(unlessElsewhere);
   }
 
   async command(name: string, ...args: readonly (string | number)[]): Promise<Reply> {
@@ -236,7 +226,7 @@ export class RedisLink implements RedisCalls, ServerLink {
       // A full Redis is told once; so is what fails during the set-up, as the reason why the link is down.
       if (failure === "full") this.memory.filled();
       else if (this.up && failure !== "slots")
-        this.#logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
+        this.#options.logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
       if (endsConnection(failure)) this.reconnect(err);
       throw unavailable(err);
     }
@@ -253,9 +243,9 @@ export class RedisLink implements RedisCalls, ServerLink {
     const connection = Symbol(this.name);
     this.#connection = connection;
     try {
-      await this.#read(() => checkServer(this.client, this.#isNode));
+      await this.#read(() => checkServer(this.client, this.#options.isNode ?? false));
       await loadScripts(this.client);
-      for (const channel of this.#subscriptions.keys()) await this.client.ssubscribe(channel).catch(unlessElsewhere);
+      await this.#subscriptions.renew();
       for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
@@ -274,7 +264,7 @@ export class RedisLink implements RedisCalls, ServerLink {
     try {
       const info = await this.#read(() => this.client.info("server", "memory"));
       checkPolicy(info);
-      if (this.#isNode) await checkCoverage(this.client);
+      if (this.#options.isNode) await checkCoverage(this.client);
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
     }
@@ -306,9 +296,4 @@ export class RedisLink implements RedisCalls, ServerLink {
     this.#state.goDown(cause);
     for (const listener of this.#downListeners) listener();
   }
-}
-
-/** A channel whose slot another node of a cluster has is subscribed there. */
-function unlessElsewhere(err: Error): void {
-  if (linkDown(err).kind !== "slots") throw err;
 }

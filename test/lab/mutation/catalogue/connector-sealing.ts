@@ -110,8 +110,8 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
   {
     name: "a decision is bound to no request of two",
     file: "connector/src/receipts/session-records.ts",
-    find: "return requests?.length === 1 ?",
-    replace: "return requests !== undefined ?",
+    find: "return requests.length === 1 ?",
+    replace: "return requests.length > 0 ?",
     tests: ["connector/test/receipts/made.test.ts", "connector/test/receipts/session-records.test.ts"],
   },
   {

@@ -1,6 +1,8 @@
 import type { Mutation } from "../mutation.ts";
 
 /** Who owns an agent, and what was promised to its owner. */
+const SERVER_CHANNEL = "shared/window/src/server-channel.ts";
+
 export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   {
     name: "ownership: a connection sends for its own agents",
@@ -75,43 +77,57 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   {
     name: "a channel that is stopped while it starts sets no timer",
     file: "shared/window/src/pod-channel.ts",
-    find: "if (this.#stopped) return;",
-    replace: "",
+    find: "if (this.#isStopped) return;\n    this.#timer",
+    replace: "this.#timer",
     tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
     name: "loop-back readiness",
-    file: "shared/window/src/pod-channel.ts",
-    find: "if (this.#missed > REDIS_LIMITS.maxMissedLoopbacks)",
+    file: SERVER_CHANNEL,
+    find: "if (this.#silentLooks > REDIS_LIMITS.maxMissedLoopbacks)",
     replace: "if (false)",
     tests: ["shared/window/test/pod-channel.test.ts"],
   },
   {
+    name: "a subscription that is gone while others live is made anew",
+    file: SERVER_CHANNEL,
+    find: "if (subscription.missed >= REDIS_LIMITS.maxMissedLoopbacks) await this.#subscribe(subscription);",
+    replace: "",
+    tests: ["shared/window/test/pod-channel.test.ts"],
+  },
+  {
+    name: "a partition that has moved is heard at its new server",
+    file: "shared/window/src/pod-channel.ts",
+    find: "calls.onMoved(() => void this.#place());",
+    replace: "",
+    tests: ["shared/window/test/cluster-channel.test.ts"],
+  },
+  {
     name: "no ack of a register before deliveries flow",
     file: "services/ws-connector/src/registrar.ts",
-    find: "this.#channel.ready || !isPresence(answer)",
+    find: "isReached || !isPresence(answer)",
     replace: "true",
     tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "no agent is taken while no delivery could reach it",
     file: "services/ws-connector/src/registrar.ts",
-    find: "return this.#channel.ready && ",
+    find: "return this.#channel.isReadyFor(agent) && ",
     replace: "return ",
     tests: ["test/integration/subscription-gap.test.ts"],
   },
   {
     name: "a refused heartbeat waits for the deliveries on their way",
     file: "services/ws-connector/src/registrar.ts",
-    find: "await this.#channel.caughtUp();",
+    find: "await this.#channel.caughtUp(agent);",
     replace: "",
     tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-notices.test.ts"],
   },
   {
     name: "a channel outlives a silence of all of Redis",
-    file: "shared/window/src/pod-channel.ts",
-    find: "watched: false, logger",
-    replace: "logger",
+    file: "shared/window/src/redis/redis-link.ts",
+    find: ", watched: false }",
+    replace: " }",
     tests: ["test/integration/late-notices.test.ts"],
   },
 ];
