@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
 import { createLogger } from "runtime/logging.ts";
 import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "runtime/settings.ts";
+import { redisAt } from "window/redis/connect-redis.ts";
 import { LINK_DOWN_ADVICE } from "window/redis/link-down.ts";
-import { RedisLink } from "window/redis/redis-link.ts";
 import { type ResetOutcome, resetWindow } from "window/reset.ts";
 
 /**
@@ -23,7 +23,7 @@ try {
 
 async function reset(settings: ReturnType<typeof readSettings>, force: boolean): Promise<ResetOutcome> {
   const logger = createLogger({ service: "window-reset", level: "silent" });
-  const link = new RedisLink({ url: settings.redisUrl, name: "window-reset", logger });
+  const link = redisAt({ url: settings.redisUrl, name: "window-reset", logger });
   try {
     await link.start();
     if (link.downKind !== null) {

@@ -77,7 +77,8 @@ describe("an agent with a credential", () => {
         expect(await socket.next("an answer", isAnswer)).toMatchObject({ accepted: true });
       }
       const acks = socket.frames.flatMap(({ envelope_id }: Frame) => sent.findIndex(({ id }) => id === envelope_id));
-      expect(acks.filter((index) => index !== -1)).toEqual([0, 1, 2]);
+      // The heartbeat may be of another partition than the target of the messages: each has an order of its own.
+      expect(acks.filter((index) => sent[index]?.type === "message.send")).toEqual([0, 2]);
     },
   );
 

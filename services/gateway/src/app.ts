@@ -9,7 +9,7 @@ import type { Counters } from "window/counters.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import { readyHandler } from "window/ready-handler.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { countTraffic } from "window/traffic.ts";
 import { credentialEndpoints } from "./api/endpoints/credentials.ts";
 import { feedbackEndpoints } from "./api/endpoints/feedback.ts";
@@ -30,7 +30,7 @@ import type { Packages } from "./site/packages.ts";
 export interface GatewayParts {
   readonly settings: GatewaySettings;
   readonly logger: Logger;
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly counters: Counters;
   readonly keys: KeyStore;

@@ -1,7 +1,7 @@
 import { GATEWAY_KEY_LIMITS } from "protocol/contract/limits.ts";
 import { announceGatewayKey, type GatewayKey as ListedKey, readGatewayKeys } from "window/gateway-keys.ts";
 import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { unavailable } from "window/unavailable.ts";
 import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
 
@@ -11,13 +11,13 @@ import { createGatewaySigner, type GatewaySigner } from "./gateway-signer.ts";
  */
 export class GatewayKey {
   readonly #file: string | undefined;
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   #signer: GatewaySigner | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: {
     readonly file: string | undefined;
-    readonly link: RedisLink;
+    readonly link: RedisCalls;
     readonly window: ProcessWindow;
   }) {
     this.#file = options.file;

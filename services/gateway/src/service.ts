@@ -9,7 +9,7 @@ import { Counters } from "window/counters.ts";
 import { observeAcceptor, observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { RedisLink } from "window/redis/redis-link.ts";
+import { redisAt } from "window/redis/connect-redis.ts";
 import { EnvelopePublisher } from "./api/envelope-publisher.ts";
 import { observeKeys } from "./api/observe-keys.ts";
 import { RateLimits } from "./api/rate-limits.ts";
@@ -32,7 +32,7 @@ interface GatewayOptions {
  */
 export function createGateway(settings: GatewaySettings, { logger, connectionCount }: GatewayOptions): HttpService {
   const { partitions, offlineAfterMs, proofFreshnessMs, deployId } = settings;
-  const link = new RedisLink({ url: settings.redisUrl, name: "gateway", logger });
+  const link = redisAt({ url: settings.redisUrl, name: "gateway", logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
   const counters = new Counters({ link, window });
   const keys = new KeyStore({ path: settings.keysFile, logger });

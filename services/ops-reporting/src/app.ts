@@ -8,7 +8,7 @@ import type { Counters } from "window/counters.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import { readyHandler } from "window/ready-handler.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { countTraffic } from "window/traffic.ts";
 import { domainRoutingEndpoint } from "./endpoints/domain-routing.ts";
 import { guideEndpoints } from "./endpoints/guides.ts";
@@ -20,7 +20,7 @@ import { WindowReader } from "./window-reader.ts";
 export interface OpsReportingDeps {
   readonly settings: OpsReportingSettings;
   readonly logger: Logger;
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly counters: Counters;
   readonly presenceStore: PresenceStore;

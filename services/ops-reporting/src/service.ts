@@ -8,7 +8,7 @@ import { Counters } from "window/counters.ts";
 import { observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
-import { RedisLink } from "window/redis/redis-link.ts";
+import { redisAt } from "window/redis/connect-redis.ts";
 import { readSnapshot } from "window/snapshot.ts";
 import { createOpsReportingApp } from "./app.ts";
 import type { OpsReportingSettings } from "./settings.ts";
@@ -28,7 +28,7 @@ export function createOpsReporting(
   { logger, connectionCount }: OpsReportingOptions,
 ): HttpService {
   const { partitions, offlineAfterMs } = settings;
-  const link = new RedisLink({ url: settings.redisUrl, name: "ops-reporting", logger });
+  const link = redisAt({ url: settings.redisUrl, name: "ops-reporting", logger });
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
   const counters = new Counters({ link, window });
   // A user that may not read the figures is found out before the link is up; that there is no window yet is no fault.

@@ -4,7 +4,7 @@ import { readJourneys } from "window/journeys.ts";
 import type { PresenceCounts, PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import type { Journey } from "window/records/journey.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { readTarget, type Target, type TargetQuery } from "window/targets.ts";
 import { SharedRead, SharedReads } from "./shared-read.ts";
@@ -37,7 +37,7 @@ export class WindowReader {
   readonly #targets: SharedReads<Target>;
 
   constructor(options: {
-    readonly link: RedisLink;
+    readonly link: RedisCalls;
     readonly window: ProcessWindow;
     readonly presenceStore: PresenceStore;
     readonly offlineAfterMs: number;

@@ -15,8 +15,8 @@ import { PodChannel } from "window/pod-channel.ts";
 import { PresenceStore } from "window/presence.ts";
 import { PrincipalShares } from "window/principal-shares.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { redisAt } from "window/redis/connect-redis.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
-import { RedisLink } from "window/redis/redis-link.ts";
 import { RouteAsserter } from "window/route-asserter.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
 import { Asserts } from "./asserts.ts";
@@ -51,7 +51,7 @@ export function createWsConnector(
   const metrics = new ServiceMetrics("ws-connector");
   const counters = createPodCounters(metrics);
 
-  const link = new RedisLink({ url, name: "ws-connector", logger });
+  const link = redisAt({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ calls: link, pod, partitions });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
   const { agentsPerKey, agentsPerIssuer } = settings;

@@ -5,7 +5,7 @@ import { networkOf } from "runtime/http/client-address.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { RateLimit } from "./rate-limit.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /** The limits of the public surfaces, each with a count of its own for each address. */
 export type PublicLimit = Extract<
@@ -14,7 +14,7 @@ export type PublicLimit = Extract<
 >;
 
 export interface AddressLimitsOptions {
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly partitions: number;
   /** Of one address on each limited surface; 0 = no limit. */

@@ -1,6 +1,6 @@
 import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED, formatRouteOwner } from "./records/route.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
 
@@ -14,11 +14,11 @@ export interface RouteMark extends Route {
  * epoch are compared, so a late one never touches a newer owner's route. Source: docs/protocol.md#slow-readers.
  */
 export class CongestionMarks {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
 
-  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow; readonly pod: string }) {
+  constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow; readonly pod: string }) {
     this.#link = options.link;
     this.#window = options.window;
     this.#pod = options.pod;

@@ -6,7 +6,7 @@ import { GatheredJourneys } from "./journeys.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import type { WholeKeys } from "./redis/window-keys.ts";
 
 /** Counters that a process adds up before it writes them. Source: docs/protocol.md#counters. */
@@ -17,7 +17,7 @@ export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_
  * again under the same number, so that nothing is lost or counted twice while Redis lives.
  */
 export class Counters implements Service {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #process = randomBytes(6).toString("hex");
   #gathered = new Gathered();
@@ -26,7 +26,7 @@ export class Counters implements Service {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
 
-  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow }) {
+  constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow }) {
     this.#link = options.link;
     this.#window = options.window;
     // What was counted in the last window does not belong to this one.

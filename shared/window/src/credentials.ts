@@ -1,14 +1,14 @@
 import type { ProcessWindow } from "./process-window.ts";
 import { type CredentialRecord, parseCredentials } from "./records/credential.ts";
 import { partitionOf } from "./redis/partitions.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /**
  * The credentials that an agent registered with last, the newest first; none of an agent that was not seen. Whether they
  * hold is for the caller to judge. @throws ServiceError `unavailable`. Source: docs/protocol.md#credentials.
  */
 export async function readCredentials(
-  link: RedisLink,
+  link: RedisCalls,
   window: ProcessWindow,
   agent: string,
 ): Promise<CredentialRecord[]> {

@@ -3,7 +3,7 @@ import { STAGE_OF_ACTION } from "protocol/contract/reports/session-journeys.ts";
 import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { type Journey, parseJourney, stageBit } from "./records/journey.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /**
  * What visitors did since the last write, on its way to Redis. A journey is what one anonymous visitor did, in order. It is
@@ -53,7 +53,7 @@ interface Visit {
  * The journeys of the window, the visitor seen last first; at most 200 of 50 actions, some 280 KB.
  * @throws ServiceError `unavailable`.
  */
-export async function readJourneys(link: RedisLink, window: ProcessWindow): Promise<Journey[]> {
+export async function readJourneys(link: RedisCalls, window: ProcessWindow): Promise<Journey[]> {
   const { keys } = await window.known();
   const records = (await link.run("read_journeys", [keys.whole.journeys])) as string[];
   return records.map(parseJourney).sort((a, b) => b.lastSeen - a.lastSeen);

@@ -4,7 +4,7 @@ import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED } from "./records/route.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import type { PartitionKeys } from "./redis/window-keys.ts";
 
 /** Presence as the window has it, by the clock of Redis. Source: docs/protocol.md#presence. */
@@ -62,11 +62,11 @@ export function canDeliverRealtime({ status, isCongested }: Presence): boolean {
 
 /** Presence of agents in Redis. Every method throws ServiceError `unavailable`. */
 export class PresenceStore {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #offlineAfterMs: number;
 
-  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow; readonly offlineAfterMs: number }) {
+  constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow; readonly offlineAfterMs: number }) {
     this.#link = options.link;
     this.#window = options.window;
     this.#offlineAfterMs = options.offlineAfterMs;

@@ -1,6 +1,6 @@
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import { unavailable } from "./unavailable.ts";
 
 /** Every limit counts in fixed windows of a minute, over all gateways. Source: docs/protocol.md#limits. */
@@ -19,7 +19,7 @@ export interface Usage {
  * call for each partition that their keys lie in; each gets the place in the count of its key that it would have had alone.
  */
 export class RateLimit {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #partitions: number;
   readonly #name: string;
   /** How many it allows. */
@@ -27,7 +27,7 @@ export class RateLimit {
   #waiting = new Map<string, Waiting[]>();
 
   constructor(options: {
-    readonly link: RedisLink;
+    readonly link: RedisCalls;
     readonly partitions: number;
     readonly name: string;
     readonly most: number;

@@ -1,4 +1,4 @@
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import { unavailable } from "./unavailable.ts";
 import { settleWindow } from "./window-identity.ts";
 import { beginWindow, readControl, readPartitions } from "./window-records.ts";
@@ -20,7 +20,7 @@ export type ResetOutcome =
  * @throws ServiceError `unavailable`; LinkDownError `partitions` when a reset with another number of them overtakes it.
  */
 export async function resetWindow(
-  link: RedisLink,
+  link: RedisCalls,
   options: { readonly partitions: number; readonly deployId: string; readonly force: boolean },
 ): Promise<ResetOutcome> {
   const { partitions, deployId, force } = options;

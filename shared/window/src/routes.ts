@@ -1,6 +1,6 @@
 import type { ProcessWindow } from "./process-window.ts";
 import { formatRouteOwner } from "./records/route.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import { inSlices } from "./route-slices.ts";
 
 /** How often a pod sends again the releases that Redis did not take. */
@@ -19,13 +19,13 @@ export interface Route {
  * that a close during an outage does not leave an agent online after it; connection and epoch are compared, so a late release never removes a newer owner's.
  */
 export class RouteReleaser {
-  readonly #link: RedisLink;
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
   readonly #unreleased = new Map<string, Route>();
   #running: Promise<void> | undefined;
 
-  constructor(options: { readonly link: RedisLink; readonly window: ProcessWindow; readonly pod: string }) {
+  constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow; readonly pod: string }) {
     this.#link = options.link;
     this.#window = options.window;
     this.#pod = options.pod;

@@ -2,7 +2,7 @@ import type { SessionStatus } from "protocol/contract/session.ts";
 import { partitionOfSession } from "./acceptance/envelope-digest.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { parseSession, type SessionRecord, type SessionState, statusOf } from "./records/session-records.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /** A session as the window keeps it: ids, times and states. Source: docs/protocol.md#sessions. */
 export interface Session extends SessionRecord {
@@ -14,7 +14,7 @@ export interface Session extends SessionRecord {
  * Reads one session; null when there is none, or its end is more than an hour past.
  * @throws ServiceError `unavailable`.
  */
-export async function readSession(link: RedisLink, window: ProcessWindow, sessionId: string): Promise<Session | null> {
+export async function readSession(link: RedisCalls, window: ProcessWindow, sessionId: string): Promise<Session | null> {
   const p = partitionOfSession(sessionId, window.partitions);
   if (p === undefined) return null;
   const keys = (await window.known()).keys.partition(p);

@@ -2,7 +2,7 @@ import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 import type { PartitionKeys, WholeKeys } from "./redis/window-keys.ts";
 
 /** Named counts. */
@@ -36,7 +36,7 @@ export interface WindowSnapshot {
  * Reads the window, one round trip a slot, all at once; all of it again when another window was opened between them.
  * @throws ServiceError `unavailable`: no Redis, no window yet, or one that is reset again and again.
  */
-export async function readSnapshot(link: RedisLink, window: ProcessWindow): Promise<WindowSnapshot> {
+export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Promise<WindowSnapshot> {
   return await window.inWindow(async ({ id, keys, startedAt, deployId }) => {
     const reads = keys.partitions.map((ofPartition, p) => readPartition(link, p, ofPartition));
     const [control, parts] = await Promise.all([readControl(link, keys.whole), Promise.all(reads)]);
@@ -60,7 +60,7 @@ type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" 
 /** What one partition counts. */
 type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof">;
 
-async function readControl(link: RedisLink, { traffic, surfaces, feedback, visitors }: WholeKeys): Promise<Control> {
+async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visitors }: WholeKeys): Promise<Control> {
   const names = [controlKeys.window, traffic, surfaces, feedback, visitors];
   const [now, windowId, ...counted] = (await link.run("snapshot_control", names)) as [
     ...[string, string],
@@ -76,7 +76,7 @@ async function readControl(link: RedisLink, { traffic, surfaces, feedback, visit
   };
 }
 
-async function readPartition(link: RedisLink, p: number, keys: PartitionKeys): Promise<Part> {
+async function readPartition(link: RedisCalls, p: number, keys: PartitionKeys): Promise<Part> {
   const names = [partitionKeys.window(p), keys.counters, keys.minutes, keys.proofs, keys.lastOnlineProof];
   const [windowId, counters, minutes, proofs, last] = (await link.run("snapshot", names)) as [
     ...[string, string[], string[], string[], string],

@@ -12,7 +12,7 @@ import {
   type SessionState,
 } from "./records/session-records.ts";
 import { partitionOf } from "./redis/partitions.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /** Which target is asked about, and by which session of it. */
 export interface TargetQuery {
@@ -49,7 +49,7 @@ interface TargetOptions {
 
 /** Reads one target in one round trip. @throws ServiceError `unavailable`. */
 export async function readTarget(
-  link: RedisLink,
+  link: RedisCalls,
   window: ProcessWindow,
   { agent, sessionId }: TargetQuery,
   { offlineAfterMs, proofFreshnessMs }: TargetOptions,

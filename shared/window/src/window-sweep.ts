@@ -1,6 +1,7 @@
+import slotOf from "cluster-key-slot";
 import { controlKeys, KEY_PREFIX, partitionKeys } from "./redis/keys.ts";
 import { PARTITION_TAGS } from "./redis/partition-tags.ts";
-import type { RedisLink } from "./redis/redis-link.ts";
+import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
 import type { WindowIdentity } from "./window-identity.ts";
 
 /** How many keys Redis looks at in one step. */
@@ -16,9 +17,10 @@ const LASTING_PATTERN = /^relay:\{\w+\}:(?:seen:\d+$|(?:shares|limit|idempotency
 const HEAD = /^relay:\{\w+\}:[a-z-]+:([0-9a-z]{8})(?=$|:)/;
 
 /** How many keys of the database are not the relay's. @throws ServiceError `unavailable`. */
-export async function countForeignKeys(link: RedisLink): Promise<number> {
+export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
   let foreign = 0;
-  for await (const keys of pages(link)) foreign += keys.filter((key) => !key.startsWith(KEY_PREFIX)).length;
+  for (const link of links)
+    for await (const keys of pages(link)) foreign += keys.filter((key) => !key.startsWith(KEY_PREFIX)).length;
   return foreign;
 }
 
@@ -26,12 +28,16 @@ export async function countForeignKeys(link: RedisLink): Promise<number> {
  * Deletes what windows before this one, and older versions, have left, in pages; what a later window holds stays.
  * @returns how many keys. @throws ServiceError `unavailable`.
  */
-export async function deleteOlderKeys(link: RedisLink, window: WindowIdentity): Promise<number> {
+export async function deleteOlderKeys({ links }: RedisCalls, window: WindowIdentity): Promise<number> {
   const heads = headsOf(window);
   let deleted = 0;
-  for await (const keys of pages(link)) {
-    const older = keys.filter((key) => isOlder(key, window.startedAt, heads));
-    if (older.length > 0) deleted += Number(await link.command("UNLINK", ...older));
+  for (const link of links) {
+    for await (const keys of pages(link)) {
+      const older = keys.filter((key) => isOlder(key, window.startedAt, heads));
+      // One command for each slot, as a cluster takes it.
+      for (const inSlot of Map.groupBy(older, slotOf).values())
+        deleted += Number(await link.command("UNLINK", ...inSlot));
+    }
   }
   return deleted;
 }
@@ -48,7 +54,7 @@ function headsOf({ keys }: WindowIdentity): ReadonlySet<string> {
   return new Set(names.map((name) => HEAD.exec(typeof name === "function" ? name("") : name)?.[0] as string));
 }
 
-async function* pages(link: RedisLink): AsyncGenerator<readonly string[]> {
+async function* pages(link: ServerLink): AsyncGenerator<readonly string[]> {
   let cursor = "0";
   do {
     const [next, keys] = (await link.command("SCAN", cursor, "COUNT", PAGE)) as [string, string[]];

@@ -1,13 +1,10 @@
 import type { RedisOptions } from "ioredis";
-import { isClusterUrl } from "runtime/redis-url.ts";
-import { SettingsError } from "runtime/settings.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 
 /**
  * Options of a client that never waits for long and sends nothing twice by itself.
  * @param url of one Redis.
  * @param retryStrategy milliseconds until the next attempt to connect; asked once a connection that closed.
- * @throws SettingsError for the URL of a cluster, without its password.
  */
 export function clientOptions(
   url: string,
@@ -36,8 +33,6 @@ export function clientOptions(
 }
 
 function endpoint(url: string) {
-  if (isClusterUrl(url))
-    throw new SettingsError(["REDIS_URL must name one Redis: this does not run on a Redis Cluster"]);
   if (url.startsWith("unix://")) return { path: url.slice("unix://".length) };
   const { protocol, hostname, port, username, password, pathname } = new URL(url);
   return {

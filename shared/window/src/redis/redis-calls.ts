@@ -17,6 +17,8 @@ export interface ServerLink {
   readonly memory: RedisMemory;
   /** Another link to the same server, which nobody watches. @param purpose ends its name. */
   beside(purpose: string): SubscribingLink;
+  /** Sends a command that is about the server, or a key that it has. @throws ServiceError `unavailable`. */
+  command(name: string, ...args: readonly Argument[]): Promise<Reply>;
   /** Whether its user may send a command, on whose outcome nothing depends. @throws ServiceError `unavailable`. */
   probe(name: string, ...args: readonly Argument[]): Promise<void>;
 }

@@ -6,12 +6,12 @@ import { validate } from "runtime/http/validate.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import { readCredentials } from "window/credentials.ts";
 import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { z } from "zod";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly keys: KeyStore;
   readonly limits: RateLimits;
   readonly window: ProcessWindow;

@@ -3,13 +3,13 @@ import { readBody } from "runtime/http/body.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import { addFeedback } from "window/feedback.ts";
 import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
 import type { GatewaySettings } from "../../settings.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly window: ProcessWindow;
   readonly limits: RateLimits;
   readonly settings: Pick<GatewaySettings, "contact">;

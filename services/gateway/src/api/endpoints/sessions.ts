@@ -1,13 +1,13 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { Handlers } from "runtime/http/router.ts";
 import type { ProcessWindow } from "window/process-window.ts";
-import type { RedisLink } from "window/redis/redis-link.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { readSession } from "window/sessions.ts";
 import { sessionRecord } from "../../answers/session.ts";
 import type { RateLimits } from "../rate-limits.ts";
 
 interface Parts {
-  readonly link: RedisLink;
+  readonly link: RedisCalls;
   readonly limits: RateLimits;
   readonly window: ProcessWindow;
 }
