@@ -29,8 +29,8 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a pod without writes finds out about another window",
-    file: "services/ws-connector/src/service.ts",
-    find: "void window.follow().catch(() => {})",
+    file: "shared/window/src/process-window.ts",
+    find: "void this.follow().catch(() => {})",
     replace: "{}",
     tests: WHOLE,
   },

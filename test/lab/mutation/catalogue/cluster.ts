@@ -100,9 +100,9 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a permission is known from a node that does not have the slot, too",
-    file: `${REDIS}/redis-link.ts`,
-    find: 'if (linkDown(err).kind !== "slots") throw err;',
-    replace: "throw err;",
+    file: `${REDIS}/link-down.ts`,
+    find: 'if (linkDown(failure).kind !== "slots") throw failure;',
+    replace: "throw failure;",
     tests: [SETUP],
   },
   {
