@@ -131,15 +131,15 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
   {
     name: "a proof is of one challenge of the control socket",
     file: "connector/src/cli/control/proof.ts",
-    find: "\\n${challenge}`",
-    replace: "`",
+    find: "{challenge}`",
+    replace: "{agent}`",
     tests: ["connector/test/cli/control-proof.test.ts"],
   },
   {
     name: "a proof is of one control socket",
     file: "connector/src/cli/control/proof.ts",
-    find: "\\n${socket}",
-    replace: "",
+    find: "{socket}",
+    replace: "{agent}",
     tests: ["connector/test/cli/control-proof.test.ts"],
   },
   {
