@@ -50,7 +50,7 @@ describe("A message", () => {
     const bob = await stage.online("bob", stage.url);
     const waiting = await callTool(raw, "wait_for_messages", { timeout_seconds: 50 });
     await cancel(raw, waiting.id);
-    expect(await waiting.body()).not.toContain('"result"');
+    expect(await waiting.body()).not.toContain('"jsonrpc"');
     await bob.send(ALICE, { n: 1 });
     expect((await other.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
   });

@@ -4,7 +4,7 @@ import { Call } from "./call.ts";
 /** Of so many answered calls a cancellation still counts: it crossed the answer, which its client then ignores. */
 const MAX_CROSSED = 4;
 
-/** The calls of one client. Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation. */
+/** The calls of one client. */
 export class Calls {
   readonly #open = new Map<RequestId, Call>();
   /** Oldest first. */

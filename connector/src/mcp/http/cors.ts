@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
  * Lets a page of an origin that is served read the answers, such as an MCP client in a browser on this machine; it needs the
- * token all the same. Source: https://fetch.spec.whatwg.org/#http-cors-protocol.
+ * token all the same.
  */
 export function allowOrigin({ headers: { origin } }: IncomingMessage, response: ServerResponse): void {
   response.setHeader("vary", "origin");

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 
-/** Codes of JSON-RPC. Source: https://www.jsonrpc.org/specification#error_object. */
+/** Codes of errors of JSON-RPC 2.0. */
 export const RPC = { parseError: -32_700, invalidRequest: -32_600, server: -32_000 } as const;
 
 interface Refusal {
