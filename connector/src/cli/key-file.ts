@@ -59,7 +59,7 @@ async function presentIn({ credential }: SigningAgent): Promise<CredentialWithKe
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
 export async function readKeyRecord(file: string): Promise<JsonObject> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw invalid(`The key file cannot be read (${error.code}).`);
+    throw invalid(`The key file ${file} cannot be read (${error.code}).`);
   });
   return membersOf(jsonOf(text, () => invalid("The key file is not JSON.")));
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RelayError } from "../errors.ts";
 import { UNTRUSTED_NOTE } from "./instructions.ts";
+import { reach } from "./reach.ts";
 import { ReceivedMessage, receivedMessage } from "./received-message.ts";
 import {
   AcceptedMessage,
@@ -41,9 +42,14 @@ target_not_online: nobody received it. timeout: a late reply comes through wait_
   input: AskInput,
   output: AskOutput,
   annotations: { destructiveHint: false },
-  async run({ to, seal, timeout_seconds, wait_online_seconds, ...content }, { connector }, signal) {
+  async run({ to, seal, timeout_seconds, wait_online_seconds, ...content }, { connector, queue }, { signal, call }) {
     const waits = { timeoutMs: timeout_seconds * 1000, waitOnline: wait_online_seconds * 1000 };
-    const reply = await connector.ask(to, contentOf(content), { seal, ...waits, signal });
+    const options = { seal, ...waits };
+    const asked = reach(connector, signal, (cancel) =>
+      connector.ask(to, contentOf(content), { ...options, ...cancel }),
+    );
+    const reply = await asked;
+    call.takes(() => queue.add(reply));
     return { reply: receivedMessage(reply) };
   },
   preface: () => UNTRUSTED_NOTE,
@@ -66,10 +72,20 @@ export const replyTo: Tool<typeof ReplyInput, typeof AcceptedMessage> = {
   input: ReplyInput,
   output: AcceptedMessage,
   annotations: { destructiveHint: false },
-  async run({ to, envelope_id, ...content }, { received }, signal) {
+  async run({ to, envelope_id, ...content }, { connector, received }, { signal }) {
     const delivery = received.find(to, envelope_id);
-    if (delivery === undefined)
-      throw new RelayError("not_answerable", { message: "No such message was returned here." });
-    return acceptedMessage(await delivery.reply(contentOf(content), { signal }));
+    if (delivery === undefined) throw notReceived(received.hasId(envelope_id));
+    const replied = reach(connector, signal, (cancel) => delivery.reply(contentOf(content), cancel));
+    return acceptedMessage(await replied, delivery.sealed === true);
   },
 };
+
+function notReceived(isOfAnother: boolean): RelayError {
+  const message = isOfAnother
+    ? "The message with that envelope_id is of another agent: `to` is not its `from`."
+    : "No such message was returned here.";
+  return new RelayError("not_answerable", {
+    message,
+    hint: "Give `from` and `envelope_id` as wait_for_messages returned them.",
+  });
+}

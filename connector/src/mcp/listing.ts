@@ -21,6 +21,15 @@ function listed({ name, title, description, input, output, annotations }: Tool<z
   return { name, title, description, inputSchema, outputSchema, annotations } as Listed;
 }
 
-function outlined({ type, description }: Schema): Schema {
-  return { ...(type && { type }), ...(description && { description }) };
+function outlined({ type, description, items }: Schema): Schema {
+  return {
+    ...(type && { type }),
+    ...(description && { description }),
+    ...(items && { items: namesIn(items as Schema) }),
+  };
+}
+
+/** Of what a list holds: the members. */
+function namesIn({ properties = {} }: Schema): Schema {
+  return { properties: Object.fromEntries(Object.keys(properties).map((member) => [member, {}])) };
 }

@@ -7,13 +7,23 @@ export interface Batch {
   readonly waiting: number;
   /** How many were dropped since the previous batch. */
   readonly dropped: number;
+  /** Returns all of it to the queue, in the order in which it came. */
+  putBack(): void;
+}
+
+interface Entry {
+  /** In the order in which they came. */
+  readonly number: number;
+  readonly delivery: Delivery;
 }
 
 /** Deliveries that wait for a call, each for one. At most `max` wait, then the oldest is dropped. */
 export class MessageQueue {
   readonly #max: number;
-  readonly #deliveries: Delivery[] = [];
+  /** By number. */
+  #entries: readonly Entry[] = [];
   readonly #readers = new Set<() => void>();
+  #came = 0;
   #dropped = 0;
   #hasEnded = false;
 
@@ -22,7 +32,7 @@ export class MessageQueue {
   }
 
   get size(): number {
-    return this.#deliveries.length;
+    return this.#entries.length;
   }
 
   get dropped(): number {
@@ -34,12 +44,8 @@ export class MessageQueue {
   }
 
   add(delivery: Delivery): void {
-    this.#deliveries.push(delivery);
-    if (this.#deliveries.length > this.#max) {
-      this.#deliveries.shift();
-      this.countDropped();
-    }
-    this.#wake();
+    this.#came += 1;
+    this.#keep([{ number: this.#came, delivery }]);
   }
 
   /** A delivery was dropped, here or in the connector's inbox. */
@@ -68,10 +74,23 @@ export class MessageQueue {
   }
 
   #batch(max: number): Batch {
-    const deliveries = this.#deliveries.splice(0, max);
+    const taken = this.#entries.slice(0, max);
     const dropped = this.#dropped;
+    this.#entries = this.#entries.slice(max);
     this.#dropped = 0;
-    return { deliveries, waiting: this.size, dropped };
+    const putBack = () => {
+      this.#dropped += dropped;
+      this.#keep(taken);
+    };
+    return { deliveries: taken.map(({ delivery }) => delivery), waiting: this.size, dropped, putBack };
+  }
+
+  #keep(added: readonly Entry[]): void {
+    const entries = [...this.#entries, ...added].sort((one, other) => one.number - other.number);
+    const excess = Math.max(0, entries.length - this.#max);
+    this.#entries = entries.slice(excess);
+    this.#dropped += excess;
+    this.#wake();
   }
 
   /** Resolves with the next change, or when the signal is aborted. */

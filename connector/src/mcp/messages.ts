@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ConnectionState, connectionStateOf } from "./connection-state.ts";
 import { UNTRUSTED_NOTE } from "./instructions.ts";
+import { reach } from "./reach.ts";
 import { ReceivedMessage, receivedMessage } from "./received-message.ts";
 import {
   AcceptedMessage,
@@ -35,13 +36,16 @@ export const sendMessage: Tool<typeof SendInput, typeof AcceptedMessage> = {
   name: "send_message",
   title: "Send a message",
   description: `Sends another agent a text (\`message\`) or a JSON object (\`payload\`), one of the two.
-Accepted is not delivered: where \`can_deliver_realtime\` is false nobody received it, and nothing is stored. wait_online_seconds waits for the target first. After an error with outcome "unknown" it may have arrived: do not simply repeat it.`,
+Accepted is not delivered: heed \`next_action\`. wait_online_seconds waits for the target first. After an error with outcome "unknown" it may have arrived: do not simply repeat it.`,
   input: SendInput,
   output: AcceptedMessage,
   annotations: { destructiveHint: false },
-  async run({ to, task_id: taskId, seal, wait_online_seconds: wait = 0, ...content }, { connector }, signal) {
-    const options = { taskId, seal, waitOnline: wait * 1000, signal };
-    return acceptedMessage(await connector.send(to, contentOf(content), options));
+  async run({ to, task_id: taskId, seal, wait_online_seconds: wait = 0, ...content }, { connector }, { signal }) {
+    const options = { taskId, seal, waitOnline: wait * 1000 };
+    const sent = reach(connector, signal, (cancel) =>
+      connector.send(to, contentOf(content), { ...options, ...cancel }),
+    );
+    return acceptedMessage(await sent, seal === true);
   },
 };
 
@@ -53,7 +57,7 @@ const WaitOutput = z.strictObject({
   /** In the order of their arrival. */
   messages: z.array(ReceivedMessage),
   waiting: z.number().describe("Call again for these."),
-  dropped: z.number().describe("Since the last call; too many waited."),
+  dropped: z.number().describe("Too many waited."),
   connection: ConnectionState,
 });
 
@@ -65,15 +69,18 @@ export const waitForMessages: Tool<typeof WaitInput, typeof WaitOutput> = {
   input: WaitInput,
   output: WaitOutput,
   annotations: { destructiveHint: false },
-  async run({ timeout_seconds, max }, { connector, queue, received }, signal) {
-    const { deliveries, waiting, dropped } = await queue.take(max, timeout_seconds * 1000, signal);
+  async run({ timeout_seconds, max }, { connector, queue, received }, { signal, call }) {
+    const nobodyWaits = AbortSignal.any([signal, call.abandoned]);
+    const { deliveries, waiting, dropped, putBack } = await queue.take(max, timeout_seconds * 1000, nobodyWaits);
+    call.takes(putBack);
     for (const delivery of deliveries) received.keep(delivery);
     const { state } = connector;
     if (deliveries.length === 0 && state.status === "closed" && state.error !== undefined) throw state.error;
     return { messages: deliveries.map(receivedMessage), waiting, dropped, connection: connectionStateOf(state) };
   },
-  preface({ messages }) {
-    if (messages.length === 0) return "No message arrived in time.";
-    return UNTRUSTED_NOTE;
+  preface({ messages, connection }) {
+    if (messages.length > 0) return UNTRUSTED_NOTE;
+    if (connection.status === "online") return "No message arrived in time.";
+    return "No message arrived, and none can: your agent is not connected. See connection.";
   },
 };

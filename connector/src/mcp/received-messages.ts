@@ -13,6 +13,11 @@ export class ReceivedMessages {
     if (this.#deliveries.size > MAX_KEPT) this.#deliveries.delete(oldest as string);
   }
 
+  /** Whether any agent's message with that id was seen. */
+  hasId(envelopeId: string): boolean {
+    return [...this.#deliveries.values()].some(({ envelope }) => envelope.id === envelopeId);
+  }
+
   find(from: string, envelopeId: string): Delivery | undefined {
     return this.#deliveries.get(nameOf(from, envelopeId));
   }

@@ -33,7 +33,7 @@ interface Content {
   readonly payload?: unknown;
 }
 
-export const CONTENT_RULE = { error: "give either message or payload" };
+export const CONTENT_RULE = { path: ["payload"], error: "give either message or payload" };
 
 export function hasOneContent({ message, payload }: Content): boolean {
   return (message === undefined) !== (payload === undefined);
@@ -55,15 +55,18 @@ export const Reason = z.string().max(TEXT_LIMITS.reason);
 /** In which the target can decide. */
 export const TtlMinutes = z.int().min(SESSION_TTL_MINUTES.min).max(SESSION_TTL_MINUTES.max);
 
-export const AcceptedMessage = z.strictObject({
+const AcceptedEnvelope = z.strictObject({
   envelope_id: z.string(),
   target_status: z.enum(["online", "stale", "not_seen"]),
   can_deliver_realtime: z.boolean(),
   duplicate: z.boolean(),
+  next_action: z.string().optional(),
 });
 
+export const AcceptedMessage = z.strictObject({ ...AcceptedEnvelope.shape, sealed: z.boolean() });
+
 export const AcceptedNegotiation = z.strictObject({
-  ...AcceptedMessage.shape,
+  ...AcceptedEnvelope.shape,
   session_id: z.string(),
   session_status: z.enum(["pending_until_session.approve_or_session.reject", "approved", "rejected", "expired"]),
 });
@@ -79,17 +82,36 @@ export const PendingSession = z.strictObject({
   expires_at_iso: z.string(),
 });
 
-export function acceptedMessage({ envelopeId, delivery, duplicate }: Accepted): z.infer<typeof AcceptedMessage> {
-  return {
-    envelope_id: envelopeId,
-    target_status: delivery.status,
-    can_deliver_realtime: delivery.canDeliverRealtime,
-    duplicate,
-  };
+export function acceptedMessage(accepted: Accepted, sealed: boolean): z.infer<typeof AcceptedMessage> {
+  return { ...acceptedEnvelope(accepted, UNRECEIVED.message), sealed };
 }
 
-export function acceptedNegotiation(accepted: AcceptedSession): z.infer<typeof AcceptedNegotiation> {
-  return { ...acceptedMessage(accepted), session_id: accepted.sessionId, session_status: accepted.status };
+/** @param step what it is, which decides what is left to do where nobody received it. */
+export function acceptedNegotiation(
+  accepted: AcceptedSession,
+  step: "request" | "decision",
+): z.infer<typeof AcceptedNegotiation> {
+  const envelope = acceptedEnvelope(accepted, UNRECEIVED[step]);
+  return { ...envelope, session_id: accepted.sessionId, session_status: accepted.status };
+}
+
+/** An acceptance reads like a success, and is none for what it was to reach. */
+const UNRECEIVED = {
+  message:
+    "Nobody received it, and it is not stored: send it again with wait_online_seconds, or later, or tell your user.",
+  request: "The target learns the session's id only: request again once it is online (check_presence).",
+  decision: "The decision counts; the requester, who is not online, learns of it when it comes back.",
+} as const;
+
+function acceptedEnvelope({ envelopeId, delivery, duplicate }: Accepted, unreceived: string) {
+  const { status, canDeliverRealtime } = delivery;
+  return {
+    envelope_id: envelopeId,
+    target_status: status,
+    can_deliver_realtime: canDeliverRealtime,
+    duplicate,
+    ...(!canDeliverRealtime && { next_action: unreceived }),
+  };
 }
 
 function isPayload(value: unknown): value is object {

@@ -1,7 +1,9 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import type { z } from "zod";
+import { ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
+import { z } from "zod";
 import type { McpAgent } from "./agent.ts";
+import { Calls } from "./calls/calls.ts";
+import { ClientTransport, type Transport } from "./calls/client-transport.ts";
 import { askAgent, replyTo } from "./conversations.ts";
 import { INSTRUCTIONS } from "./instructions.ts";
 import { listing } from "./listing.ts";
@@ -9,9 +11,7 @@ import { sendMessage, waitForMessages } from "./messages.ts";
 import { checkPresence } from "./presence.ts";
 import { approveSession, rejectSession, requestSession } from "./sessions.ts";
 import { myStatus } from "./status.ts";
-import { register, type Tool } from "./tool.ts";
-
-type Transport = Parameters<McpServer["connect"]>[0];
+import { runTool, type Tool } from "./tool.ts";
 
 const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
   sendMessage,
@@ -26,22 +26,37 @@ const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
 ];
 const TOOL_LIST = listing(TOOLS);
 
+/** Loose: what it lacks is then refused as invalid params; a schema that does not match is an internal error to the SDK. */
+const CallTool = z.looseObject({ method: z.literal("tools/call"), params: z.unknown() });
+const CallParams = z.looseObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()).optional() });
+
 /**
  * Serves the tools to the client on the transport. When the relay ends the connection for good, such as for a refused key, the
  * server stays and the tools return the reason.
  * @returns once it serves, with a promise of its end: that of the transport.
  */
-export async function serve(agent: McpAgent, transport: Transport, version: string): Promise<{ ended: Promise<void> }> {
-  const server = new McpServer(
+export async function serve(
+  agent: McpAgent,
+  transport: Transport,
+  version: string,
+  calls: Calls = new Calls(),
+): Promise<{ ended: Promise<void> }> {
+  const mcp = new McpServer(
     { name: "agent-relay", title: "Agent Relay", version },
-    { capabilities: { logging: {} }, instructions: INSTRUCTIONS },
+    { capabilities: { logging: {}, tools: {} }, instructions: INSTRUCTIONS },
   );
-  for (const tool of TOOLS) register(server, agent, tool);
-  server.server.setRequestHandler(ListToolsRequestSchema, () => TOOL_LIST);
+  const { server } = mcp;
+  server.setRequestHandler(ListToolsRequestSchema, () => TOOL_LIST);
+  server.setRequestHandler(CallTool, async ({ params }, { signal, requestId }) => {
+    const { name, arguments: given } = CallParams.parse(params);
+    const tool = TOOLS.find((candidate) => candidate.name === name);
+    if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, "No such tool: tools/list has their names.");
+    return await runTool(tool, given, agent, { signal, call: calls.of(requestId) });
+  });
   const ended = Promise.withResolvers<void>();
-  server.server.onclose = ended.resolve;
-  await server.connect(transport);
-  const unsubscribe = agent.connector.on("delivery", () => notifyWaiting(server, agent));
+  server.onclose = ended.resolve;
+  await mcp.connect(new ClientTransport(transport, calls));
+  const unsubscribe = agent.connector.on("delivery", () => notifyWaiting(mcp, agent));
   return { ended: ended.promise.then(unsubscribe) };
 }
 

@@ -1,5 +1,5 @@
 import { RelayError } from "../errors.ts";
-import type { Delivery, PendingSession } from "../types.ts";
+import type { AcceptedSession, Delivery, PendingSession } from "../types.ts";
 
 const MAX_KEPT = 1000;
 
@@ -7,6 +7,8 @@ const MAX_KEPT = 1000;
 export class SessionRequests {
   /** In the order in which they became known. */
   readonly #requesters = new Map<string, string>();
+  /** What the relay accepted from here, in that order. */
+  readonly #decisions = new Map<string, AcceptedSession>();
   #pending: readonly PendingSession[] = [];
 
   received({ type, sessionId, from }: Delivery): void {
@@ -33,13 +35,25 @@ export class SessionRequests {
     return this.#pending.filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
   }
 
-  decided(sessionId: string): void {
+  decided(accepted: AcceptedSession): void {
+    const { sessionId } = accepted;
     this.#pending = this.#pending.filter((session) => session.sessionId !== sessionId);
+    keepNewest(this.#decisions, sessionId, accepted);
+  }
+
+  /** The decision that was made here, where it is that one: to make it again is no other. */
+  decisionOn(sessionId: string, status: AcceptedSession["status"]): AcceptedSession | undefined {
+    const accepted = this.#decisions.get(sessionId);
+    return accepted?.status === status ? { ...accepted, duplicate: true } : undefined;
   }
 
   #keep(sessionId: string, requester: string): void {
-    this.#requesters.set(sessionId, requester);
-    const [oldest] = this.#requesters.keys();
-    if (this.#requesters.size > MAX_KEPT) this.#requesters.delete(oldest as string);
+    keepNewest(this.#requesters, sessionId, requester);
   }
+}
+
+function keepNewest<T>(map: Map<string, T>, key: string, value: T): void {
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MAX_KEPT) map.delete(oldest as string);
 }

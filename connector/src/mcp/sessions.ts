@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { SESSION_TTL_MINUTES } from "../limits.ts";
+import { reach } from "./reach.ts";
 import {
   AcceptedNegotiation,
   AgentId,
@@ -24,14 +25,14 @@ const RequestInput = z.strictObject({
 export const requestSession: Tool<typeof RequestInput, typeof AcceptedNegotiation> = {
   name: "request_session",
   title: "Request a session",
-  description: `Requests a session: an agreement to work together on \`purpose\`. \`intro\`: who you are. \`scope\`: what it covers. The target has ttl_minutes (default ${SESSION_TTL_MINUTES.default}) to decide; session.approve or session.reject comes through wait_for_messages.
-Where \`can_deliver_realtime\` is false, the target will learn the session's id only: request again once it is online.`,
+  description: `Requests a session: an agreement to work together on \`purpose\`. \`intro\`: who you are. \`scope\`: what it covers. The target has ttl_minutes (default ${SESSION_TTL_MINUTES.default}) to decide; session.approve or session.reject comes through wait_for_messages.`,
   input: RequestInput,
   output: AcceptedNegotiation,
   annotations: { destructiveHint: false },
-  async run({ to, purpose, ttl_minutes: ttlMinutes, intro, scope }, { connector }, signal) {
+  async run({ to, purpose, ttl_minutes: ttlMinutes, intro, scope }, { connector }, { signal }) {
     const proposal = { purpose, ttlMinutes, intro, scope };
-    return acceptedNegotiation(await connector.requestSession(to, proposal, { signal }));
+    const requested = reach(connector, signal, (cancel) => connector.requestSession(to, proposal, cancel));
+    return acceptedNegotiation(await requested, "request");
   },
 };
 
@@ -45,10 +46,13 @@ export const approveSession: Tool<typeof ApproveInput, typeof AcceptedNegotiatio
   input: ApproveInput,
   output: AcceptedNegotiation,
   annotations: { destructiveHint: false, idempotentHint: true },
-  async run({ session_id }, { connector, requests }, signal) {
-    const accepted = await connector.approve(session_id, requests.requesterOf(session_id), { signal });
-    requests.decided(session_id);
-    return acceptedNegotiation(accepted);
+  async run({ session_id }, { connector, requests }, { signal }) {
+    const former = requests.decisionOn(session_id, "approved");
+    if (former !== undefined) return acceptedNegotiation(former, "decision");
+    const requester = requests.requesterOf(session_id);
+    const accepted = await reach(connector, signal, (cancel) => connector.approve(session_id, requester, cancel));
+    requests.decided(accepted);
+    return acceptedNegotiation(accepted, "decision");
   },
 };
 
@@ -62,9 +66,14 @@ export const rejectSession: Tool<typeof RejectInput, typeof AcceptedNegotiation>
   input: RejectInput,
   output: AcceptedNegotiation,
   annotations: { idempotentHint: true },
-  async run({ session_id, reason }, { connector, requests }, signal) {
-    const accepted = await connector.reject(session_id, requests.requesterOf(session_id), reason, { signal });
-    requests.decided(session_id);
-    return acceptedNegotiation(accepted);
+  async run({ session_id, reason }, { connector, requests }, { signal }) {
+    const former = requests.decisionOn(session_id, "rejected");
+    if (former !== undefined) return acceptedNegotiation(former, "decision");
+    const requester = requests.requesterOf(session_id);
+    const accepted = await reach(connector, signal, (cancel) =>
+      connector.reject(session_id, requester, reason, cancel),
+    );
+    requests.decided(accepted);
+    return acceptedNegotiation(accepted, "decision");
   },
 };

@@ -26,7 +26,7 @@ export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
   input: StatusInput,
   output: StatusOutput,
   annotations: { readOnlyHint: true, openWorldHint: false },
-  async run(_, { connector, queue, requests }, signal) {
+  async run(_, { connector, queue, requests }, { signal }) {
     await firstAttempt(connector, signal);
     return {
       agent_id: connector.agent,

@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
-import { unlessAway } from "../../src/cli/control/away.ts";
 import { CONTROL_MEMBERS } from "../../src/cli/control/request.ts";
 import { nearest } from "../../src/cli/nearest.ts";
 import type { Connector } from "../../src/index.ts";
 import { RelayError } from "../../src/index.ts";
+import { unlessAway } from "../../src/unless-away.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, jsonLines } from "../kit.ts";
 import { Shell } from "./shell.ts";
@@ -66,7 +66,7 @@ describe("relay completion", () => {
 
 test("What went out before the relay went away has an unknown outcome", async () => {
   const away = { state: { status: "reconnecting" }, on: () => () => {} } as unknown as Connector;
-  const rejected = unlessAway(away, async (signal) => {
+  const rejected = unlessAway(away, 1, async (signal) => {
     await new Promise((aborted) => signal.addEventListener("abort", aborted));
     throw new RelayError("aborted", { outcome: "unknown" });
   });

@@ -128,7 +128,8 @@ describe("A session", () => {
     expect(messages).toMatchObject([{ type: "session.request", session_id: sessionId, from: BOB }]);
     const decision = { session_id: sessionId };
     const rejected = await alice.call("reject_session", { ...decision, reason: "No time." });
-    expect(rejected).toMatchObject({ session_id: sessionId, session_status: "rejected" });
+    expect(rejected).toMatchObject({ session_id: sessionId, session_status: "rejected", duplicate: false });
+    expect(await alice.call("reject_session", decision)).toEqual({ ...rejected, duplicate: true });
     expect(await next(bob)).toMatchObject({ type: "session.reject", sessionId, payload: { reason: "No time." } });
     expect(await alice.error("approve_session", decision)).toMatchObject({ code: "session_closed", retry: "never" });
   });

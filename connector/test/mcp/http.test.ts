@@ -6,13 +6,12 @@ import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
 import { type HttpAccess, McpStage } from "./kit.ts";
+import { begin as beginRaw, callTool, cancel, INITIALIZE, type RawCall, type RawSession } from "./raw-http.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 const MAX_SESSIONS = 16;
-const INITIALIZE = {
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
-};
+const JSON_HEADERS = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+const bearer = ({ token }: HttpAccess) => ({ authorization: `Bearer ${token}` });
 
 const stage = shared(new McpStage("alice", "bob"));
 
@@ -133,6 +132,63 @@ describe("The HTTP server", () => {
     await begin();
     expect([await ping(first), await ping(second), await ping("unknown")]).toEqual([200, 404, 404]);
     expect((await post(server, { method: "ping" })).status).toBe(400);
+  });
+
+  test("ends no session with an open call: beyond those it has no room, until one ends", async () => {
+    const server = await stage.httpProcess("alice");
+    const sessions = await Promise.all(Array.from({ length: MAX_SESSIONS }, () => beginRaw(server)));
+    const calls = await Promise.all(
+      sessions.map((session) => callTool(session, "wait_for_messages", { timeout_seconds: 50 })),
+    );
+    expect((await post(server, INITIALIZE)).status).toBe(503);
+    await cancel(sessions[0] as RawSession, (calls[0] as RawCall).id);
+    await (calls[0] as RawCall).body();
+    expect((await post(server, INITIALIZE)).status).toBe(200);
+    for (const { socket } of calls) socket.destroy();
+  });
+
+  test("refuses a call with the id of another that is open, which is answered", async () => {
+    const server = await stage.httpProcess("alice");
+    const session = await beginRaw(server);
+    const open = await callTool(session, "wait_for_messages", { timeout_seconds: 3 });
+    const ping = { method: "ping", id: open.id };
+    const headers = { "mcp-session-id": session.id };
+    expect((await post(server, ping, headers)).status).toBe(400);
+    expect(await open.body()).toContain('"result"');
+    expect((await post(server, ping, headers)).status).toBe(200);
+  });
+
+  test("takes a body of JSON that is one message at least, neither packed nor too large", async () => {
+    const server = await stage.httpProcess("alice");
+    for (const [body, headers, status] of [
+      ["[]", {}, 400],
+      ["no JSON", {}, 400],
+      [JSON.stringify({ jsonrpc: "2.0", id: 1, ...INITIALIZE }), { "content-encoding": "gzip" }, 415],
+      [`"${"x".repeat(300_000)}"`, {}, 413],
+    ] as const) {
+      const answer = await fetch(server.url, {
+        method: "POST",
+        body,
+        headers: { ...JSON_HEADERS, ...headers, ...bearer(server) },
+      });
+      expect(answer.status).toBe(status);
+    }
+  });
+
+  test("lets a page of this machine read its answers, and no other page", async () => {
+    const server = await stage.httpProcess("alice");
+    const preflight = (origin: string) => fetch(server.url, { method: "OPTIONS", headers: { origin } });
+    const ours = await preflight("http://localhost:3000");
+    expect([ours.status, ours.headers.get("access-control-allow-origin")]).toEqual([204, "http://localhost:3000"]);
+    expect(ours.headers.get("access-control-allow-headers")).toContain("authorization");
+    const foreign = await preflight("https://evil.example");
+    expect([foreign.status, foreign.headers.get("access-control-allow-origin")]).toEqual([403, null]);
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, ...INITIALIZE });
+    const headers = { ...JSON_HEADERS, origin: "http://localhost:3000", ...bearer(server) };
+    const begun = await fetch(server.url, { method: "POST", body, headers });
+    expect(begun.headers.get("access-control-allow-origin")).toBe("http://localhost:3000");
+    expect(begun.headers.get("access-control-expose-headers")).toContain("mcp-session-id");
+    await begun.body?.cancel();
   });
 
   test("ends with 0 on SIGTERM, while a call waits, and the agent is no longer online", async () => {

@@ -5,7 +5,7 @@ import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { shared } from "../fixture.ts";
-import { testAgent } from "../kit.ts";
+import { jsonLines, testAgent } from "../kit.ts";
 import { type Host, McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
@@ -98,6 +98,35 @@ test("A model's agent comes back after the relay was gone, and what it said mean
   expect(alice.events.at(-1)).toBe("online");
   await stage.clear();
   await later.stop();
+});
+
+test("A model is told within seconds that nothing is sent while no relay answers", async () => {
+  const alice = await stage.host("alice", `http://127.0.0.1:${await freePort()}`);
+  await alice.untilConnection("reconnecting");
+  const refused = await alice.error("send_message", { to: BOB, message: "hi" });
+  expect(refused).toMatchObject({ code: "unreachable", outcome: "refused", retry: "later" });
+});
+
+describe("A line that is no message", () => {
+  test("is told of on standard error without what it says, and the next is answered", async () => {
+    const alice = await stage.process("alice", stage.url);
+    for (const line of ["a-secret-word", "[]", '{"jsonrpc":"1.0","id":1,"method":"ping"}'])
+      alice.child.stdin.write(`${line}\n`);
+    alice.child.stdin.write('{"jsonrpc":"2.0","id":2,"method":"ping"}\n');
+    await until("the ping is answered", () => alice.stdout.includes('"id":2'));
+    await until(
+      "each is told of",
+      () => jsonLines(alice.stderr).filter(({ event }) => event === "warning").length === 3,
+    );
+    expect(alice.stderr).not.toContain("a-secret-word");
+  });
+
+  test("and without end ends the process, with an error", async () => {
+    const alice = await stage.process("alice", stage.url);
+    alice.child.stdin.on("error", () => {}).write("x".repeat(12_000_000));
+    expect(await alice.exitCode).toBe(1);
+    expect(jsonLines(alice.stderr).at(-1)).toMatchObject({ event: "error", code: "failed" });
+  });
 });
 
 describe("The process ends", () => {

@@ -20,7 +20,7 @@ function filled(max: number, ...ids: readonly string[]): MessageQueue {
 }
 
 async function take(queue: MessageQueue, max = 10, timeoutMs = 0, signal = never) {
-  const { deliveries, ...rest } = await queue.take(max, timeoutMs, signal);
+  const { deliveries, putBack: _, ...rest } = await queue.take(max, timeoutMs, signal);
   return { ids: deliveries.map(({ envelope }) => envelope.id), ...rest };
 }
 
@@ -59,6 +59,22 @@ describe("The queue of messages", () => {
     await expect(waiting).rejects.toBe(cancel.signal.reason);
     expect((await take(queue)).ids).toEqual(["a"]);
     expect(queue.isAwaited).toBe(false);
+  });
+
+  test("hands out what was put back in the order in which it came, before what came later, with what was lost before", async () => {
+    const queue = filled(3, "a", "b", "c", "d");
+    const [first, second] = [await queue.take(1, 0, never), await queue.take(1, 0, never)];
+    second.putBack();
+    first.putBack();
+    expect(await take(queue)).toEqual({ ids: ["b", "c", "d"], waiting: 0, dropped: 1 });
+  });
+
+  test("hands what was put back to a call that waits", async () => {
+    const queue = filled(10, "a");
+    const taken = await queue.take(1, 0, never);
+    const waiting = take(queue, 10, LONG_MS);
+    taken.putBack();
+    expect((await waiting).ids).toEqual(["a"]);
   });
 
   test("lets nobody wait after its end, but hands out what is left", async () => {

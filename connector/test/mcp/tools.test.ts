@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
+import { EmptyResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
 import { SESSION_ID_PATTERN } from "protocol/contract/envelope.ts";
 import { ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "protocol/contract/limits.ts";
@@ -7,6 +8,7 @@ import { sharedByAll } from "../fixture.ts";
 import { type Host, McpStage } from "./kit.ts";
 
 const BOB = "agent://bob";
+const INVALID_PARAMS = -32_602;
 const SESSION = `ses_${"0".repeat(26)}`;
 
 const stage = sharedByAll(new McpStage("alice", "bob"));
@@ -41,6 +43,11 @@ describe("A client that lists the tools", () => {
       expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false });
       expect(outputSchema).toMatchObject({ type: "object", properties: expect.any(Object) });
     }
+    const [messages, sessions] = ["wait_for_messages", "my_status"].map(
+      (name) => tools.find((tool) => tool.name === name)?.outputSchema?.properties,
+    );
+    expect(messages).toMatchObject({ messages: { items: { properties: { from: {}, envelope_id: {}, payload: {} } } } });
+    expect(sessions).toMatchObject({ pending_sessions: { items: { properties: { session_id: {} } } } });
   });
 
   test("gives no more than 8 KB of a model's context for them", async () => {
@@ -110,13 +117,33 @@ describe("What the relay would refuse", () => {
     ["check_presence", { agent_id: "agent://*" }, "agent_id"],
     ["my_status", { verbose: true }, "verbose"],
   ])("is an error of the tool %s that names the member, and is not sent: %#", async (name, input, member) => {
-    const text = await alice.refusal(name, input);
-    expect(text).toMatch(/^MCP error -32602/);
-    expect(text).toMatch(new RegExp(`\\b${member}"?$`));
+    const refused = { code: "invalid_arguments", retry: "fix", outcome: "refused", hint: expect.any(String) };
+    const error = await alice.error(name, input);
+    expect(error).toMatchObject({
+      ...refused,
+      errors: [{ member, message: expect.any(String) }, ...error.errors.slice(1)],
+    });
   });
 
-  test("is an error of a tool that does not exist", async () => {
-    expect(await alice.refusal("no_such_tool")).toMatch(/^MCP error -32602/);
+  test.each(["no_such_tool", "__proto__", "constructor"])(
+    "is a call of a tool that does not exist: %s",
+    async (name) => {
+      await expect(alice.call(name)).rejects.toMatchObject({ code: INVALID_PARAMS });
+    },
+  );
+
+  test("is a call without a name, or whose arguments are no object", async () => {
+    const { client } = alice;
+    for (const params of [{}, { name: 1 }, { name: "my_status", arguments: [] }]) {
+      const request = { method: "tools/call", params } as Parameters<typeof client.request>[0];
+      await expect(client.request(request, EmptyResultSchema)).rejects.toMatchObject({ code: INVALID_PARAMS });
+    }
+  });
+
+  test("is told from what nobody received, which says what to do then", async () => {
+    const sent = await alice.call("send_message", { to: "agent://nobody", message: "hi" });
+    expect(sent).toMatchObject({ can_deliver_realtime: false, sealed: false, next_action: expect.any(String) });
+    expect(await alice.call("send_message", { to: "agent://alice", message: "hi" })).not.toHaveProperty("next_action");
   });
 
   test("is told with code and hint: a session that nobody requested of this agent", async () => {

@@ -72,6 +72,10 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
       },
       { for: "import it", line: `import { Connector } from "${CONNECTOR_PACKAGE}";` },
       { for: "command of an MCP client's configuration; RELAY_URL and RELAY_KEY_FILE in its env", line: `${npx} mcp` },
+      {
+        for: "MCP over HTTP, for clients that start no command; the same two variables, and the token as mcp --help says",
+        line: `${npx} mcp --http 127.0.0.1:7300`,
+      },
     ],
     file: (version) => `${CONNECTOR_PACKAGE}-${version}.tgz`,
     contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),

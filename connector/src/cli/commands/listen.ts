@@ -22,7 +22,7 @@ export const listen: Command = {
   relay listen --key bob.json --exec ./answer.sh --reply
 
 Runs until it is stopped, and reconnects after restarts of the relay, network failures and sleep of this machine.
-Other commands of the same user (relay send, ask, approve, …) send through its control socket.
+Other commands of the same user and key (relay send, ask, approve, …) send through its control socket.
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
@@ -59,8 +59,8 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
   {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
-wait_online_ms: how long to wait for the target to come online. The control socket takes the same lines, and {"follow":true}, which is
-answered with the connection's state, and then with what comes over it.
+wait_online_ms: how long to wait for the target to come online. The control socket takes the same lines from whoever has proven to
+have the agent's key, and {"follow":true}, which is answered with the connection's state, and then with what comes over it.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
@@ -88,7 +88,7 @@ answered with the connection's state, and then with what comes over it.
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, variables, reporter };
     const close = () => void connector.close();
-    const controlServer = new ControlServer(connector, http.websocketUrl, io);
+    const controlServer = new ControlServer(connector, signing, http.websocketUrl, io);
     reportConnection(connector, http.websocketUrl, reporter, json);
     io.signal.addEventListener("abort", close);
     if (io.signal.aborted) close();

@@ -3,6 +3,7 @@ import { finished, type Readable } from "node:stream";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { Connector } from "../../connector.ts";
 import { McpAgent } from "../../mcp/agent.ts";
+import type { Transport } from "../../mcp/calls/client-transport.ts";
 import { type HttpServerOptions, McpHttpServer } from "../../mcp/http/server.ts";
 import { HttpSessions } from "../../mcp/http/sessions.ts";
 import { serve } from "../../mcp/server.ts";
@@ -20,6 +21,8 @@ import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
 import { SharedConnection } from "../sharing/shared-connection.ts";
 import { readTrust } from "../trust.ts";
+
+const MAX_LINE_BYTES = 10_485_760;
 
 interface Listening extends HttpServerOptions {
   /** Of the token, for people. */
@@ -74,6 +77,8 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
 
     const file = values["token-file"] ?? keyFileToken(values.key ?? io.env.RELAY_KEY_FILE);
     const names = values["http-name"] ?? [];
+    if (values.http === undefined && (values["token-file"] !== undefined || names.length > 0))
+      throw usageError("--token-file and --http-name need --http.");
     const address = values.http === undefined ? undefined : httpAddress(values.http, names);
     const listening = address && { ...address, names, ...(await mcpToken(file, io.env, reporter)) };
 
@@ -86,7 +91,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     };
     const believesAsOthers = !values.trust && !requireVerified && maxDeliveryAgeMs === undefined;
     const { websocketUrl } = http;
-    const shared = { agent: signing.agent, websocketUrl, takeOver, mayFollow: believesAsOthers, open, io };
+    const shared = { signing, websocketUrl, takeOver, mayFollow: believesAsOthers, open, io };
     const connector = new SharedConnection(shared);
     connector.on("state", (state) => {
       if (state.status !== "closed" || state.error === undefined) return;
@@ -98,7 +103,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     );
     agent.start();
     try {
-      await (listening === undefined ? serveStdio(agent, io) : serveHttp(agent, listening, reporter, io));
+      await (listening === undefined ? serveStdio(agent, reporter, io) : serveHttp(agent, listening, reporter, io));
     } finally {
       await connector.close();
     }
@@ -106,18 +111,27 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
   },
 };
 
-async function serveStdio(agent: McpAgent, io: Io): Promise<void> {
-  const transport = new StdioServerTransport(io.stdin, io.stdout);
+/** Until standard input ends. @throws {Failure} `failed` for a line that no message can be as long as. */
+async function serveStdio(agent: McpAgent, reporter: Reporter, io: Io): Promise<void> {
+  const transport = new StdioServerTransport(io.stdin, io.stdout, { maxBufferSize: MAX_LINE_BYTES });
+  // Every answer that standard output does not take at once waits for it with a listener of its own.
+  io.stdout.setMaxListeners(0);
+  let isTooLong = false;
+  transport.onerror = ({ message }) => {
+    isTooLong ||= message.startsWith("ReadBuffer exceeded");
+    if (!isTooLong) reporter.warn("A line on standard input is no message of JSON-RPC: it was ignored.");
+  };
   const { ended } = await serve(agent, transport, VERSION);
   const signal = AbortSignal.any([io.signal, endOf(io.stdin)]);
   signal.addEventListener("abort", () => void transport.close());
   if (signal.aborted) await transport.close();
   await ended;
+  if (isTooLong) throw new Failure("failed", `A line has over ${MAX_LINE_BYTES} bytes.`, "A message is far shorter.");
 }
 
 /** Until the signal. @throws {Failure} `failed` when it cannot listen. */
 async function serveHttp(agent: McpAgent, { place, ...options }: Listening, reporter: Reporter, io: Io): Promise<void> {
-  const sessions = new HttpSessions((transport) => serve(agent, transport as Parameters<typeof serve>[1], VERSION));
+  const sessions = new HttpSessions(({ transport, calls }) => serve(agent, transport as Transport, VERSION, calls));
   const server = new McpHttpServer(sessions, options);
   const url = await server.start().catch(({ code }) => {
     throw new Failure("failed", `It cannot listen there (${code}).`, "Choose another port with --http.");

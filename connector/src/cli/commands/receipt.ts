@@ -2,7 +2,7 @@ import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
-import { readIdentity } from "../identity.ts";
+import { readIdentity, requireKey } from "../identity.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
@@ -17,18 +17,19 @@ export const receipt: Command = {
   --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
   --json      messages on standard error as JSON lines
 
-It comes from the relay listen of the same agent on this machine, which holds the request and the decision: one line of JSON, both
-envelopes and the credentials of both keys. Either of the two agents has it, where it listened all the while; keys without a
-credential have none. Whoever has the issuers' records checks it: relay verify receipt.json --issuer acme.json
+It comes from the relay listen or relay mcp of the same agent that runs on this machine, which holds the request and the decision
+while it runs: one line of JSON, both envelopes and the credentials of both keys. Either of the two agents has it, where it was
+there all the while; keys without a credential have none. Whoever has the issuers' records checks it: relay verify receipt.json --issuer acme.json
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, AGENT_OPTIONS);
     const [sessionId, ...others] = positionals;
     if (sessionId === undefined || others.length > 0) throw usageError("Name one session: ses_….");
-    const { agent } = await readIdentity(values.key, io.env, new Reporter(io.stderr, values.json === true));
+    const reporter = new Reporter(io.stderr, values.json === true);
+    const signing = requireKey(await readIdentity(values.key, io.env, reporter));
     const { websocketUrl } = new RelayHttp(values.url, io);
-    const listener = await listenerTransport(agent, websocketUrl, io);
-    if (listener === undefined) throw notListening(agent);
+    const listener = await listenerTransport(signing, websocketUrl, io);
+    if (listener === undefined) throw notListening(signing.agent);
     try {
       await writeLine(io.stdout, jsonLine(await listener.receipt(sessionId)));
     } finally {
@@ -41,7 +42,7 @@ credential have none. Whoever has the issuers' records checks it: relay verify r
 function notListening(agent: string): Failure {
   return new Failure(
     "receipt_incomplete",
-    `No relay listen of ${agent} runs here: nothing holds the envelopes.`,
-    "The relay keeps none. Listen with the agent from before the request until after the decision.",
+    `No relay listen or relay mcp of ${agent} runs here: nothing holds the envelopes.`,
+    "The relay keeps none. Let one of them run from before the request until after the decision, and ask while it runs.",
   );
 }

@@ -1,6 +1,7 @@
-import { readArguments } from "../arguments.ts";
+import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import { readKeyFile } from "../key-file.ts";
 import { jsonLine, type Line, type Style, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { targetOf } from "../target.ts";
@@ -12,17 +13,19 @@ export const status: Command = {
 
   relay status agent://alice agent://bob
 
-  --url URL  the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json     one line of JSON: the relay's counts, and its answer for each agent
+  --key FILE  show the agent of this key file, too
+  --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
+  --json      one line of JSON: the relay's counts, and its answer for each agent
 
 Needs no key. Without agents it shows only the relay's counts; the relay never lists who is online.
 `,
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, { url: { type: "string" } });
+    const { values, positionals } = readArguments(args, AGENT_OPTIONS);
+    const own = values.key === undefined ? [] : [(await readKeyFile(values.key)).agent];
     const http = new RelayHttp(values.url, io);
     const [relay, ...agents] = await Promise.all([
       http.get("/api/onboarding/online-agents"),
-      ...positionals.map((word) => http.presence(targetOf(word))),
+      ...[...own, ...positionals.map(targetOf)].map((agent) => http.presence(agent)),
     ]);
     if (values.json) {
       await writeLine(io.stdout, jsonLine({ ok: true, relay, agents }));

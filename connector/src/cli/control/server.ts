@@ -1,19 +1,28 @@
 import { rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
+import { basename } from "node:path";
 import type { Connector } from "../../connector.ts";
+import { unlessAway } from "../../unless-away.ts";
 import type { Io } from "../io.ts";
-import { unlessAway } from "./away.ts";
+import type { SigningAgent } from "../key-file.ts";
+import { Admission } from "./admission.ts";
 import { type PendingNotice, pendingLine, stateLine, tellFollower } from "./follow.ts";
 import { execute } from "./request.ts";
 import { serveRequestLines } from "./request-lines.ts";
 import { socketFolder, socketPath } from "./socket-path.ts";
 
+/** Whoever waits at a prompt is told within 3 s; connections that are replaced are back sooner, as a rule. */
+const AWAY_MS = 2000;
 /** A process that follows and does not read is let go: it then connects by itself. */
 const MAX_UNREAD_BYTES = 8_388_608;
 
-/** The control socket of a running `relay listen` or `relay mcp`: other commands of the same user send through its connector. */
+/**
+ * The control socket of a running `relay listen` or `relay mcp`: other commands of the same user that have the agent's key send
+ * through its connector.
+ */
 export class ControlServer {
   readonly #connector: Connector;
+  readonly #signing: SigningAgent;
   readonly #websocketUrl: string;
   readonly #io: Io;
   readonly #clients = new Set<Socket>();
@@ -21,8 +30,9 @@ export class ControlServer {
   /** The latest, for those who follow later. */
   #pending: PendingNotice | undefined;
 
-  constructor(connector: Connector, websocketUrl: string, io: Io) {
+  constructor(connector: Connector, signing: SigningAgent, websocketUrl: string, io: Io) {
     this.#connector = connector;
+    this.#signing = signing;
     this.#websocketUrl = websocketUrl;
     this.#io = io;
   }
@@ -36,7 +46,7 @@ export class ControlServer {
     if (folder === undefined) return undefined;
     const path = socketPath(folder, this.#connector.agent, this.#websocketUrl);
     await rm(path, { force: true });
-    this.#server = createServer({ allowHalfOpen: true }, (client) => void this.#serve(client));
+    this.#server = createServer({ allowHalfOpen: true }, (client) => void this.#serve(client, basename(path)));
     this.#server.on("error", () => {});
     await new Promise<void>((done) => this.#server?.once("error", () => done()).listen(path, done));
     return path;
@@ -47,7 +57,7 @@ export class ControlServer {
     for (const client of this.#clients) client.destroy();
   }
 
-  async #serve(client: Socket): Promise<void> {
+  async #serve(client: Socket, socketName: string): Promise<void> {
     const closed = new AbortController();
     this.#clients.add(client);
     client
@@ -57,9 +67,12 @@ export class ControlServer {
         closed.abort();
       });
     const perform: typeof execute = (connector, request) =>
-      unlessAway(connector, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
+      unlessAway(connector, AWAY_MS, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
     const signal = AbortSignal.any([this.#io.signal, closed.signal]);
-    await serveRequestLines(client, client, this.#connector, { signal, perform, follow: () => this.#tell(client) });
+    const admission = new Admission(this.#signing, socketName);
+    const admit = (line: unknown) => admission.answerTo(line);
+    const follow = () => this.#tell(client);
+    await serveRequestLines(client, client, this.#connector, { signal, perform, admit, follow });
     client.end();
   }
 

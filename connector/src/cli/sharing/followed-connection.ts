@@ -1,9 +1,5 @@
-import type { Socket } from "node:net";
-import { createInterface } from "node:readline";
 import type { Emitter } from "../../emitter.ts";
-import { membersOf } from "../../frames.ts";
 import type { AgentConnection } from "../../mcp/agent-connection.ts";
-import { parseJson } from "../../parse-json.ts";
 import type {
   Accepted,
   AcceptedSession,
@@ -16,11 +12,12 @@ import type {
   SessionProposal,
 } from "../../types.ts";
 import { proposalMembers } from "../../wire-mapping.ts";
+import type { ControlClient } from "../control/client.ts";
 import { deliveryOf, pendingOf } from "../control/follow.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { jsonLine } from "../output.ts";
+import type { SigningAgent } from "../key-file.ts";
 import { connectToListener, listenerTransport } from "../transports/listener.ts";
 import type { AgentTransport } from "../transports/transport.ts";
 
@@ -33,35 +30,38 @@ interface Told {
 
 /** The connection of an agent that another process of the same user holds, over the control socket of that process. */
 export class FollowedConnection implements Calls {
-  readonly #agent: string;
+  readonly #signing: SigningAgent;
   readonly #websocketUrl: string;
   readonly #io: Io;
-  readonly #socket: Socket;
+  readonly #client: ControlClient;
 
-  constructor(agent: string, websocketUrl: string, io: Io, socket: Socket) {
-    this.#agent = agent;
+  constructor(signing: SigningAgent, websocketUrl: string, io: Io, client: ControlClient) {
+    this.#signing = signing;
     this.#websocketUrl = websocketUrl;
     this.#io = io;
-    this.#socket = socket;
+    this.#client = client;
   }
 
-  /** Undefined when no process of this user holds the agent's connection. */
-  static async find(agent: string, websocketUrl: string, io: Io): Promise<FollowedConnection | undefined> {
-    const socket = await connectToListener(agent, websocketUrl, io);
-    return socket && new FollowedConnection(agent, websocketUrl, io, socket);
+  /** Undefined when no process of this user holds the agent's connection. @throws {Failure} as connectToListener does. */
+  static async find(signing: SigningAgent, websocketUrl: string, io: Io): Promise<FollowedConnection | undefined> {
+    const client = await connectToListener(signing, websocketUrl, io);
+    return client && new FollowedConnection(signing, websocketUrl, io, client);
   }
 
   /** Emits what comes over the connection; resolves when the other process has ended, or the signal aborts. */
   async follow({ state, emitter }: Told, signal: AbortSignal): Promise<void> {
-    const lines = createInterface({ input: this.#socket, signal });
-    this.#socket.write(`${jsonLine({ follow: true })}\n`);
-    for await (const line of lines) {
-      const { event, ...members } = membersOf(parseJson(line));
+    const close = () => this.#client.close();
+    signal.addEventListener("abort", close);
+    if (signal.aborted) close();
+    this.#client.write({ follow: true });
+    for (let line = await this.#client.next(); line !== undefined; line = await this.#client.next()) {
+      const { event, ...members } = line;
       if (event === "state") state(members.state as ConnectorState);
       if (event === "delivery") emitter.emit("delivery", this.#delivery(members));
       if (event === "pending_sessions") emitter.emit("notice", pendingOf(members));
     }
-    this.#socket.destroy();
+    signal.removeEventListener("abort", close);
+    close();
   }
 
   async send(to: string, payload: object, options: SendOptions = {}): Promise<Accepted> {
@@ -97,7 +97,7 @@ export class FollowedConnection implements Calls {
   /** Each call over a socket of its own, whose end cancels it. @throws {Failure} */
   async #call<T>(call: (transport: AgentTransport) => Promise<T>, cancelled: AbortSignal | undefined): Promise<T> {
     const signal = cancelled ? AbortSignal.any([this.#io.signal, cancelled]) : this.#io.signal;
-    const transport = await listenerTransport(this.#agent, this.#websocketUrl, { ...this.#io, signal });
+    const transport = await listenerTransport(this.#signing, this.#websocketUrl, { ...this.#io, signal });
     if (transport === undefined) throw gone();
     try {
       return await call(transport);

@@ -14,11 +14,12 @@ import type {
 } from "../../types.ts";
 import { ControlServer } from "../control/server.ts";
 import type { Io } from "../io.ts";
+import type { SigningAgent } from "../key-file.ts";
 import { connectToListener } from "../transports/listener.ts";
 import { FollowedConnection } from "./followed-connection.ts";
 
 export interface SharedOptions {
-  readonly agent: string;
+  readonly signing: SigningAgent;
   readonly websocketUrl: string;
   /** Take the agent's connection from whoever has it. */
   readonly takeOver: boolean;
@@ -35,6 +36,8 @@ interface Own {
 }
 
 const TURN_MS = 300;
+/** One that does not take this agent's key is as none: what this process may do is for the relay to say. */
+const absent = () => undefined;
 const SUPERSEDED: readonly string[] = ["superseded", "superseded_elsewhere"];
 
 /**
@@ -52,7 +55,7 @@ export class SharedConnection implements AgentConnection {
   #state: ConnectorState = { status: "idle" };
 
   constructor(options: SharedOptions) {
-    this.agent = options.agent;
+    this.agent = options.signing.agent;
     this.#options = options;
   }
 
@@ -122,8 +125,8 @@ export class SharedConnection implements AgentConnection {
 
   /** Until the process that has the connection ends. @returns whether there was one. */
   async #follow(): Promise<boolean> {
-    const { agent, websocketUrl, mayFollow, io } = this.#options;
-    const followed = mayFollow ? await FollowedConnection.find(agent, websocketUrl, io) : undefined;
+    const { signing, websocketUrl, mayFollow, io } = this.#options;
+    const followed = mayFollow ? await FollowedConnection.find(signing, websocketUrl, io).catch(absent) : undefined;
     if (followed === undefined) return false;
     this.#use(followed);
     const told = { state: (state: ConnectorState) => this.#setState(state), emitter: this.#emitter };
@@ -143,13 +146,14 @@ export class SharedConnection implements AgentConnection {
    * later one finds the earlier one's. @returns undefined when there is another.
    */
   async #claim(takeOver: boolean): Promise<Own | undefined> {
-    const { agent, open, websocketUrl, mayFollow, io } = this.#options;
+    const { signing, open, websocketUrl, mayFollow, io } = this.#options;
     const connector = open(takeOver);
-    const control = new ControlServer(connector, websocketUrl, io);
+    const control = new ControlServer(connector, signing, websocketUrl, io);
     const path = await control.start();
-    const other = mayFollow && !takeOver ? await connectToListener(agent, websocketUrl, io, path) : undefined;
+    const mayFind = mayFollow && !takeOver;
+    const other = mayFind ? await connectToListener(signing, websocketUrl, io, path).catch(absent) : undefined;
     if (other === undefined) return { connector, control };
-    other.destroy();
+    other.close();
     control.stop();
     return undefined;
   }

@@ -1,16 +1,13 @@
-import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { connect, type Socket } from "node:net";
-import { createInterface } from "node:readline";
 import { knownRetry } from "../../errors.ts";
-import { membersOf, textOf } from "../../frames.ts";
-import { parseJson } from "../../parse-json.ts";
+import { textOf } from "../../frames.ts";
 import type { JsonObject } from "../../types.ts";
+import { ControlClient } from "../control/client.ts";
 import type { ControlResult } from "../control/request.ts";
 import { socketFolder, socketPaths } from "../control/socket-path.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { jsonLine } from "../output.ts";
+import type { SigningAgent } from "../key-file.ts";
 import type { AgentTransport } from "./transport.ts";
 
 /** What only the process that has an agent's connection can do. */
@@ -19,64 +16,57 @@ export interface ListenerTransport extends AgentTransport {
   receipt(sessionId: string): Promise<unknown>;
 }
 
-/** Over the control socket of a `relay listen` or `relay mcp` of the same user and agent; undefined when none runs. */
+/**
+ * Over the control socket of a `relay listen` or `relay mcp` of the same user and agent; undefined when none runs.
+ * @throws {Failure} `invalid_key` when it runs under another key, `other_version`.
+ */
 export async function listenerTransport(
-  agent: string,
+  signing: SigningAgent,
   websocketUrl: string,
   io: Io,
 ): Promise<ListenerTransport | undefined> {
-  const socket = await connectToListener(agent, websocketUrl, io);
-  return socket && transportOver(socket, io.signal);
+  const client = await connectToListener(signing, websocketUrl, io);
+  return client && transportOver(client, io.signal);
 }
 
-/** A control socket of the agent, but `except`; undefined when no process of this user has its connection. */
+/**
+ * A control socket of the agent, but `except`; undefined when no process of this user has its connection. Those that processes
+ * left behind are removed. @throws {Failure} as above.
+ */
 export async function connectToListener(
-  agent: string,
+  signing: SigningAgent,
   websocketUrl: string,
   io: Io,
   except?: string,
-): Promise<Socket | undefined> {
+): Promise<ControlClient | undefined> {
   const folder = await socketFolder(io.env);
   if (folder === undefined) return undefined;
-  for (const path of await socketPaths(folder, agent, websocketUrl)) {
+  for (const path of await socketPaths(folder, signing.agent, websocketUrl)) {
     if (path === except) continue;
-    const socket = await tryConnect(path);
-    if (socket !== undefined) return socket;
+    const client = await ControlClient.connect(path, signing, io.signal);
+    if (client !== undefined || io.signal.aborted) return client;
     await rm(path, { force: true });
   }
   return undefined;
 }
 
-/** Undefined when its listener has ended. */
-async function tryConnect(path: string): Promise<Socket | undefined> {
-  const socket = connect(path);
-  try {
-    await once(socket, "connect");
-    return socket.on("error", () => {});
-  } catch {
-    return undefined;
-  }
-}
-
-function transportOver(socket: Socket, signal: AbortSignal): ListenerTransport {
-  const lines = createInterface({ input: socket, signal })[Symbol.asyncIterator]();
+function transportOver(client: ControlClient, signal: AbortSignal): ListenerTransport {
   const ask = async (request: object) => {
-    socket.write(`${jsonLine(request)}\n`);
-    const { value, done } = await lines.next();
-    if (done) throw disconnected(signal);
-    return resultOf(parseJson(value));
+    client.write(request);
+    const answer = await client.next();
+    if (answer === undefined) throw disconnected(signal);
+    return resultOf(answer);
   };
   return {
     name: "listener",
     send: async (request) => (await ask(request)) as unknown as ControlResult,
     ask: async (request) => await ask(request),
     receipt: async (sessionId) => (await ask({ receipt: sessionId })).receipt,
-    close: async () => void socket.destroy(),
+    close: async () => client.close(),
   };
 }
 
-function resultOf(answer: unknown): JsonObject {
-  const { event, ref: _, ...members } = membersOf(answer);
+function resultOf({ event, ref: _, ...members }: JsonObject): JsonObject {
   if (event !== "refused") return members;
   const { code, message, hint } = members;
   const details = { retry: knownRetry(members.retry), outcome: knownOutcome(members.outcome) };

@@ -39,8 +39,8 @@ export async function openAgentTransport(
   io: Io,
   heard?: (delivery: Delivery) => void,
 ): Promise<AgentTransport> {
-  const listener = await listenerTransport(identity.agent, http.websocketUrl, io);
-  if (listener !== undefined) return listener;
   const credentials = requireKey(identity);
+  const listener = await listenerTransport(credentials, http.websocketUrl, io);
+  if (listener !== undefined) return listener;
   return await connectionTransport({ credentials, http, takeOver, ...(heard && { heard }) }, io);
 }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { allowOrigin, answerPreflight } from "./cors.ts";
 import { hasToken, isMeant } from "./guards.ts";
 import { refuse } from "./refuse.ts";
 import type { HttpSessions } from "./sessions.ts";
@@ -11,6 +12,11 @@ const CONNECTION_OPTIONS = { headersTimeout: 5000, requestTimeout: 10_000, conne
 const MAX_CONNECTIONS = 128;
 /** Connections that have not shown the token: beyond it the oldest gives way, so that clients always find room. */
 const MAX_STRANGERS = 64;
+
+const FOREIGN = "This Host or Origin is not served: relay mcp --http-name NAME names one beside loopback's.";
+/** A stranger is not told which file it is. */
+const NO_TOKEN =
+  "Authorization: Bearer needs the token: relay mcp says on standard error, when it starts, which file has it.";
 
 export interface HttpServerOptions {
   /** The address to listen on. */
@@ -63,10 +69,12 @@ export class McpHttpServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { names, token } = this.#options;
-    if (!isMeant(request.headers, names)) return refuse(response, 403, "This Host or Origin is not served.");
-    if (request.url !== PATH) return refuse(response, 404, `MCP is at ${PATH}.`);
+    if (!isMeant(request.headers, names)) return refuse(response, { status: 403, message: FOREIGN });
+    if (request.url !== PATH) return refuse(response, { status: 404, message: `MCP is at ${PATH}.` });
+    allowOrigin(request, response);
+    if (request.method === "OPTIONS") return answerPreflight(response);
     if (!hasToken(request.headers, token)) {
-      return refuse(response, 401, "Authorization: Bearer needs the token.", { "www-authenticate": "Bearer" });
+      return refuse(response, { status: 401, message: NO_TOKEN, headers: { "www-authenticate": "Bearer" } });
     }
     this.#strangers.delete(request.socket);
     await this.#sessions.handle(request, response).catch(() => response.destroy());

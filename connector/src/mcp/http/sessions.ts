@@ -1,20 +1,22 @@
-import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import { isInitializeRequest } from "@modelcontextprotocol/sdk/types.js";
+import { BodyError, readBody } from "./body.ts";
 import { refuse } from "./refuse.ts";
+import { HttpSession } from "./session.ts";
 
 const MAX_SESSIONS = 16;
-/** Several times what an envelope can hold. */
-const MAX_BODY_BYTES = 262_144;
 
-/** Serves the tools to the client on the transport. */
-type Serve = (transport: StreamableHTTPServerTransport) => Promise<unknown>;
+/** Serves the tools to the client of the session. */
+type Serve = (session: HttpSession) => Promise<unknown>;
 
-/** The sessions of MCP's clients. One more than MAX_SESSIONS ends the one whose last request is longest ago. */
+/**
+ * The sessions of MCP's clients. One more than MAX_SESSIONS ends the one whose last request is longest ago, but none that has
+ * an open call.
+ */
 export class HttpSessions {
   readonly #serve: Serve;
   /** In the order of their last requests. */
-  readonly #transports = new Map<string, StreamableHTTPServerTransport>();
+  readonly #sessions = new Map<string, HttpSession>();
 
   constructor(serve: Serve) {
     this.#serve = serve;
@@ -22,34 +24,52 @@ export class HttpSessions {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const id = request.headers["mcp-session-id"];
-    if (id === undefined) return await this.#begin(request, response);
-    const transport = this.#transports.get(String(id));
-    if (transport === undefined) return refuse(response, 404, "No such session: begin another.");
-    this.#use(String(id), transport);
-    await transport.handleRequest(request, response);
+    const session = this.#sessions.get(String(id));
+    if (session !== undefined) this.#use(String(id), session);
+    else if (id !== undefined)
+      return refuse(response, { status: 404, message: "No such session: initialize another." });
+    if (session !== undefined && request.method !== "POST") return await session.handle(request, response);
+    try {
+      const body = request.method === "POST" ? await readBody(request) : undefined;
+      await (session === undefined ? this.#begin(request, response, body) : session.post(request, response, body));
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error;
+      const { status, code, message } = error;
+      refuse(response, { status, code, message, headers: { connection: "close" } });
+    }
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#transports.values()].map((transport) => transport.close()));
+    await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
-  /** What is no initialization is refused by the transport, and leaves no session. */
-  async #begin(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const transport = new StreamableHTTPServerTransport({
-      sessionIdGenerator: randomUUID,
-      onsessioninitialized: (id) => this.#use(id, transport),
-      maxRequestBodySize: MAX_BODY_BYTES,
-    });
-    transport.onclose = () => this.#transports.delete(transport.sessionId ?? "");
-    await this.#serve(transport);
-    await transport.handleRequest(request, response);
-    if (transport.sessionId === undefined) await transport.close();
+  async #begin(request: IncomingMessage, response: ServerResponse, body: unknown): Promise<void> {
+    if (![body].flat().some(isInitializeRequest)) {
+      return refuse(response, {
+        status: 400,
+        message: "Send initialize first, then the Mcp-Session-Id of its answer.",
+      });
+    }
+    if (!this.#hasRoom()) return refuse(response, { status: 503, message: "Every session has an open call: end one." });
+    const session = new HttpSession((id) => this.#use(id, session));
+    session.transport.onclose = () => this.#sessions.delete(session.transport.sessionId ?? "");
+    await this.#serve(session);
+    await session.post(request, response, body);
+    if (session.transport.sessionId === undefined) await session.close();
   }
 
-  #use(id: string, transport: StreamableHTTPServerTransport): void {
-    this.#transports.delete(id);
-    this.#transports.set(id, transport);
-    const [oldest] = this.#transports.values();
-    if (this.#transports.size > MAX_SESSIONS) void oldest?.close();
+  /** Ends sessions where they are as many as may be. */
+  #hasRoom(): boolean {
+    while (this.#sessions.size >= MAX_SESSIONS) {
+      const idle = [...this.#sessions.values()].find(({ calls }) => !calls.areOpen);
+      if (idle === undefined) return false;
+      void idle.close();
+    }
+    return true;
+  }
+
+  #use(id: string, session: HttpSession): void {
+    this.#sessions.delete(id);
+    this.#sessions.set(id, session);
   }
 }

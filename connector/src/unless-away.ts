@@ -1,0 +1,52 @@
+import type { Connector } from "./connector.ts";
+import { RelayError } from "./errors.ts";
+
+/** What holds an agent's connection. */
+type Held = Pick<Connector, "state" | "on">;
+
+/**
+ * Runs a call over the agent's connection, and ends it once that has been away for `awayMs` meanwhile: the rejection is then
+ * `unreachable`, or what the relay refused the agent with, and says the outcome.
+ */
+export async function unlessAway<T>(
+  connector: Held,
+  awayMs: number,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const away = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const watch = () => {
+    const isOnline = connector.state.status === "online";
+    if (isOnline) clearTimeout(timer);
+    timer = isOnline ? undefined : (timer ?? setTimeout(() => away.abort(), awayMs));
+  };
+  const unwatch = connector.on("state", watch);
+  watch();
+  try {
+    return await call(away.signal);
+  } catch (error) {
+    const { code, outcome } = error as RelayError;
+    throw away.signal.aborted && code === "aborted" ? awayError(outcome, refusalIn(connector)) : error;
+  } finally {
+    unwatch();
+    clearTimeout(timer);
+  }
+}
+
+/** Why the relay does not register the agent, where it has said so. It is asked again for a while. */
+function refusalIn({ state }: Held): RelayError | undefined {
+  return state.status === "reconnecting" && state.error?.code !== "unreachable" ? state.error : undefined;
+}
+
+function awayError(outcome: RelayError["outcome"], refusal: RelayError | undefined): RelayError {
+  const isUnknown = outcome === "unknown";
+  if (refusal !== undefined && !isUnknown) return refusal;
+  return new RelayError("unreachable", {
+    message: "The agent has no connection to the relay at the moment.",
+    hint: isUnknown
+      ? "The target may have got it: ask before you send it again."
+      : "Nothing was sent: send it again later.",
+    retry: isUnknown ? "never" : "later",
+    outcome,
+  });
+}
