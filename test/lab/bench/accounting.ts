@@ -22,6 +22,27 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024;
 }
 
+/** What the kernel keeps for a TCP connection's end, beside its buffers, as /proc/slabinfo names it. */
+const SOCKET_CACHES = /^(?:TCP|TCPv6|sock_inode_cache|filp|eventpoll_epi) +(\d+) +\d+ +(\d+)/gm;
+const PAGE_BYTES = 4096;
+
+/**
+ * Kernel memory of all TCP sockets of the machine: the records that are in use, and what is buffered. NaN where the
+ * process may not read it. Source: slabinfo(5), proc_net(5).
+ */
+export function socketBytes(): number {
+  try {
+    const records = readFileSync("/proc/slabinfo", "latin1").matchAll(SOCKET_CACHES);
+    const [, pages] = /^TCP: .* mem (\d+)/m.exec(readFileSync("/proc/net/sockstat", "latin1")) ?? [];
+    return [...records].reduce(
+      (sum, [, count, bytes]) => sum + Number(count) * Number(bytes),
+      Number(pages) * PAGE_BYTES,
+    );
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** Files and sockets that this process, and so its children, may have open. Node raises it to the hard limit. */
 export function maxOpenFiles(): number {
   const [, soft = "0"] = /^Max open files\s+(\S+)/m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];
