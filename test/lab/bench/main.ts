@@ -12,6 +12,7 @@ import { memorySections } from "./suites/memory.ts";
 import { rateSections } from "./suites/rates.ts";
 import { registrationSections } from "./suites/registrations.ts";
 import { relaySections } from "./suites/relay.ts";
+import { reportSections } from "./suites/reports.ts";
 import { installed } from "./systems/all.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
@@ -26,6 +27,7 @@ const SUITES: Readonly<Record<string, (plan: Plan) => Promise<Section[]>>> = {
   idle: idleSections,
   growth: growthSections,
   registrations: registrationSections,
+  reports: reportSections,
   ed25519: ed25519Sections,
 };
 const USAGE = `npm run bench -- [options]
