@@ -3,32 +3,40 @@ import { writeDocument, writeJson } from "./document.ts";
 import type { Plan } from "./plan.ts";
 import { reportData, reportOf, reportText } from "./report.ts";
 import type { Section } from "./section.ts";
-import { growthSections, heartbeatSections } from "./suites/agents.ts";
 import { ed25519Sections } from "./suites/ed25519.ts";
 import { gatewaySections } from "./suites/gateway.ts";
+import { growthSections } from "./suites/growth.ts";
+import { heartbeatSections } from "./suites/heartbeats.ts";
+import { idleSections } from "./suites/idle.ts";
 import { memorySections } from "./suites/memory.ts";
+import { rateSections } from "./suites/rates.ts";
 import { registrationSections } from "./suites/registrations.ts";
-import { relaySections } from "./suites/relay-sections.ts";
+import { relaySections } from "./suites/relay.ts";
+import { reportSections } from "./suites/reports.ts";
 import { installed } from "./systems/all.ts";
-import type { SystemName } from "./systems/system.ts";
+import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** `npm run bench`: what the relay costs, beside its peers. Source: docs/performance.md. */
 
 const SUITES: Readonly<Record<string, (plan: Plan) => Promise<Section[]>>> = {
   relay: relaySections,
+  rates: rateSections,
   gateway: gatewaySections,
   memory: memorySections,
   heartbeats: heartbeatSections,
+  idle: idleSections,
   growth: growthSections,
   registrations: registrationSections,
+  reports: reportSections,
   ed25519: ed25519Sections,
 };
 const USAGE = `npm run bench -- [options]
   --quick              one short round: is all in order, and roughly where do we stand
   --rounds <n>         rounds of each figure, of which the median counts (3)
   --only <suites>      of ${Object.keys(SUITES).join(", ")}
-  --systems <names>    of agent-relay, bare, socket.io, nats
+  --systems <names>    of ${Object.keys(SYSTEM_TITLES).join(", ")}
   --windows <n,n>      in flight per sender (1,8,32)
+  --rates <n,n>        envelopes a second, on schedule (500,1000,5000,10000)
   --cpu-prof <folder>  CPU profiles of our own servers, one a process, of the last that ran
   --write              put the tables into docs/performance.md
 `;
@@ -38,8 +46,9 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     rounds: { type: "string" },
     only: { type: "string", default: Object.keys(SUITES).join() },
-    systems: { type: "string", default: "agent-relay,bare,socket.io,nats" },
+    systems: { type: "string", default: Object.keys(SYSTEM_TITLES).join() },
     windows: { type: "string", default: "1,8,32" },
+    rates: { type: "string", default: "500,1000,5000,10000" },
     "cpu-prof": { type: "string" },
     write: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -60,14 +69,18 @@ if (values.help || chosen.some((name) => !(name in SUITES))) {
   if (values.write) await writeDocument("performance.md", "benchmark", text);
 }
 
-function planOf({ quick, rounds, systems, windows, "cpu-prof": profiles }: typeof values): Plan {
+function planOf({ quick, rounds, systems, windows, rates, "cpu-prof": profiles }: typeof values): Plan {
   return {
     rounds: rounds === undefined ? (quick ? 1 : 3) : Number(rounds),
     warmUpMs: quick ? 500 : 1000,
     measureMs: quick ? 800 : 3000,
     windows: windows.split(",").map(Number),
+    rates: rates.split(",").map(Number),
+    paceMs: quick ? 1000 : 5000,
     systems: installed(systems.split(",") as SystemName[]),
     memoryConnections: quick ? 3000 : 10_000,
+    idleConnections: quick ? 2000 : 10_000,
+    idleMs: quick ? 2000 : 15_000,
     ours: (role) => (profiles === undefined ? [] : profileArguments(profiles, role)),
     say: (text) => process.stderr.write(`${text}\n`),
   };

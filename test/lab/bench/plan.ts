@@ -8,9 +8,16 @@ export interface Plan {
   readonly measureMs: number;
   /** Messages in flight per sender. */
   readonly windows: readonly number[];
+  /** Messages a second, on schedule. */
+  readonly rates: readonly number[];
+  /** How long each rate is kept up: long enough for the slowest of a thousand. */
+  readonly paceMs: number;
   /** Those that this machine has. */
   readonly systems: readonly SystemName[];
   readonly memoryConnections: number;
+  readonly idleConnections: number;
+  /** A first time to warm up, a second to measure. */
+  readonly idleMs: number;
   /** For our own servers. */
   readonly ours: NodeArguments;
   /** Tells of progress. */

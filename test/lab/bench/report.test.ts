@@ -1,8 +1,28 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { insertedInto } from "./document.ts";
+import { REDIS_CLIENT } from "./peers/options.ts";
+import { peersSection } from "./peers-section.ts";
+import type { Plan } from "./plan.ts";
+import { reportOf, reportText } from "./report.ts";
 import { aimsTable, isMet, shown } from "./section.ts";
 import { median, percentile } from "./statistics.ts";
+import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
+
+const PLAN: Plan = {
+  rounds: 5,
+  warmUpMs: 1000,
+  measureMs: 3000,
+  windows: [1],
+  rates: [500],
+  paceMs: 5000,
+  systems: ["agent-relay", "bare"],
+  memoryConnections: 1,
+  idleConnections: 1,
+  idleMs: 1,
+  ours: () => [],
+  say: () => {},
+};
 
 describe("The benchmark's report", () => {
   test("has its place in docs/performance.md, and leaves the rest of it alone", async () => {
@@ -23,6 +43,22 @@ describe("The benchmark's report", () => {
     );
   });
 
+  test("lists the options of every peer that was measured, and says why each has them", () => {
+    const { head, rows } = peersSection(Object.keys(SYSTEM_TITLES) as SystemName[]);
+    const titles = rows.map(([title]) => title).filter((title) => title !== "");
+    for (const [name, title] of Object.entries(SYSTEM_TITLES))
+      if (name !== "agent-relay") expect(titles).toContain(title);
+    for (const row of rows) expect(row.slice(1).map((cell) => cell.length > 0)).toEqual(head.slice(1).map(() => true));
+    expect(peersSection(["bare"]).rows.map(([title]) => title)).not.toContain(SYSTEM_TITLES.nats);
+  });
+
+  test("has the peers' options in its text, with every section's table", () => {
+    const section = { title: "Costs", about: "", head: ["", "µs"], rows: [["ours", "1"]], aims: [], data: null };
+    const text = reportText(reportOf(PLAN, [section]));
+    expect(text).toContain(`\`${Object.keys(REDIS_CLIENT)[0]}: true\``);
+    expect(text).toContain("| ours | 1 |");
+  });
+
   test("takes the middle of an odd number of rounds, and the mean of the two middle ones of an even number", () => {
     expect(median([9, 1, 2])).toBe(2);
     expect(median([4, 1, 2, 9])).toBe(3);
@@ -31,6 +67,7 @@ describe("The benchmark's report", () => {
   test("takes percentiles by the nearest rank", () => {
     const hundred = Array.from({ length: 100 }, (_, n) => 100 - n);
     expect([percentile(hundred, 0.5), percentile(hundred, 0.99), percentile([7], 0.99)]).toEqual([50, 99, 7]);
+    expect([percentile(hundred, 0.999), percentile([], 0.5)]).toEqual([100, Number.NaN]);
   });
 
   test("shows three digits that count", () => {

@@ -1,4 +1,5 @@
 import { describeMachine, type Machine, machineText } from "./machine.ts";
+import { peersSection } from "./peers-section.ts";
 import type { Plan } from "./plan.ts";
 import { aimsTable, isMet, markdown, type Section } from "./section.ts";
 
@@ -14,10 +15,12 @@ export function reportOf(plan: Plan, sections: readonly Section[]): Report {
 }
 
 export function reportText({ at, machine, plan, sections }: Report): string {
-  const { rounds, measureMs, warmUpMs } = plan;
-  const how = `${rounds} rounds of ${measureMs / 1000} s a cell after ${warmUpMs / 1000} s of warm-up.`;
+  const { rounds, measureMs, paceMs, warmUpMs } = plan;
+  const how =
+    `${rounds} rounds of ${measureMs / 1000} s a cell, ${paceMs / 1000} s at a fixed rate, after ` +
+    `${warmUpMs / 1000} s of warm-up.`;
   const aims = sections.flatMap((section) => section.aims);
-  const tables = sections.map(markdown);
+  const tables = [peersSection(plan.systems), ...sections].map(markdown);
   const verdict = aims.length === 0 ? [] : [aimsTable("Medians of the rounds.", aims)];
   return [`${at.slice(0, 10)}, ${machineText(machine)} ${how}`, "", ...verdict, ...tables].join("\n");
 }

@@ -2,7 +2,7 @@ import type { WebSocketClient } from "./websocket.ts";
 
 /** What the load generator is told about how to talk to a system; travels between processes. */
 export type Speech =
-  | { readonly dialect: "bare" | "socket.io" | "nats" }
+  | { readonly dialect: "bare" | "bare-acks" | "socket.io" | "nats" }
   | {
       readonly dialect: "agent-relay";
       readonly alg: "hmac-sha256" | "ed25519";

@@ -4,7 +4,8 @@ import type { Span } from "../accounting.ts";
 import type { Beat } from "./crowd.ts";
 import type { Speech } from "./dialect.ts";
 import type { Posts } from "./http.ts";
-import type { Press, Pressed } from "./pairs.ts";
+import type { Pace, Paced } from "./pace.ts";
+import type { Carried, Press } from "./press.ts";
 import type { Order } from "./program.ts";
 
 /** An order that takes longer than this has failed. */
@@ -29,13 +30,12 @@ export class Generator implements AsyncDisposable {
     await this.#carryOut({ order: "pair", ports, count });
   }
 
-  async press(press: Press): Promise<Pressed> {
-    return (await this.#carryOut({ order: "press", ...press })) as Pressed;
+  async press(press: Press): Promise<Carried> {
+    return (await this.#carryOut({ order: "press", ...press })) as Carried;
   }
 
-  /** Returns latencies in ms. */
-  async pace(perSecond: number, forMs: number): Promise<number[]> {
-    return (await this.#carryOut({ order: "pace", perSecond, forMs })) as number[];
+  async pace(pace: Pace): Promise<Paced> {
+    return (await this.#carryOut({ order: "pace", ...pace })) as Paced;
   }
 
   async gather(ports: readonly number[], connections: number, agentsEach: number): Promise<void> {

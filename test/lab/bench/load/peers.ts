@@ -19,6 +19,14 @@ export const BARE: Dialect = {
   reader: () => () => 1,
 };
 
+/** The same with `ACKS`. A message begins with `{"id"`, an ack with `{"ack"`. */
+export const BARE_ACKS: Dialect = {
+  ...BARE,
+  reader: () => (message) => (message[2] === ACK ? 0 : 1),
+};
+
+const ACK = "a".charCodeAt(0);
+
 /** peers/socket-io.ts. Packets of Engine.IO 4 (one digit) and Socket.IO 5 (the next). */
 export const SOCKET_IO: Dialect = {
   path: "/socket.io/?EIO=4&transport=websocket",

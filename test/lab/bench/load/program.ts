@@ -2,8 +2,10 @@ import { type AgentRelayDialect, agentRelay } from "./agent-relay.ts";
 import { type Beat, Crowd } from "./crowd.ts";
 import type { Dialect, Speech } from "./dialect.ts";
 import { type Posts, post } from "./http.ts";
-import { Pairs, type Press } from "./pairs.ts";
-import { BARE, NATS, SOCKET_IO } from "./peers.ts";
+import { type Pace, pace } from "./pace.ts";
+import { Pairs } from "./pairs.ts";
+import { BARE, BARE_ACKS, NATS, SOCKET_IO } from "./peers.ts";
+import { type Press, press } from "./press.ts";
 
 /** The load generator: a process of its own, which does one order after the other. */
 
@@ -12,7 +14,7 @@ export type Order =
   | { readonly order: "speak"; readonly speech: Speech }
   | { readonly order: "pair"; readonly ports: readonly [number, number]; readonly count: number }
   | ({ readonly order: "press" } & Press)
-  | { readonly order: "pace"; readonly perSecond: number; readonly forMs: number }
+  | ({ readonly order: "pace" } & Pace)
   | {
       readonly order: "gather";
       readonly ports: readonly number[];
@@ -39,9 +41,9 @@ async function carryOut(order: Order): Promise<unknown> {
     case "pair":
       return await pairs.connect(dialect, order.ports, order.count);
     case "press":
-      return await pairs.press(order);
+      return await press(pairs, order);
     case "pace":
-      return await pairs.pace(order);
+      return await pace(pairs, order);
     case "gather":
       return await crowd.add(dialect, order.ports, order);
     case "beat":
@@ -53,5 +55,5 @@ async function carryOut(order: Order): Promise<unknown> {
 
 function dialectOf(speech: Speech): Dialect {
   if (speech.dialect === "agent-relay") return agentRelay(speech);
-  return { bare: BARE, "socket.io": SOCKET_IO, nats: NATS }[speech.dialect];
+  return { bare: BARE, "bare-acks": BARE_ACKS, "socket.io": SOCKET_IO, nats: NATS }[speech.dialect];
 }

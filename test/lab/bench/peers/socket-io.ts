@@ -1,19 +1,20 @@
 import { createServer } from "node:http";
-import { createAdapter } from "@socket.io/redis-adapter";
+import { createAdapter, createShardedAdapter } from "@socket.io/redis-adapter";
 import { Redis } from "ioredis";
 import { Server } from "socket.io";
 import { listenAndSay, setting } from "./listening.ts";
+import { REDIS_CLIENT, SHARDED_ADAPTER, SOCKET_IO } from "./options.ts";
 
-/** One Socket.IO server with the Redis adapter: an agent is a room, and nothing is checked. */
+/** One Socket.IO server with a Redis adapter, `ADAPTER`: an agent is a room, and nothing is checked. */
 
-const publisher = new Redis(setting("REDIS_PATH"));
+const publisher = new Redis(setting("REDIS_PATH"), REDIS_CLIENT);
 const subscriber = new Redis(setting("REDIS_PATH"));
+const adapter =
+  setting("ADAPTER") === "sharded"
+    ? createShardedAdapter(publisher, subscriber, SHARDED_ADAPTER)
+    : createAdapter(publisher, subscriber);
 const server = createServer();
-const io = new Server(server, {
-  transports: ["websocket"],
-  perMessageDeflate: false,
-  adapter: createAdapter(publisher, subscriber),
-});
+const io = new Server(server, { ...SOCKET_IO, transports: [...SOCKET_IO.transports], adapter });
 
 io.on("connection", (socket) => {
   socket.on("register", async (agents: string[], done: () => void) => {

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { totalCpu } from "../accounting.ts";
-import type { Pressed } from "../load/pairs.ts";
+import type { Carried } from "../load/press.ts";
 import type { Plan } from "../plan.ts";
 import { type Section, shown } from "../section.ts";
 import { median } from "../statistics.ts";
@@ -17,7 +17,7 @@ interface RawVerify {
 }
 
 export async function ed25519Sections(plan: Plan): Promise<Section[]> {
-  const measured: { raw: RawVerify; relay: Pressed }[] = [];
+  const measured: { raw: RawVerify; relay: Carried }[] = [];
   for (let round = 0; round < plan.rounds; round += 1) {
     // What the machine gives changes from second to second: the relay is held to what it gave before and after.
     const before = await measureRaw(plan);
@@ -34,7 +34,7 @@ export async function ed25519Sections(plan: Plan): Promise<Section[]> {
       title: "Ed25519",
       about:
         `Envelopes that agents signed with Ed25519, delivered as above at window ${WINDOW}, and the bare verification of ` +
-        "as many bytes on Node's thread pool, with the machine to itself, before it and after it.",
+        "as many bytes by libsodium, on as many threads as a pod has, with the machine to itself, before it and after it.",
       head: ["", "a second", "µs of CPU"],
       rows: [
         ["verified only", shown(over(({ raw }) => raw.perSecond)), shown(over(({ raw }) => raw.cpuMicros))],
@@ -46,9 +46,14 @@ export async function ed25519Sections(plan: Plan): Promise<Section[]> {
       ],
       aims: [
         {
-          name: "Ed25519 envelopes a second to raw verifications",
+          name: "Ed25519 envelopes a second to libsodium's verifications alone",
           value: over(({ raw, relay }) => perSecond(relay) / raw.perSecond),
-          least: 0.8,
+          least: 0.6,
+        },
+        {
+          name: "CPU of libsodium's verification to an Ed25519 envelope's",
+          value: over(({ raw, relay }) => (raw.cpuMicros * relay.delivered) / totalCpu(relay)),
+          least: 0.7,
         },
       ],
       data: measured,
@@ -63,7 +68,7 @@ function mean(one: RawVerify, other: RawVerify): RawVerify {
   };
 }
 
-function perSecond({ delivered, seconds }: Pressed): number {
+function perSecond({ delivered, seconds }: Carried): number {
   return delivered / seconds;
 }
 
@@ -73,7 +78,7 @@ async function measureRaw({ measureMs }: Plan): Promise<RawVerify> {
   return JSON.parse(stdout);
 }
 
-async function measureSigned(plan: Plan): Promise<Pressed> {
+async function measureSigned(plan: Plan): Promise<Carried> {
   const { warmUpMs, measureMs, ours } = plan;
   await using under = await startAgentRelay(ours, "ed25519");
   await using generator = await warmPairs(under, plan, WINDOW);

@@ -15,10 +15,14 @@ const SETTINGS = {
   RELAY_UNREGISTERED_CONNECTIONS: "0",
 };
 
+export type SigningAlgorithm = Extract<Speech, { dialect: "agent-relay" }>["alg"];
+
+export const SIGNINGS: readonly SigningAlgorithm[] = ["hmac-sha256", "ed25519"];
+
 /** Two connectors of ours over one Redis; one key for all agents. */
 export async function startAgentRelay(
   nodeArguments: NodeArguments,
-  alg: "hmac-sha256" | "ed25519" = "hmac-sha256",
+  alg: SigningAlgorithm = "hmac-sha256",
 ): Promise<SystemUnderTest> {
   const relay = await new TestRelay().start();
   const { record, secret } = makeKey(alg);
@@ -61,7 +65,7 @@ export async function startGateway(nodeArguments: NodeArguments, apiKeyCount: nu
   };
 }
 
-function makeKey(alg: Extract<Speech, { dialect: "agent-relay" }>["alg"]) {
+function makeKey(alg: SigningAlgorithm) {
   const terms = { id: "load", agents: AGENTS };
   if (alg === "hmac-sha256") return makeHmacKey(terms);
   const { record, privateKey } = makeEd25519Key(terms);

@@ -14,13 +14,17 @@ export const SENDING = "sending pod";
 export const RECEIVING = "receiving pod";
 export const REDIS = "redis";
 
-export type SystemName = "agent-relay" | "bare" | "socket.io" | "nats";
+export type SystemName = "agent-relay" | PeerName | "nats";
+/** Peers that are programs of ours, over a Redis. */
+export type PeerName = "bare" | "bare-acks" | "socket.io" | "socket.io-sharded";
 
 /** Titles, in the order of the tables. */
 export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "agent-relay": "Agent Relay",
   bare: "bare ws + ioredis",
-  "socket.io": "Socket.IO",
+  "bare-acks": "the same with acks",
+  "socket.io": "Socket.IO, classic adapter",
+  "socket.io-sharded": "Socket.IO, sharded adapter",
   nats: "NATS",
 };
 

@@ -1,0 +1,83 @@
+import type { Paced } from "../load/pace.ts";
+import { PAIRS, type Plan } from "../plan.ts";
+import { type Section, shown } from "../section.ts";
+import { median } from "../statistics.ts";
+import { REDIS, SYSTEM_TITLES } from "../systems/system.ts";
+import { aimsOf, type Cell, cellsOf, costCells, type Limits, ratioCell, shareOf } from "./comparison.ts";
+import { inTheSameRounds } from "./side-by-side.ts";
+import { pacedPairs } from "./warm-pairs.ts";
+
+/** By envelopes a second. Source: docs/performance.md#aims. */
+const LIMITS: readonly Limits<Cell<Paced>>[] = [
+  {
+    name: (rate) => `cost to that of the bare relay that acks, at ${shown(rate)}/s`,
+    peers: ["bare-acks"],
+    most: { 1000: 1.25, 5000: 1.2, 10000: 1.2 },
+  },
+  {
+    name: (rate) => `cost in Redis alone to bare ws + ioredis's, at ${shown(rate)}/s`,
+    peers: ["bare"],
+    figure: shareOf(REDIS),
+    most: { 5000: 2 },
+  },
+  {
+    name: (rate) => `cost to the better Socket.IO's, at ${shown(rate)}/s`,
+    peers: ["socket.io", "socket.io-sharded"],
+    most: { 5000: 0.8 },
+  },
+  {
+    name: (rate) => `p99 to bare ws + ioredis's, at ${shown(rate)}/s`,
+    peers: ["bare"],
+    figure: ({ latency }) => latency.p99,
+    most: { 1000: 1.5 },
+  },
+];
+
+export async function rateSections(plan: Plan): Promise<Section[]> {
+  const { systems, rates, warmUpMs, paceMs } = plan;
+  const cells: Cell<Paced>[] = await inTheSameRounds(plan, {
+    title: "rates",
+    loads: rates,
+    warm: (under) => pacedPairs(under, plan, Math.max(...rates)),
+    measure: ({ pids }, generator, perSecond) => generator.pace({ perSecond, warmUpMs, measureMs: paceMs, pids }),
+  });
+  const rows = rates.flatMap((rate) =>
+    systems.map((system) => {
+      const own = cellsOf(cells, system, rate);
+      const over = (figure: (cell: Paced) => number) => shown(median(own.map(figure)));
+      return [
+        SYSTEM_TITLES[system],
+        shown(rate),
+        ...costCells(own),
+        ratioCell(cells, system, rate),
+        over(({ latency }) => latency.p50),
+        over(({ latency }) => latency.p99),
+        over(({ latency }) => latency.p999),
+      ];
+    }),
+  );
+  return [
+    {
+      title: "Fixed rates",
+      about:
+        `So many envelopes a second in all, from ${PAIRS} senders in turn, signed ahead, one write each, on a schedule that waits ` +
+        "for no answer. µs as above; p50, p99 and p99.9 in ms, from when an envelope was due to its target's read.",
+      head: [
+        "",
+        "a second",
+        "delivered/s",
+        "µs",
+        "sending pod",
+        "receiving pod",
+        "Redis",
+        "ours to it",
+        "p50",
+        "p99",
+        "p99.9",
+      ],
+      rows,
+      aims: aimsOf(LIMITS, cells),
+      data: cells,
+    },
+  ];
+}
