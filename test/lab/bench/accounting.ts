@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What the kernel says of processes, from /proc: Linux only. Source: proc(5), sched-stats.rst of the kernel. */
+/** What the kernel says of processes, from /proc: Linux only. Source: proc(5). */
 
 /**
  * CPU time of a process so far, all threads that it has, user and system, in µs. Its own account, in /proc/<pid>/stat, has
@@ -28,7 +28,7 @@ const PAGE_BYTES = 4096;
 
 /**
  * Kernel memory of all TCP sockets of the machine: the records that are in use, and what is buffered. NaN where the
- * process may not read it. Source: slabinfo(5), proc_net(5).
+ * process may not read it. Source: proc(5).
  */
 export function socketBytes(): number {
   try {
