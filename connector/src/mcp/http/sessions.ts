@@ -61,9 +61,10 @@ export class HttpSessions {
   /** Ends sessions where they are as many as may be. */
   #hasRoom(): boolean {
     while (this.#sessions.size >= MAX_SESSIONS) {
-      const idle = [...this.#sessions.values()].find(({ calls }) => !calls.areOpen);
-      if (idle === undefined) return false;
-      void idle.close();
+      const [id, idle] = [...this.#sessions].find(([, { calls }]) => !calls.areOpen) ?? [];
+      if (id === undefined) return false;
+      this.#sessions.delete(id);
+      void idle?.close();
     }
     return true;
   }

@@ -68,7 +68,7 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
   {
     name: "sessions of MCP over HTTP are bounded",
     file: "connector/src/mcp/http/sessions.ts",
-    find: "this.#transports.size > MAX_SESSIONS",
+    find: "this.#sessions.size >= MAX_SESSIONS",
     replace: "false",
     tests: ["connector/test/mcp/http.test.ts"],
   },

@@ -32,9 +32,9 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "whoever sends through a listener is told that the relay is away",
-    file: "connector/src/cli/control/away.ts",
-    find: "setTimeout(() => away.abort(), AWAY_MS)",
-    replace: "setTimeout(() => {}, AWAY_MS)",
+    file: "connector/src/unless-away.ts",
+    find: "setTimeout(() => away.abort(), awayMs)",
+    replace: "setTimeout(() => {}, awayMs)",
     tests: ["connector/test/cli/words.test.ts"],
   },
   {
