@@ -12,8 +12,8 @@ export async function readCredentials(
   window: ProcessWindow,
   agent: string,
 ): Promise<CredentialRecord[]> {
-  const keys = (await window.known()).keys.partition(partitionOf(agent, window.partitions));
-  const names = [keys.credential(agent), keys.presence];
-  const lines = (await link.run("read_credentials", names, [agent])) as string | null;
+  const lines = (await window.read(partitionOf(agent, window.partitions), ({ credential, presence }) =>
+    link.run("read_credentials", [credential(agent), presence], [agent]),
+  )) as string | null;
   return lines === null ? [] : parseCredentials(lines);
 }

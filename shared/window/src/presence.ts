@@ -73,11 +73,10 @@ export class PresenceStore {
   }
 
   async read(agent: string): Promise<Presence> {
-    const { keys } = await this.#window.known();
-    const { presence, route } = keys.partition(partitionOf(agent, this.#window.partitions));
-    const [now, lastSeen, heldSince, mark] = (await this.#link.run("read_presence", [presence, route], [agent])) as [
-      ...[string, string, string, string],
-    ];
+    const p = partitionOf(agent, this.#window.partitions);
+    const [now, lastSeen, heldSince, mark] = (await this.#window.read(p, ({ presence, route }) =>
+      this.#link.run("read_presence", [presence, route], [agent]),
+    )) as [string, string, string, string];
     const isCongested = mark === CONGESTED;
     return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);
   }
@@ -85,9 +84,10 @@ export class PresenceStore {
   async count(): Promise<PresenceCounts> {
     const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
     const limits = [staleAfterMs, criticalStaleAfterMs, this.#offlineAfterMs, forgetAfterMs];
-    const counts = (await this.#ofEach(({ presence, online }) =>
-      this.#link.run("count_presence", [presence, online], limits),
-    )) as number[][];
+    const countIn = (p: number) =>
+      this.#window.read(p, ({ presence, online }) => this.#link.run("count_presence", [presence, online], limits));
+    const partitions = Array.from({ length: this.#window.partitions }, (_, p) => p);
+    const counts = (await Promise.all(partitions.map(countIn))) as number[][];
     const sum = (index: number) => counts.reduce((total, part) => total + (part[index] ?? 0), 0);
     return { ok: sum(0), stale: sum(1), critical_stale: sum(2), offline: sum(3) };
   }
@@ -95,14 +95,10 @@ export class PresenceStore {
   /** Forgets agents unseen for a day, some of each partition a call. */
   async prune(): Promise<void> {
     const limits = [PRESENCE_LIMITS.forgetAfterMs, REDIS_LIMITS.pruneBatch];
-    await this.#ofEach(({ presence, online, route }) =>
-      this.#link.run("prune_presence", [presence, online, route], limits),
-    );
-  }
-
-  async #ofEach<T>(run: (keys: PartitionKeys) => Promise<T>): Promise<T[]> {
     const { keys } = await this.#window.known();
-    return await Promise.all(keys.partitions.map(run));
+    const pruneIn = ({ presence, online, route }: PartitionKeys) =>
+      this.#link.run("prune_presence", [presence, online, route], limits);
+    await Promise.all(keys.partitions.map(pruneIn));
   }
 }
 

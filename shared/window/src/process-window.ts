@@ -4,6 +4,7 @@ import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
+import type { PartitionKeys } from "./redis/window-keys.ts";
 import { unavailable } from "./unavailable.ts";
 import { readWindow, settleWindow, type WindowIdentity } from "./window-identity.ts";
 
@@ -106,6 +107,23 @@ export class ProcessWindow implements Service {
       await this.adopt();
     }
     throw unavailable();
+  }
+
+  /**
+   * Reads in one partition of the window that is open, and again where another one was open by then: Redis is asked for its id
+   * behind what is read. @param read sends what it reads before it first waits.
+   * @throws ServiceError `unavailable`.
+   */
+  async read<T>(partition: number, read: (keys: PartitionKeys) => Promise<T>): Promise<T> {
+    const { found } = await this.inWindow(async (window) => {
+      const record = partitionKeys.window(partition);
+      const [found, id] = await Promise.all([
+        read(window.keys.partition(partition)),
+        this.#link.command("HGET", record, "id"),
+      ]);
+      return id === window.id ? { found } : null;
+    });
+    return found;
   }
 
   async #adopt(): Promise<WindowIdentity> {

@@ -17,12 +17,12 @@ export interface Session extends SessionRecord {
 export async function readSession(link: RedisCalls, window: ProcessWindow, sessionId: string): Promise<Session | null> {
   const p = partitionOfSession(sessionId, window.partitions);
   if (p === undefined) return null;
-  const keys = (await window.known()).keys.partition(p);
-  const key = keys.session(sessionId);
-  const first = await link.command("GET", key);
+  const first = await window.read(p, ({ session }) => link.command("GET", session(sessionId)));
   if (typeof first !== "string") return null;
   const { target } = parseSession(first);
-  const reply = (await link.run("read_session", [key, keys.asked(target)], [sessionId])) as string[];
+  const reply = (await window.read(p, ({ session, asked }) =>
+    link.run("read_session", [session(sessionId), asked(target)], [sessionId]),
+  )) as string[];
   if (reply.length === 0) return null;
   const [state, record] = reply as [SessionState, string];
   return { sessionId, status: statusOf(state), ...parseSession(record) };

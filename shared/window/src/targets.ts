@@ -13,6 +13,7 @@ import {
 } from "./records/session-records.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
+import type { PartitionKeys } from "./redis/window-keys.ts";
 
 /** Which target is asked about, and by which session of it. */
 export interface TargetQuery {
@@ -54,13 +55,13 @@ export async function readTarget(
   { agent, sessionId }: TargetQuery,
   { offlineAfterMs, proofFreshnessMs }: TargetOptions,
 ): Promise<Target> {
-  const keys = (await window.known()).keys.partition(partitionOf(agent, window.partitions));
   // A session lies in its target's partition; no session has the empty id.
-  const names = [keys.presence, keys.route, keys.asked(agent), keys.session(sessionId ?? "")];
-  const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await link.run("read_target", names, [
-    agent,
-    sessionId ?? "",
-  ])) as [...[string, string, string, string, string, string], SessionState | "", string];
+  const read = ({ presence, route, asked, session }: PartitionKeys) =>
+    link.run("read_target", [presence, route, asked(agent), session(sessionId ?? "")], [agent, sessionId ?? ""]);
+  const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await window.read(
+    partitionOf(agent, window.partitions),
+    read,
+  )) as [...[string, string, string, string, string, string], SessionState | "", string];
   const lastProof = proof === "" ? null : parseTargetProof(proof, agent);
   const isFresh = lastProof !== null && Number(now) < lastProof.acceptedAt + proofFreshnessMs;
   const lastOnlineProof = isFresh ? lastProof : null;

@@ -284,4 +284,11 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     replace: "await window.known();",
     tests: ["test/integration/partitions-differ.test.ts"],
   },
+  {
+    name: "what is read is of the window that is open",
+    file: "shared/window/src/process-window.ts",
+    find: "return id === window.id ? { found } : null;",
+    replace: "return { found };",
+    tests: ["shared/window/test/reads.test.ts"],
+  },
 ];
