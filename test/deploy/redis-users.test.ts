@@ -36,7 +36,7 @@ const WORK: Readonly<
       ...(["accept", "assert_routes", "count_presence", "count_sessions", "decide_session"] as const),
       ...(["lease_shares", "mark_congestion", "prune_presence", "release", "reserve_decision"] as const),
     ],
-    sends: ["hget", "hmget", "spublish", "ssubscribe"],
+    sends: ["hget", "hmget", "spublish", "ssubscribe", "sunsubscribe"],
   },
   "ops-reporting": {
     scripts: [

@@ -78,6 +78,7 @@ export class PodChannel implements Service {
       setTimeout(resolve, REDIS_LIMITS.connectTimeoutMs).unref();
     });
     await this.#place();
+    this.#endStartOnceReady();
     if (this.#isStopped) return;
     this.#timer = setInterval(() => {
       for (const server of this.#servers.values()) void server.look();
@@ -151,8 +152,12 @@ export class PodChannel implements Service {
   }
 
   #becameReady(): void {
-    if (this.#heardAt.every((server, p) => server?.isReady(p))) this.#startEnded?.();
+    this.#endStartOnceReady();
     for (const listener of this.#readyListeners) listener();
+  }
+
+  #endStartOnceReady(): void {
+    if (this.#heardAt.every((server, p) => server?.isReady(p))) this.#startEnded?.();
   }
 
   #receive(line: AgentLine): void {

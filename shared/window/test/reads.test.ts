@@ -55,3 +55,11 @@ test.each(REPLACEMENTS)(
     expect(await presence.count()).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0 });
   },
 );
+
+test("who reads of the window that it knows asks once", async () => {
+  await writer.register(BOB);
+  await bench.client.config("RESETSTAT");
+  const { link, window } = reader;
+  expect(await new PresenceStore({ link, window, offlineAfterMs }).read(BOB)).toMatchObject({ status: "online" });
+  expect((await bench.commandCalls()).evalsha).toBe(1);
+});

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isJSONRPCRequest, type RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { parseJson } from "../../parse-json.ts";
 import { RPC } from "./refuse.ts";
 
 /** Several times what an envelope can hold. */
@@ -45,7 +46,7 @@ function messagesIn(text: string): unknown {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw new BodyError(400, RPC.parseError, "The body is not JSON.");
   }

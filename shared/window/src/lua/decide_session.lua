@@ -34,8 +34,10 @@ if status ~= 'p' then return { 'session_closed' } end
 
 local decided = table.remove(asked.pending, place)
 local rest, rest_ends_at = records.format_asked(asked, proof_fresh)
-if rest then redis.call('SET', asked_key, rest, 'PXAT', rest_ends_at) else redis.call('PEXPIREAT', asked_key, 1) end
-redis.call('ZREM', principal_prefix .. decided.principal, decided.name)
-redis.call('ZREM', principal_prefix .. requester, decided.name)
 redis.call('SET', session_key, records.decide(record, decision, digits(now), text_digest), 'PX', session_kept)
+if rest then redis.call('SET', asked_key, rest, 'PXAT', rest_ends_at) else redis.call('PEXPIREAT', asked_key, 1) end
+-- Last, and passed over when they fail: on a cluster that moves the slot a key that is not passed in cannot be written while
+-- it is not there, and these counts end by themselves.
+redis.pcall('ZREM', principal_prefix .. decided.principal, decided.name)
+redis.pcall('ZREM', principal_prefix .. requester, decided.name)
 return { 'state', decision, digits(now) }

@@ -77,7 +77,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a decided session gives its agent of an issuer room",
     file: `${LUA}/decide_session.lua`,
-    find: "redis.call('ZREM', principal_prefix .. requester, decided.name)",
+    find: "redis.pcall('ZREM', principal_prefix .. requester, decided.name)",
     replace: "",
     tests: ["shared/window/test/issuer-sessions.test.ts"],
   },
@@ -126,7 +126,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a decided session gives its principal room",
     file: `${LUA}/decide_session.lua`,
-    find: "redis.call('ZREM', principal_prefix .. decided.principal, decided.name)",
+    find: "redis.pcall('ZREM', principal_prefix .. decided.principal, decided.name)",
     replace: "",
     tests: ["shared/window/test/session-bounds.test.ts"],
   },
