@@ -58,12 +58,11 @@ export class Asserts {
     const held = [...this.#options.connections].flatMap((connection) =>
       connection.agents.owned().map((agent) => ({ connection, agent })),
     );
-    try {
-      for (const [partition, slice] of this.#options.asserter.slices(held)) await this.#assert(partition, slice);
-      return true;
-    } catch {
-      return false;
+    const failed = new Set<number>();
+    for (const [partition, slice] of this.#options.asserter.slices(held)) {
+      if (!failed.has(partition)) await this.#assert(partition, slice).catch(() => failed.add(partition));
     }
+    return failed.size === 0;
   }
 
   async #assert(partition: number, slice: readonly Held[]): Promise<void> {

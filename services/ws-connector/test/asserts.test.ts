@@ -2,12 +2,19 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
 import { unavailable } from "window/unavailable.ts";
+import { until } from "../../../test/support/until.ts";
 import { Asserts } from "../src/asserts.ts";
 import { Authority } from "../src/authority.ts";
 import { AGENT, KEY_ID, online, RegistrarHarness } from "./registrar-harness.ts";
 
-let calls: { readonly routes: readonly HeldRoute[]; readonly answer: PromiseWithResolvers<(number | null)[]> }[];
+let calls: {
+  readonly partition: number;
+  readonly routes: readonly HeldRoute[];
+  readonly answer: PromiseWithResolvers<(number | null)[]>;
+}[];
 let relay: RegistrarHarness;
+/** The partitions in which the agent is, one call for each. */
+let partitions: readonly number[];
 let asserts: Asserts;
 /** Whether the keys file allows the agent. */
 let mayAct: boolean;
@@ -15,12 +22,13 @@ let mayAct: boolean;
 beforeEach(() => {
   calls = [];
   mayAct = true;
+  partitions = [0];
   relay = new RegistrarHarness();
   const asserter = {
-    slices: (items: readonly object[]) => (items.length === 0 ? [] : [[0, items]]),
-    assert: (_: number, routes: readonly HeldRoute[]) => {
+    slices: (items: readonly object[]) => (items.length === 0 ? [] : partitions.map((p) => [p, items])),
+    assert: (partition: number, routes: readonly HeldRoute[]) => {
       const answer = Promise.withResolvers<(number | null)[]>();
-      calls.push({ routes, answer });
+      calls.push({ partition, routes, answer });
       return answer.promise;
     },
   } as unknown as RouteAsserter;
@@ -66,6 +74,23 @@ test("What its connection holds of credentials when the call is sent goes with i
   calls[1]?.answer.resolve([null]);
   await again;
   expect(calls.map(({ routes }) => routes[0]?.credentials)).toEqual([of("jkt-a"), of("jkt-b")]);
+});
+
+test("A partition that Redis does not answer for holds up no other, and all are asserted again", async () => {
+  own(7);
+  partitions = [3, 3, 5];
+  const failed = asserts.all();
+  calls[0]?.answer.reject(unavailable());
+  await until("the next partition is asserted", () => calls.length === 2);
+  calls[1]?.answer.resolve([null]);
+  await failed;
+  expect(calls.map(({ partition }) => partition)).toEqual([3, 5]);
+  const again = asserts.flush();
+  for (const n of [2, 3, 4]) {
+    await until("a call", () => calls.length > n);
+    calls[n]?.answer.resolve([null]);
+  }
+  await again;
 });
 
 test("What is owned stays so while another register of it is under way", async () => {

@@ -60,9 +60,17 @@ export class ProcessWindow implements Service {
     return this.#current;
   }
 
-  /** The window adopted last, its listeners done, or else the one that is open. @throws ServiceError `unavailable`. */
+  /**
+   * The window adopted last, its listeners done, or else the one that is open. Where the adoption of another one fails, as
+   * while a partition is lost, the others go on in the last: Redis refuses what is written to a window that was replaced.
+   * @throws ServiceError `unavailable`.
+   */
   async known(): Promise<WindowIdentity> {
-    return await (this.#adopting ?? this.#current ?? this.adopt());
+    if (this.#adopting === undefined) return this.#current ?? (await this.adopt());
+    return await this.#adopting.catch((error) => {
+      if (this.#current === undefined) throw error;
+      return this.#current;
+    });
   }
 
   /**

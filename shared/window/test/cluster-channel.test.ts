@@ -1,27 +1,19 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
-import { watchLeaks } from "../../../test/support/leaks.ts";
+import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
 import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/pod-channel.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
-import { ClusterBench } from "./cluster-kit.ts";
+import { clusterBench } from "./cluster-kit.ts";
 
 const PARTITIONS = 12;
-const bench = new ClusterBench();
-const noLeaks = watchLeaks();
-
-beforeAll(() => bench.cluster.start());
-afterEach(() => bench.clear());
-afterAll(async () => {
-  await bench.cluster.stop();
-  await noLeaks();
-});
+const bench = clusterBench(new GuardedCluster());
 
 /** The channel of a pod, ready at all partitions. */
 async function started(pod: string): Promise<PodOnCluster> {
-  const links = await bench.started(pod);
+  const links = await bench.started(pod, bench.cluster.urlFor("ws-connector"));
   const channel = new PodChannel({ calls: links, pod, partitions: PARTITIONS });
   bench.later(() => channel.stop());
   const heard: string[] = [];

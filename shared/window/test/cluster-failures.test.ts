@@ -1,26 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
-import { watchLeaks } from "../../../test/support/leaks.ts";
+import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { RedisMonitor } from "../../../test/support/redis-monitor.ts";
 import { until } from "../../../test/support/until.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
-import { ClusterBench, Counting, timed } from "./cluster-kit.ts";
+import { Counting, clusterBench, timed } from "./cluster-kit.ts";
 
 /** A second is promised; a busy machine may take longer. */
 const SOON_MS = 2000;
 
-const bench = new ClusterBench();
+const bench = clusterBench(new TestCluster());
 const { cluster } = bench;
-const noLeaks = watchLeaks();
-
-beforeAll(() => cluster.start());
-afterEach(() => bench.clear());
-afterAll(async () => {
-  await cluster.stop();
-  await noLeaks();
-});
 
 /** Counts at each other primary. */
 async function bystandersOf(links: ClusterLinks, primary: ClusterNode): Promise<Counting[]> {

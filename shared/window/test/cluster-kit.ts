@@ -1,6 +1,8 @@
+import { afterAll, afterEach, beforeAll } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
-import { TestCluster } from "../../../test/support/redis-cluster.ts";
+import { watchLeaks } from "../../../test/support/leaks.ts";
+import type { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { isUndone } from "../src/redis/link-down.ts";
 
@@ -12,13 +14,13 @@ export interface Outcome {
 }
 
 /** A Redis Cluster of six processes, and whatever a test opens on it. */
-export class ClusterBench {
-  readonly cluster: TestCluster;
+class ClusterBench<Cluster extends TestCluster> {
+  readonly cluster: Cluster;
   readonly log: string[] = [];
   readonly logger = createLogger({ service: "test", level: "debug" }, { write: (line) => void this.log.push(line) });
   readonly #closers: (() => unknown)[] = [];
 
-  constructor(cluster = new TestCluster()) {
+  constructor(cluster: Cluster) {
     this.cluster = cluster;
   }
 
@@ -60,6 +62,19 @@ export class ClusterBench {
   async keysEverywhere(): Promise<string[]> {
     return await Promise.all((await this.primaries()).map((node) => this.keyAt(node)));
   }
+}
+
+/** A cluster for the tests of one file. After the last one everything has ended, and no socket and no process is left. */
+export function clusterBench<Cluster extends TestCluster>(cluster: Cluster): ClusterBench<Cluster> {
+  const bench = new ClusterBench(cluster);
+  const noLeaks = watchLeaks();
+  beforeAll(() => cluster.start());
+  afterEach(() => bench.clear());
+  afterAll(async () => {
+    await cluster.stop();
+    await noLeaks();
+  });
+  return bench;
 }
 
 /** What comes of a call. */

@@ -1,24 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
 import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
-import { watchLeaks } from "../../../test/support/leaks.ts";
+import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { until } from "../../../test/support/until.ts";
 import { ClusterMember } from "../src/redis/cluster-member.ts";
-import { ClusterBench, Counting, timed } from "./cluster-kit.ts";
+import { Counting, clusterBench, timed } from "./cluster-kit.ts";
 
 /** A second is promised; a busy machine may take longer. */
 const SOON_MS = 2000;
 
-const bench = new ClusterBench();
+const bench = clusterBench(new TestCluster());
 const { cluster } = bench;
-const noLeaks = watchLeaks();
-
-beforeAll(() => cluster.start());
-afterEach(() => bench.clear());
-afterAll(async () => {
-  await cluster.stop();
-  await noLeaks();
-});
 
 describe("a call", () => {
   test("reaches the primary that has the slot of its first key", async () => {

@@ -1,22 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
-import { watchLeaks } from "../../../test/support/leaks.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
 import { until } from "../../../test/support/until.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
-import { ClusterBench, timed } from "./cluster-kit.ts";
+import { clusterBench, timed } from "./cluster-kit.ts";
 
-const cluster = new GuardedCluster();
-const bench = new ClusterBench(cluster);
-const noLeaks = watchLeaks();
-
-beforeAll(() => cluster.start());
-afterEach(() => bench.clear());
-afterAll(async () => {
-  await cluster.stop();
-  await noLeaks();
-});
+const bench = clusterBench(new GuardedCluster());
+const { cluster } = bench;
 
 const everywhere = (...commands: readonly string[]) => Promise.all(cluster.nodes.map((node) => node.ask(...commands)));
 const gateway = () => bench.started("gateway", cluster.urlFor("gateway"));

@@ -60,6 +60,16 @@ describe("a process window", () => {
     expect(window.current.id).toBe(await openId());
   });
 
+  test("is gone on with while nobody can be asked whether another one is open", async () => {
+    const { link, window } = await bench.pod();
+    const { current } = window;
+    jest.spyOn(link, "run").mockRejectedValue(new Error("no answer"));
+    const adopting = window.adopt();
+    const known = window.known();
+    await expect(adopting).rejects.toThrow("no answer");
+    expect(await known).toBe(current);
+  });
+
   test("is only read by a service that opens none", async () => {
     const link = await bench.link();
     const reader = windowOver(link, null);

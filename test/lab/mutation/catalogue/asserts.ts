@@ -5,6 +5,7 @@ const PRESENCE = "shared/window/src/lua/accept/presence.lua";
 const REPLY = "shared/window/src/acceptance/acceptance-reply.ts";
 const POD = "services/ws-connector/src/asserts.ts";
 const CALLS = ["shared/window/test/assert-routes.test.ts"];
+const CREDENTIAL_CALLS = ["shared/window/test/assert-credentials.test.ts"];
 const PODS = ["services/ws-connector/test/asserts.test.ts"];
 const WHOLE = ["test/integration/asserts.test.ts"];
 
@@ -200,42 +201,42 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     file: SCRIPT,
     find: "    keep_credentials(false, ...)\n",
     replace: "",
-    tests: CALLS,
+    tests: CREDENTIAL_CALLS,
   },
   {
     name: "an assert puts no older credentials in the place of newer ones",
     file: SCRIPT,
     find: "lines, 'NX', 'PXAT', forget_at)",
     replace: "lines, 'PXAT', forget_at)",
-    tests: CALLS,
+    tests: CREDENTIAL_CALLS,
   },
   {
     name: "the credentials that are known are the newer owner's",
     file: SCRIPT,
     find: "  keep_credentials(owner, ...)\n",
     replace: "  keep_credentials(false, ...)\n",
-    tests: CALLS,
+    tests: CREDENTIAL_CALLS,
   },
   {
     name: "no credentials are asserted while Redis is short of memory",
     file: SCRIPT,
     find: "if not credential_key or is_short then return end",
     replace: "if not credential_key then return end",
-    tests: CALLS,
+    tests: CREDENTIAL_CALLS,
   },
   {
     name: "asserted credentials are forgotten when they end",
     file: SCRIPT,
     find: "math.min(now + forget_after, tonumber(last_end))",
     replace: "now + forget_after",
-    tests: CALLS,
+    tests: CREDENTIAL_CALLS,
   },
   {
     name: "asserted credentials are forgotten with their agent",
     file: SCRIPT,
     find: "math.min(now + forget_after, tonumber(last_end))",
     replace: "tonumber(last_end)",
-    tests: CALLS,
+    tests: CREDENTIAL_CALLS,
   },
   {
     name: "an assert is short",
@@ -271,5 +272,12 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     find: "?.find(({ token }) => token === credential.token) ??",
     replace: "?.find(({ keyId }) => keyId === credential.keyId) ??",
     tests: HELD,
+  },
+  {
+    name: "a partition that cannot be asserted holds up no other",
+    file: "services/ws-connector/src/asserts.ts",
+    find: ".catch(() => failed.add(partition))",
+    replace: "",
+    tests: ["services/ws-connector/test/asserts.test.ts"],
   },
 ];

@@ -291,4 +291,11 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     replace: "return { found };",
     tests: ["shared/window/test/reads.test.ts"],
   },
+  {
+    name: "who knows a window goes on while the next one cannot be adopted",
+    file: "shared/window/src/process-window.ts",
+    find: "if (this.#current === undefined) throw error;",
+    replace: "throw error;",
+    tests: ["shared/window/test/process-window.test.ts"],
+  },
 ];
