@@ -37,7 +37,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   const counters = new Counters({ link, window });
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
-  const acceptor = new Acceptor({ link, window, partitions, offlineAfterMs, proofFreshnessMs, logger });
+  const acceptor = new Acceptor({ link, window, offlineAfterMs, proofFreshnessMs, logger });
   const metrics = new ServiceMetrics("gateway");
   const reached = metrics.counter("relay_limits_total");
   const limitReached = (limit: LimitName) => reached.add(limit);

@@ -123,7 +123,6 @@ export class GatewayKit {
     const acceptor = new Acceptor({
       link,
       window,
-      partitions: this.#partitions,
       pod,
       offlineAfterMs: 300_000,
       proofFreshnessMs: 10_800_000,

@@ -168,7 +168,7 @@ async function fillWindow({ link, window }: FilledRedis): Promise<void> {
   const minute = Math.floor(Date.now() / 60_000);
   const minutes = Array.from({ length: WINDOW_LIMITS.minutes }, (_, n) => [minute - n + 1, 1_000_000]);
   await link.command("HSET", (await windowKeysIn(link.client)).partition(0).minutes, ...minutes.flat());
-  const acceptor = new Acceptor({ link, window, partitions: 1, pod: "test", offlineAfterMs, proofFreshnessMs, logger });
+  const acceptor = new Acceptor({ link, window, pod: "test", offlineAfterMs, proofFreshnessMs, logger });
   for (let n = 0; n < SESSION_LIMITS.retainedProofs; n += 1) await requestSession(acceptor, n);
 }
 

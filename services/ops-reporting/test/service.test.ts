@@ -68,7 +68,6 @@ test("acceptances and feedback stand in the report soon after they were acknowle
   const acceptor = new Acceptor({
     link,
     window,
-    partitions: 1,
     pod: "test",
     offlineAfterMs: 300_000,
     proofFreshnessMs: 10_800_000,

@@ -55,7 +55,7 @@ export function createWsConnector(
   const channel = new PodChannel({ calls: link, pod, partitions });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
   const { agentsPerKey, agentsPerIssuer } = settings;
-  const acceptance = { link, window, partitions, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
+  const acceptance = { link, window, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
   const acceptor = new Acceptor({ ...acceptance, logger });
   const releaser = new RouteReleaser({ link, window, pod });
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs });

@@ -33,7 +33,6 @@ export interface HeldRoute extends Route, AgentBringer {
 export class RouteAsserter {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
-  readonly #partitions: number;
   readonly #pod: string;
   readonly #offlineAfterMs: number;
   readonly #limits: AgentLimits;
@@ -42,22 +41,20 @@ export class RouteAsserter {
     options: Partial<AgentLimits> & {
       readonly link: RedisCalls;
       readonly window: ProcessWindow;
-      readonly partitions: number;
       readonly pod: string;
       readonly offlineAfterMs: number;
     },
   ) {
     this.#link = options.link;
     this.#window = options.window;
-    this.#partitions = options.partitions;
     this.#pod = options.pod;
     this.#offlineAfterMs = options.offlineAfterMs;
-    this.#limits = limitsOfPartition(options, options.partitions);
+    this.#limits = limitsOfPartition(options, options.window.partitions);
   }
 
   /** What one call of `assert` takes each. */
   slices<T extends { readonly agent: string }>(items: readonly T[]): (readonly [number, readonly T[]])[] {
-    return inSlices(items, this.#partitions);
+    return inSlices(items, this.#window.partitions);
   }
 
   /**

@@ -22,7 +22,7 @@ beforeEach(async () => {
   const { link, window } = await bench.pod();
   const { offlineAfterMs } = PRESENCE_LIMITS;
   const { proofFreshnessMs } = SESSION_LIMITS;
-  const options = { link, window, partitions: 1, pod: "pod-a", offlineAfterMs, proofFreshnessMs, logger };
+  const options = { link, window, pod: "pod-a", offlineAfterMs, proofFreshnessMs, logger };
   pod = new Pod(link, window, new Acceptor(options));
 });
 afterEach(async () => {
@@ -62,7 +62,7 @@ test("a link that may not publish is not used: the guard would take envelopes th
   bench.later(() => link.stop());
   const window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger: LOGGER });
   const { offlineAfterMs } = PRESENCE_LIMITS;
-  new Acceptor({ link, window, partitions: 1, offlineAfterMs, ...SESSION_LIMITS, logger: LOGGER });
+  new Acceptor({ link, window, offlineAfterMs, ...SESSION_LIMITS, logger: LOGGER });
   void link.start();
   await until("the reason is known", () => link.downKind === "noperm");
   await bench.client.call("ACL", "SETUSER", "default", "+spublish");

@@ -183,7 +183,7 @@ test("a release takes back what was asserted", async () => {
 
 test("two hundred routes go with one call, which stays within a MiB with the longest credentials there are", async () => {
   const { link, window } = pod;
-  const asserter = new RouteAsserter({ link, window, partitions: 1, pod: "pod-a", offlineAfterMs });
+  const asserter = new RouteAsserter({ link, window, pod: "pod-a", offlineAfterMs });
   const token = "x".repeat(CREDENTIAL_LIMITS.maxCharacters);
   const records = ["a", "b"].map((letter) => ({ keyId: `jkt-${letter.repeat(43)}`, token }));
   const credentials = { records, expiresAt: Date.now() + HOUR };

@@ -20,6 +20,6 @@ export async function assertAs(
   routes: readonly HeldRoute[],
 ): Promise<(number | null)[]> {
   const { offlineAfterMs } = PRESENCE_LIMITS;
-  const options = { link, window, partitions: 1, pod: name, offlineAfterMs, agentsPerKey: AGENTS_PER_KEY };
+  const options = { link, window, pod: name, offlineAfterMs, agentsPerKey: AGENTS_PER_KEY };
   return await new RouteAsserter(options).assert(0, routes);
 }

@@ -47,7 +47,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   ]);
   const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
   await new CongestionMarks({ link, window, pod: "pod-a" }).write([mark]);
-  const asserter = new RouteAsserter({ ...pod, partitions, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
+  const asserter = new RouteAsserter({ ...pod, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });
   const bringer = { principal: "key:k", hasNamespace: true } as const;
   const credentials = { records: [{ keyId: "jkt-a", token: "a.b.c" }], expiresAt: Date.now() + 1000 };
   const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), credentials, ...bringer };

@@ -81,7 +81,6 @@ export class Bench {
     const acceptance = {
       link,
       window,
-      partitions,
       pod,
       offlineAfterMs,
       proofFreshnessMs,

@@ -19,7 +19,6 @@ beforeEach(async () => {
   const acceptor = new Acceptor({
     link,
     window,
-    partitions: 2,
     pod: "p",
     offlineAfterMs: 300_000,
     proofFreshnessMs: 1000,

@@ -31,7 +31,6 @@ export interface AcceptanceObserver {
 export class Acceptor {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
-  readonly #partitions: number;
   readonly #pod: string | undefined;
   readonly #offlineAfterMs: number;
   readonly #proofFreshnessMs: number;
@@ -44,7 +43,6 @@ export class Acceptor {
     options: Partial<AgentLimits> & {
       readonly link: RedisCalls;
       readonly window: ProcessWindow;
-      readonly partitions: number;
       /** A pod's name; registers and heartbeats are accepted by a pod alone. */
       readonly pod?: string;
       readonly offlineAfterMs: number;
@@ -54,13 +52,12 @@ export class Acceptor {
   ) {
     this.#link = options.link;
     this.#window = options.window;
-    this.#partitions = options.partitions;
     this.#pod = options.pod;
     this.#offlineAfterMs = options.offlineAfterMs;
     this.#proofFreshnessMs = options.proofFreshnessMs;
-    this.#limits = limitsOfPartition(options, options.partitions);
+    this.#limits = limitsOfPartition(options, options.window.partitions);
     this.#logger = options.logger;
-    this.#lanes = Array.from({ length: options.partitions }, (_, partition) => ({
+    this.#lanes = Array.from({ length: options.window.partitions }, (_, partition) => ({
       partition,
       waiting: [],
       running: false,
@@ -87,7 +84,7 @@ export class Acceptor {
   /** Whether an envelope goes through `prepare` before `accept`. */
   needsPreparation({ kind, claim }: Pick<AcceptanceItem, "kind" | "claim">): boolean {
     if (kind === "session_decision") return true;
-    return this.#partitions > 1 && (kind === "session_request" || claim !== undefined);
+    return this.#window.partitions > 1 && (kind === "session_request" || claim !== undefined);
   }
 
   /**
@@ -99,7 +96,6 @@ export class Acceptor {
       return await prepare(item, {
         link: this.#link,
         window: this.#window,
-        partitions: this.#partitions,
         proofFreshnessMs: this.#proofFreshnessMs,
       });
     } catch (err) {
@@ -109,7 +105,7 @@ export class Acceptor {
   }
 
   #place(item: AcceptanceItem): PlacedItem {
-    const partition = partitionOf(addresseeOf(item), this.#partitions);
+    const partition = partitionOf(addresseeOf(item), this.#window.partitions);
     const digest = guardDigestOf(item.envelope);
     return { ...item, partition, digest, sessionId: sessionOf(item, partition) };
   }

@@ -26,7 +26,6 @@ export type Preparable = Pick<AcceptanceItem, "envelope" | "kind" | "text" | "pr
 interface Context {
   readonly link: RedisCalls;
   readonly window: ProcessWindow;
-  readonly partitions: number;
   readonly proofFreshnessMs: number;
 }
 
@@ -44,11 +43,8 @@ export async function prepare(item: Preparable, context: Context): Promise<Prepa
 }
 
 /** Binds a claim to its body, over all partitions; resolves with the outcome that the envelope has when it cannot be bound. */
-async function bindClaim(
-  { digest, bodyDigest }: Claim,
-  { link, window, partitions }: Context,
-): Promise<Acceptance | undefined> {
-  const p = partitionOf(digest, partitions);
+async function bindClaim({ digest, bodyDigest }: Claim, { link, window }: Context): Promise<Acceptance | undefined> {
+  const p = partitionOf(digest, window.partitions);
   const keys = [partitionKeys.window(p), partitionKeys.idempotencyBody(p, digest)];
   const outcome = await window.inWindow(async ({ id }) => {
     const args = [id, bodyDigest, HTTP_LIMITS.idempotencyMs, link.memoryOf(partitionKeys.window(p)).isShort ? 1 : 0];
@@ -66,19 +62,16 @@ async function bindClaim(
  * finds a duplicate. @throws ServiceError `unavailable`.
  */
 async function prepareDecision(item: Preparable, context: Context): Promise<PreparedDecision | Acceptance> {
-  const partition = partitionOfSession(sessionIdOf(item.envelope), context.partitions);
+  const partition = partitionOfSession(sessionIdOf(item.envelope), context.window.partitions);
   if (partition === undefined) return { outcome: "unknown_session" };
   const reserved = await reserve(item, context);
   if (reserved === "clock_skew") return { outcome: reserved };
   return await decide(item, partition, reserved === "reserved" ? wantedState(item.envelope) : "-", context);
 }
 
-async function reserve(
-  item: Preparable,
-  { link, window, partitions }: Context,
-): Promise<"reserved" | "taken" | "clock_skew"> {
+async function reserve(item: Preparable, { link, window }: Context): Promise<"reserved" | "taken" | "clock_skew"> {
   const { envelope, text } = item;
-  const p = partitionOf(envelope.to as string, partitions);
+  const p = partitionOf(envelope.to as string, window.partitions);
   const minute = minuteOf(item);
   const keys = [partitionKeys.window(p), partitionKeys.seen(p, minute)];
   return await window.inWindow(async ({ id }) => {
@@ -116,10 +109,10 @@ async function decide(
  * each other's: a bound may be passed by as many as are in flight. @throws ServiceError `unavailable`.
  */
 async function prepareRequest({ envelope, principal }: Preparable, context: Context): Promise<PreparedRequest> {
-  const { link, window, partitions } = context;
+  const { link, window } = context;
   const { keys } = await window.known();
-  const own = partitionOf(envelope.to as string, partitions);
-  const others = Array.from({ length: partitions }, (_, p) => p).filter((p) => p !== own);
+  const own = partitionOf(envelope.to as string, window.partitions);
+  const others = Array.from({ length: window.partitions }, (_, p) => p).filter((p) => p !== own);
   const digest = holderDigestOf(principal);
   const counts = await Promise.all(
     others.map(async (p) => {
