@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { connect } from "node:net";
 import { basename, join } from "node:path";
@@ -102,4 +103,24 @@ describe("The control socket is for whoever has the agent's key", () => {
     await line.run(["send", "--key", line.keyFile("alice"), BOB, HELLO]);
     expect(await next(receiver)).toMatchObject({ from: ALICE, payload: { message: "Hello, Bob." } });
   });
+});
+
+test("a client that is killed before it has read its answer ends nobody's connection", async () => {
+  const path = await socketPath(await line.listen("alice"));
+  const witness = await dial(path);
+  const killed = connect(path).pause();
+  killed.write('{"control":2}\n');
+  for (let n = 0; n < 3; n += 1) await witness.ask({ control: 2 });
+  // What was answered is still in the socket: closing it resets the connection.
+  killed.destroy();
+  for (let n = 0; n < 3; n += 1) expect(await witness.ask({ control: 2 })).toMatchObject({ event: "challenge" });
+  witness.end();
+});
+
+test("a client that never ends its line is let go, and one that proves nothing too", async () => {
+  const path = await socketPath(await line.listen("alice"));
+  const [endless, silent] = [connect(path), connect(path)];
+  const closed = [endless, silent].map((socket) => once(socket.on("error", () => {}).resume(), "close"));
+  endless.write("x".repeat(300_000));
+  await Promise.all(closed);
 });

@@ -22,6 +22,10 @@ export class Admission {
     this.#socketName = socketName;
   }
 
+  get isProven(): boolean {
+    return this.#isProven;
+  }
+
   /** What a line is answered with; undefined for a request of a client that is admitted. @throws {Failure} */
   async answerTo(line: unknown): Promise<JsonObject | undefined> {
     if (this.#isProven) return undefined;

@@ -15,6 +15,11 @@ import { socketFolder, socketPath } from "./socket-path.ts";
 const AWAY_MS = 2000;
 /** A process that follows and does not read is let go: it then connects by itself. */
 const MAX_UNREAD_BYTES = 8_388_608;
+/** More than any request has: a line without an end would fill the memory. */
+const MAX_LINE_BYTES = 262_144;
+/** Whoever has the key proves it at once; others keep no connection of this process for longer. */
+const PROOF_MS = 5000;
+const MAX_CLIENTS = 128;
 
 /**
  * The control socket of a running `relay listen` or `relay mcp`: other commands of the same user that have the agent's key send
@@ -48,6 +53,7 @@ export class ControlServer {
     await rm(path, { force: true });
     this.#server = createServer({ allowHalfOpen: true }, (client) => void this.#serve(client, basename(path)));
     this.#server.on("error", () => {});
+    this.#server.maxConnections = MAX_CLIENTS;
     await new Promise<void>((done) => this.#server?.once("error", () => done()).listen(path, done));
     return path;
   }
@@ -70,9 +76,12 @@ export class ControlServer {
       unlessAway(connector, AWAY_MS, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
     const signal = AbortSignal.any([this.#io.signal, closed.signal]);
     const admission = new Admission(this.#signing, socketName);
+    boundLines(client);
+    setTimeout(() => admission.isProven || client.destroy(), PROOF_MS).unref();
     const admit = (line: unknown) => admission.answerTo(line);
     const follow = () => this.#tell(client);
-    await serveRequestLines(client, client, this.#connector, { signal, perform, admit, follow });
+    // The socket of a client that was killed fails to be read, which ends what it asked for and nothing else.
+    await serveRequestLines(client, client, this.#connector, { signal, perform, admit, follow }).catch(() => {});
     client.end();
   }
 
@@ -87,4 +96,14 @@ export class ControlServer {
     if (this.#pending !== undefined) write(pendingLine(this.#pending));
     return stateLine(this.#connector.state);
   }
+}
+
+/** Ends a client whose line has no end. */
+function boundLines(client: Socket): void {
+  let bytes = 0;
+  client.on("data", (chunk: Buffer) => {
+    const end = chunk.lastIndexOf("\n");
+    bytes = end === -1 ? bytes + chunk.length : chunk.length - end - 1;
+    if (bytes > MAX_LINE_BYTES) client.destroy();
+  });
 }

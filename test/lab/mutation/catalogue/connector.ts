@@ -212,4 +212,25 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     replace: "if (false)",
     tests: ["test/connectors/behaviour.test.ts"],
   },
+  {
+    name: "a client of the control socket that is killed takes nothing with it",
+    file: "connector/src/cli/control/server.ts",
+    find: "{ signal, perform, admit, follow }).catch(() => {});",
+    replace: "{ signal, perform, admit, follow });",
+    tests: ["connector/test/cli/control-proof.test.ts"],
+  },
+  {
+    name: "a line of the control socket has an end",
+    file: "connector/src/cli/control/server.ts",
+    find: "if (bytes > MAX_LINE_BYTES) client.destroy();",
+    replace: "",
+    tests: ["connector/test/cli/control-proof.test.ts"],
+  },
+  {
+    name: "who proves nothing keeps no connection of the control socket",
+    file: "connector/src/cli/control/server.ts",
+    find: "admission.isProven || client.destroy()",
+    replace: "admission.isProven",
+    tests: ["connector/test/cli/control-proof.test.ts"],
+  },
 ];
