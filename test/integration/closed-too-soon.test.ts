@@ -68,7 +68,7 @@ test("a register that Redis took, whose connection closed before its time was ov
     socket.send(relay.envelope("late-hmac", "agent.register"));
     await until("Redis took the register", () => view.isConnected("late-hmac"));
     await socket.close();
-    const gaveUp = () => relay.log.slice(logged).some((line) => line.includes("did not carry out a script"));
+    const gaveUp = () => relay.log.slice(logged).some((line) => line.includes("redis did not carry out a "));
     await until("the pod gave up waiting", gaveUp);
   });
 });
