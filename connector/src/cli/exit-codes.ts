@@ -28,7 +28,6 @@ export const EXIT_CODES = `Exit codes
 
 const CODES: Readonly<Record<string, number>> = {
   invalid_key: EXIT.key,
-  other_version: EXIT.failed,
   unknown_key: EXIT.key,
   bad_signature: EXIT.key,
   key_not_allowed: EXIT.key,

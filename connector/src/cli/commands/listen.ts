@@ -59,7 +59,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
   {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
-wait_online_ms: how long to wait for the target to come online. The control socket takes the same lines from whoever has proven to
+wait_online_ms: how long to wait for the target to come online. The control socket takes the same lines, encrypted, from commands that
 have the agent's key, and {"follow":true}, which is answered with the connection's state, and then with what comes over it.
 `,
   run: async (args, io) => {

@@ -3,7 +3,6 @@ import type { Readable } from "node:stream";
 import type { Connector } from "../../connector.ts";
 import { membersOf } from "../../frames.ts";
 import { parseJson } from "../../parse-json.ts";
-import type { JsonObject } from "../../types.ts";
 import { failureOf, usageError } from "../failure.ts";
 import type { Output } from "../io.ts";
 import { jsonLine, writeLine } from "../output.ts";
@@ -17,8 +16,6 @@ interface Serving {
   readonly signal: AbortSignal;
   /** Sends a request that has no reply. */
   readonly perform?: typeof execute;
-  /** Answers the lines of who is not admitted yet. @returns undefined for a request. @throws {Failure} */
-  readonly admit?: ((line: unknown) => Promise<JsonObject | undefined>) | undefined;
   /** Begins to tell what comes over the connection. @returns the first line. */
   readonly follow?: (() => string) | undefined;
 }
@@ -32,7 +29,7 @@ export async function serveRequestLines(
   input: Readable,
   output: Output,
   connector: Connector,
-  { signal, perform = execute, admit, follow }: Serving,
+  { signal, perform = execute, follow }: Serving,
 ): Promise<void> {
   const unanswered = new Set<Promise<void>>();
   let number = 0;
@@ -40,7 +37,7 @@ export async function serveRequestLines(
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector, { signal, perform, admit, follow }).then((text) =>
+    const answer = answerTo(line, number, connector, { signal, perform, follow }).then((text) =>
       writeLine(output, text, signal),
     );
     unanswered.add(answer);
@@ -58,8 +55,6 @@ async function answerTo(line: string, number: number, connector: Connector, how:
   try {
     const value = jsonOf(line);
     ref = membersOf(value).ref ?? number;
-    const admission = await how.admit?.(value);
-    if (admission !== undefined) return jsonLine({ ...admission, ref });
     if (how.follow && isFollow(value)) return how.follow();
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });

@@ -1,15 +1,15 @@
-import { rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
-import { basename } from "node:path";
+import type { TLSSocket } from "node:tls";
 import type { Connector } from "../../connector.ts";
 import { unlessAway } from "../../unless-away.ts";
 import type { Io } from "../io.ts";
 import type { SigningAgent } from "../key-file.ts";
-import { Admission } from "./admission.ts";
+import { channelOpener } from "./channel.ts";
 import { type PendingNotice, pendingLine, stateLine, tellFollower } from "./follow.ts";
 import { execute } from "./request.ts";
 import { serveRequestLines } from "./request-lines.ts";
 import { socketFolder, socketPath } from "./socket-path.ts";
+import { removeStaleSockets } from "./stale-sockets.ts";
 
 /** Whoever waits at a prompt is told within 3 s; connections that are replaced are back sooner, as a rule. */
 const AWAY_MS = 2000;
@@ -17,8 +17,6 @@ const AWAY_MS = 2000;
 const MAX_UNREAD_BYTES = 8_388_608;
 /** More than any request has: a line without an end would fill the memory. */
 const MAX_LINE_BYTES = 262_144;
-/** Whoever has the key proves it at once; others keep no connection of this process for longer. */
-const PROOF_MS = 5000;
 const MAX_CLIENTS = 128;
 
 /**
@@ -50,8 +48,13 @@ export class ControlServer {
     const folder = await socketFolder(this.#io.env);
     if (folder === undefined) return undefined;
     const path = socketPath(folder, this.#connector.agent, this.#websocketUrl);
-    await rm(path, { force: true });
-    this.#server = createServer({ allowHalfOpen: true }, (client) => void this.#serve(client, basename(path)));
+    await removeStaleSockets(folder);
+    const open = channelOpener(this.#signing, this.#websocketUrl, (client) => void this.#serve(client));
+    this.#server = createServer((socket) => {
+      this.#clients.add(socket.on("error", () => {}));
+      socket.once("close", () => this.#clients.delete(socket));
+      void open(socket);
+    });
     this.#server.on("error", () => {});
     this.#server.maxConnections = MAX_CLIENTS;
     await new Promise<void>((done) => this.#server?.once("error", () => done()).listen(path, done));
@@ -63,30 +66,21 @@ export class ControlServer {
     for (const client of this.#clients) client.destroy();
   }
 
-  async #serve(client: Socket, socketName: string): Promise<void> {
+  async #serve(client: TLSSocket): Promise<void> {
     const closed = new AbortController();
-    this.#clients.add(client);
-    client
-      .on("error", () => {})
-      .once("close", () => {
-        this.#clients.delete(client);
-        closed.abort();
-      });
+    client.on("error", () => {}).once("close", () => closed.abort());
     const perform: typeof execute = (connector, request) =>
       unlessAway(connector, AWAY_MS, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
     const signal = AbortSignal.any([this.#io.signal, closed.signal]);
-    const admission = new Admission(this.#signing, socketName);
     boundLines(client);
-    setTimeout(() => admission.isProven || client.destroy(), PROOF_MS).unref();
-    const admit = (line: unknown) => admission.answerTo(line);
     const follow = () => this.#tell(client);
     // The socket of a client that was killed fails to be read, which ends what it asked for and nothing else.
-    await serveRequestLines(client, client, this.#connector, { signal, perform, admit, follow }).catch(() => {});
+    await serveRequestLines(client, client, this.#connector, { signal, perform, follow }).catch(() => {});
     client.end();
   }
 
   /** @returns the present state; what follows is written as it comes. */
-  #tell(client: Socket): string {
+  #tell(client: TLSSocket): string {
     const write = (line: string) => {
       client.write(`${line}\n`);
       if (client.writableLength > MAX_UNREAD_BYTES) client.destroy();
@@ -99,7 +93,7 @@ export class ControlServer {
 }
 
 /** Ends a client whose line has no end. */
-function boundLines(client: Socket): void {
+function boundLines(client: TLSSocket): void {
   let bytes = 0;
   client.on("data", (chunk: Buffer) => {
     const end = chunk.lastIndexOf("\n");

@@ -3,6 +3,7 @@ import { lstat, mkdir, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Io } from "../io.ts";
+import { CONTROL_VERSION } from "./channel.ts";
 
 /**
  * Where the control socket of a running `relay listen` is: an agent has one connection, so other commands send through
@@ -11,6 +12,8 @@ import type { Io } from "../io.ts";
 
 /** Of the 108 bytes that a socket's path may have, the name takes 24, a hyphen and the process id. */
 const NAME_CHARACTERS = 24;
+/** With the process id. */
+export const SOCKET_NAME = new RegExp(`^[0-9a-f]{${NAME_CHARACTERS}}-(\\d+)$`);
 
 /** The folder, created when it is missing. Undefined when it is not private, and on systems without Unix sockets. */
 export async function socketFolder(env: Io["env"]): Promise<string | undefined> {
@@ -25,7 +28,10 @@ export async function socketFolder(env: Io["env"]): Promise<string | undefined> 
 
 /** The common prefix of the sockets of all listeners of an agent at a relay. */
 function prefixOf(agent: string, websocketUrl: string): string {
-  return createHash("sha256").update(`${agent} ${websocketUrl}`).digest("hex").slice(0, NAME_CHARACTERS);
+  return createHash("sha256")
+    .update(`${CONTROL_VERSION} ${agent} ${websocketUrl}`)
+    .digest("hex")
+    .slice(0, NAME_CHARACTERS);
 }
 
 /** Each process has its own path: a listener that was superseded must not remove the socket of its successor. */

@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import { knownRetry } from "../../errors.ts";
 import { textOf } from "../../frames.ts";
 import type { JsonObject } from "../../types.ts";
@@ -18,7 +17,7 @@ export interface ListenerTransport extends AgentTransport {
 
 /**
  * Over the control socket of a `relay listen` or `relay mcp` of the same user and agent; undefined when none runs.
- * @throws {Failure} `invalid_key` when it runs under another key, `other_version`.
+ * @throws {Failure} `invalid_key` when it has not the agent's key.
  */
 export async function listenerTransport(
   signing: SigningAgent,
@@ -29,10 +28,7 @@ export async function listenerTransport(
   return client && transportOver(client, io.signal);
 }
 
-/**
- * A control socket of the agent, but `except`; undefined when no process of this user has its connection. Those that processes
- * left behind are removed. @throws {Failure} as above.
- */
+/** A control socket of the agent, but `except`; undefined when no process of this user has its connection. @throws {Failure} as above. */
 export async function connectToListener(
   signing: SigningAgent,
   websocketUrl: string,
@@ -41,12 +37,14 @@ export async function connectToListener(
 ): Promise<ControlClient | undefined> {
   const folder = await socketFolder(io.env);
   if (folder === undefined) return undefined;
+  const failures: unknown[] = [];
   for (const path of await socketPaths(folder, signing.agent, websocketUrl)) {
     if (path === except) continue;
-    const client = await ControlClient.connect(path, signing, io.signal);
-    if (client !== undefined || io.signal.aborted) return client;
-    await rm(path, { force: true });
+    const found = ControlClient.connect(path, signing, websocketUrl, io.signal);
+    const client = await found.catch((error) => void failures.push(error));
+    if (client !== undefined || io.signal.aborted) return client ?? undefined;
   }
+  if (failures.length > 0) throw failures[0];
   return undefined;
 }
 

@@ -1,0 +1,43 @@
+import { once } from "node:events";
+import { readdir, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { SOCKET_NAME } from "./socket-path.ts";
+
+/** Removes the sockets that killed processes left in the folder. */
+export async function removeStaleSockets(folder: string): Promise<void> {
+  await Promise.all((await readdir(folder)).map((name) => removeIfStale(folder, name)));
+}
+
+/**
+ * One of a process that is about to listen refuses connections, too, and one of a process that is busy may; that process is there, though. One
+ * of another process namespace accepts them.
+ */
+async function removeIfStale(folder: string, name: string): Promise<void> {
+  const [, pid] = SOCKET_NAME.exec(name) ?? [];
+  if (pid === undefined || isRunning(Number(pid))) return;
+  const path = join(folder, name);
+  if (await refuses(path)) await rm(path, { force: true });
+}
+
+function isRunning(pid: number): boolean {
+  // This process listens nowhere under its own name before it has looked: the name is of one that had its id before.
+  if (pid === process.pid) return false;
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+async function refuses(path: string): Promise<boolean> {
+  const socket = connect(path);
+  try {
+    await once(socket, "connect");
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ECONNREFUSED";
+  } finally {
+    socket.destroy();
+  }
+}
