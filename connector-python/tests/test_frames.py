@@ -17,8 +17,8 @@ from agent_relay_connector.types import Envelope, Notice
 
 SESSION = "ses_" + "0" * 26
 # Escapes of a terminal in both their forms, ends of lines, marks of direction, halves of a character.
-ACTING = "\x1b[2J\x9b2J\r\n\x7f\u2028\u061c\u200f\u202e\u2066\ud83d"
-ESCAPED = r"\u001b[2J\u009b2J\u000d\u000a\u007f\u2028\u061c\u200f\u202e\u2066\ud83d"
+ACTING = "\x1b[2J\x9b2J\r\n\x7f\u2028\u061c\u200f\u202e\u2066\ud83d\u200b\ufeff\U000e0041"
+ESCAPED = r"\u001b[2J\u009b2J\u000d\u000a\u007f\u2028\u061c\u200f\u202e\u2066\ud83d\u200b\ufeff\udb40\udc41"
 
 
 class Texts(unittest.IsolatedAsyncioTestCase):

@@ -1,9 +1,17 @@
 import { MAX_SAID_CHARACTERS } from "./limits.ts";
 
-/** Control characters, marks of text direction and halves of a character: a terminal would act on those in texts that others wrote. */
-const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]/gu;
+/**
+ * Control characters, what nobody sees (marks of text direction, zero width, tags) and halves of a character, in texts that others wrote: a
+ * terminal would act on some, and the others could say what only a program reads.
+ */
+const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu;
 
-const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+/** As JSON escapes it: each half of a character beyond the first plane by itself. */
+const escaped = (char: string) =>
+  char
+    .split("")
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("");
 
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);

@@ -91,8 +91,11 @@ test("The session of an ack is an id of one, or none", () => {
   expect(ack("x".repeat(30_000))).toMatchObject({ sessionId: "" });
 });
 
-/** Escapes of a terminal in both their forms, ends of lines, marks of direction, half a character. */
-const ACTING = ["\u001b[2J", "\u009b2J", "\r\n", "\u2028", "\u061c", "\u200f", "\u202e", "\u2066", "\ud83d", "\udc4d"];
+/** Escapes of a terminal in both their forms, ends of lines, marks of direction, half a character, no width, a tag. */
+const ACTING = [
+  ...["\u001b[2J", "\u009b2J", "\r\n", "\u2028", "\u061c", "\u200f", "\u202e", "\u2066", "\ud83d", "\udc4d"],
+  ...["\u00ad", "\u200b", "\u200d", "\u2060", "\ufe0f", "\ufeff", "\u{e0041}", "\u{e01ef}"],
+];
 
 test.each(ACTING)("What a relay says to people acts on nothing that shows or logs it (%#)", (acting) => {
   const evil = `so ${acting} it is`;

@@ -9,17 +9,24 @@ export function nearest(typed: string, words: readonly string[]): string | undef
   return isNear ? best.word : undefined;
 }
 
-/** Levenshtein's distance, of words of a length that a command line may have. */
+/** Damerau's distance, where neighbours that changed places are one slip, of words of a length that a command line may have. */
 function slipsBetween(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > MAX_SLIPS) return Number.POSITIVE_INFINITY;
-  let above = Array.from({ length: other.length + 1 }, (_, column) => column);
-  for (const [row, letter] of [...one].entries()) {
-    const line = [row + 1];
-    for (const [column, match] of [...other].entries()) {
-      const replaced = (above[column] as number) + (letter === match ? 0 : 1);
-      line.push(Math.min(replaced, (above[column + 1] as number) + 1, (line[column] as number) + 1));
+  const lines = [Array.from({ length: other.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= one.length; row += 1) {
+    const [before = [], above = []] = [lines[row - 2], lines[row - 1]];
+    const line = [row];
+    for (let column = 1; column <= other.length; column += 1) {
+      const replaced = at(above, column - 1) + (one[row - 1] === other[column - 1] ? 0 : 1);
+      const hasSwapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
+      const swapped = hasSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY;
+      line.push(Math.min(replaced, swapped, at(above, column) + 1, at(line, column - 1) + 1));
     }
-    above = line;
+    lines.push(line);
   }
-  return above[other.length] as number;
+  return at(lines[one.length] as number[], other.length);
+}
+
+function at(line: readonly number[], column: number): number {
+  return line[column] ?? Number.POSITIVE_INFINITY;
 }

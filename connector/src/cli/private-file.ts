@@ -54,8 +54,9 @@ async function write(
 
 /** A shell that writes standard output to the key file itself has emptied it before the command began. */
 async function hintOfTaken(file: string): Promise<string> {
-  const { size } = await stat(file);
-  if (size > 0) {
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) return "It is a link to a file that cannot be read: remove the link, or make that file.";
+  if (found.size > 0) {
     return "Choose another name with --out, or move the old file away. A file that standard output was sent to is empty now: relay keygen with the agent and the file of a key prints its record again.";
   }
   return "It is empty: was standard output sent to it? That is for the public record, under another name. Remove the empty file.";

@@ -9,8 +9,11 @@ import { run } from "../../src/cli/run.ts";
 import { sharedByAll } from "../fixture.ts";
 import { Shell } from "./shell.ts";
 
-/** Escapes in both their forms, a bell, marks of direction, ends of lines. */
-const ACTING = ["\u001b", "\u009b", "\u0007", "\u061c", "\u200e", "\u200f", "\u202e", "\u2066", "\u2028", "\r"];
+/** Escapes in both their forms, a bell, marks of direction, ends of lines; what nobody sees: no width, a tag. */
+const ACTING = [
+  ...["\u001b", "\u009b", "\u0007", "\u061c", "\u200e", "\u200f", "\u202e", "\u2066", "\u2028", "\r"],
+  ...["\u200b", "\u2060", "\ufeff", "\u{e0041}"],
+];
 const EVIL = `evil${ACTING.join("")}\nforged`;
 const ALICE = "agent://alice";
 const KEY = ["--key", "alice.json", "--url"];

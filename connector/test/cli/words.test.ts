@@ -21,6 +21,7 @@ async function hintOf(args: string[]): Promise<string> {
 describe("A slip of the command line", () => {
   test("is answered with the command, or the option, that was probably meant", async () => {
     expect(await hintOf(["lisen"])).toContain("relay listen");
+    expect(await hintOf(["sned"])).toContain("relay send");
     expect(await hintOf(["stauts"])).toContain("relay status");
     expect(await hintOf(["send", "--wait-onlin", "3"])).toContain("--wait-online");
   });

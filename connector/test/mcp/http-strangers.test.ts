@@ -11,6 +11,9 @@ const CALLS = 20;
 /** Wide, as is the p95: a call takes a few milliseconds. */
 const ANSWERED_WITHIN_MS = 1000;
 const DRIP_MS = 100;
+const MEBIBYTE = "x".repeat(2 ** 20);
+/** Far more than the sockets of a connection hold. */
+const MANY_BYTES = 2 ** 26;
 const HEAD = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
 
 const stage = shared(new McpStage("alice"));
@@ -39,6 +42,22 @@ test("a tool call of its user is answered within a second while strangers hold 6
   const p95 = times.sort((a, b) => a - b)[CALLS * 0.95 - 1];
   expect(p95).toBeLessThan(ANSWERED_WITHIN_MS);
   expect(strangers.exitCode).toBeNull();
+});
+
+test("a stranger's body is read no further than one may be long", async () => {
+  const { hostname, port } = new URL((await stage.httpProcess("alice")).url);
+  const stranger = connect(Number(port), hostname).on("error", () => {});
+  let heard = "";
+  stranger.on("data", (chunk) => (heard += chunk));
+  const closed = new Promise((resolve) => stranger.once("close", resolve));
+  const more = () => {
+    while (stranger.write(MEBIBYTE));
+  };
+  stranger.on("drain", more).write(`${HEAD}Content-Length: ${2 ** 40}\r\n\r\n`);
+  more();
+  await closed;
+  expect(heard).toMatch(/^HTTP\/1.1 401 /);
+  expect(stranger.bytesWritten).toBeLessThan(MANY_BYTES);
 });
 
 test("strangers who send nothing, or headers without an end, lose their connections, and later those of a body without an end", async () => {

@@ -94,7 +94,14 @@ describe("The HTTP server", () => {
     for (const headers of [
       { host: "evil.example" },
       { host: "127.0.0.1.evil.example" },
+      { host: "evil.example@localhost" },
+      { host: "localhost/evil.example" },
+      { host: "localhost:80:80" },
+      { host: "127.1" },
       { origin: "https://evil.example" },
+      { origin: "https://evil.example@localhost" },
+      { origin: "http://localhost/page" },
+      { origin: "extension://localhost" },
       { origin: "null" },
     ]) {
       expect((await post(server, INITIALIZE, headers)).status).toBe(403);
@@ -115,10 +122,19 @@ describe("The HTTP server", () => {
 
   test("has room for its user, however many connections strangers hold", async () => {
     const server = await stage.httpProcess("alice");
-    const strangers = Array.from({ length: 200 }, () => dial(server));
+    const strangers = Array.from({ length: 1100 }, () => dial(server));
     await Promise.all(strangers.map((socket) => once(socket, "connect")));
     expect((await post(server, INITIALIZE)).status).toBe(200);
     for (const socket of strangers) socket.destroy();
+  });
+
+  test("answers 300 calls that its user makes at once, each over a connection of its own", async () => {
+    const server = await stage.httpProcess("alice");
+    const { session } = await post(server, INITIALIZE);
+    const calls = Array.from({ length: 300 }, (_, id) =>
+      post(server, { method: "ping", id: id + 2 }, { "mcp-session-id": session }),
+    );
+    expect(new Set((await Promise.all(calls)).map(({ status }) => status))).toEqual(new Set([200]));
   });
 
   test("ends the session that was longest unused when there are too many, and knows no other", async () => {

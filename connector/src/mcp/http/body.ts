@@ -32,6 +32,18 @@ export async function readBody(request: IncomingMessage): Promise<unknown> {
   return messagesIn(Buffer.concat(chunks).toString());
 }
 
+/**
+ * Reads no more of a body that nobody wants than one may have: its connection ends there. A connection of which less comes stays, so that
+ * its client finds the answer, and does not come back as another.
+ */
+export function boundUnread(request: IncomingMessage): void {
+  let bytes = 0;
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES) request.destroy();
+  });
+}
+
 /** The ids of the requests among its messages. */
 export function requestIdsIn(body: unknown): RequestId[] {
   const messages: unknown[] = Array.isArray(body) ? body : [body];

@@ -5,13 +5,18 @@ import type { IncomingHttpHeaders } from "node:http";
 
 const LOOPBACK: readonly string[] = ["127.0.0.1", "localhost", "[::1]"];
 
+/** A name or an address, and a port: nothing that a URL could have beside. */
+const AUTHORITY = /^([\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+const PAGE = /^https?:\/\/(.+)$/;
+
 /**
  * False for a page that got here by DNS rebinding, whose name stands in `Host`, and for a page of a foreign origin.
  * @param names beside loopback's.
  */
-export function isMeant({ host, origin }: IncomingHttpHeaders, names: readonly string[]): boolean {
-  const isOurs = (url: string) => URL.canParse(url) && [...LOOPBACK, ...names].includes(new URL(url).hostname);
-  return isOurs(`http://${host}`) && (origin === undefined || isOurs(origin));
+export function isMeant({ host = "", origin }: IncomingHttpHeaders, names: readonly string[]): boolean {
+  const served = [...LOOPBACK, ...names].map((name) => name.toLowerCase());
+  const isOurs = (authority: string) => served.includes(AUTHORITY.exec(authority)?.[1]?.toLowerCase() ?? "");
+  return isOurs(host) && (origin === undefined || isOurs(PAGE.exec(origin)?.[1] ?? ""));
 }
 
 /** Compares digests, in a time that tells nothing about the token. */

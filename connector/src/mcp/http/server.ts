@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { boundUnread } from "./body.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
 import { hasToken, isMeant } from "./guards.ts";
 import { refuse } from "./refuse.ts";
@@ -9,9 +10,12 @@ import type { HttpSessions } from "./sessions.ts";
 const PATH = "/mcp";
 /** Whoever sends headers or a body slowly, or nothing at all, is disconnected (slowloris). In ms. */
 const CONNECTION_OPTIONS = { headersTimeout: 5000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 } as const;
-const MAX_CONNECTIONS = 128;
-/** Connections that have not shown the token: beyond it the oldest gives way, so that clients always find room. */
-const MAX_STRANGERS = 64;
+const MAX_CONNECTIONS = 1024;
+/**
+ * Connections that have not shown the token: beyond it the oldest gives way, so that clients always find room. As many calls of one client may
+ * begin at once, each over a connection that is a stranger's until its headers are read.
+ */
+const MAX_STRANGERS = 512;
 
 const FOREIGN = "This Host or Origin is not served: relay mcp --http-name NAME names one beside loopback's.";
 /** A stranger is not told which file it is. */
@@ -69,11 +73,13 @@ export class McpHttpServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { names, token } = this.#options;
+    const isClient = hasToken(request.headers, token);
+    if (!isClient) boundUnread(request);
     if (!isMeant(request.headers, names)) return refuse(response, { status: 403, message: FOREIGN });
     if (request.url !== PATH) return refuse(response, { status: 404, message: `MCP is at ${PATH}.` });
     allowOrigin(request, response);
     if (request.method === "OPTIONS") return answerPreflight(response);
-    if (!hasToken(request.headers, token)) {
+    if (!isClient) {
       return refuse(response, { status: 401, message: NO_TOKEN, headers: { "www-authenticate": "Bearer" } });
     }
     this.#strangers.delete(request.socket);
