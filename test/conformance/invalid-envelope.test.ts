@@ -205,6 +205,7 @@ test("an error never repeats what the envelope says, but for the name of an unkn
   const error = await answerTo(JSON.stringify(wrong));
   expect(error).toMatchObject({ code: "invalid_envelope", retry: "fix", message: expect.stringContaining("mesage") });
   expect(error.message).toContain("unknown field: not allowed");
+  expect(error.errors).toContainEqual({ field: "mesage", message: expect.any(String) });
   for (const name of ["secret", ...Object.keys(unknown).slice(1)]) expect(JSON.stringify(error)).not.toContain(name);
 });
 

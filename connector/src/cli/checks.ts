@@ -130,7 +130,7 @@ function unknownKey(agent: string, { body }: Answer): Failure {
   return new Failure(
     "unknown_key",
     `The relay does not know the key of ${agent}.`,
-    "Its operator adds the record that relay keygen or relay init made: npm run keys -- add record.json",
+    "Its operator issues a credential for the record that relay keygen or relay init made (relay issue), which relay credential puts into the key file; or lists the key: npm run keys -- add record.json",
     { retry: knownRetry(body.retry) },
   );
 }

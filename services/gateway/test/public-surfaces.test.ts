@@ -166,6 +166,9 @@ describe("the self-test", () => {
     const skew = (await (await selfTest(far)).json()) as { code: string; server_time: number };
     expect(skew.code).toBe("clock_skew");
     expect(Math.abs(skew.server_time - Date.now())).toBeLessThan(5000);
+    const inSeconds = signed({ ts: Math.floor(Date.now() / 1000) });
+    const explained = await post(`${gateway.url}/api/self-test?explain=1`, inSeconds);
+    expect(await explained.json()).toMatchObject({ code: "clock_skew", hint: expect.stringContaining("seconds") });
 
     expect(await codeOf(selfTest({ ...signed(), payload: {} }))).toBe("400 bad_signature");
     expect(await codeOf(selfTest(signed({ key_id: "alice-2" })))).toBe("400 unknown_key");

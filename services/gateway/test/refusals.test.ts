@@ -32,6 +32,16 @@ describe.each(ENDPOINTS)("POST %s", (path, good) => {
     expect(await codeOf(post(`${gateway.url}${path}?x-api-key=${key}`, good))).toBe("401 missing_api_key");
   });
 
+  test.each([{ authorization: "Bearer rk_secret" }, { "api-key": "rk_secret" }])(
+    "tells who sent it in another header where it goes, and echoes nothing of it (%#)",
+    async (headers: Headers) => {
+      const [name = ""] = Object.keys(headers);
+      const { code, hint } = (await (await ask(good, headers)).json()) as { code: string; hint: string };
+      expect([code, hint]).toEqual(["missing_api_key", expect.stringContaining(`x-api-key, not into ${name}`)]);
+      expect(hint).not.toContain("rk_secret");
+    },
+  );
+
   test.each(["api_key", "x-api-key", "key"])("refuses a body field %s, and echoes nothing of it", async (field) => {
     const response = await withKey({ ...good, [field]: "rk_secret" });
     const text = await response.clone().text();

@@ -1,6 +1,6 @@
 import type { ReleaseReason } from "protocol/contract/credential.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
-import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import { ERRORS, type ErrorCode, type FieldError } from "protocol/contract/errors.ts";
 import type { AnnouncedLimits, ErrorFrame, NoticeFrame, PresenceAck } from "protocol/contract/frames.ts";
 import { notKept } from "protocol/contract/not-kept.ts";
 import type { DecidedSession, PendingSession } from "protocol/contract/session.ts";
@@ -71,6 +71,7 @@ export interface ErrorDetails {
   readonly detail?: string | undefined;
   /** In place of the code's. */
   readonly hint?: string | undefined;
+  readonly errors?: readonly FieldError[] | undefined;
   readonly retryAfterMs?: number;
   /** Unix ms, for clock errors. */
   readonly serverTime?: number;
@@ -85,6 +86,7 @@ export function errorFrame(code: ErrorCode, details: ErrorDetails): string {
     message: details.detail ?? title,
     hint: details.hint ?? hint,
     retry,
+    ...(details.errors === undefined ? {} : { errors: [...details.errors] }),
     ...(details.envelopeId === undefined ? {} : { envelope_id: details.envelopeId }),
     ...(details.retryAfterMs === undefined ? {} : { retry_after_ms: details.retryAfterMs }),
     ...(details.serverTime === undefined ? {} : { server_time: details.serverTime }),

@@ -109,8 +109,8 @@ class Intake {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      const { code, envelopeId, hint, canonicalSha256, from, signer } = result;
-      const details = { envelopeId, detail: detailOf(result), hint, canonicalSha256 };
+      const { code, envelopeId, hint, errors, canonicalSha256, from, signer } = result;
+      const details = { envelopeId, detail: detailOf(result), hint, errors, canonicalSha256 };
       this.#refuse(code, details, from, signer && principalOf(signer));
       return true;
     }

@@ -37,8 +37,9 @@ export const mcp: Command = {
 
 Over standard input an MCP client starts it; it is not meant for a terminal. The client's model is then the agent of the key: it sends and waits
 for messages, requests, approves and rejects sessions, and looks up who is online. It ends when the client closes standard
-input. Beside a relay listen or another relay mcp of the same agent it shares that one's connection, and takes over when that one ends;
-not with --trust, --require-verified or --max-age, since whom to believe is decided where the connection is.
+input. Beside a relay listen or another relay mcp of the same agent it shares that one's connection: it gets every message that comes from then
+on, whichever others get it too, and takes over when that one ends, after a second or so in which the agent is offline. It shares none
+with --trust, --require-verified or --max-age, since whom to believe is decided where the connection is.
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080

@@ -44,7 +44,7 @@ export async function authenticate<Schema extends z.ZodType>(
   const apiKeyText = ctx.get("x-api-key");
   const apiKey = keys.ring.apiKey(apiKeyText, Date.now());
   if (apiKey === undefined) {
-    if (apiKeyText === "") throw unauthorized("missing_api_key", settings.contact);
+    if (apiKeyText === "") throw unauthorized("missing_api_key", settings.contact, otherHeaderOf(ctx));
     await countFailedKey(limits, ctx.ip);
     throw unauthorized("invalid_api_key", settings.contact);
   }
@@ -57,6 +57,13 @@ export async function authenticate<Schema extends z.ZodType>(
   const body = await readBody(ctx, schema);
   return { surface, apiKey, apiKeyText, body, idempotencyKey: idempotencyKeyOf(ctx) };
 }
+
+/** A header that other services take a key from, where the request has one. Its value is not looked at. */
+function otherHeaderOf({ headers }: SurfaceContext): string | undefined {
+  return OTHER_HEADERS.find((name) => headers[name] !== undefined);
+}
+
+const OTHER_HEADERS = ["authorization", "api-key", "apikey", "x-api-token"];
 
 /**
  * The limit of failed keys is asked after the lookup, so that a valid key is never refused because of its address; who sends

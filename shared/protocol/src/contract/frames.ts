@@ -139,6 +139,9 @@ export const CanonicalSha256 = z
   .regex(/^[0-9a-f]{64}$/)
   .meta({ description: "With bad_signature: hex SHA-256 of the canonical text that the relay checked." });
 
+/** Each field that is wrong, and what is wrong with it. */
+export const FieldErrors = z.array(z.strictObject({ field: z.string(), message: z.string() }));
+
 export const ErrorFrame = z
   .strictObject({
     frame: z.literal("error"),
@@ -146,6 +149,7 @@ export const ErrorFrame = z
     message: z.string(),
     hint: z.string(),
     retry: z.enum(RETRIES),
+    errors: FieldErrors.optional(),
     envelope_id: z.string().optional(),
     retry_after_ms: z.int().optional(),
     server_time: z.int().optional(),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AgentId } from "./agent-id.ts";
 import { CANONICAL_SIGNING_ORDER, EnvelopeId, SessionId, SignedEnvelope } from "./envelope.ts";
 import { ERRORS, type ErrorCode, RETRIES } from "./errors.ts";
-import { AnnouncedLimits, CanonicalSha256 } from "./frames.ts";
+import { AnnouncedLimits, CanonicalSha256, FieldErrors } from "./frames.ts";
 import { IssuerRecord } from "./keys-file.ts";
 import { NotKept, TargetDelivery } from "./presence.ts";
 import { PostLink, Privacy, ReputationPolicy } from "./reports/common.ts";
@@ -28,7 +28,7 @@ export const Problem = z
     retry: z.enum(RETRIES).meta({
       description: "never: the same request cannot succeed. fix: change it first. later: send it again after a wait.",
     }),
-    errors: z.array(z.strictObject({ field: z.string(), message: z.string() })).optional(),
+    errors: FieldErrors.optional(),
     retry_after_ms: z.int().optional(),
     retry_after_seconds: z.int().optional(),
     server_time: z.int().optional(),

@@ -163,10 +163,13 @@ function checkSize(envelope: Envelope, canonical: string): Refusal | undefined {
   return refuse("frame_too_large", envelope);
 }
 
+const SECONDS_HINT = "ts is in seconds: give it in milliseconds, 1000 times as much.";
+
 /** Refusal: clock_skew. */
 function checkClock(terms: Terms, now: number): Refusal | undefined {
   if (Math.abs(terms.ts - now) <= ENVELOPE_LIMITS.maxClockSkewMs) return undefined;
-  return refuse("clock_skew", terms);
+  const isInSeconds = Math.abs(terms.ts * 1000 - now) <= ENVELOPE_LIMITS.maxClockSkewMs;
+  return refuse("clock_skew", terms, isInSeconds ? { hint: SECONDS_HINT } : {});
 }
 
 /** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */

@@ -142,6 +142,12 @@ describe("Every refusal of intake", () => {
     expect(intake(text({ ts: NOW + skew }))).toEqual(refusedWith("clock_skew"));
   });
 
+  test("clock_skew: of a ts in seconds, says so", () => {
+    const hint = expect.stringContaining("seconds");
+    expect(intake(text({ ts: Math.floor(NOW / 1000) }))).toEqual({ ...refusedWith("clock_skew"), hint });
+    expect(intake(text({ ts: Math.floor(NOW / 1000) - 400 }))).not.toHaveProperty("hint");
+  });
+
   test("unknown_key: the key is not in the file, is expired, or is a gateway's", () => {
     for (const key_id of ["nobody", "alice-old", "gateway-forged"]) {
       expect(intake(text({ key_id }))).toEqual({ ...refusedWith("unknown_key"), from: MESSAGE.from });
