@@ -51,6 +51,19 @@ class Addresses(unittest.TestCase):
                 relay_address(url)
 
 
+class APayload(unittest.TestCase):
+    def test_that_is_no_object_is_refused_at_once_and_told_what_one_looks_like(self) -> None:
+        async def send(seal: bool) -> None:
+            connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+            await connector.send("agent://b", "hi", seal=seal)  # type: ignore[arg-type]
+
+        for seal in (False, True):
+            with self.assertRaises(RelayError) as refused:
+                asyncio.run(send(seal))
+            self.assertEqual(refused.exception.code, "invalid_envelope")
+            self.assertIn('{"message"', refused.exception.hint)
+
+
 class Waits(unittest.TestCase):
     def test_are_random_up_to_a_bound_that_doubles(self) -> None:
         for attempt, bound in ((0, 0.25), (1, 0.5), (4, 4), (5, 5), (5000, 5)):

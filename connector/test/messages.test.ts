@@ -112,6 +112,12 @@ describe("A send", () => {
     expect(await sent).toMatchObject({ delivery: { status: "online" } });
   });
 
+  test("of what is no object is refused, and told what one looks like", async () => {
+    const alice = stage.connector("alice", stage.url);
+    const sent = alice.send("agent://bob", "hi" as unknown as object);
+    await expect(sent).rejects.toMatchObject({ code: "invalid_envelope", hint: expect.stringContaining("{ message") });
+  });
+
   test.each([
     ["invalid_envelope", { n: Number.NaN }],
     ["invalid_envelope", ["no", "object"]],

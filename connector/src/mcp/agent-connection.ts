@@ -1,7 +1,11 @@
 import type { Connector } from "../connector.ts";
+import type { Receipt } from "../receipts/contract.ts";
 
 /** What the tools use of a connector: the connection of their agent, of this process or of another one. */
 export type AgentConnection = Pick<
   Connector,
   "agent" | "state" | "start" | "close" | "on" | "send" | "ask" | "requestSession" | "approve" | "reject"
->;
+> & {
+  /** As of a connector; another process has to be asked for it. */
+  receipt(sessionId: string): Receipt | Promise<Receipt>;
+};

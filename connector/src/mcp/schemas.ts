@@ -43,7 +43,7 @@ export function contentOf({ message, payload }: Content): object {
   return payload === undefined ? { message } : (payload as object);
 }
 
-export const Message = text(TEXT_LIMITS.message).describe('Sent as the payload {"message": …}.');
+export const Message = text(TEXT_LIMITS.message).describe('Sent as payload {"message": …}.');
 export const TaskId = text(TEXT_LIMITS.taskId);
 export const Seal = z.boolean().describe("Encrypt it; refused when nobody trusted vouches for the target's key.");
 /** For the target to come online. */

@@ -9,6 +9,7 @@ import { INSTRUCTIONS } from "./instructions.ts";
 import { listing } from "./listing.ts";
 import { sendMessage, waitForMessages } from "./messages.ts";
 import { checkPresence } from "./presence.ts";
+import { sessionReceipt } from "./receipts.ts";
 import { approveSession, rejectSession, requestSession } from "./sessions.ts";
 import { myStatus } from "./status.ts";
 import { runTool, type Tool } from "./tool.ts";
@@ -21,6 +22,7 @@ const TOOLS: readonly Tool<z.ZodObject, z.ZodObject>[] = [
   requestSession,
   approveSession,
   rejectSession,
+  sessionReceipt,
   checkPresence,
   myStatus,
 ];

@@ -22,7 +22,7 @@ export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
   name: "my_status",
   title: "My status",
   description:
-    "Your agent id, your connection, how many messages wait, and undecided sessions that were requested before you came online: reject them, or ask their requesters to request again, since to approve a request that you did not receive counts for nothing. A closed connection stays closed: `reason` and `hint` tell what a person has to fix.",
+    "Your agent id, your connection, how many messages wait, and undecided sessions that were requested before you came online: reject them, or have their requesters ask again: to approve what you did not receive counts for nothing. A closed connection stays closed: `reason` and `hint` tell what a person has to fix.",
   input: StatusInput,
   output: StatusOutput,
   annotations: { readOnlyHint: true, openWorldHint: false },

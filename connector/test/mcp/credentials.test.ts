@@ -1,5 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import { issueCredential, issuerRecord, newIssuerKey } from "../../src/credentials/issuing.ts";
+import { verifyReceipt } from "../../src/index.ts";
 import { newSealingKey } from "../../src/sealing/sealing-keys.ts";
 import { newKeys } from "../credentials/kit.ts";
 import { shared } from "../fixture.ts";
@@ -23,6 +24,15 @@ class IssuedStage extends McpStage {
     const { token: credential } = await issueCredential(issuer, claims);
     const secrets = { alg: "ed25519", private_key: keys.d, sealing_key: sealing.privateKey };
     const file = await this.write(`${name}.json`, { agent_id: agent, ...secrets, credential, trusted_issuers: pinned });
+    return await this.#onlineHostOf(file);
+  }
+
+  /** Another model of the same agent. */
+  async secondHost(name: string): Promise<Host> {
+    return await this.#onlineHostOf(this.path(`${name}.json`));
+  }
+
+  async #onlineHostOf(file: string): Promise<Host> {
     const host = await this.hostOf(file, this.url);
     await host.untilConnection("online");
     return host;
@@ -44,6 +54,23 @@ describe("A model whose agent has a credential", () => {
       { payload: { message: "for you alone" }, verified: "agent", issuer: "acme", sealed: true },
     ]);
     expect(heard[0]).not.toHaveProperty("sealed");
+  });
+
+  test("gives the receipt of a session to its user, also over the connection of another process; of no other session", async () => {
+    const [ann, bob] = [await stage.issuedHost("ann"), await stage.issuedHost("bob")];
+    const second = await stage.secondHost("ann");
+    const { session_id } = await ann.call("request_session", { to: BOB, purpose: "Translate a page" });
+    await bob.call("wait_for_messages");
+    await bob.call("approve_session", { session_id });
+    await ann.call("wait_for_messages");
+    const { receipt } = await ann.call("session_receipt", { session_id });
+    const facts = { sessionId: session_id, requester: "agent://acme.ann", target: BOB, decision: "approved" };
+    expect(await verifyReceipt(JSON.stringify(receipt), [record])).toMatchObject({ valid: true, facts });
+    expect((await second.call("session_receipt", { session_id })).receipt).toEqual(receipt);
+    for (const host of [ann, second]) {
+      const error = await host.error("session_receipt", { session_id: `ses_${"0".repeat(26)}` });
+      expect(error).toMatchObject({ code: "receipt_incomplete", retry: "never" });
+    }
   });
 
   test("is told when an issuer is the relay's word only, and cannot seal to it", async () => {

@@ -1,10 +1,11 @@
 import { once } from "node:events";
-import { stat } from "node:fs/promises";
+import { stat, symlink } from "node:fs/promises";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
+import { jsonLines } from "../kit.ts";
 import { type HttpAccess, McpStage } from "./kit.ts";
 import { begin as beginRaw, callTool, cancel, INITIALIZE, type RawCall, type RawSession } from "./raw-http.ts";
 
@@ -87,6 +88,14 @@ describe("The HTTP server", () => {
     server.child.kill("SIGTERM");
     expect(await server.exitCode).toBe(0);
     expect((await stage.httpProcess("alice")).token).toBe(server.token);
+  });
+
+  test("makes no token where a link to no file is in its place, and says so", async () => {
+    const link = `${await stage.write("beside.json", {})}.link`;
+    await symlink("nowhere", link);
+    const server = await stage.process("alice", stage.url, ["--http", "127.0.0.1:0", "--token-file", link]);
+    expect(await server.exitCode).toBe(1);
+    expect(jsonLines(server.stderr).at(-1)).toMatchObject({ code: "failed", hint: expect.stringContaining("link") });
   });
 
   test("refuses names that are not this machine's, as a page after DNS rebinding sends them, and foreign pages", async () => {

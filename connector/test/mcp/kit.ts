@@ -207,9 +207,13 @@ export class McpStage extends WholeStage {
     return await this.write(`${key.keyId}.public.json`, record);
   }
 
+  path(name: string): string {
+    return join((this.#folder as { path: string }).path, name);
+  }
+
   /** A private file. @returns its path. */
   async write(name: string, record: object): Promise<string> {
-    const path = join((this.#folder as { path: string }).path, name);
+    const path = this.path(name);
     await writeFile(path, JSON.stringify(record), { mode: 0o600 });
     return path;
   }

@@ -24,7 +24,7 @@ function nested(levels: number): object {
 }
 
 describe("A client that lists the tools", () => {
-  test("finds the nine, each with title, description, both schemas and hints", async () => {
+  test("finds the ten, each with title, description, both schemas and hints", async () => {
     const { tools } = await alice.client.listTools();
     const hints = tools.map(({ name, annotations }) => [name, annotations]);
     expect(hints).toEqual([
@@ -35,6 +35,7 @@ describe("A client that lists the tools", () => {
       ["request_session", { destructiveHint: false }],
       ["approve_session", { destructiveHint: false, idempotentHint: true }],
       ["reject_session", { idempotentHint: true }],
+      ["session_receipt", { readOnlyHint: true }],
       ["check_presence", { readOnlyHint: true }],
       ["my_status", { readOnlyHint: true, openWorldHint: false }],
     ]);

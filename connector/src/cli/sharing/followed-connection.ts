@@ -1,5 +1,6 @@
 import type { Emitter } from "../../emitter.ts";
 import type { AgentConnection } from "../../mcp/agent-connection.ts";
+import type { Receipt } from "../../receipts/contract.ts";
 import type {
   Accepted,
   AcceptedSession,
@@ -18,10 +19,9 @@ import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import type { SigningAgent } from "../key-file.ts";
-import { connectToListener, listenerTransport } from "../transports/listener.ts";
-import type { AgentTransport } from "../transports/transport.ts";
+import { connectToListener, type ListenerTransport, listenerTransport } from "../transports/listener.ts";
 
-type Calls = Pick<AgentConnection, "send" | "ask" | "requestSession" | "approve" | "reject">;
+type Calls = Pick<AgentConnection, "send" | "ask" | "requestSession" | "approve" | "reject" | "receipt">;
 
 interface Told {
   readonly state: (state: ConnectorState) => void;
@@ -88,6 +88,10 @@ export class FollowedConnection implements Calls {
     return await this.#negotiate({ to, reject: sessionId, ...(reason !== undefined && { reason }) }, signal);
   }
 
+  async receipt(sessionId: string): Promise<Receipt> {
+    return (await this.#call((transport) => transport.receipt(sessionId), undefined)) as Receipt;
+  }
+
   async #negotiate(request: ControlRequest, signal: AbortSignal | undefined): Promise<AcceptedSession> {
     const result = await this.#call((transport) => transport.send(request), signal);
     const { session_id = "", session_status } = result;
@@ -95,7 +99,7 @@ export class FollowedConnection implements Calls {
   }
 
   /** Each call over a socket of its own, whose end cancels it. @throws {Failure} */
-  async #call<T>(call: (transport: AgentTransport) => Promise<T>, cancelled: AbortSignal | undefined): Promise<T> {
+  async #call<T>(call: (transport: ListenerTransport) => Promise<T>, cancelled: AbortSignal | undefined): Promise<T> {
     const signal = cancelled ? AbortSignal.any([this.#io.signal, cancelled]) : this.#io.signal;
     const transport = await listenerTransport(this.#signing, this.#websocketUrl, { ...this.#io, signal });
     if (transport === undefined) throw gone();

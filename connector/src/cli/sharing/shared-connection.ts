@@ -99,6 +99,10 @@ export class SharedConnection implements AgentConnection {
     return await (await this.#via.promise).reject(sessionId, to, reason, options);
   }
 
+  async receipt(sessionId: string) {
+    return await (await this.#via.promise).receipt(sessionId);
+  }
+
   async #run(): Promise<void> {
     this.#setState({ status: "connecting" });
     let { takeOver } = this.#options;

@@ -27,8 +27,8 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
     name: "strangers cannot take every connection of MCP over HTTP",
     file: "connector/src/mcp/http/server.ts",
     find: "MAX_CONNECTIONS = 1024",
-    replace: "MAX_CONNECTIONS = 64",
-    tests: ["connector/test/mcp/http-strangers.test.ts"],
+    replace: "MAX_CONNECTIONS = 512",
+    tests: ["connector/test/mcp/http.test.ts"],
   },
   {
     name: "as many calls of one client of MCP may begin at once as clients make",

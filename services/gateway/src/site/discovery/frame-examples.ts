@@ -136,6 +136,7 @@ function errorExample(code: ErrorCode): object {
     message: title,
     hint,
     retry,
+    ...(code === "invalid_envelope" && { errors: [{ field: "payload.text", message: "unknown field" }] }),
     ...(!WITHOUT_ENVELOPE.includes(code) && { envelope_id: envelope.id }),
     ...(retry === "later" && { retry_after_ms: HTTP_LIMITS.unavailableRetryAfterMs }),
     ...(code === "clock_skew" && { server_time: EXAMPLE_TIME }),
