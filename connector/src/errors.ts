@@ -28,7 +28,7 @@ export const RELAY_ERRORS = {
   invalid_envelope: entry(
     "fix",
     "The envelope is invalid for its type.",
-    "Check agent ids, type and payload against the protocol.",
+    'Check agent ids, type and payload against the protocol. A payload is an object, such as {"message": "hi"}.',
   ),
   clock_skew: entry(
     "fix",

@@ -70,7 +70,7 @@ export class Signer {
    */
   draft(draft: Draft): string {
     const text = tryDraft(draft);
-    if (text === undefined) throw new RelayError("invalid_envelope", { message: NOT_JSON, hint: AN_OBJECT });
+    if (text === undefined) throw new RelayError("invalid_envelope", { message: NOT_JSON });
     const keyIdBytes = this.#keyId?.length ?? CREDENTIAL_KEY_ID_BYTES;
     const bytes = new TextEncoder().encode(text).length + keyIdBytes + REST_BYTES;
     if (bytes > MAX_FRAME_BYTES) throw new RelayError("frame_too_large");
@@ -105,8 +105,6 @@ export class Signer {
 
 const NOT_JSON =
   "The payload is not a JSON object, or it holds what JSON has not: NaN, Infinity, a lone surrogate, a cycle.";
-
-const AN_OBJECT = 'Give an object, such as { message: "hi" }.';
 
 function tryDraft(draft: Draft): string | undefined {
   try {

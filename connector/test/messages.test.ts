@@ -115,7 +115,7 @@ describe("A send", () => {
   test("of what is no object is refused, and told what one looks like", async () => {
     const alice = stage.connector("alice", stage.url);
     const sent = alice.send("agent://bob", "hi" as unknown as object);
-    await expect(sent).rejects.toMatchObject({ code: "invalid_envelope", hint: expect.stringContaining("{ message") });
+    await expect(sent).rejects.toMatchObject({ code: "invalid_envelope", hint: expect.stringContaining('{"message"') });
   });
 
   test.each([

@@ -17,7 +17,6 @@ from .limits import MAX_FRAME_BYTES
 _REST_BYTES = 86 + 16 + len(',"ts":,"key_id":"","sig":""}')
 # Of the id that a key has by its credential: `jkt-` and a thumbprint.
 _CREDENTIAL_KEY_ID_BYTES = 47
-_A_DICT = 'Give a dict, such as {"message": "hi"}.'
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,11 @@ class Signer:
         Raises `invalid_envelope`, and `frame_too_large`: the relay closes the connection for a frame over its limit.
         """
         if not isinstance(members["payload"], dict):
-            raise RelayError("invalid_envelope", "The payload is not a JSON object.", _A_DICT)
+            raise RelayError("invalid_envelope", "The payload is not a JSON object.")
         try:
             text = draft_text(members)
         except ValueError as problem:
-            raise RelayError("invalid_envelope", f"The payload is not a JSON object: {problem}.", _A_DICT) from None
+            raise RelayError("invalid_envelope", f"The payload is not a JSON object: {problem}.") from None
         key_id_bytes = _CREDENTIAL_KEY_ID_BYTES if self._key_id is None else len(self._key_id)
         if len(text.encode()) + key_id_bytes + _REST_BYTES > MAX_FRAME_BYTES:
             raise RelayError("frame_too_large")
