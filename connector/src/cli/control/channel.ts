@@ -16,7 +16,7 @@ import type { SigningAgent } from "../key-file.ts";
 /** Of the lines: processes of other versions do not find one another. */
 export const CONTROL_VERSION = 3;
 
-/** Pre-shared keys (RFC 8442, RFC 7905) and nothing else: from TLS 1.3 on a certificate could stand in for the key. */
+/** Pre-shared keys (RFC 4279, RFC 7905) and nothing else: from TLS 1.3 on a certificate could stand in for the key. */
 const SUITE = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305", minVersion: "TLSv1.2", maxVersion: "TLSv1.2" } as const;
 /** Whoever has the key proves it at once; others keep no connection for longer. */
 const HANDSHAKE_MS = 5000;

@@ -37,14 +37,18 @@ export async function connectToListener(
 ): Promise<ControlClient | undefined> {
   const folder = await socketFolder(io.env);
   if (folder === undefined) return undefined;
-  const failures: unknown[] = [];
+  let refusal: unknown;
   for (const path of await socketPaths(folder, signing.agent, websocketUrl)) {
     if (path === except) continue;
-    const found = ControlClient.connect(path, signing, websocketUrl, io.signal);
-    const client = await found.catch((error) => void failures.push(error));
-    if (client !== undefined || io.signal.aborted) return client ?? undefined;
+    try {
+      const client = await ControlClient.connect(path, signing, websocketUrl, io.signal);
+      if (client !== undefined || io.signal.aborted) return client;
+    } catch (error) {
+      // Whatever lies there hides no other that has the key.
+      refusal ??= error;
+    }
   }
-  if (failures.length > 0) throw failures[0];
+  if (refusal !== undefined) throw refusal;
   return undefined;
 }
 

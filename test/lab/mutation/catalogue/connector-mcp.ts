@@ -173,8 +173,8 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
   {
     name: "what lies at the control socket's place hides no process that has the key",
     file: "connector/src/cli/transports/listener.ts",
-    find: "found.catch((error) => void failures.push(error))",
-    replace: "found",
+    find: "refusal ??= error;",
+    replace: "throw error;",
     tests: ["connector/test/cli/control-channel.test.ts"],
   },
   {
