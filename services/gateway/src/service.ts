@@ -6,7 +6,7 @@ import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { Counters } from "window/counters.ts";
-import { observeAcceptor, observeLinks } from "window/observe.ts";
+import { observeAcceptor, observeCounters, observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
@@ -62,6 +62,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     connectionCount,
   });
   observeLinks(metrics, link);
+  observeCounters(metrics, counters);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, app);
   observeKeys(metrics, app);
