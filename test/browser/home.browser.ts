@@ -70,6 +70,23 @@ describe("The live window", () => {
   });
 });
 
+describe("A report that is not complete", () => {
+  test.each([
+    ["while partitions are missing", { missing: [3, 4], may_lack: [] }, /2 of 12/],
+    ["once something was lost", { missing: [], may_lack: [3] }, /2026-01-31 14:05 UTC$/],
+  ])("%s is said to be in a sentence", async (_, lacks, sentence) => {
+    const changes = {
+      complete: false,
+      may_lack_since: Date.UTC(2026, 0, 31, 14, 5),
+      partitions: { total: 12, control_may_lack: false, ...lacks },
+    };
+    await using visit = await Visit.to(browser, `${pod.url}/`, {}, async (page) => {
+      await report(page, "/api/ops/traffic-daily", (body) => ({ ...body, ...changes }));
+    });
+    await visit.page.locator("#state", { hasText: sentence }).waitFor();
+  });
+});
+
 describe("What others wrote", () => {
   test("is never taken for markup, whatever a report says", async () => {
     const paths = [

@@ -26,7 +26,7 @@ const WORK: Readonly<
         "count_sessions",
       ] as const),
       ...(["flush_counters", "read_credentials", "read_gateway_keys", "read_presence", "read_session"] as const),
-      "use_limits",
+      ...(["record_promotions", "use_limits"] as const),
     ],
     sends: ["hget", "hmget"],
   },
@@ -34,7 +34,8 @@ const WORK: Readonly<
     scripts: [
       ...OPENING,
       ...(["accept", "assert_routes", "count_presence", "count_sessions", "decide_session"] as const),
-      ...(["lease_shares", "mark_congestion", "prune_presence", "release", "reserve_decision"] as const),
+      ...(["lease_shares", "mark_congestion", "prune_presence", "record_promotions", "release"] as const),
+      "reserve_decision",
     ],
     sends: ["hget", "hmget", "spublish", "ssubscribe", "sunsubscribe"],
   },

@@ -123,9 +123,14 @@ export class TestCluster extends EmbeddedCluster {
     return from;
   }
 
-  async moveKeys(slot: number, from: ClusterNode, to: ClusterNode): Promise<void> {
+  async moveKeys(
+    slot: number,
+    from: ClusterNode,
+    to: ClusterNode,
+    isMoved: (key: string) => boolean = () => true,
+  ): Promise<void> {
     const said = await from.ask(`CLUSTER GETKEYSINSLOT ${slot} 10000`);
-    const keys = [...said.matchAll(/^\$\d+\r\n(.*)\r$/gm)].map(([, key]) => key);
+    const keys = [...said.matchAll(/^\$\d+\r\n(.*)\r$/gm)].map(([, key]) => key as string).filter(isMoved);
     if (keys.length > 0) await from.ask(`MIGRATE 127.0.0.1 ${to.port} "" 0 5000 KEYS ${keys.join(" ")}`);
   }
 

@@ -6,7 +6,8 @@ import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { Counters } from "window/counters.ts";
-import { observeAcceptor, observeLinks } from "window/observe.ts";
+import { notePromotions } from "window/lapses.ts";
+import { observeAcceptor, observeCounters, observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
@@ -34,6 +35,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   const { partitions, offlineAfterMs, proofFreshnessMs, deployId } = settings;
   const link = redisAt({ url: settings.redisUrl, name: "gateway", logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
+  notePromotions(link, window);
   const counters = new Counters({ link, window });
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
@@ -62,6 +64,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     connectionCount,
   });
   observeLinks(metrics, link);
+  observeCounters(metrics, counters);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, app);
   observeKeys(metrics, app);

@@ -5,7 +5,7 @@ import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { AddressLimits } from "window/address-limits.ts";
 import { Counters } from "window/counters.ts";
-import { observeLinks } from "window/observe.ts";
+import { observeCounters, observeLinks } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
@@ -55,6 +55,7 @@ export function createOpsReporting(
     connectionCount,
   });
   observeLinks(metrics, link);
+  observeCounters(metrics, counters);
   observeAnswers(metrics, app);
   return {
     handler: app.callback(),

@@ -11,7 +11,8 @@ import { SharedRead, SharedReads } from "./shared-read.ts";
 
 /** What a report may be computed from besides the figures of the window, each read only for the reports that name it. */
 export interface ReportParts {
-  readonly presence: PresenceCounts;
+  /** `missing` are the partitions that could not be counted. */
+  readonly presence: PresenceCounts & { readonly missing?: readonly number[] };
   readonly journeys: readonly Journey[];
   readonly gatewayKeys: readonly GatewayKey[];
   /** Websockets of this process; undefined when other processes have them. */
@@ -52,7 +53,7 @@ export class WindowReader {
       return { snapshot, receivedAt: performance.now() };
     });
     this.#parts = {
-      presence: shared(() => presenceStore.count()),
+      presence: shared(() => presenceStore.countReached()),
       journeys: shared(() => readJourneys(link, window)),
       gatewayKeys: shared(() => readGatewayKeys(link)),
       connections: shared(async () => connectionCount?.()),

@@ -59,7 +59,7 @@ describe("what a report is computed from", () => {
     const scripts = scriptsRun();
     const source = await reader.read("presence");
     expect(scripts()).toEqual(["count_presence", "snapshot", "snapshot_control"]);
-    expect(source.presence).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0 });
+    expect(source.presence).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0, missing: [] });
     expect("journeys" in source || "gatewayKeys" in source).toBe(false);
   });
 

@@ -11,6 +11,7 @@ import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { CongestionMarks } from "window/congestion.ts";
+import { notePromotions } from "window/lapses.ts";
 import { PodChannel } from "window/pod-channel.ts";
 import { PresenceStore } from "window/presence.ts";
 import { PrincipalShares } from "window/principal-shares.ts";
@@ -54,6 +55,7 @@ export function createWsConnector(
   const link = redisAt({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ calls: link, pod, partitions });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
+  notePromotions(link, window);
   const { agentsPerKey, agentsPerIssuer } = settings;
   const acceptance = { link, window, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
   const acceptor = new Acceptor({ ...acceptance, logger });

@@ -14,15 +14,18 @@ export type TrafficCounter = "surface_views" | "onboarding_checks" | "self_test_
 
 /**
  * High-volume counters: added up in the process and written every 100 ms and at stop. A write that had no answer is sent
- * again under the same number, so that nothing is lost or counted twice while Redis lives.
+ * again under the same number, so that nothing is counted twice. What cannot be written is held, summed up and so bounded, for
+ * REDIS_LIMITS.countsHeldMs; then it is lost, and that is counted. Source: docs/redis.md#counts.
  */
 export class Counters implements Service {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #process = randomBytes(6).toString("hex");
-  #gathered = new Gathered();
+  /** Since the last write, if anything was. */
+  #gathered: Gathered | undefined;
   #unwritten: Flush | undefined;
   #flushes = 0;
+  #lost = 0;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
 
@@ -31,7 +34,7 @@ export class Counters implements Service {
     this.#window = options.window;
     // What was counted in the last window does not belong to this one.
     options.window.onChange(() => {
-      this.#gathered = new Gathered();
+      this.#gathered = undefined;
       this.#unwritten = undefined;
     });
   }
@@ -47,21 +50,27 @@ export class Counters implements Service {
     await this.flush();
   }
 
+  /** How much was counted that could not be written in time. */
+  get lost(): number {
+    return this.#lost;
+  }
+
   count(name: TrafficCounter): void {
-    increment(this.#gathered.traffic, name);
+    increment(this.#gathering.traffic, name);
   }
 
   /** Counts a view of a surface, which is an action too. @param visitor as in `act`. */
   view(surface: SurfaceId, visitor: string): void {
     this.count("surface_views");
-    increment(this.#gathered.surfaces, surface);
+    increment(this.#gathering.surfaces, surface);
     this.act(surface, visitor);
   }
 
   /** Notes what a visitor did in the visitor's journey. @param visitor keyed hash, see runtime/anonymous-id.ts. */
   act(surface: SurfaceId, visitor: string): void {
-    this.#gathered.journeys.add(visitor, surface, performance.now());
-    if (this.#gathered.visitors.size < REDIS_LIMITS.flushVisitors) this.#gathered.visitors.add(visitor);
+    const { journeys, visitors } = this.#gathering;
+    journeys.add(visitor, surface, performance.now());
+    if (visitors.size < REDIS_LIMITS.flushVisitors) visitors.add(visitor);
   }
 
   /** Resolves when all that was gathered is written, or Redis did not answer. */
@@ -75,13 +84,33 @@ export class Counters implements Service {
   }
 
   async #flush(): Promise<void> {
+    this.#dropOverdue();
     if (this.#unwritten !== undefined) await this.#write(this.#unwritten);
-    if (this.#gathered.isEmpty) return;
+    if (this.#gathered === undefined) return;
     const { id, keys } = await this.#window.known();
+    const gathered = this.#gathered;
+    // Another window may have come in, for which nothing was gathered yet.
+    if (gathered === undefined) return;
     this.#flushes += 1;
-    this.#unwritten = { number: this.#flushes, windowId: id, keys: keys.whole, gathered: this.#gathered };
-    this.#gathered = new Gathered();
+    this.#unwritten = { number: this.#flushes, windowId: id, keys: keys.whole, gathered };
+    this.#gathered = undefined;
     await this.#write(this.#unwritten);
+  }
+
+  get #gathering(): Gathered {
+    this.#gathered ??= new Gathered();
+    return this.#gathered;
+  }
+
+  #dropOverdue(): void {
+    if (this.#unwritten?.gathered.isOverdue) {
+      this.#lost += this.#unwritten.gathered.counted;
+      this.#unwritten = undefined;
+    }
+    if (this.#gathered?.isOverdue) {
+      this.#lost += this.#gathered.counted;
+      this.#gathered = undefined;
+    }
   }
 
   /** In another window than it was gathered in, a flush is dropped: adopting the window does that. */
@@ -115,9 +144,17 @@ class Gathered {
   readonly surfaces = new Map<string, number>();
   readonly visitors = new Set<string>();
   readonly journeys = new GatheredJourneys();
+  /** When the first of it was counted, monotonic ms. */
+  readonly #since = performance.now();
 
-  get isEmpty(): boolean {
-    return this.traffic.size === 0 && this.journeys.size === 0;
+  /** Held for so long that it is not written any more. */
+  get isOverdue(): boolean {
+    return performance.now() - this.#since > REDIS_LIMITS.countsHeldMs;
+  }
+
+  /** How much was counted. */
+  get counted(): number {
+    return [...this.traffic.values()].reduce((sum, count) => sum + count, 0);
   }
 
   args(): (string | number)[] {

@@ -2,6 +2,7 @@ import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "./acceptance/acceptor.ts";
+import type { Counters } from "./counters.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
 
 /**
@@ -35,6 +36,15 @@ export function observeLinks(
   redis.onCall((link, tookMs, failed) => {
     (timers.get(link) ?? newTimer(link)).observe(tookMs / 1000);
     if (failed) failures.add(link);
+  });
+}
+
+/** What was counted and is missing from the reports. */
+export function observeCounters(metrics: ServiceMetrics, counters: Counters): void {
+  metrics.counterOf("relay_counts_lost_total", {
+    *[Symbol.iterator]() {
+      yield ["", counters.lost] as const;
+    },
   });
 }
 

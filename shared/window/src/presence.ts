@@ -1,6 +1,7 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { PresenceStatus, Severity } from "protocol/contract/presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
+import { reachedOf } from "./reached-partitions.ts";
 import { CONGESTED } from "./records/route.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { partitionOf } from "./redis/partitions.ts";
@@ -26,6 +27,9 @@ export interface Presence {
 
 /** Counts of agents by severity: `ok` are online. */
 export type PresenceCounts = Readonly<Record<Severity, number>>;
+
+/** Of the partitions that could be reached. */
+export type ReachedPresence = PresenceCounts & { readonly missing: readonly number[] };
 
 const NOT_ONLINE = { onlineSince: null, stableInMs: null, isCongested: false } as const;
 
@@ -82,14 +86,23 @@ export class PresenceStore {
   }
 
   async count(): Promise<PresenceCounts> {
+    return sumOf(await Promise.all(this.#countEach()));
+  }
+
+  /** Counts those of the partitions that can be reached. @returns with the partitions that are missing. */
+  async countReached(): Promise<ReachedPresence> {
+    const { found, missing } = await reachedOf(this.#countEach());
+    return { ...sumOf(found), missing };
+  }
+
+  #countEach(): Promise<number[]>[] {
     const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
     const limits = [staleAfterMs, criticalStaleAfterMs, this.#offlineAfterMs, forgetAfterMs];
-    const countIn = (p: number) =>
-      this.#window.read(p, ({ presence, online }) => this.#link.run("count_presence", [presence, online], limits));
-    const partitions = Array.from({ length: this.#window.partitions }, (_, p) => p);
-    const counts = (await Promise.all(partitions.map(countIn))) as number[][];
-    const sum = (index: number) => counts.reduce((total, part) => total + (part[index] ?? 0), 0);
-    return { ok: sum(0), stale: sum(1), critical_stale: sum(2), offline: sum(3) };
+    return Array.from({ length: this.#window.partitions }, async (_, p) => {
+      const count = ({ presence, online }: PartitionKeys) =>
+        this.#link.run("count_presence", [presence, online], limits);
+      return (await this.#window.read(p, count)) as number[];
+    });
   }
 
   /** Forgets agents unseen for a day, some of each partition a call. */
@@ -100,6 +113,11 @@ export class PresenceStore {
       this.#link.run("prune_presence", [presence, online, route], limits);
     await Promise.all(keys.partitions.map(pruneIn));
   }
+}
+
+function sumOf(counts: readonly (readonly number[])[]): PresenceCounts {
+  const sum = (index: number) => counts.reduce((total, part) => total + (part[index] ?? 0), 0);
+  return { ok: sum(0), stale: sum(1), critical_stale: sum(2), offline: sum(3) };
 }
 
 /** A time as scripts return it: empty where there is none. */

@@ -1,5 +1,7 @@
 import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { type Lapses, lapsesOf } from "./lapses.ts";
 import type { ProcessWindow } from "./process-window.ts";
+import { reachedOf } from "./reached-partitions.ts";
 import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
@@ -18,6 +20,11 @@ export interface WindowSnapshot {
   readonly windowId: string;
   readonly windowStartedAt: number;
   readonly deployId: string;
+  readonly partitions: number;
+  /** Partitions that could not be read now: their figures are not in here. */
+  readonly missing: readonly number[];
+  /** What the window may lack. */
+  readonly lapses: Lapses;
   /** Moved by acceptance; exact. */
   readonly counters: Counts;
   /** Published envelopes of the last 60 minutes, by minute of Unix time; a minute without any is left out. */
@@ -33,19 +40,26 @@ export interface WindowSnapshot {
 }
 
 /**
- * Reads the window, one round trip a slot, all at once; all of it again when another window was opened between them.
- * @throws ServiceError `unavailable`: no Redis, no window yet, or one that is reset again and again.
+ * Reads the window, one round trip a slot, all at once, from the partitions that can be reached; all of it again when another
+ * window was opened between them.
+ * @throws ServiceError `unavailable`: no Redis, no control slot, no window yet, or one that is reset again and again.
  */
 export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Promise<WindowSnapshot> {
   return await window.inWindow(async ({ id, keys, startedAt, deployId }) => {
     const reads = keys.partitions.map((ofPartition, p) => readPartition(link, p, ofPartition));
-    const [control, parts] = await Promise.all([readControl(link, keys.whole), Promise.all(reads)]);
+    const [{ promoted, ...control }, { found: parts, missing }] = await Promise.all([
+      readControl(link, keys.whole),
+      reachedOf(reads),
+    ]);
     if ([control, ...parts].some(({ windowId }) => windowId !== id)) return null;
     const online = parts.flatMap((part) => part.lastOnlineProof ?? []);
     return {
       ...control,
       windowStartedAt: startedAt,
       deployId,
+      partitions: keys.partitions.length,
+      missing,
+      lapses: lapsesOf(keys, promoted),
       counters: sum(parts.map((part) => part.counters)),
       minutes: withinLastHour(sum(parts.map((part) => part.minutes)), control.now),
       proofs: newestFirst(parts.flatMap((part) => part.proofs)).slice(0, SESSION_LIMITS.retainedProofs),
@@ -55,7 +69,10 @@ export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Pro
 }
 
 /** What is counted for the whole window. */
-type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" | "feedback" | "visitors">;
+type Control = Pick<WindowSnapshot, "now" | "windowId" | "traffic" | "surfaces" | "feedback" | "visitors"> & {
+  /** What was noted of promotions. */
+  readonly promoted: string;
+};
 
 /** What one partition counts. */
 type Part = Pick<WindowSnapshot, "windowId" | "counters" | "minutes" | "proofs" | "lastOnlineProof">;
@@ -64,7 +81,7 @@ async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visi
   const names = [controlKeys.window, traffic, surfaces, feedback, visitors];
   const [now, windowId, ...counted] = (await link.run("snapshot_control", names)) as [
     ...[string, string],
-    ...[string[], string[], string[], number],
+    ...[string[], string[], string[], number, string],
   ];
   return {
     now: Number(now),
@@ -73,6 +90,7 @@ async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visi
     surfaces: countsOf(counted[1]),
     feedback: countsOf(counted[2]),
     visitors: counted[3],
+    promoted: counted[4],
   };
 }
 

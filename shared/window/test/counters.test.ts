@@ -3,6 +3,7 @@ import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
 import { ProcessWindow } from "../src/process-window.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { unavailable } from "../src/unavailable.ts";
 import { Bench, LOGGER, type Pod } from "./kit.ts";
@@ -19,7 +20,10 @@ beforeEach(async () => {
   pod = await bench.pod();
   counters = new Counters({ link: pod.link, window: pod.window });
 });
-afterEach(() => bench.clear());
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await bench.clear();
+});
 afterAll(() => bench.redis.stop());
 
 describe("counters", () => {
@@ -83,6 +87,39 @@ describe("counters", () => {
     });
     await counters.flush();
     expect(await written()).toEqual({ onboarding_checks: 2 });
+  });
+
+  test("are held for a minute while they cannot be written, then lost, and counted as that", async () => {
+    const now = performance.now.bind(performance);
+    let ahead = 0;
+    jest.spyOn(performance, "now").mockImplementation(() => now() + ahead);
+    const run = jest.spyOn(pod.link, "run").mockRejectedValue(unavailable());
+    counters.view("readSession", "visitor-1");
+    await counters.flush();
+    counters.count("onboarding_checks");
+    ahead = REDIS_LIMITS.countsHeldMs - 10_000;
+    await counters.flush();
+    expect(counters.lost).toBe(0);
+    ahead = REDIS_LIMITS.countsHeldMs;
+    await counters.flush();
+    expect(counters.lost).toBe(2);
+
+    counters.count("self_test_passed");
+    run.mockRestore();
+    await counters.flush();
+    expect(await written()).toEqual({ self_test_passed: 1 });
+    expect(counters.lost).toBe(2);
+  });
+
+  test("take no more room the longer they are held", async () => {
+    jest.spyOn(pod.link, "run").mockRejectedValue(unavailable());
+    counters.count("onboarding_checks");
+    await counters.flush();
+    for (let n = 0; n < 20_000; n += 1) counters.act("readSession", `visitor-${n}`);
+    const run = jest.spyOn(pod.link, "run").mockResolvedValue("ok");
+    await counters.flush();
+    const args = run.mock.calls.map(([, , given = []]) => given.length);
+    expect(Math.max(...args)).toBeLessThan(20_000);
   });
 
   test("gathered for the old window are dropped with it, those on their way included", async () => {

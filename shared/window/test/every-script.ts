@@ -5,6 +5,7 @@ import { readCredentials } from "../src/credentials.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { readJourneys } from "../src/journeys.ts";
+import { recordPromotions } from "../src/lapses.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
 import { ProcessWindow } from "../src/process-window.ts";
@@ -58,6 +59,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   counters.view("readSession", "visitor-1");
   await counters.flush();
   await addFeedback(link, window, { message: "text" });
+  await recordPromotions(link, window, new Map([["control", performance.now()]]));
   await announceGatewayKey(link, { keyId: "gateway-1", publicKey: "A" });
   await readGatewayKeys(link);
   await readCredentials(link, window, "agent://bob");

@@ -16,6 +16,7 @@ import { Acceptor } from "../src/acceptance/acceptor.ts";
 import { principalOf } from "../src/principal.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
+import type { RedisCalls } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 import type { PartitionKeys, WholeKeys } from "../src/redis/window-keys.ts";
 import { Ear } from "./ear.ts";
@@ -66,32 +67,13 @@ export class Bench {
 
   /** What a pod needs to accept envelopes, on a link of its own unless one is given. */
   async pod(options: PodOptions = {}): Promise<Pod> {
-    const {
-      pod = "pod-a",
-      partitions = 1,
-      deployId = "deploy-1",
-      agentsPerKey = 0,
-      agentsPerIssuer = 0,
-      logger = LOGGER,
-    } = options;
+    const { pod = "pod-a", logger = LOGGER } = options;
     const link = options.link ?? new RedisLink({ url: this.redis.url, name: pod, logger });
-    const window = new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
-    const { offlineAfterMs } = PRESENCE_LIMITS;
-    const { proofFreshnessMs } = SESSION_LIMITS;
-    const acceptance = {
-      link,
-      window,
-      pod,
-      offlineAfterMs,
-      proofFreshnessMs,
-      agentsPerKey,
-      agentsPerIssuer,
-    };
-    const acceptor = new Acceptor({ ...acceptance, logger: LOGGER });
+    const made = podOn(link, options);
     this.later(() => link.stop());
     if (options.link === undefined) await link.start();
-    else await window.adopt();
-    return new Pod(link, window, acceptor);
+    else await made.window.adopt();
+    return made;
   }
 
   /** Names of the keys of a partition, in the window that is open. */
@@ -142,6 +124,18 @@ interface PodOptions {
   readonly logger?: Logger;
 }
 
+/** What a pod needs to accept envelopes, on a link that somebody else starts and stops. */
+export function podOn<Link extends RedisCalls>(
+  link: Link,
+  { pod = "pod-a", partitions = 1, deployId = "deploy-1", agentsPerKey = 0, agentsPerIssuer = 0 }: PodOptions = {},
+): Pod<Link> {
+  const window = new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
+  const { offlineAfterMs } = PRESENCE_LIMITS;
+  const { proofFreshnessMs } = SESSION_LIMITS;
+  const limits = { offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
+  return new Pod(link, window, new Acceptor({ link, window, pod, ...limits, logger: LOGGER }));
+}
+
 /** What comes in with an envelope; the rest has values that do. */
 export type Incoming = Partial<
   Pick<
@@ -159,12 +153,12 @@ export type Incoming = Partial<
 >;
 
 /** One process that accepts. */
-export class Pod {
-  readonly link: RedisLink;
+export class Pod<Link extends RedisCalls = RedisLink> {
+  readonly link: Link;
   readonly window: ProcessWindow;
   readonly acceptor: Acceptor;
 
-  constructor(link: RedisLink, window: ProcessWindow, acceptor: Acceptor) {
+  constructor(link: Link, window: ProcessWindow, acceptor: Acceptor) {
     this.link = link;
     this.window = window;
     this.acceptor = acceptor;

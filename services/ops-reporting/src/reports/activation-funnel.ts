@@ -6,6 +6,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
+import { completenessOf } from "./completeness.ts";
 import { leadingCategory } from "./feedback-counts.ts";
 import { dropoffs, funnelStages, largestDropoff, rate } from "./funnel-stages.ts";
 import { operatorQuickScan } from "./operator-quick-scan.ts";
@@ -45,6 +46,7 @@ export function activationFunnel(source: ReportSource<"presence">, settings: Rep
     ok: true,
     service: "agent-relay",
     window_started_at: source.windowStartedAt,
+    ...completenessOf(source),
     purpose: "Where agents are lost between finding the relay and giving feedback on it.",
     stages,
     dropoffs: dropoffs(source),

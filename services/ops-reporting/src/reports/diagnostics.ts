@@ -6,6 +6,7 @@ import { fleetAdvice } from "window/fleet-advice.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
+import { completenessOf } from "./completeness.ts";
 import { blockerCounts } from "./feedback-counts.ts";
 import { proofGate } from "./proof-freshness.ts";
 import { PROOF_BOUNDARIES } from "./session-proofs.ts";
@@ -28,6 +29,7 @@ export function diagnostics(source: Source, settings: ReportSettings): Diagnosti
     scope: "process_window",
     window_started_at: windowStartedAt,
     generated_at: now,
+    ...completenessOf(source),
     window: {
       window_id: source.windowId,
       window_started_at_iso: new Date(windowStartedAt).toISOString(),

@@ -4,6 +4,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
+import { completenessOf } from "./completeness.ts";
 import { sessionCounts } from "./current-window.ts";
 import { quantity } from "./format.ts";
 import { operatorQuickScan } from "./operator-quick-scan.ts";
@@ -27,6 +28,7 @@ export function economicReadiness(source: ReportSource<"presence">, settings: Re
     endpoint: SURFACES.economicReadiness.path,
     window_started_at: source.windowStartedAt,
     generated_at: source.now,
+    ...completenessOf(source),
     status: ready ? "ready_for_negotiation_handoff" : "not_ready_for_negotiation_handoff",
     stages,
     blockers: stages.flatMap(({ stage, blockers }) => blockers.map((blocker) => ({ blocker, stage }))),

@@ -5,6 +5,7 @@ import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
+import { completenessOf } from "./completeness.ts";
 import { feedbackActions } from "./feedback-actions.ts";
 import { blockerCounts, countsByLabel } from "./feedback-counts.ts";
 
@@ -24,6 +25,7 @@ export function feedbackSummary(source: ReportSource<"presence">, settings: Repo
     submit_endpoint_aliases: [...submit.aliases],
     window_started_at: source.windowStartedAt,
     generated_at: source.now,
+    ...completenessOf(source),
     feedback: {
       total: feedback.get("total") ?? 0,
       message_provided: feedback.get("message_provided") ?? 0,

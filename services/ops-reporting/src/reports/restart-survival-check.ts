@@ -6,6 +6,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
+import { completenessOf } from "./completeness.ts";
 import { currentWindow } from "./current-window.ts";
 import { quantity } from "./format.ts";
 import { proofGate } from "./proof-freshness.ts";
@@ -32,6 +33,7 @@ export function restartSurvivalCheck(source: ReportSource<"presence">, settings:
     service: "agent-relay",
     endpoint: SURFACES.restartSurvivalCheck.path,
     generated_at: source.now,
+    ...completenessOf(source),
     status: BLOCKED,
     current_blocker: {
       code: "missing_durable_session_proof_store",

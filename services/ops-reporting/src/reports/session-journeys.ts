@@ -13,6 +13,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { Journey } from "window/records/journey.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
+import { completenessOf } from "./completeness.ts";
 
 /** What visitors did, and after which stage they stopped. Pure. */
 export function sessionJourneys(source: ReportSource<"journeys">, { baseUrl }: ReportSettings): SessionJourneys {
@@ -26,6 +27,7 @@ export function sessionJourneys(source: ReportSource<"journeys">, { baseUrl }: R
     scope: "process_window",
     window_started_at: windowStartedAt,
     generated_at: now,
+    ...completenessOf(source),
     path: [...STAGES],
     stage_of_action: STAGE_OF_ACTION,
     ...summary,

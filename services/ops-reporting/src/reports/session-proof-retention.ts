@@ -6,6 +6,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { activationOf } from "./activation.ts";
+import { completenessOf } from "./completeness.ts";
 import { currentWindow, sessionCounts } from "./current-window.ts";
 import { quantity } from "./format.ts";
 import { operatorQuickScan } from "./operator-quick-scan.ts";
@@ -24,6 +25,7 @@ export function sessionProofRetention(
     service: "agent-relay",
     endpoint: SURFACES.sessionProofRetention.path,
     generated_at: source.now,
+    ...completenessOf(source),
     status: RETENTION_STATUS,
     activation_status: status,
     current_bottleneck: bottleneck,

@@ -8,6 +8,7 @@ import type { Counts } from "window/snapshot.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { nextFunnelAction } from "./activation-funnel.ts";
+import { completenessOf } from "./completeness.ts";
 import { currentWindow } from "./current-window.ts";
 import { quantity } from "./format.ts";
 import { funnelStages, largestDropoff } from "./funnel-stages.ts";
@@ -31,6 +32,7 @@ export function trafficDaily(source: ReportSource<"presence" | "journeys">, sett
     scope: "process_window",
     window_started_at: source.windowStartedAt,
     generated_at: source.now,
+    ...completenessOf(source),
     caveat:
       `Counts of this process window, which starts anew with a deploy or the loss of Redis; at most ${REPORT_LIMITS.maxBehindMs} ms behind. ` +
       "total_events is the sum of surface_views, onboarding_checks, traffic.self_test.passed, websocket_accepted, " +

@@ -91,6 +91,9 @@ export const METRICS = {
   relay_redis_call_seconds: histogram("Time that Redis took to answer, or not to.", CALL_SECONDS, "link"),
   relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
   relay_redis_memory_ratio: gauge("Memory that Redis uses, as a share of its maxmemory; 0 where it has no limit."),
+  relay_counts_lost_total: counter(
+    "Views, checks and self-tests that could not be written to Redis within 60 s, and are missing from the reports.",
+  ),
   relay_channel_ready: gauge(
     "1 while messages that the pod sends to itself come back; as it was while all of Redis is silent.",
   ),

@@ -17,5 +17,10 @@ local now = read_time()
 local number = math.max(now, highest + 1, (tonumber(last[2]) or 0) + 1)
 redis.call('HSET', window_key, 'id', window_id, 'number', digits(number), 'deploy_id', deploy_id, 'partitions', partitions,
   'state', 'opening', 'keeps', keeps)
-if keeps == '1' then redis.call('SET', salt_key, salt, 'NX') else redis.call('SET', salt_key, salt) end
+if keeps == '1' then
+  redis.call('SET', salt_key, salt, 'NX')
+else
+  redis.call('SET', salt_key, salt)
+  redis.call('HSET', window_key, 'promoted', '')
+end
 return 1

@@ -9,7 +9,7 @@ import { ClusterMembers } from "./cluster-members.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { isUnserved, LinkDownError, reasonOf } from "./link-down.ts";
 import { ReadyListeners } from "./ready-listeners.ts";
-import type { RedisCalls, ServerLink } from "./redis-calls.ts";
+import type { Promotion, RedisCalls, ServerLink } from "./redis-calls.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { RedisMemory } from "./redis-memory.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
@@ -33,6 +33,7 @@ export class ClusterLinks implements RedisCalls {
   readonly #connectionListeners: ((link: ServerLink) => Promise<void>)[] = [];
   readonly #callListeners: ((link: string, tookMs: number, failed: boolean) => void)[] = [];
   readonly #movedListeners: (() => void)[] = [];
+  readonly #promotionListeners: ((promotion: Promotion) => void)[] = [];
   readonly #readyListeners = new ReadyListeners(() => {
     if (this.links.every(({ up }) => up)) this.#startEnded?.();
   });
@@ -47,6 +48,9 @@ export class ClusterLinks implements RedisCalls {
       joined: (link) => this.#listenTo(link),
       moved: () => {
         for (const listener of this.#movedListeners) listener();
+      },
+      promoted: (promotion) => {
+        for (const listener of this.#promotionListeners) listener(promotion);
       },
     });
   }
@@ -121,6 +125,10 @@ export class ClusterLinks implements RedisCalls {
 
   onMoved(listener: () => void): void {
     this.#movedListeners.push(listener);
+  }
+
+  onPromotion(listener: (promotion: Promotion) => void): void {
+    this.#promotionListeners.push(listener);
   }
 
   reconnect(cause: unknown): void {

@@ -1,3 +1,4 @@
+import { REDIS_LIMITS } from "./limits.ts";
 import { RedisLink } from "./redis-link.ts";
 
 /** One primary of a cluster, and the calls that are under way there. */
@@ -6,16 +7,29 @@ export class ClusterMember {
   /** Resolves when the link is up for the first time, or takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
+  /** When the link was lost, monotonic ms; undefined while it is up. */
+  #lostAt: number | undefined;
   #isRetired = false;
 
   constructor(options: ConstructorParameters<typeof RedisLink>[0]) {
     this.link = new RedisLink(options);
+    this.link.onUp(() => {
+      this.#lostAt = undefined;
+    });
+    this.link.onDown(() => {
+      this.#lostAt ??= performance.now();
+    });
   }
 
   start(): void {
     this.#starting = this.link.start().finally(() => {
       this.#starting = undefined;
     });
+  }
+
+  /** When a server that cannot be reached was last known to answer, monotonic ms; undefined of any other. */
+  get silentSince(): number | undefined {
+    return this.#lostAt === undefined ? undefined : this.#lostAt - REDIS_LIMITS.pingIntervalMs;
   }
 
   /** Pending while the link is set up for the first time. */

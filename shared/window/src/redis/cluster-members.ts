@@ -5,6 +5,7 @@ import { REDIS_LIMITS } from "./limits.ts";
 import { LinkDownError } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
 import { SLOTS } from "./partitions.ts";
+import type { Promotion } from "./redis-calls.ts";
 import type { RedisLink } from "./redis-link.ts";
 import type { NodeAddress, SlotMap } from "./slot-map.ts";
 
@@ -22,6 +23,7 @@ export class ClusterMembers {
   readonly #state: LinkState;
   readonly #joined: (link: RedisLink) => void;
   readonly #moved: () => void;
+  readonly #promoted: (promotion: Promotion) => void;
   /** By id and address. */
   #members: ReadonlyMap<string, ClusterMember> = new Map();
   #links: readonly RedisLink[] = [];
@@ -31,13 +33,17 @@ export class ClusterMembers {
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
-  /** @param joined is told of each new link before it starts, @param moved of each map that differs from the one before. */
+  /**
+   * @param joined is told of each new link before it starts, @param moved of each map that differs from the one before, @param
+   * promoted of each primary that could not be reached and was replaced.
+   */
   constructor(options: {
     readonly url: string;
     readonly name: string;
     readonly logger: Logger;
     readonly joined: (link: RedisLink) => void;
     readonly moved: () => void;
+    readonly promoted: (promotion: Promotion) => void;
   }) {
     this.#name = options.name;
     this.#logger = options.logger;
@@ -45,6 +51,7 @@ export class ClusterMembers {
     this.#state = new LinkState(options.name, options.logger);
     this.#joined = options.joined;
     this.#moved = options.moved;
+    this.#promoted = options.promoted;
   }
 
   get links(): readonly RedisLink[] {
@@ -125,10 +132,20 @@ export class ClusterMembers {
     }
     this.#members = members;
     this.#links = [...members.values()].map(({ link }) => link);
-    const hasMoved = owners.some((owner, slot) => owner !== this.#owners[slot]);
+    const former = this.#owners;
+    const hasMoved = owners.some((owner, slot) => owner !== former[slot]);
     this.#owners = owners;
+    // Before any link is stopped: a primary that hands its slots over can be reached.
+    for (const member of before.values()) this.#tellIfReplaced(member, former);
     for (const [key, member] of before) if (!members.has(key)) member.retire();
     if (hasMoved) this.#moved();
+  }
+
+  #tellIfReplaced(member: ClusterMember, former: readonly (ClusterMember | undefined)[]): void {
+    const { silentSince } = member;
+    const owners = this.#owners;
+    const hasSlot = (slot: number) => former[slot] === member && owners[slot] !== undefined && owners[slot] !== member;
+    if (silentSince !== undefined && former.some((_, slot) => hasSlot(slot))) this.#promoted({ hasSlot, silentSince });
   }
 
   #join(address: NodeAddress): ClusterMember {

@@ -36,6 +36,8 @@ export const REDIS_LIMITS = {
   shareLeaseMs: 2500,
   /** Counters are gathered in the process and written this often. */
   counterFlushMs: 100,
+  /** How long counts that cannot be written are held. */
+  countsHeldMs: 60_000,
   /** Envelopes that one acceptance call carries at most. */
   acceptanceBatch: 256,
   acceptanceBatchBytes: 1_048_576,

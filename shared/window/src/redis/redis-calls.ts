@@ -37,6 +37,13 @@ export interface SubscribingLink extends ServerLink, Service {
   reconnect(cause: unknown): void;
 }
 
+/** A replica took the place of its primary, which cannot be reached: it may lack what that one had answered last. */
+export interface Promotion {
+  readonly hasSlot: (slot: number) => boolean;
+  /** When the former primary was last known to answer, monotonic ms. */
+  readonly silentSince: number;
+}
+
 /**
  * What the window asks of Redis, be it one or a cluster. The keys of a call lie in one slot, and the first of them says which server
  * is called. A call is answered within a second, and never carried out twice.
@@ -78,6 +85,9 @@ export interface RedisCalls extends Service {
 
   /** Runs when another server may have some of the keys. */
   onMoved(listener: () => void): void;
+
+  /** Runs when a primary was replaced, on a cluster, without being asked. */
+  onPromotion(listener: (promotion: Promotion) => void): void;
 
   /** Gives up each connection and makes another, after a pause. @param cause told in the log, in /ready and in the metrics. */
   reconnect(cause: unknown): void;

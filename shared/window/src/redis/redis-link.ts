@@ -117,8 +117,9 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     return this;
   }
 
-  /** One Redis has every key, whatever happens. */
+  /** One Redis has every key, whatever happens, and is nobody's replica. */
   onMoved(): void {}
+  onPromotion(): void {}
 
   beside(purpose: string): RedisLink {
     return new RedisLink({ ...this.#options, name: `${this.name}-${purpose}`, watched: false });

@@ -26,6 +26,7 @@ export const SCRIPT_NAMES = [
   "read_session",
   "read_target",
   "read_window",
+  "record_promotions",
   "release",
   "reserve_decision",
   "snapshot",

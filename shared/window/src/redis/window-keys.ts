@@ -7,6 +7,9 @@ import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
  * again after a loss. Source: docs/redis.md#keys.
  */
 export class WindowKeys {
+  /** Of the window, and of the state of each partition: Unix ms. */
+  readonly number: number;
+  readonly generations: readonly number[];
   /** What is counted for all partitions. */
   readonly whole: WholeKeys;
   /** State and counts of each partition, in their order. */
@@ -14,6 +17,8 @@ export class WindowKeys {
 
   /** @param generations of the partitions, in their order; these and the number are Unix ms. */
   constructor(number: number, generations: readonly number[]) {
+    this.number = number;
+    this.generations = generations;
     this.whole = wholeKeys(number);
     this.partitions = generations.map((generation, p) => keysOfPartition(p, generation, number));
   }

@@ -3,6 +3,10 @@ import type { Mutation } from "../mutation.ts";
 const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
 const FAILURES = "shared/window/test/cluster-failures.test.ts";
+const MOVES = "shared/window/test/cluster-moves.test.ts";
+const COUNTS = "shared/window/test/cluster-counts.test.ts";
+const RESET = "shared/window/test/cluster-reset.test.ts";
+const LAPSES = "shared/window/test/cluster-lapses.test.ts";
 const SETUP = "shared/window/test/cluster-setup.test.ts";
 
 /** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
@@ -125,5 +129,89 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     find: "Math.floor(performance.timeOrigin + monotonicMs)",
     replace: "Math.floor(monotonicMs)",
     tests: [SETUP],
+  },
+  {
+    name: "a decision that was under way when its slot was moved goes on afterwards",
+    file: "shared/window/src/lua/reserve_decision.lua",
+    find: "redis.call('SISMEMBER', bucket_key, text_digest) == 1 and 'reserved' or 'taken'",
+    replace: "'taken'",
+    tests: [MOVES],
+  },
+  {
+    name: "counts whose write had no answer are counted once",
+    file: "shared/window/src/lua/flush_counters.lua",
+    find: "if call('HGET', flushes_key, process) == flush then return 'ok' end",
+    replace: "",
+    tests: ["shared/window/test/counters.test.ts"],
+  },
+  {
+    name: "counts are kept through a failover",
+    file: "shared/window/src/counters.ts",
+    find: "if (this.#unwritten !== undefined) await this.#write(this.#unwritten);",
+    replace: "this.#unwritten = undefined;",
+    tests: [COUNTS],
+  },
+  {
+    name: "counts that are held for too long are lost, and that is counted",
+    file: "shared/window/src/counters.ts",
+    find: "this.#dropOverdue();",
+    replace: "",
+    tests: ["shared/window/test/counters.test.ts"],
+  },
+  {
+    name: "a reset deletes at every primary",
+    file: "shared/window/src/window-sweep.ts",
+    find: "const heads = headsOf(window);\n  let deleted = 0;\n  for (const link of links) {",
+    replace: "const heads = headsOf(window);\n  let deleted = 0;\n  for (const link of links.slice(1)) {",
+    tests: [RESET],
+  },
+  {
+    name: "a promotion that nobody asked for is recorded",
+    file: "shared/window/src/lapses.ts",
+    find: "await recordPromotions(link, window, noted);",
+    replace: "",
+    tests: [LAPSES],
+  },
+  {
+    name: "a failover that was asked for is no lapse",
+    file: `${REDIS}/cluster-members.ts`,
+    find: "const { silentSince } = member;",
+    replace: "const { silentSince = 0 } = member;",
+    tests: [LAPSES],
+  },
+  {
+    name: "one promotion is recorded once, by the first who sees it",
+    file: "shared/window/src/lua/record_promotions.lua",
+    find: "if not is_noted then noted",
+    replace: "if true then noted",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "a partition that was lost is known by its generation",
+    file: "shared/window/src/lapses.ts",
+    find: "if (generation > began)",
+    replace: "if (false)",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "what a window may lack ends with a window that keeps nothing",
+    file: "shared/window/src/lua/begin_window.lua",
+    find: "redis.call('HSET', window_key, 'promoted', '')",
+    replace: "",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "a lost shard costs reports its own figures alone",
+    file: "shared/window/src/reached-partitions.ts",
+    find: "found.length === 0 || !isUnavailable(reason)",
+    replace: "true",
+    tests: [LAPSES],
+  },
+  {
+    name: "a report says that partitions are missing",
+    file: "services/ops-reporting/src/reports/completeness.ts",
+    find: "[...source.missing, ...(presence?.missing ?? [])]",
+    replace: "[...(presence?.missing ?? [])]",
+    tests: ["services/ops-reporting/test/completeness.test.ts"],
   },
 ];

@@ -85,9 +85,20 @@ function tellState() {
   const late = panels.filter(({ isLate }) => isLate).length;
   const startedAt = panels.find(({ report }) => report?.window_started_at)?.report.window_started_at;
   const since = startedAt === undefined ? "" : `: everything since ${minuteOf(startedAt)}`;
-  const text = late > 0 ? `${late} of ${panels.length} charts could not be loaded; retrying` : `Live${since}`;
+  const now = late > 0 ? `${late} of ${panels.length} charts could not be loaded; retrying` : `Live${since}`;
+  const text = now + lackIn();
   if (state.textContent !== text) state.textContent = text;
   state.classList.toggle("late", late > 0);
+}
+
+/** What the reports say of themselves when they lack something. */
+function lackIn() {
+  const report = panels.map((panel) => panel.report).find((each) => each?.complete === false);
+  if (report === undefined) return "";
+  const { total, missing } = report.partitions;
+  if (missing.length > 0)
+    return `. ${missing.length} of ${total} parts of the relay cannot be read now: figures are too low`;
+  return `. The relay lost a part of its memory: figures may lack something since ${minuteOf(report.may_lack_since)}`;
 }
 
 /** `2026-01-31 14:05 UTC`. */

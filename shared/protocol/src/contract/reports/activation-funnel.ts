@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { EconomicOperability, Privacy, ProofBoundaries } from "./common.ts";
-import { Bottleneck, OperatorQuickScan } from "./window.ts";
+import { Bottleneck, Completeness, OperatorQuickScan } from "./window.ts";
 
 /** GET /api/ops/activation-funnel. Source: docs/reports.md#reports. */
 
@@ -52,6 +52,7 @@ export const ActivationFunnel = z.strictObject({
   ok: z.literal(true),
   service: z.literal("agent-relay"),
   window_started_at: z.int(),
+  ...Completeness.shape,
   purpose: z.string(),
   stages: z.array(FunnelStage).length(STAGES.length),
   dropoffs: z.array(Dropoff).length(STAGES.length - 1),

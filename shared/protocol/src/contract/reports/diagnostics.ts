@@ -3,7 +3,7 @@ import { BLOCKER_CATEGORIES } from "../feedback-labels.ts";
 import { WINDOW_LIMITS } from "../limits.ts";
 import { Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
 import { TrafficTotals } from "./traffic-daily.ts";
-import { Bottleneck, ProofGate } from "./window.ts";
+import { Bottleneck, Completeness, ProofGate } from "./window.ts";
 
 /** GET /api/diagnostics: the state of the relay in aggregates. */
 
@@ -16,6 +16,7 @@ export const Diagnostics = z.strictObject({
   scope: z.literal("process_window"),
   window_started_at: z.int(),
   generated_at: z.int(),
+  ...Completeness.shape,
   window: z.strictObject({
     window_id: z.string().meta({ description: "Random; a new id means that all counts started again at 0." }),
     window_started_at_iso: z.iso.datetime(),

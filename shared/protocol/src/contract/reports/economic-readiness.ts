@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { EconomicOperability, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
-import { Bottleneck, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
+import { Bottleneck, Completeness, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
 
 /** GET /api/ops/economic-readiness: what is ready and what is blocked, stage by stage. */
 
@@ -36,6 +36,7 @@ export const EconomicReadiness = z.strictObject({
   endpoint: z.string(),
   window_started_at: z.int(),
   generated_at: z.int(),
+  ...Completeness.shape,
   status: z.enum(["ready_for_negotiation_handoff", "not_ready_for_negotiation_handoff"]).meta({
     description:
       "Of the whole window: ready when no stage up to online_target_proof is blocked, so that an agent is online, too; evidence.important_handoff_permitted_from_process_window is of the proof alone. Neither knows what a target decided.",

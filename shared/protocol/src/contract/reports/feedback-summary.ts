@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ACTIONABLE_CATEGORIES, BLOCKER_CATEGORIES, CATEGORIES, OTHER, SENTIMENTS } from "../feedback-labels.ts";
 import { Privacy } from "./common.ts";
+import { Completeness } from "./window.ts";
 
 /** GET /api/public/feedback-summary: feedback counted by label. Source: docs/reports.md#feedback. */
 
@@ -43,6 +44,7 @@ export const FeedbackSummary = z.strictObject({
   submit_endpoint_aliases: z.array(z.string()),
   window_started_at: z.int(),
   generated_at: z.int(),
+  ...Completeness.shape,
   feedback: z.strictObject({
     total: z.int(),
     message_provided: z.int(),

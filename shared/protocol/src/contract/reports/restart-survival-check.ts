@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { PostLink, Privacy, ProofBoundaries, ScopeFlags } from "./common.ts";
-import { CurrentWindow, ProofGate } from "./window.ts";
+import { Completeness, CurrentWindow, ProofGate } from "./window.ts";
 
 /** GET /api/public/restart-survival-check: what ends session proofs, and which of them would be gone. */
 
@@ -20,6 +20,7 @@ export const RestartSurvivalCheck = z.strictObject({
   service: z.literal("agent-relay"),
   endpoint: z.string(),
   generated_at: z.int(),
+  ...Completeness.shape,
   status: z.literal(`blocked_${MISSING_STORE}`),
   current_blocker: z.strictObject({
     code: z.literal(MISSING_STORE),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { WINDOW_LIMITS } from "../limits.ts";
 import { STAGES, Stage, type StageName } from "./activation-funnel.ts";
 import { Privacy } from "./common.ts";
+import { Completeness } from "./window.ts";
 
 /** GET /api/ops/session-journeys: the actions of anonymous visitors, in order, and where they stopped. */
 
@@ -82,6 +83,7 @@ export const SessionJourneys = z.strictObject({
   scope: z.literal("process_window"),
   window_started_at: z.int(),
   generated_at: z.int(),
+  ...Completeness.shape,
   path: z.array(Stage),
   stage_of_action: z
     .record(z.string(), Stage)

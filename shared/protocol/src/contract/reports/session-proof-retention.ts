@@ -1,7 +1,15 @@
 import { z } from "zod";
 import { SESSION_LIMITS } from "../limits.ts";
 import { Privacy, ProofBoundaries, ScopeFlags, SessionProofRecord } from "./common.ts";
-import { Bottleneck, CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate, SessionCounts } from "./window.ts";
+import {
+  Bottleneck,
+  Completeness,
+  CurrentWindow,
+  DurableWindow,
+  OperatorQuickScan,
+  ProofGate,
+  SessionCounts,
+} from "./window.ts";
 
 /** GET /api/ops/session-proof-retention. Source: docs/reports.md#reports. */
 
@@ -29,6 +37,7 @@ export const SessionProofRetention = z.strictObject({
   service: z.literal("agent-relay"),
   endpoint: z.string(),
   generated_at: z.int(),
+  ...Completeness.shape,
   status: z.literal(RETENTION_STATUS),
   activation_status: z.enum(ACTIVATION_STATUSES),
   current_bottleneck: Bottleneck,

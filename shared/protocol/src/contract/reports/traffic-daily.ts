@@ -4,7 +4,7 @@ import { Dropoff, FunnelStage } from "./activation-funnel.ts";
 import { Privacy, ProofBoundaries, SessionProofRecord } from "./common.ts";
 import { JourneySummary } from "./session-journeys.ts";
 import { RETENTION_STATUS } from "./session-proof-retention.ts";
-import { CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate } from "./window.ts";
+import { Completeness, CurrentWindow, DurableWindow, OperatorQuickScan, ProofGate } from "./window.ts";
 
 /** `totals` of traffic-daily; process-window counts. Source: docs/protocol.md#counters. */
 export const TrafficTotals = z
@@ -61,6 +61,7 @@ export const TrafficDaily = z.strictObject({
   scope: z.literal("process_window"),
   window_started_at: z.int(),
   generated_at: z.int(),
+  ...Completeness.shape,
   caveat: z.string(),
   totals: TrafficTotals,
   top_surfaces: z.array(z.strictObject({ name: z.string(), count: z.int() })),

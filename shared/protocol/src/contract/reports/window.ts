@@ -75,6 +75,28 @@ export const CurrentWindow = z
   .meta({ id: "CurrentWindow" });
 export type CurrentWindow = z.infer<typeof CurrentWindow>;
 
+/** Whether a report has all that it should. Source: docs/reports.md#complete. */
+export const Completeness = z.strictObject({
+  complete: z.boolean().meta({
+    description: "False while partitions cannot be read, and once something was lost; always true of one Redis.",
+  }),
+  may_lack_since: EpochMs.nullable().meta({
+    description: "From when on something may be missing, at the earliest; null of a complete report.",
+  }),
+  partitions: z
+    .strictObject({
+      total: z.int(),
+      missing: z.array(z.int()).meta({ description: "Cannot be read now: nothing that they have is in this report." }),
+      may_lack: z.array(z.int()).meta({ description: "Lost something, their last moments or all that they had." }),
+      control_may_lack: z.boolean().meta({ description: "The same of what is counted for all partitions together." }),
+    })
+    .meta({
+      id: "Partitions",
+      description: "The parts into which the state of a relay on a Redis Cluster is divided.",
+    }),
+});
+export type Completeness = z.infer<typeof Completeness>;
+
 /** There is no durable store, and so no window of it. */
 export const DurableWindow = z
   .strictObject({

@@ -1,0 +1,87 @@
+import { expect, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { TestCluster } from "../../../test/support/redis-cluster.ts";
+import { until } from "../../../test/support/until.ts";
+import { notePromotions } from "../src/lapses.ts";
+import { PresenceStore } from "../src/presence.ts";
+import type { ClusterLinks } from "../src/redis/cluster-links.ts";
+import { CONTROL_SLOT, slotOfPartition } from "../src/redis/partitions.ts";
+import { readSnapshot } from "../src/snapshot.ts";
+import { clusterBench } from "./cluster-kit.ts";
+import { type Pod, podOn } from "./kit.ts";
+
+const PARTITIONS = 12;
+const ALL = Array.from({ length: PARTITIONS }, (_, p) => p);
+const bench = clusterBench(new TestCluster());
+const { cluster } = bench;
+
+async function noting(name: string): Promise<Pod<ClusterLinks>> {
+  const links = bench.links(name);
+  const pod = podOn(links, { partitions: PARTITIONS, pod: name });
+  notePromotions(links, pod.window);
+  await links.start();
+  await pod.window.adopt();
+  return pod;
+}
+
+const read = ({ link, window }: Pod<ClusterLinks>) => readSnapshot(link, window);
+const placesOf = async (pod: Pod<ClusterLinks>) => [...(await read(pod)).lapses.keys()].map(String).sort();
+
+/** Resolves when the pod calls somebody else for a slot than before. */
+async function untilSeen(pod: Pod<ClusterLinks>, key: string, before: unknown): Promise<void> {
+  await until("the pod knows the new primary", async () => {
+    await pod.window.follow().catch(() => {});
+    return pod.link.serverOf(key) !== before && pod.link.links.every(({ up }) => up);
+  });
+}
+
+test("A failover that was asked for and a slot that was moved lack nothing", async () => {
+  const pod = await noting("pod-a");
+  const key = pod.window.current.keys.partition(0).presence;
+  const before = pod.link.serverOf(key);
+  const primary = await cluster.primaryOf(key);
+  await cluster.failOver(await cluster.replicaOf(primary));
+  await untilSeen(pod, key, before);
+  const owner = await cluster.primaryOf(key);
+  const promoted = pod.link.serverOf(key);
+  const other = (await bench.primaries()).find((node) => node !== primary && node !== owner) as typeof primary;
+  await cluster.moveSlot(slotOfPartition(0), other);
+  await untilSeen(pod, key, promoted);
+  expect(await placesOf(pod)).toEqual([]);
+});
+
+test("A promotion that nobody asked for is recorded once, of the partitions that the primary had", async () => {
+  const pods = [await noting("pod-a"), await noting("pod-b")] as const;
+  const primary = await cluster.primaryOf(slotOfPartition(3));
+  const owners = await Promise.all(ALL.map((p) => cluster.primaryOf(slotOfPartition(p))));
+  const places = ALL.filter((p) => owners[p] === primary).map(String);
+  if ((await cluster.primaryOf(CONTROL_SLOT)) === primary) places.push("control");
+  await until("it has a replica", async () => (await cluster.replicaOf(primary).catch(() => undefined)) !== undefined);
+  const replica = await cluster.replicaOf(primary);
+  const killedAt = Date.now();
+  await cluster.kill(primary);
+  await cluster.untilPrimary(replica);
+  await until("it is recorded", async () => (await placesOf(pods[0]).catch(() => [])).length > 0);
+  await until("both have the new primary", () => pods.every(({ link }) => link.links.every(({ up }) => up)));
+  expect(await placesOf(pods[0])).toEqual(places.toSorted());
+  const { lapses } = await read(pods[1]);
+  for (const since of lapses.values()) expect(since).toBeLessThanOrEqual(killedAt);
+});
+
+test("While a shard is lost figures come from the others, and say which partitions are missing", async () => {
+  const pod = await noting("pod-a");
+  const { link, window } = pod;
+  const control = await cluster.primaryOf(CONTROL_SLOT);
+  const owners = await Promise.all(ALL.map((p) => cluster.primaryOf(slotOfPartition(p))));
+  const lost = owners.find((owner) => owner !== control) as typeof control;
+  const missing = ALL.filter((p) => owners[p] === lost);
+  const replica = await cluster.replicaOf(lost).catch(() => undefined);
+  if (replica !== undefined) await cluster.kill(replica);
+  await cluster.kill(lost);
+  await cluster.untilGivenUp(lost);
+  const presenceStore = new PresenceStore({ link, window, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
+  await until("figures are there", async () => (await read(pod).catch(() => undefined)) !== undefined);
+  expect((await read(pod)).missing).toEqual(missing);
+  expect((await presenceStore.countReached()).missing).toEqual(missing);
+  await expect(presenceStore.count()).rejects.toMatchObject({ code: "unavailable" });
+});
