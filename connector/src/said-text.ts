@@ -1,10 +1,12 @@
 import { MAX_SAID_CHARACTERS } from "./limits.ts";
 
 /**
- * Control characters, what nobody sees (marks of text direction, zero width, tags) and halves of a character, in texts that others wrote: a
- * terminal would act on some, and the others could say what only a program reads.
+ * Control characters, what nobody sees (marks of text direction, zero width, tags) and halves of a character, in texts that
+ * others wrote: a terminal would act on some, and the others could say what only a program reads. What makes one emoji of
+ * several characters is seen.
  */
-const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu;
+const UNPRINTABLE =
+  /(?!(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic}))[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu;
 
 /** As JSON escapes it: each half of a character beyond the first plane by itself. */
 const escaped = (char: string) =>

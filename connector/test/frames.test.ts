@@ -114,6 +114,13 @@ test.each(ACTING)("What a relay says to people acts on nothing that shows or log
   expect(ack).toMatchObject({ sessionStatus: escaped, delivery: { status: escaped } });
 });
 
+test.each(["\u26a0\ufe0f", "\u{1f469}\u{1f3fd}\u200d\u{1f4bb}", "\u{1f3f3}\ufe0f\u200d\u{1f308}"])(
+  "What a relay says to people keeps its emoji whole (%#)",
+  (emoji) => {
+    expect(readFrame(JSON.stringify({ frame: "error", message: emoji }))).toMatchObject({ message: emoji });
+  },
+);
+
 test.each(["x", "\n", "\u{1f44d}"])(
   "What a relay says to people is bounded, and is whole characters (%#)",
   (character) => {

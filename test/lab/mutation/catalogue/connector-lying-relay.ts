@@ -228,13 +228,6 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/cli/terminal.test.ts"],
   },
   {
-    name: "no mark of direction reaches a terminal",
-    file: "connector/src/said-text.ts",
-    find: "\\p{Bidi_Control}",
-    replace: "",
-    tests: ["connector/test/cli/terminal.test.ts"],
-  },
-  {
     name: "a session of a notice has times",
     file: "connector/src/frames.ts",
     find: "Number.isNaN(date.getTime()) ? undefined : date",

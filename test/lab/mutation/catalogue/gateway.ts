@@ -31,7 +31,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "who sends no key is told so, however many failed",
     file: "services/gateway/src/api/authentication.ts",
-    find: 'if (apiKeyText === "") throw unauthorized("missing_api_key", settings.contact);',
+    find: 'if (apiKeyText === "") throw unauthorized("missing_api_key", settings.contact, otherHeaderOf(ctx));',
     replace: "",
     tests: [RATE_LIMITS],
   },
