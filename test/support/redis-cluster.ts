@@ -73,6 +73,12 @@ export class TestCluster extends EmbeddedCluster {
     this.#silent.delete(node);
   }
 
+  /** Resolves when the replica has received what its primary was told before. */
+  async untilReceived(primary: ClusterNode, replica: ClusterNode): Promise<void> {
+    const told = await offsetOf(primary);
+    await until("the replica has received it", async () => (await offsetOf(replica)) >= told);
+  }
+
   /** Resolves when all living nodes have given up that one. */
   async untilGivenUp(node: ClusterNode): Promise<void> {
     await this.#untilSeen("a node is given up", (seen) => seen.some((s) => s.port === node.port && s.hasFailed));
@@ -196,6 +202,12 @@ function parseSeen(line: string): SeenNode | null {
     hasFailed: /\bfail\b(?!\?)/.test(flags),
     slots: ranges.map(([, first, last = first]) => [Number(first), Number(last)] as const),
   };
+}
+
+/** How much of the stream of replication a node has. */
+async function offsetOf(node: ClusterNode): Promise<number> {
+  const [, offset] = /^(?:slave_repl|master_repl)_offset:(\d+)/m.exec(await node.ask("INFO replication")) ?? [];
+  return Number(offset);
 }
 
 async function pidOf(node: ClusterNode): Promise<number> {
