@@ -32,6 +32,11 @@ export class TestCluster extends EmbeddedCluster {
     super({ nodeTimeoutMs: NODE_TIMEOUT_MS, ...options });
   }
 
+  /** As whom keys are brought to another node: words of MIGRATE. */
+  protected get migrant(): string {
+    return "";
+  }
+
   override async stop(): Promise<void> {
     await Promise.all([super.stop(), ...this.#others.splice(0).map((node) => node.stop())]);
     this.#silent.clear();
@@ -137,7 +142,8 @@ export class TestCluster extends EmbeddedCluster {
   ): Promise<void> {
     const said = await from.ask(`CLUSTER GETKEYSINSLOT ${slot} 10000`);
     const keys = [...said.matchAll(/^\$\d+\r\n(.*)\r$/gm)].map(([, key]) => key as string).filter(isMoved);
-    if (keys.length > 0) await from.ask(`MIGRATE 127.0.0.1 ${to.port} "" 0 5000 KEYS ${keys.join(" ")}`);
+    if (keys.length === 0) return;
+    await from.ask(`MIGRATE 127.0.0.1 ${to.port} "" 0 5000 ${this.migrant} KEYS ${keys.join(" ")}`);
   }
 
   async endMove(slot: number, from: ClusterNode, to: ClusterNode): Promise<void> {
