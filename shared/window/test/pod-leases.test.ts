@@ -7,6 +7,7 @@ import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
+import { readTarget } from "../src/targets.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
@@ -40,6 +41,9 @@ describe("over several partitions, a pod that nobody hears for a moment", () => 
     expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "stale" });
     expect(await bench.routes()).toEqual({ [BOB]: "pod-b c2 7" });
     expect(await store.read(BOB)).toMatchObject({ status: "stale", onlineSince: null });
+    const query = { agent: BOB, sessionId: null };
+    const { presence } = await readTarget(pod.link, pod.window, query, { offlineAfterMs, proofFreshnessMs: 1000 });
+    expect(presence).toMatchObject({ status: "stale", onlineSince: null });
     expect((await store.count()).ok).toBe(0);
   });
 
