@@ -6,6 +6,7 @@ import { PresenceStore } from "../src/presence.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
+import { resetWindow } from "../src/reset.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { readTarget } from "../src/targets.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
@@ -128,6 +129,12 @@ describe("a lease", () => {
     await leases({ "pod-a": 0, "pod-b": 5000, "pod-c": podLeaseMs / 2 });
     await renew("pod-a");
     expect(Object.keys(await ages()).toSorted()).toEqual(["pod-a", "pod-c"]);
+  });
+
+  test("outlives a reset of the window: what is asserted there is not taken for a dead pod's", async () => {
+    await leases({ "pod-a": 0 });
+    await resetWindow(pod.link, { partitions: PARTITIONS, deployId: "deploy-1", force: true });
+    expect(Object.keys(await ages())).toEqual(["pod-a"]);
   });
 
   test("is renewed, and the message is heard, while Redis is full", async () => {

@@ -192,7 +192,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "who comes after a loss can verify who was there before",
     file: SCRIPT,
-    find: "  keep_credentials(owner, ...)\n",
+    find: "  keep_credentials(owner and not owns, ...)\n",
     replace: "",
     tests: ["connector/test/credentials/strangers.test.ts"],
   },
@@ -213,7 +213,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "the credentials that are known are the newer owner's",
     file: SCRIPT,
-    find: "  keep_credentials(owner, ...)\n",
+    find: "  keep_credentials(owner and not owns, ...)\n",
     replace: "  keep_credentials(false, ...)\n",
     tests: CREDENTIAL_CALLS,
   },

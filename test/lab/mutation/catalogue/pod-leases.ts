@@ -71,6 +71,13 @@ export const POD_LEASE_MUTATIONS: readonly Mutation[] = [
     tests: LEASES,
   },
   {
+    name: "leases outlive a reset",
+    file: "shared/window/src/window-sweep.ts",
+    find: "|pods$|",
+    replace: "|",
+    tests: LEASES,
+  },
+  {
     name: "a full Redis renews leases",
     file: `${LUA}/renew_lease.lua`,
     find: "redis.call('PEXPIRE', pods_key, kept)",
