@@ -35,6 +35,7 @@ const WORK: Readonly<
       ...OPENING,
       ...(["accept", "assert_routes", "count_presence", "count_sessions", "decide_session"] as const),
       ...(["lease_shares", "mark_congestion", "prune_presence", "record_promotions", "release"] as const),
+      "renew_lease",
       "reserve_decision",
     ],
     sends: ["hget", "hmget", "spublish", "ssubscribe", "sunsubscribe"],

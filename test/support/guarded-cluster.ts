@@ -42,6 +42,10 @@ export class GuardedCluster extends TestCluster {
     return this.#users.urlFor(user, this.url);
   }
 
+  protected override get migrant(): string {
+    return `AUTH2 ${ADMIN} ${JSON.stringify(this.#users.passwordOf(ADMIN))}`;
+  }
+
   override async stop(): Promise<void> {
     await super.stop();
     await this.#users.remove();

@@ -32,6 +32,11 @@ export class TestCluster extends EmbeddedCluster {
     super({ nodeTimeoutMs: NODE_TIMEOUT_MS, ...options });
   }
 
+  /** As whom keys are brought to another node: words of MIGRATE. */
+  protected get migrant(): string {
+    return "";
+  }
+
   override async stop(): Promise<void> {
     await Promise.all([super.stop(), ...this.#others.splice(0).map((node) => node.stop())]);
     this.#silent.clear();
@@ -71,6 +76,12 @@ export class TestCluster extends EmbeddedCluster {
   async resume(node: ClusterNode): Promise<void> {
     process.kill(await pidOf(node), "SIGCONT");
     this.#silent.delete(node);
+  }
+
+  /** Resolves when the replica has received what its primary was told before. */
+  async untilReceived(primary: ClusterNode, replica: ClusterNode): Promise<void> {
+    const told = await offsetOf(primary);
+    await until("the replica has received it", async () => (await offsetOf(replica)) >= told);
   }
 
   /** Resolves when all living nodes have given up that one. */
@@ -131,7 +142,8 @@ export class TestCluster extends EmbeddedCluster {
   ): Promise<void> {
     const said = await from.ask(`CLUSTER GETKEYSINSLOT ${slot} 10000`);
     const keys = [...said.matchAll(/^\$\d+\r\n(.*)\r$/gm)].map(([, key]) => key as string).filter(isMoved);
-    if (keys.length > 0) await from.ask(`MIGRATE 127.0.0.1 ${to.port} "" 0 5000 KEYS ${keys.join(" ")}`);
+    if (keys.length === 0) return;
+    await from.ask(`MIGRATE 127.0.0.1 ${to.port} "" 0 5000 ${this.migrant} KEYS ${keys.join(" ")}`);
   }
 
   async endMove(slot: number, from: ClusterNode, to: ClusterNode): Promise<void> {
@@ -196,6 +208,12 @@ function parseSeen(line: string): SeenNode | null {
     hasFailed: /\bfail\b(?!\?)/.test(flags),
     slots: ranges.map(([, first, last = first]) => [Number(first), Number(last)] as const),
   };
+}
+
+/** How much of the stream of replication a node has. */
+async function offsetOf(node: ClusterNode): Promise<number> {
+  const [, offset] = /^(?:slave_repl|master_repl)_offset:(\d+)/m.exec(await node.ask("INFO replication")) ?? [];
+  return Number(offset);
 }
 
 async function pidOf(node: ClusterNode): Promise<number> {

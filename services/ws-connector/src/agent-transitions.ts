@@ -3,6 +3,7 @@ import {
   type Absent,
   type AgentState,
   type Owned,
+  ownedEpoch,
   type Pending,
   type SettledState,
   type Uncertain,
@@ -98,8 +99,9 @@ function wait(state: SettledState): Step<Pending> {
   return next({ kind: "pending", requests: 1, settled: state, takeover: 0 });
 }
 
-function own(_: SettledState, { epoch, key, heardAt }: Granted): Step<Owned> {
-  return next({ kind: "owned", epoch, key, heardAt });
+/** A replica that took over may know of an older epoch only: what the connection held before, it asserts. */
+function own(state: SettledState, { epoch, key, heardAt }: Granted): Step<Owned> {
+  return next({ kind: "owned", epoch: Math.max(epoch, ownedEpoch(state) ?? 0), key, heardAt });
 }
 
 function toUnknown(_: SettledState, { key }: Unanswered): Step<Unknown> {

@@ -1,4 +1,5 @@
 import type { Tally } from "runtime/metrics/service-metrics.ts";
+import type { KnownEpochs } from "window/known-epochs.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { ConnectionRegistry } from "./connection-registry.ts";
@@ -9,6 +10,8 @@ export interface DeliveryDependencies {
   readonly connections: ConnectionRegistry;
   readonly registrar: Registrar;
   readonly releaser: RouteReleaser;
+  /** Those that the pod knows. */
+  readonly epochs: KnownEpochs;
   /** By `sent` or `connection_gone`. */
   readonly delivered: Tally;
 }
@@ -21,7 +24,7 @@ export interface DeliveryDependencies {
  */
 export function deliverFrom(
   channel: PodChannel,
-  { connections, registrar, releaser, delivered }: DeliveryDependencies,
+  { connections, registrar, releaser, epochs, delivered }: DeliveryDependencies,
 ): void {
   channel.listen({
     deliver: (id, epoch, agent, sessionId, text) => {
@@ -30,6 +33,7 @@ export function deliverFrom(
       if (!isSent) releaser.release([{ agent, connection: id, epoch }]);
     },
     superseded: (id, epoch, agent) => {
+      epochs.note(agent, epoch);
       const connection = connections.find(id);
       if (connection !== undefined) registrar.superseded(connection, agent, epoch);
     },

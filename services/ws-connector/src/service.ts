@@ -11,6 +11,7 @@ import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { CongestionMarks } from "window/congestion.ts";
+import { KnownEpochs } from "window/known-epochs.ts";
 import { notePromotions } from "window/lapses.ts";
 import { PodChannel } from "window/pod-channel.ts";
 import { PresenceStore } from "window/presence.ts";
@@ -57,7 +58,8 @@ export function createWsConnector(
   const window = new ProcessWindow({ link, partitions, deployId, logger });
   notePromotions(link, window);
   const { agentsPerKey, agentsPerIssuer } = settings;
-  const acceptance = { link, window, pod, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
+  const epochs = new KnownEpochs(partitions);
+  const acceptance = { link, window, pod, epochs, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
   const acceptor = new Acceptor({ ...acceptance, logger });
   const releaser = new RouteReleaser({ link, window, pod });
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
@@ -92,7 +94,7 @@ export function createWsConnector(
   const asserts = new Asserts({ asserter: new RouteAsserter(acceptance), releaser, connections, registrar, authority });
   window.onChange(() => asserts.all());
   channel.onReady(() => void asserts.all());
-  deliverFrom(channel, { connections, registrar, releaser, delivered: counters.delivered });
+  deliverFrom(channel, { connections, registrar, releaser, epochs, delivered: counters.delivered });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
   const keyAudit = new KeyAudit({ keys, connections, registrar });

@@ -16,6 +16,7 @@ const UNCERTAIN: SettledState = {
 const EVENTS = {
   requested: { kind: "requested" },
   granted: { kind: "granted", epoch: 6, key: "new", heardAt: 60 },
+  "granted by a replica that knows an older epoch": { kind: "granted", epoch: 4, key: "new", heardAt: 60 },
   "not granted": { kind: "not_granted" },
   unanswered: { kind: "unanswered", key: "new" },
   "superseded by an older epoch": { kind: "superseded", epoch: 4 },
@@ -26,6 +27,8 @@ const EVENTS = {
 type EventName = keyof typeof EVENTS;
 
 const GRANTED: SettledState = { kind: "owned", epoch: 6, key: "new", heardAt: 60 };
+const GRANTED_BEFORE: SettledState = { kind: "owned", epoch: 4, key: "new", heardAt: 60 };
+const STILL_OWNED: SettledState = { kind: "owned", epoch: 5, key: "new", heardAt: 60 };
 const UNANSWERED: SettledState = { kind: "unknown", unansweredKey: "new" };
 const OWNED_UNANSWERED: SettledState = { ...UNCERTAIN, unansweredKey: "new" };
 
@@ -42,6 +45,7 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
     {
       requested: [pending(ABSENT)],
       granted: [GRANTED],
+      "granted by a replica that knows an older epoch": [GRANTED_BEFORE],
       "not granted": [ABSENT],
       unanswered: [UNANSWERED],
       "superseded by an older epoch": [ABSENT],
@@ -55,6 +59,7 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
     {
       requested: [pending(OWNED)],
       granted: [GRANTED],
+      "granted by a replica that knows an older epoch": [STILL_OWNED],
       "not granted": [OWNED],
       unanswered: [OWNED_UNANSWERED],
       "superseded by an older epoch": [OWNED],
@@ -68,6 +73,7 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
     {
       requested: [pending(UNKNOWN)],
       granted: [GRANTED],
+      "granted by a replica that knows an older epoch": [GRANTED_BEFORE],
       "not granted": [UNKNOWN],
       unanswered: [UNANSWERED],
       "superseded by an older epoch": [UNKNOWN],
@@ -81,6 +87,7 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
     {
       requested: [pending(UNCERTAIN)],
       granted: [GRANTED],
+      "granted by a replica that knows an older epoch": [STILL_OWNED],
       "not granted": [UNCERTAIN],
       unanswered: [OWNED_UNANSWERED],
       "superseded by an older epoch": [UNCERTAIN],

@@ -21,6 +21,7 @@ export interface PodChannelEvents {
  */
 export class PodChannel implements Service {
   readonly #calls: RedisCalls;
+  readonly #pod: string;
   readonly #channels: readonly string[];
   readonly #servers = new Map<ServerLink, ServerChannel>();
   /** The server at which each partition is heard. */
@@ -36,6 +37,7 @@ export class PodChannel implements Service {
   constructor(options: { readonly calls: RedisCalls; readonly pod: string; readonly partitions: number }) {
     const { calls, pod, partitions } = options;
     this.#calls = calls;
+    this.#pod = pod;
     this.#channels = Array.from({ length: partitions }, (_, p) => partitionKeys.podChannel(p, pod));
     this.#heardAt = this.#channels.map(() => undefined);
     calls.onMoved(() => void this.#place());
@@ -136,13 +138,25 @@ export class PodChannel implements Service {
     if (known !== undefined) return known;
     const made = new ServerChannel({
       server,
-      calls: this.#calls,
+      send: (p, message) => this.#send(p, message),
       receive: (line) => this.#receive(line),
       becameReady: () => this.#becameReady(),
     });
     this.#servers.set(server, made);
     void made.link.start();
     return made;
+  }
+
+  /**
+   * Publishes a message of the pod to itself. Over several partitions its lease is renewed with it, so that a moment in which
+   * nobody hears the pod costs no agent its owner. Source: docs/redis.md#leases-of-pods.
+   */
+  #send(p: number, message: string): Promise<unknown> {
+    const channel = this.#channels[p] as string;
+    if (this.#channels.length === 1) return this.#calls.command("SPUBLISH", channel, message);
+    const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs } = REDIS_LIMITS;
+    const args = [this.#pod, podLeaseMs, podLeaseGapMs, podLeasesKeptMs, channel, message];
+    return this.#calls.run("renew_lease", [partitionKeys.pods(p)], args);
   }
 
   async #stopUnused(): Promise<void> {

@@ -78,8 +78,8 @@ export class PresenceStore {
 
   async read(agent: string): Promise<Presence> {
     const p = partitionOf(agent, this.#window.partitions);
-    const [now, lastSeen, heldSince, mark] = (await this.#window.read(p, ({ presence, route }) =>
-      this.#link.run("read_presence", [presence, route], [agent]),
+    const [now, lastSeen, heldSince, mark] = (await this.#window.read(p, ({ presence, online, route }) =>
+      this.#link.run("read_presence", [presence, online, route], [agent]),
     )) as [string, string, string, string];
     const isCongested = mark === CONGESTED;
     return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);

@@ -1,5 +1,6 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { type AgentBringer, type AgentLimits, agentLimitArgs, limitsOfPartition } from "./agent-limits.ts";
+import { KnownEpochs } from "./known-epochs.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { type CredentialRecord, formatCredentials } from "./records/credential.ts";
 import { CONGESTED } from "./records/route.ts";
@@ -36,6 +37,7 @@ export class RouteAsserter {
   readonly #pod: string;
   readonly #offlineAfterMs: number;
   readonly #limits: AgentLimits;
+  readonly #epochs: KnownEpochs;
 
   constructor(
     options: Partial<AgentLimits> & {
@@ -43,6 +45,8 @@ export class RouteAsserter {
       readonly window: ProcessWindow;
       readonly pod: string;
       readonly offlineAfterMs: number;
+      /** Those that the pod knows. */
+      readonly epochs?: KnownEpochs;
     },
   ) {
     this.#link = options.link;
@@ -50,6 +54,7 @@ export class RouteAsserter {
     this.#pod = options.pod;
     this.#offlineAfterMs = options.offlineAfterMs;
     this.#limits = limitsOfPartition(options, options.window.partitions);
+    this.#epochs = options.epochs ?? new KnownEpochs(options.window.partitions);
   }
 
   /** What one call of `assert` takes each. */
@@ -85,11 +90,17 @@ export class RouteAsserter {
       PRESENCE_LIMITS.forgetAfterMs,
       this.#link.memoryOf(record).isShort ? 1 : 0,
       this.#pod,
+      this.#epochs.highestIn(p),
       ...details,
     ];
     const [outcome, ...epochs] = (await this.#link.runByDeadline("assert_routes", names, args)) as string[];
     if (outcome === "window") throw unavailable();
-    return epochs.map((epoch) => (epoch === "" ? null : Number(epoch)));
+    return epochs.map((text, n) => {
+      if (text === "") return null;
+      const epoch = Number(text);
+      this.#epochs.note((routes[n] as HeldRoute).agent, epoch);
+      return epoch;
+    });
   }
 }
 

@@ -2,13 +2,14 @@ import { randomBytes } from "node:crypto";
 import { type ChannelLine, formatLoopback, parseChannelLine } from "./records/channel-line.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
-import type { RedisCalls, ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
+import type { ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
 
 /** All that is about agents: a line of the pod to itself ends in its channel. */
 export type AgentLine = Exclude<ChannelLine, { readonly kind: "loopback" }>;
 
 /** One channel of the pod at the server that has its partition. */
 interface Subscription {
+  readonly partition: number;
   readonly channel: string;
   /** True while messages of the pod to itself come back. */
   isReady: boolean;
@@ -27,7 +28,7 @@ interface Subscription {
 export class ServerChannel {
   readonly link: SubscribingLink;
   readonly #server: ServerLink;
-  readonly #calls: RedisCalls;
+  readonly #send: (partition: number, message: string) => Promise<unknown>;
   readonly #receive: (line: AgentLine) => void;
   readonly #becameReady: () => void;
   /** By partition. */
@@ -39,15 +40,18 @@ export class ServerChannel {
   /** Callers of `caughtUp`, by the id of the message that each waits for. */
   readonly #awaited = new Map<string, () => void>();
 
-  /** @param options.becameReady runs each time a subscription is ready again. */
+  /**
+   * @param options.send publishes a message of the pod to itself.
+   * @param options.becameReady runs each time a subscription is ready again.
+   */
   constructor(options: {
     readonly server: ServerLink;
-    readonly calls: RedisCalls;
+    readonly send: (partition: number, message: string) => Promise<unknown>;
     readonly receive: (line: AgentLine) => void;
     readonly becameReady: () => void;
   }) {
     this.#server = options.server;
-    this.#calls = options.calls;
+    this.#send = options.send;
     this.#receive = options.receive;
     this.#becameReady = options.becameReady;
     this.link = options.server.beside("channel");
@@ -68,7 +72,7 @@ export class ServerChannel {
 
   /** Hears what is published of the partition, from when its server takes the subscription. */
   join(partition: number, channel: string): void {
-    const subscription = { channel, isReady: false, missed: 0 };
+    const subscription = { partition, channel, isReady: false, missed: 0 };
     this.#subscriptions.set(partition, subscription);
     void this.#subscribe(subscription);
   }
@@ -97,9 +101,12 @@ export class ServerChannel {
 
   /** To be called every 250 ms: sends the pod a message on one channel or more, so that each has one in a second. */
   async look(): Promise<void> {
-    if (this.isUnused || !this.link.up || !this.#server.up) {
+    if (this.isUnused) return;
+    if (!this.link.up || !this.#server.up) {
       this.#silentLooks = 0;
       for (const subscription of this.#subscriptions.values()) subscription.missed = 0;
+      // Nobody hears it, but the lease of the pod goes on.
+      await Promise.all(this.#due().map((subscription) => this.#sendLoopback(subscription)));
       return;
     }
     this.#silentLooks += 1;
@@ -146,8 +153,8 @@ export class ServerChannel {
     await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#sendLoopback(subscription)));
   }
 
-  async #sendLoopback({ channel }: Subscription, id = loopbackId()): Promise<void> {
-    await this.#calls.command("SPUBLISH", channel, formatLoopback(id)).catch(() => {});
+  async #sendLoopback({ partition }: Subscription, id = loopbackId()): Promise<void> {
+    await this.#send(partition, formatLoopback(id)).catch(() => {});
   }
 
   #receiveMessage(subscription: Subscription, message: string): void {

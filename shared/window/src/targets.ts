@@ -56,8 +56,12 @@ export async function readTarget(
   { offlineAfterMs, proofFreshnessMs }: TargetOptions,
 ): Promise<Target> {
   // A session lies in its target's partition; no session has the empty id.
-  const read = ({ presence, route, asked, session }: PartitionKeys) =>
-    link.run("read_target", [presence, route, asked(agent), session(sessionId ?? "")], [agent, sessionId ?? ""]);
+  const read = ({ presence, online, route, asked, session }: PartitionKeys) =>
+    link.run(
+      "read_target",
+      [presence, online, route, asked(agent), session(sessionId ?? "")],
+      [agent, sessionId ?? ""],
+    );
   const [now, lastSeen, heldSince, mark, proof, pending, state, record] = (await window.read(
     partitionOf(agent, window.partitions),
     read,

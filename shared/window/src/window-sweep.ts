@@ -12,7 +12,7 @@ const LASTING: ReadonlySet<string> = new Set([
   ...Object.values(controlKeys),
   ...PARTITION_TAGS.map((_, p) => partitionKeys.window(p)),
 ]);
-const LASTING_PATTERN = /^relay:\{\w+\}:(?:seen:\d+$|(?:shares|limit|idempotency|idempotency-body):)/;
+const LASTING_PATTERN = /^relay:\{\w+\}:(?:seen:\d+$|pods$|(?:shares|limit|idempotency|idempotency-body):)/;
 /** The part of a name that all keys of one kind and generation share, which ends with a time: window-keys.ts. */
 const HEAD = /^relay:\{\w+\}:[a-z-]+:([0-9a-z]{8})(?=$|:)/;
 

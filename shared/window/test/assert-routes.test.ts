@@ -40,11 +40,30 @@ describe("an assert", () => {
     expect((await store.count()).ok).toBe(1);
   });
 
-  test("changes nothing where the connection has the agent, under whatever epoch", async () => {
+  test("changes nothing where the connection has the agent, under the same epoch or a newer one", async () => {
     const { epoch } = await pod.register(BOB);
     const before = await bench.client.hgetall((await bench.keys()).route);
-    expect(await asserts([held(), held({ epoch: (epoch as number) + 1 })])).toEqual([null, null]);
+    expect(await asserts([held(), held({ epoch: epoch as number })])).toEqual([null, null]);
     expect(await bench.client.hgetall((await bench.keys()).route)).toEqual(before);
+  });
+
+  test("gives the connection its epoch back where a replica took over that had an older one: no assert of between takes the agent", async () => {
+    const ear = await bench.ear("pod-a");
+    await bench.seed(BOB, "pod-a c1 5", Date.now());
+    expect(await asserts([held({ epoch: 7 })])).toEqual([null]);
+    expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
+    expect(await asserts([held({ epoch: 6, connection: "c9" })], "pod-b")).toEqual([7]);
+    expect(await ear.lines()).toEqual([]);
+  });
+
+  test("brings back online, under its epoch, who was not heard for a moment and kept its route", async () => {
+    await bench.seed(BOB, "pod-a c1 7", Date.now());
+    await bench.client.zrem((await bench.keys()).online, BOB);
+    expect((await store.read(BOB)).status).toBe("stale");
+    expect(await asserts([held({ epoch: 6 })])).toEqual([null]);
+    expect(await bench.routes()).toEqual({ [BOB]: "pod-a c1 7" });
+    expect(await store.read(BOB)).toMatchObject({ status: "online" });
+    expect((await store.count()).ok).toBe(1);
   });
 
   test("of an older epoch takes nothing, and tells the newer one", async () => {

@@ -6,6 +6,7 @@ import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { readJourneys } from "../src/journeys.ts";
 import { recordPromotions } from "../src/lapses.ts";
+import { PodChannel } from "../src/pod-channel.ts";
 import { PresenceStore } from "../src/presence.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
 import { ProcessWindow } from "../src/process-window.ts";
@@ -26,6 +27,9 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
   const releaser = new RouteReleaser({ link, window, pod: "pod-a" });
   const counters = new Counters({ link, window });
+  const channel = new PodChannel({ calls: link, pod: "pod-a", partitions });
+  bench.later(() => channel.stop());
+  await channel.start();
   await window.adopt();
   await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adopt();
   const { epoch } = await pod.register("agent://bob");

@@ -13,6 +13,7 @@ import type {
   PresenceAcceptance,
 } from "../src/acceptance/acceptance.ts";
 import { Acceptor } from "../src/acceptance/acceptor.ts";
+import { KnownEpochs } from "../src/known-epochs.ts";
 import { principalOf } from "../src/principal.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
@@ -133,7 +134,8 @@ export function podOn<Link extends RedisCalls>(
   const { offlineAfterMs } = PRESENCE_LIMITS;
   const { proofFreshnessMs } = SESSION_LIMITS;
   const limits = { offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
-  return new Pod(link, window, new Acceptor({ link, window, pod, ...limits, logger: LOGGER }));
+  const epochs = new KnownEpochs(partitions);
+  return new Pod(link, window, new Acceptor({ link, window, pod, epochs, ...limits, logger: LOGGER }), epochs);
 }
 
 /** What comes in with an envelope; the rest has values that do. */
@@ -157,11 +159,13 @@ export class Pod<Link extends RedisCalls = RedisLink> {
   readonly link: Link;
   readonly window: ProcessWindow;
   readonly acceptor: Acceptor;
+  readonly epochs: KnownEpochs;
 
-  constructor(link: Link, window: ProcessWindow, acceptor: Acceptor) {
+  constructor(link: Link, window: ProcessWindow, acceptor: Acceptor, epochs = new KnownEpochs(window.partitions)) {
     this.link = link;
     this.window = window;
     this.acceptor = acceptor;
+    this.epochs = epochs;
   }
 
   accept(envelope: Envelope, incoming: Incoming = {}): Promise<Acceptance> {

@@ -20,6 +20,7 @@ import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
 import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
+import { POD_LEASE_MUTATIONS } from "./catalogue/pod-leases.ts";
 import { PRIVACY_MUTATIONS } from "./catalogue/privacy.ts";
 import { REDIS_MUTATIONS } from "./catalogue/redis.ts";
 import { REPLAY_MUTATIONS } from "./catalogue/replay.ts";
@@ -47,6 +48,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SESSION_MUTATIONS,
   ...DEADLINE_MUTATIONS,
   ...ASSERT_MUTATIONS,
+  ...POD_LEASE_MUTATIONS,
   ...WINDOW_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...CLUSTER_MUTATIONS,

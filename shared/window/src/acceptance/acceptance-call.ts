@@ -12,6 +12,7 @@ import { boundsFactorOf, isIssuer } from "../principal.ts";
 import { CONGESTED } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
 import { partitionKeys } from "../redis/keys.ts";
+import { REDIS_LIMITS } from "../redis/limits.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { textDigestOf } from "./envelope-digest.ts";
@@ -54,6 +55,8 @@ export interface AcceptContext {
   readonly limits: AgentLimits;
   /** True while Redis is short of memory: nothing is taken that needs new room. */
   readonly isShortOfMemory: boolean;
+  /** That the pod knows of the partition; undefined where the window has no other one. */
+  readonly highestEpoch: number | undefined;
 }
 
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
@@ -69,6 +72,7 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     names.lastOnlineProof,
     names.minutes,
   ];
+  const numberOf = keyNumbers(keys);
   const args: (string | number)[] = [
     context.windowId,
     partitionKeys.podChannelPrefix(p),
@@ -81,9 +85,8 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     SESSION_LIMITS.keepAfterEndMs,
     HTTP_LIMITS.idempotencyMs,
     WINDOW_LIMITS.minutes,
-    context.isShortOfMemory ? 1 : 0,
+    circumstances(items, context, numberOf),
   ];
-  const numberOf = keyNumbers(keys);
   const add = (kind: string, item: PlacedItem, details: readonly (string | number)[]) => {
     const minute = minuteOf(item);
     args.push(details.length + 3, kind, minute, numberOf(partitionKeys.seen(p, minute)), ...details);
@@ -94,6 +97,24 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     else add(first.kind, first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
   }
   return { keys, args };
+}
+
+/** One argument, which says no more than it must where the window has one partition: each word more costs every call. */
+function circumstances(
+  items: readonly PlacedItem[],
+  { partition, isShortOfMemory, highestEpoch }: AcceptContext,
+  numberOf: (key: string) => number,
+): number | string {
+  const isShort = isShortOfMemory ? 1 : 0;
+  if (highestEpoch === undefined) return isShort;
+  const { podLeaseMs, podLeaseGapMs } = REDIS_LIMITS;
+  const epoch = items.some(isOfPresence) ? highestEpoch : 0;
+  return [isShort, numberOf(partitionKeys.pods(partition)), podLeaseMs, podLeaseGapMs, epoch].join(" ");
+}
+
+/** A register or heartbeat. */
+function isOfPresence({ kind }: Pick<PlacedItem, "kind">): boolean {
+  return kind === "register" || kind === "heartbeat";
 }
 
 /** A message without session and without claim: its answer is its target's status alone. */
@@ -143,8 +164,8 @@ function plainDetails({ digest, envelope, text }: PlacedItem): string[] {
 
 /** The agent whose partition an item belongs to: the target, or the sender of an `agent.*` envelope. */
 export function addresseeOf(item: Pick<PlacedItem, "envelope" | "kind">): string {
-  const { kind, envelope } = item;
-  return kind === "register" || kind === "heartbeat" ? envelope.from : (envelope.to as string);
+  const { envelope } = item;
+  return isOfPresence(item) ? envelope.from : (envelope.to as string);
 }
 
 /** Lifetime of a requested session. */
@@ -156,7 +177,7 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
   const { envelope, text, origin, sessionId } = item;
   const { keys } = context;
   const agent = addresseeOf(item);
-  if (item.kind === "register" || item.kind === "heartbeat") {
+  if (isOfPresence(item)) {
     if (context.pod === undefined) throw new Error(`a ${item.kind} is of a pod's connection`);
     const mark = item.isCongested?.() ? CONGESTED : "";
     const waiting = [numberOf(keys.asked(agent)), numberOf(keys.decided(agent))];

@@ -5,7 +5,13 @@ import type { SessionStatus } from "protocol/contract/session.ts";
 import { NO_SESSION } from "../records/channel-line.ts";
 import { parseDecidedSession, parsePendingSession, type SessionState, statusOf } from "../records/session-records.ts";
 import type { Reply } from "../redis/scripts.ts";
-import type { Acceptance, AcceptanceRefusal, PlacedItem, PreparedDecision } from "./acceptance.ts";
+import {
+  type Acceptance,
+  type AcceptanceRefusal,
+  type PlacedItem,
+  type PreparedDecision,
+  UNDONE,
+} from "./acceptance.ts";
 import { isPlain } from "./acceptance-call.ts";
 
 /** Replies of the script accept as outcomes. Pure. */
@@ -51,6 +57,7 @@ function decodeLetter(letter: string, now: number): Acceptance {
 function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number, sentAt: number): Acceptance {
   const [outcome, ...rest] = reply as [string, ...string[]];
   if (isRefusal(outcome)) return { outcome };
+  if (outcome === "unavailable") return UNDONE;
   if (outcome === "not_registered") return { outcome, epoch: Number(rest[0]) };
   if (outcome === "replayed") return replayed(rest);
   if (outcome === "rate_limited") {

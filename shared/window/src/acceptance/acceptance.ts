@@ -103,12 +103,17 @@ export type AcceptanceRefusal =
   | "not_your_session"
   | "session_closed";
 
-/** There was no answer of Redis that could be used: the envelope may have been accepted all the same. */
+/**
+ * There was no answer of Redis that could be used: the envelope may have been accepted all the same. Or the pod that has the agent
+ * of a heartbeat is not heard now.
+ */
 export interface Unavailable {
   readonly outcome: "unavailable";
-  /** There when it certainly was not: it was not sent to Redis at all, or Redis came to it too late. */
+  /** There when it certainly was not: it was not sent to Redis at all, or Redis came to it too late, or says so. */
   readonly done?: false;
 }
+
+export const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
 /** A session request beyond a bound; nothing was done. */
 export interface RateLimited {

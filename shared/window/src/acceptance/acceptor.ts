@@ -1,6 +1,7 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { Logger } from "runtime/logging.ts";
 import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";
+import { KnownEpochs } from "../known-epochs.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
@@ -9,13 +10,11 @@ import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
 import type { WindowIdentity } from "../window-identity.ts";
-import type { Acceptance, AcceptanceItem, PlacedItem, Prepared, Unavailable } from "./acceptance.ts";
+import { type Acceptance, type AcceptanceItem, type PlacedItem, type Prepared, UNDONE } from "./acceptance.ts";
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
 import { type Preparable, prepare } from "./preparation.ts";
-
-const UNDONE: Unavailable = { outcome: "unavailable", done: false };
 
 /** Is called for every envelope, so it must be cheap. */
 export interface AcceptanceObserver {
@@ -35,6 +34,7 @@ export class Acceptor {
   readonly #offlineAfterMs: number;
   readonly #proofFreshnessMs: number;
   readonly #limits: AgentLimits;
+  readonly #epochs: KnownEpochs;
   readonly #logger: Logger;
   readonly #lanes: Lane[];
   #observer: AcceptanceObserver | undefined;
@@ -45,6 +45,8 @@ export class Acceptor {
       readonly window: ProcessWindow;
       /** A pod's name; registers and heartbeats are accepted by a pod alone. */
       readonly pod?: string;
+      /** Those that the pod knows. */
+      readonly epochs?: KnownEpochs;
       readonly offlineAfterMs: number;
       readonly proofFreshnessMs: number;
       readonly logger: Logger;
@@ -56,6 +58,7 @@ export class Acceptor {
     this.#offlineAfterMs = options.offlineAfterMs;
     this.#proofFreshnessMs = options.proofFreshnessMs;
     this.#limits = limitsOfPartition(options, options.window.partitions);
+    this.#epochs = options.epochs ?? new KnownEpochs(options.window.partitions);
     this.#logger = options.logger;
     this.#lanes = Array.from({ length: options.window.partitions }, (_, partition) => ({
       partition,
@@ -140,7 +143,9 @@ export class Acceptor {
     }
     this.#observeCall(batch.length);
     batch.forEach((item, index) => {
-      this.#finish(item, outcomes[index] as Acceptance);
+      const outcome = outcomes[index] as Acceptance;
+      if ("epoch" in outcome && outcome.epoch !== null) this.#epochs.note(addresseeOf(item), outcome.epoch);
+      this.#finish(item, outcome);
     });
   }
 
@@ -157,6 +162,7 @@ export class Acceptor {
       offlineAfterMs: this.#offlineAfterMs,
       proofFreshnessMs: this.#proofFreshnessMs,
       limits: this.#limits,
+      highestEpoch: this.#window.partitions === 1 ? undefined : this.#epochs.highestIn(partition),
       isShortOfMemory: this.#link.memoryOf(partitionKeys.window(partition)).isShort,
     };
     const { keys, args } = encodeBatch(batch, context);

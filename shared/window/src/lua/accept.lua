@@ -13,7 +13,9 @@
 --       margin ms (skew and the tolerance between pods), 8 session bounds (joined with spaces: most that pend at a target, of one
 --       requester there, that a requester opens within the ms that follow, most decisions that wait for a requester, for how
 --       many ms, and for how many ms a proof is fresh), 9 proofs kept, 10 ms a session is kept after its end, 11 ms an
---       idempotency claim is kept, 12 minutes kept, 13 1 while Redis is short of memory, else 0; then the items, each
+--       idempotency claim is kept, 12 minutes kept, 13 1 while Redis is short of memory, else 0, and over several partitions,
+--       joined with spaces: place of the pods' leases in KEYS, ms after which a lease is over, ms without a renewal after which
+--       none is, and the highest epoch that the caller knows here, or 0 where it asks for none; then the items, each
 --         how many arguments follow, kind, minute of ts, guard key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
@@ -37,6 +39,7 @@
 --   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
 --   {'not_registered', epoch}                                       the agent has another, live connection
+--   {'unavailable'}                                                 the same, and nobody hears its pod now
 --   {'over_capacity'}                                               short of memory, and this needs new room
 --   {'agents_per_key'}                                              the principal has as many agents as it may
 --   {'accepted'|'duplicate', status, last seen, epoch, pending, decided}
@@ -56,7 +59,7 @@ local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
 local guard_margin, session_bounds, proofs_kept = ARGV[7], ARGV[8], ARGV[9]
 local session_kept, claim_kept, minutes_kept = ARGV[10], ARGV[11], ARGV[12]
-local is_short = ARGV[13]
+local circumstances = ARGV[13]
 
 local now, microseconds = read_time()
 local now_text = digits(now)
@@ -67,6 +70,7 @@ if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } en
 --   targets          the targets that were looked up, by agent
 --   pod_messages     in the order in which pods were first addressed, and by pod
 --   counts           how much each counter rises, by its name
+--   leases           over several partitions {key, lease, gap} by name: accept/leases
 --   forget_at        ms at which a key is forgotten, by its name: buckets of the guard, agents of a principal
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
@@ -76,11 +80,19 @@ local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
   channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
-  is_short = is_short == '1',
+  is_short = circumstances == '1',
   now = now, now_text = now_text, microseconds = microseconds,
   targets = {}, pod_messages = {}, counts = {}, forget_at = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
+
+if #circumstances > 1 then
+  local is_short, number, lease, gap, epoch = string.match(circumstances, '^(%d) (%d+) (%d+) (%d+) (%d+)$')
+  batch.is_short = is_short == '1'
+  batch.leases = { key = KEYS[tonumber(number)], lease = tonumber(lease), gap = tonumber(gap) }
+  -- A replica that took over may lack the last epochs: none is given twice.
+  if epoch ~= '0' and tonumber(epoch) > tonumber(redis.call('GET', clock_key) or 0) then redis.call('SET', clock_key, epoch) end
+end
 
 local take_publication
 local cursor = 14

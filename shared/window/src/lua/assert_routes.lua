@@ -1,14 +1,15 @@
 -- Enters routes of one pod again, which its connections hold and Redis may have lost: in another window, and after a publish
 -- that did not reach the pod. Nothing is made of it that was not true before: an agent keeps its epoch and the time at which
--- it was last heard. Of two connections that hold an agent the one with the higher epoch has it. With the routes come the
--- credentials that they were registered with.
+-- it was last heard. Of two connections that hold an agent the one with the higher epoch has it, and an epoch of its own that
+-- a route lacks, since a replica took over that had not received it, stands in it again. With the routes come the credentials
+-- that they were registered with.
 --
 -- Uses  lib/channel_line, lib/deadline, lib/route, lib/time, accept/agents
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, then keys of principals' agents and of agents' credentials. A
 --       route names such a key by its place in KEYS. One name is not passed in: that of a pod's channel, prefix and pod of
 --       a route.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of
---       memory, else 0, 7 pod, then of each route: agent, connection, epoch, when the agent was last heard, in ms, mark of
+--       memory, else 0, 7 pod, 8 the highest epoch that it knows here, or 0, then of each route: agent, connection, epoch, when the agent was last heard, in ms, mark of
 --       the route (lib/route), key of the principal's agents and how many it may have, each '' where they are not limited,
 --       key of the agent's credentials, when the last of them ends, in ms, and their lines (lib/credential), each '' where
 --       it has none
@@ -18,7 +19,7 @@ local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3
 local clock_key = KEYS[5]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local offline_after, forget_after, is_short = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local pod = ARGV[7]
+local pod, highest = ARGV[7], tonumber(ARGV[8])
 
 local now = read_time()
 if is_late(now, deadline) then return { 'late', digits(now) } end
@@ -44,15 +45,22 @@ local function enter(agent, connection, epoch, heard_at, mark, agents_number, mo
   local agents_key = KEYS[tonumber(agents_number)]
   local record = redis.call('HGET', route_key, agent)
   local owner = record and parse_route(record)
-  if is_owned(record, pod .. ' ' .. connection) then
-    keep_credentials(false, ...)
-    return ''
+  local is_older = owner and tonumber(owner.epoch) < tonumber(epoch)
+  local owns = is_owned(record, pod .. ' ' .. connection)
+  if owns and not is_older then
+    -- Of an agent that is not online, since its pod was not heard, the route is entered anew.
+    if redis.call('ZSCORE', online_key, agent) then
+      keep_credentials(false, ...)
+      return ''
+    end
+    epoch = owner.epoch
+  elseif owner and not is_older then
+    return owner.epoch
   end
-  if owner and tonumber(owner.epoch) >= tonumber(epoch) then return owner.epoch end
   local is_known = owner or redis.call('ZSCORE', presence_key, agent)
   -- The client learns of a refusal by its next heartbeat.
   if not is_known and refusal_of_newcomer(batch, agents_key, tonumber(most_agents)) then return '' end
-  if owner then
+  if owner and not owns then
     redis.call('SPUBLISH', channel_prefix .. owner.pod, format_line('superseded', owner.connection, epoch, agent))
   end
   -- Held since later than it was last heard: by that accept knows that the agent was not told what waits for it.
@@ -64,12 +72,13 @@ local function enter(agent, connection, epoch, heard_at, mark, agents_number, mo
     redis.call('ZADD', agents_key, 'GT', seen_at, agent)
     redis.call('PEXPIREAT', agents_key, digits(now + forget_after))
   end
-  keep_credentials(owner, ...)
+  keep_credentials(owner and not owns, ...)
   return ''
 end
 
-local answer, highest = { 'ok' }, tonumber(redis.call('GET', clock_key) or 0)
-for i = 8, #ARGV, 10 do
+local answer = { 'ok' }
+highest = math.max(highest, redis.call('GET', clock_key) or 0)
+for i = 9, #ARGV, 10 do
   answer[#answer + 1] = enter(unpack(ARGV, i, i + 9))
   highest = math.max(highest, ARGV[i + 2])
 end

@@ -22,6 +22,8 @@ export function prefixOf(partition: number): string {
 /** Keys of one partition. */
 export const partitionKeys = {
   window: (p: number) => `${prefixOf(p)}window`,
+  /** The pods, and when each renewed its lease last. */
+  pods: (p: number) => `${prefixOf(p)}pods`,
   /** Replay guard: digests of the envelopes whose `ts` lies in one minute. */
   seen: (p: number, minute: number) => `${prefixOf(p)}seen:${minute}`,
   /** The pods that share a limit of one principal, a digest. */

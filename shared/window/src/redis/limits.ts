@@ -15,6 +15,13 @@ export const REDIS_LIMITS = {
    */
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
+  /**
+   * Over several partitions a pod renews its lease in each with its message, once a second. An older lease is over. After such a
+   * time without any renewal the partition was away, and all leases begin anew; they are kept for a while after the last one.
+   */
+  podLeaseMs: 2000,
+  podLeaseGapMs: 1250,
+  podLeasesKeptMs: 60_000,
   /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
   /** The longest pause between two attempts to connect while Redis is away. */

@@ -28,6 +28,7 @@ export const SCRIPT_NAMES = [
   "read_window",
   "record_promotions",
   "release",
+  "renew_lease",
   "reserve_decision",
   "snapshot",
   "snapshot_control",

@@ -38,15 +38,15 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "an assert leaves what its own connection has",
     file: SCRIPT,
-    find: "if is_owned(record, pod .. ' ' .. connection) then",
-    replace: "if false then",
+    find: "local owns = is_owned(record, pod .. ' ' .. connection)",
+    replace: "local owns = false",
     tests: CALLS,
   },
   {
     name: "an assert takes nothing from a newer epoch",
     file: SCRIPT,
-    find: "if owner and tonumber(owner.epoch) >= tonumber(epoch) then",
-    replace: "if false then",
+    find: "elseif owner and not is_older then",
+    replace: "elseif false then",
     tests: CALLS,
   },
   {
@@ -192,7 +192,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "who comes after a loss can verify who was there before",
     file: SCRIPT,
-    find: "  keep_credentials(owner, ...)\n",
+    find: "  keep_credentials(owner and not owns, ...)\n",
     replace: "",
     tests: ["connector/test/credentials/strangers.test.ts"],
   },
@@ -213,7 +213,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "the credentials that are known are the newer owner's",
     file: SCRIPT,
-    find: "  keep_credentials(owner, ...)\n",
+    find: "  keep_credentials(owner and not owns, ...)\n",
     replace: "  keep_credentials(false, ...)\n",
     tests: CREDENTIAL_CALLS,
   },

@@ -1,5 +1,5 @@
 -- Part of accept: pod messages. A pod message is all that one pod gets of a batch, in one publish of one line or more.
--- Uses  lib/channel_line, lib/route, accept/targets
+-- Uses  lib/channel_line, lib/route, accept/leases, accept/targets
 
 -- Returns the message to a pod: its pieces, which are joined when it is published, and the targets whose envelopes are in
 -- it.
@@ -41,15 +41,19 @@ local function deliver(batch, agent, session_id, text)
   return target
 end
 
--- Publishes the pod messages. A publish that reached nobody means that the pod is gone: its targets are stale, and their
--- routes go, unless the batch gave them newer ones.
+-- Publishes the pod messages. Where that reached nobody the targets are stale and not online any more; when the pod is gone,
+-- their routes go. Those to which the batch gave newer routes keep them.
 local function publish(batch)
   for _, message in ipairs(batch.pod_messages) do
     if redis.call('SPUBLISH', batch.channel_prefix .. message.pod, table.concat(message.pieces)) == 0 then
+      local gone = is_gone(batch, message.pod)
       for _, target in ipairs(message.targets) do
         target.status = 'stale'
-        release_route(batch.route_key, batch.online_key, target.agent,
-          format_owner(target.route.pod, target.route.connection, target.route.epoch))
+        local owner = format_owner(target.route.pod, target.route.connection, target.route.epoch)
+        if gone then release_route(batch.route_key, batch.online_key, target.agent, owner)
+        elseif is_owned(redis.call('HGET', batch.route_key, target.agent), owner) then
+          redis.call('ZREM', batch.online_key, target.agent)
+        end
       end
     end
   end

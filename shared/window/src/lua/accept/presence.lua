@@ -1,9 +1,8 @@
 -- Part of accept: registers and heartbeats.
 -- Uses  lib/channel_line, lib/route, accept/agents, accept/asked, accept/clock, accept/counters, accept/credentials,
---       accept/pod_messages, accept/results, accept/targets
+--       accept/leases, accept/pod_messages, accept/results, accept/targets
 
--- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard: a pod without subscriber
--- has no connections.
+-- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard.
 local function pod_answers(batch, owner, agent)
   local line = format_line('probe', owner.connection, owner.epoch, agent)
   return redis.call('SPUBLISH', batch.channel_prefix .. owner.pod, line) > 0
@@ -31,6 +30,7 @@ local function take_presence(
   end
   if kind == 'heartbeat' and owner and not owns then
     if pod_answers(batch, owner, agent) then return answer(batch, { 'not_registered', owner.epoch }) end
+    if not is_gone(batch, owner.pod) then return answer(batch, { 'unavailable' }) end
     owner = nil
   end
   if not record and not redis.call('ZSCORE', batch.presence_key, agent) then

@@ -1,0 +1,22 @@
+-- Publishes a pod's message to itself, and renews its lease in the partition. A time in which nobody renewed one tells of the partition, not
+-- of the pods: then all begin anew. So a slot that was moved, or a replica that took over, costs no living pod its lease. The
+-- first write takes no memory, so that a full Redis lets the rest pass.
+--
+-- Uses  lib/time
+-- KEYS  1 pods
+-- ARGV  1 pod, 2 ms after which a lease is over, 3 ms without a renewal after which all begin anew, 4 ms that leases are kept,
+--       5 channel, 6 message
+-- Returns how many heard the message
+local pods_key = KEYS[1]
+local pod, lease, gap, kept = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local channel, message = ARGV[5], ARGV[6]
+
+local now = read_time()
+local newest = redis.call('ZRANGE', pods_key, -1, -1, 'WITHSCORES')[2]
+redis.call('PEXPIRE', pods_key, kept)
+if newest and now - newest > gap then
+  for _, other in ipairs(redis.call('ZRANGE', pods_key, 0, -1)) do redis.call('ZADD', pods_key, digits(now), other) end
+end
+redis.call('ZADD', pods_key, digits(now), pod)
+redis.call('ZREMRANGEBYSCORE', pods_key, '-inf', '(' .. digits(now - lease))
+return redis.call('SPUBLISH', channel, message)
