@@ -108,6 +108,11 @@ export class Authority {
     return { principal: principalOf(signer), hasNamespace: this.hasNamespace(signer) };
   }
 
+  /** True when the agent was released from the connection a moment ago. */
+  hasReleased(connection: Connection, agent: string): boolean {
+    return this.#latelyOf(connection, Date.now()).has(agent);
+  }
+
   /** Its agent is released. @returns why. */
   released(connection: Connection, agent: string): ReleaseReason {
     const { credentials } = connection;

@@ -1,4 +1,5 @@
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import type { Envelope } from "protocol/contract/envelope.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
@@ -81,7 +82,7 @@ export class Registrar {
     if (!isPresence(acceptance)) refuse(acceptance);
     else this.#acknowledge(connection, verified, isNew ? acceptance : { ...acceptance, pending: [], decided: [] });
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
-    if (!this.#authority.mayAct(connection, key, agent)) this.releaseRevoked(connection);
+    if (!this.#authority.mayAct(connection, key, agent)) this.releaseRevoked(connection, envelope);
   }
 
   /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
@@ -101,13 +102,20 @@ export class Registrar {
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
   }
 
-  /** Releases the agents whose keys and credentials no longer allow them; a connection left without any is closed. */
-  releaseRevoked(connection: Connection): void {
+  /**
+   * Releases the agents whose keys and credentials no longer allow them; a connection left without any is closed.
+   * @param answered the envelope that was answered last: a heartbeat under way amid a release takes its agent once more, and
+   * its client knows of the release by then.
+   */
+  releaseRevoked(connection: Connection, answered?: Pick<Envelope, "type" | "from">): void {
     const routes = connection.agents.releaseUnless((key, agent) => this.#authority.mayAct(connection, key, agent));
     if (routes.length === 0) return;
     this.#releaser.release(routes);
     for (const { agent } of routes) {
-      connection.send(releasedNotice(agent, this.#authority.released(connection, agent)));
+      const isLate = answered?.type === "agent.heartbeat" && answered.from === agent;
+      const isTold = isLate && this.#authority.hasReleased(connection, agent);
+      const reason = this.#authority.released(connection, agent);
+      if (!isTold) connection.send(releasedNotice(agent, reason));
     }
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.keyRevoked);
   }

@@ -11,11 +11,12 @@ import { Registrar } from "../src/registrar.ts";
 
 export const AGENT = "agent://alice";
 export const KEY_ID = "alice-1";
-const VERIFIED = {
-  envelope: { id: "e", type: "agent.register", from: AGENT },
-  keyId: KEY_ID,
-  key: `${KEY_ID} identity`,
-} as unknown as VerifiedEnvelope;
+const verified = (type: string) =>
+  ({
+    envelope: { id: "e", type, from: AGENT },
+    keyId: KEY_ID,
+    key: `${KEY_ID} identity`,
+  }) as unknown as VerifiedEnvelope;
 
 /** The registrar and one connection with one agent; of what is around the registrar, only the ownership is real. */
 export class RegistrarHarness {
@@ -37,8 +38,11 @@ export class RegistrarHarness {
     flush: async () => {},
   } as unknown as RouteReleaser;
 
+  /** What the keys file says of the agent's key. */
+  isAllowed = true;
+
   constructor() {
-    const keys = { ring: { mayAct: () => true } } as unknown as KeyStore;
+    const keys = { ring: { mayAct: () => this.isAllowed } } as unknown as KeyStore;
     const authority = new Authority({ keys, hosts: new Set() });
     const channel = this.channel as unknown as PodChannel;
     this.registrar = new Registrar({ authority, channel, releaser: this.releaser });
@@ -58,14 +62,14 @@ export class RegistrarHarness {
   }
 
   /** A register or heartbeat is sent to acceptance. */
-  request(): void {
-    this.registrar.requested(this.connection, VERIFIED);
+  request(type: "agent.register" | "agent.heartbeat" = "agent.register"): void {
+    this.registrar.requested(this.connection, verified(type));
   }
 
   /** Acceptance answers it. */
-  answer(acceptance: Acceptance): void {
+  answer(acceptance: Acceptance, type: "agent.register" | "agent.heartbeat" = "agent.register"): void {
     const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
-    this.registrar.answered(this.connection, VERIFIED, acceptance, refuse);
+    this.registrar.answered(this.connection, verified(type), acceptance, refuse);
   }
 
   /** What was published to the pod before comes in. */

@@ -91,6 +91,29 @@ describe("a heartbeat that Redis refuses", () => {
   });
 });
 
+describe("a release is told", () => {
+  const notices = () => harness.sent.filter(({ notice }) => notice === "released");
+  function revoke(): void {
+    harness.isAllowed = false;
+    harness.registrar.releaseRevoked(harness.connection);
+  }
+
+  test("once, though a heartbeat that was under way is accepted after it", () => {
+    register(online(1));
+    harness.request("agent.heartbeat");
+    revoke();
+    harness.answer(online(1), "agent.heartbeat");
+    expect([notices().length, harness.agents.owns(AGENT), harness.released.length]).toEqual([1, false, 2]);
+  });
+
+  test("to a client that registered since, whose register was accepted", () => {
+    register(online(1));
+    revoke();
+    register(online(2));
+    expect(notices()).toHaveLength(2);
+  });
+});
+
 test("An agent whose register was never sent to Redis leaves no route to release", () => {
   register({ outcome: "unavailable", done: false });
   expect(harness.agents.countWith("agent://other")).toBe(1);

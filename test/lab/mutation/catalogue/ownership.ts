@@ -40,6 +40,13 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/agent-transitions.test.ts", "test/integration/late-notices.test.ts"],
   },
   {
+    name: "a release is told once",
+    file: "services/ws-connector/src/registrar.ts",
+    find: "if (!isTold) connection.send(",
+    replace: "connection.send(",
+    tests: ["services/ws-connector/test/registrar.test.ts"],
+  },
+  {
     name: "a connection that its pod lets go takes no agent",
     file: "services/ws-connector/src/registrar.ts",
     find: " && !connection.isDraining",
