@@ -110,7 +110,7 @@ test("the work that is seldom done is done too: journeys give way, agents unseen
     const link = await relay.link(user);
     const window = new ProcessWindow({ link, partitions: PARTITIONS, deployId: null, logger: relay.logger(user) });
     const counters = new Counters({ link, window });
-    await window.adopt();
+    await window.adoptOpenWindow();
     for (let half = 0; half < 2; half += 1) {
       for (let n = 0; n < 150; n += 1) counters.view("trafficDaily", `${user}-visitor-${half}-${n}`);
       await counters.flush();

@@ -166,6 +166,7 @@ describe("The metrics of every service", () => {
     for (const name of SERVICES) {
       const after = await metricsOf(name);
       expect(after.value("relay_redis_up", { service: name, link: name })).toBe(1);
+      expect(after.value("relay_partitions_out_of_reach")).toBe(0);
       expect(after.value("relay_redis_call_seconds_count", { link: name })).toBeGreaterThan(0);
       expect(after.value("nodejs_eventloop_lag_p99_seconds")).toBeGreaterThan(0);
       expect([...after.labelNames].filter((label) => !LABELS.includes(label))).toEqual([]);
@@ -182,6 +183,7 @@ describe("The metrics of every service", () => {
         const up = SERVICES.map(async (name) => (await metricsOf(name)).value("relay_redis_up", { link: name }));
         return (await Promise.all(up)).every((value) => value === 0);
       });
+      for (const name of SERVICES) expect((await metricsOf(name)).value("relay_partitions_out_of_reach")).toBe(1);
       await until("what they had no answer to is counted", async () => {
         return ((await metricsOf("ws-connector")).value("relay_redis_failures_total") ?? 0) > 0;
       });

@@ -23,7 +23,7 @@ export class GatewayKey {
     this.#file = options.file;
     this.#link = options.link;
     options.window.onChange(() => this.#announce());
-    options.link.onReady(() => this.#announce());
+    options.link.onUsable(() => this.#announce());
   }
 
   /** Reads the key from its file, or makes one. @throws Error when the file does not hold a valid key. */

@@ -7,7 +7,7 @@ import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { Counters } from "window/counters.ts";
 import { notePromotions } from "window/lapses.ts";
-import { observeAcceptor, observeCounters, observeLinks } from "window/observe.ts";
+import { observeAcceptor, observeCounters, observeLinks, observePartitions } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
@@ -65,6 +65,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   });
   observeLinks(metrics, link);
   observeCounters(metrics, counters);
+  observePartitions(metrics, link, partitions);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, app);
   observeKeys(metrics, app);

@@ -5,7 +5,7 @@ import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { AddressLimits } from "window/address-limits.ts";
 import { Counters } from "window/counters.ts";
-import { observeCounters, observeLinks } from "window/observe.ts";
+import { observeCounters, observeLinks, observePartitions } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
@@ -32,7 +32,7 @@ export function createOpsReporting(
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
   const counters = new Counters({ link, window });
   // A user that may not read the figures is found out before the link is up; that there is no window yet is no fault.
-  link.onReady(async () => void (await readSnapshot(link, window).catch(() => {})));
+  link.onUsable(async () => void (await readSnapshot(link, window).catch(() => {})));
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
   const metrics = new ServiceMetrics("ops-reporting");
   const reached = metrics.counter("relay_limits_total");
@@ -56,6 +56,7 @@ export function createOpsReporting(
   });
   observeLinks(metrics, link);
   observeCounters(metrics, counters);
+  observePartitions(metrics, link, partitions);
   observeAnswers(metrics, app);
   return {
     handler: app.callback(),

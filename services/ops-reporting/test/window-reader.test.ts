@@ -158,7 +158,7 @@ describe("what a report is computed from", () => {
     await feedbackOf(1);
     const { windowId } = await reader.read("journeys");
     await resetWindow(link, { partitions: 1, deployId: "local", force: true });
-    expect((await window.adopt()).id).not.toBe(windowId);
+    expect((await window.adoptOpenWindow()).id).not.toBe(windowId);
     const source = await reader.read("journeys");
     expect(source.windowId).toBe(window.current.id);
     expect(source.feedback.get("total")).toBeUndefined();

@@ -1,3 +1,4 @@
+import { everyPartition } from "window/redis/partitions.ts";
 import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { Authority } from "./authority.ts";
@@ -19,13 +20,14 @@ interface Held {
 }
 
 /**
- * Has the agents of the pod present again where Redis may have lost them, before their next heartbeats: in another window,
- * and when the pod's channel is back after publishes that nobody heard. One call at a time, each with what is true when it
- * is sent; what Redis did not take is asserted again with the next `flush`. Source: docs/redis.md#asserts.
+ * Has the agents of the pod present again where Redis may have lost them, before their next heartbeats: of all partitions in
+ * another window, and of each whose channel is back after publishes that nobody heard. One call at a time, each with what is
+ * true when it is sent; what Redis did not take is asserted again with the next `flush`. Source: docs/redis.md#asserts.
  */
 export class Asserts {
   readonly #options: AssertsOptions;
-  #isDue = false;
+  /** Partitions whose agents are to be asserted. */
+  #due = new Set<number>();
   #running: Promise<void> | undefined;
 
   constructor(options: AssertsOptions) {
@@ -34,35 +36,43 @@ export class Asserts {
 
   /** Resolves when all was asserted, or Redis did not answer. */
   all(): Promise<void> {
-    this.#isDue = true;
+    return this.ofPartitions(everyPartition(this.#options.asserter.partitions));
+  }
+
+  /** The same of the agents of some partitions. */
+  ofPartitions(partitions: readonly number[]): Promise<void> {
+    for (const partition of partitions) this.#due.add(partition);
     return this.flush();
   }
 
-  /** Asserts what is due; the same as `all`, but does nothing when nothing is. */
+  /** Asserts what is due. */
   flush(): Promise<void> {
-    if (this.#isDue) this.#running ??= this.#run();
+    if (this.#due.size > 0) this.#running ??= this.#run();
     return this.#running ?? Promise.resolve();
   }
 
   async #run(): Promise<void> {
-    let isTaken = true;
-    while (isTaken && this.#isDue) {
-      this.#isDue = false;
-      isTaken = await this.#assertAll();
-      if (!isTaken) this.#isDue = true;
+    const failed = new Set<number>();
+    while (this.#due.size > 0) {
+      const due = this.#due;
+      this.#due = new Set();
+      for (const partition of await this.#assertDue(due)) failed.add(partition);
     }
+    this.#due = failed;
     this.#running = undefined;
   }
 
-  async #assertAll(): Promise<boolean> {
+  /** @returns the partitions that did not take all. */
+  async #assertDue(due: ReadonlySet<number>): Promise<ReadonlySet<number>> {
     const held = [...this.#options.connections].flatMap((connection) =>
       connection.agents.owned().map((agent) => ({ connection, agent })),
     );
     const failed = new Set<number>();
     for (const [partition, slice] of this.#options.asserter.slices(held)) {
-      if (!failed.has(partition)) await this.#assert(partition, slice).catch(() => failed.add(partition));
+      if (!due.has(partition) || failed.has(partition)) continue;
+      await this.#assert(partition, slice).catch(() => failed.add(partition));
     }
-    return failed.size === 0;
+    return failed;
   }
 
   async #assert(partition: number, slice: readonly Held[]): Promise<void> {

@@ -5,7 +5,7 @@ import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import type { ServiceMetrics, Tally } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { observeAcceptor, observeLinks } from "window/observe.ts";
+import { observeAcceptor, observeLinks, observePartitions } from "window/observe.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RedisCalls } from "window/redis/redis-calls.ts";
 import type { Outboxes } from "./outboxes.ts";
@@ -60,9 +60,11 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
   const { connections, outboxes, link, channel, acceptor, probes } = parts;
   observeLinks(metrics, link, () => channel.links);
+  observePartitions(metrics, link, channel.partitions);
   observeAcceptor(metrics, acceptor);
   observeAnswers(metrics, probes);
   metrics.gauge("relay_connections", () => [["", connections.size]]);
+  metrics.gauge("relay_partitions_unheard", () => [["", channel.unheard.length]]);
   metrics.gauge("relay_channel_ready", () => [["", channel.ready ? 1 : 0]]);
   metrics.gauge("relay_outbox_bytes", () => [["", outboxes.bytes]]);
   metrics.gauge("relay_outbox_bytes_max", () => [["", outboxes.mostBytes]]);

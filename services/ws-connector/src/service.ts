@@ -93,7 +93,7 @@ export function createWsConnector(
   });
   const asserts = new Asserts({ asserter: new RouteAsserter(acceptance), releaser, connections, registrar, authority });
   window.onChange(() => asserts.all());
-  channel.onReady(() => void asserts.all());
+  channel.onHeard((partition) => void asserts.ofPartitions([partition]));
   deliverFrom(channel, { connections, registrar, releaser, epochs, delivered: counters.delivered });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);

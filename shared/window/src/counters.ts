@@ -126,7 +126,7 @@ export class Counters implements Service {
       names.journeysSeen,
     ];
     const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
-    if (reply === "window") await this.#window.adopt();
+    if (reply === "window") await this.#window.adoptOpenWindow();
     else if (this.#unwritten === flush) this.#unwritten = undefined;
   }
 }

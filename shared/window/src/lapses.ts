@@ -20,7 +20,7 @@ export function notePromotions(link: RedisCalls, window: ProcessWindow): void {
     for (const place of placesOf(promotion, window.partitions)) unnoted.set(place, promotion.silentSince);
   });
   // A promotion comes with a primary that was none before: its link goes up.
-  link.onReady(async () => {
+  link.onUsable(async () => {
     if (unnoted.size === 0) return;
     const noted = new Map(unnoted);
     await recordPromotions(link, window, noted);
@@ -53,8 +53,11 @@ export function lapsesOf({ number, generations }: WindowKeys, promoted: string):
     lapses.set(place === "control" ? place : Number(place), Number(since));
   }
   // State of a window that began empty is as old as the window; what was lost since begins later.
-  const began = Math.min(...generations);
-  for (const [p, generation] of generations.entries()) if (generation > began) lapses.set(p, generation);
-  if (number > Math.max(...generations)) lapses.set("control", number);
+  const known = generations.filter((generation) => generation !== null);
+  const began = Math.min(...known);
+  for (const [p, generation] of generations.entries()) {
+    if (generation !== null && generation > began) lapses.set(p, generation);
+  }
+  if (number > Math.max(...known)) lapses.set("control", number);
   return lapses;
 }

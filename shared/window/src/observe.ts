@@ -3,7 +3,15 @@ import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "./acceptance/acceptor.ts";
 import type { Counters } from "./counters.ts";
+import { partitionKeys } from "./redis/keys.ts";
+import { everyPartition } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
+
+/** How many partitions of the window the service's calls do not reach. Nothing is asked of Redis: its link says it. */
+export function observePartitions(metrics: ServiceMetrics, redis: RedisCalls, partitions: number): void {
+  const keys = everyPartition(partitions).map(partitionKeys.window);
+  metrics.gauge("relay_partitions_out_of_reach", () => [["", keys.filter((key) => !redis.serverOf(key)?.up).length]]);
+}
 
 /**
  * State of the service's links to Redis, why one is down, how long calls take, and how full Redis is, of a cluster its fullest

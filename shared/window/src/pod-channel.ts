@@ -2,7 +2,7 @@ import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
-import { partitionOf } from "./redis/partitions.ts";
+import { everyPartition, partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
 import { type AgentLine, ServerChannel } from "./server-channel.ts";
 
@@ -27,7 +27,9 @@ export class PodChannel implements Service {
   /** The server at which each partition is heard. */
   readonly #heardAt: (ServerChannel | undefined)[];
   #events: PodChannelEvents | undefined;
-  readonly #readyListeners: (() => void)[] = [];
+  /** Of each partition that is being left at a server: until all that was published there has come in. */
+  readonly #leaving = new Map<number, Promise<void>>();
+  readonly #heardListeners: ((partition: number) => void)[] = [];
   #isPlacingDue = false;
   #placing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -43,6 +45,10 @@ export class PodChannel implements Service {
     calls.onMoved(() => void this.#place());
   }
 
+  get partitions(): number {
+    return this.#channels.length;
+  }
+
   /** One to each server. */
   get links(): readonly SubscribingLink[] {
     return [...this.#servers.values()].map(({ link }) => link);
@@ -55,13 +61,17 @@ export class PodChannel implements Service {
 
   /** True while deliveries to agents of some partition come in. */
   get ready(): boolean {
-    return this.#heardAt.some((server, p) => server?.isReady(p));
+    return this.#channels.some((_, p) => this.#isHeard(p));
+  }
+
+  /** Partitions of which nothing comes in. */
+  get unheard(): number[] {
+    return everyPartition(this.#channels.length).filter((p) => !this.#isHeard(p));
   }
 
   /** True while deliveries to the agent come in. */
   isReadyFor(agent: string): boolean {
-    const p = this.#partitionOf(agent);
-    return this.#heardAt[p]?.isReady(p) ?? false;
+    return this.#isHeard(this.#partitionOf(agent));
   }
 
   listen(events: PodChannelEvents): void {
@@ -69,8 +79,8 @@ export class PodChannel implements Service {
   }
 
   /** Runs each time the channel of a partition has become ready: what was published before may not have come in. */
-  onReady(listener: () => void): void {
-    this.#readyListeners.push(listener);
+  onHeard(listener: (partition: number) => void): void {
+    this.#heardListeners.push(listener);
   }
 
   /** Resolves when the channels of all partitions are ready, or it was stopped, or after a connect timeout. */
@@ -91,7 +101,8 @@ export class PodChannel implements Service {
   /** Resolves when all that was published to this pod before has come in, of an agent alone where one is named. */
   async caughtUp(agent?: string): Promise<void> {
     const servers = agent === undefined ? [...this.#servers.values()] : [this.#heardAt[this.#partitionOf(agent)]];
-    await Promise.all(servers.map((server) => server?.caughtUp()));
+    const left = agent === undefined ? [...this.#leaving.values()] : [this.#leaving.get(this.#partitionOf(agent))];
+    await Promise.all([...servers.map((server) => server?.caughtUp()), ...left]);
   }
 
   async stop(): Promise<void> {
@@ -127,10 +138,17 @@ export class PodChannel implements Service {
     const [former, next] = [this.#heardAt[p], this.#at(server)];
     if (former === next) return;
     this.#heardAt[p] = undefined;
-    await former?.leave(p);
+    if (former !== undefined) await this.#leave(former, p);
     if (this.#isStopped) return;
     this.#heardAt[p] = next;
     next.join(p, channel);
+  }
+
+  async #leave(former: ServerChannel, p: number): Promise<void> {
+    const left = former.leave(p);
+    this.#leaving.set(p, left);
+    await left;
+    this.#leaving.delete(p);
   }
 
   #at(server: ServerLink): ServerChannel {
@@ -140,7 +158,7 @@ export class PodChannel implements Service {
       server,
       send: (p, message) => this.#send(p, message),
       receive: (line) => this.#receive(line),
-      becameReady: () => this.#becameReady(),
+      becameReady: (partition) => this.#becameReady(partition),
     });
     this.#servers.set(server, made);
     void made.link.start();
@@ -165,13 +183,13 @@ export class PodChannel implements Service {
     await Promise.all(unused.map(([, channel]) => channel.stop()));
   }
 
-  #becameReady(): void {
+  #becameReady(partition: number): void {
     this.#endStartOnceReady();
-    for (const listener of this.#readyListeners) listener();
+    for (const listener of this.#heardListeners) listener(partition);
   }
 
   #endStartOnceReady(): void {
-    if (this.#heardAt.every((server, p) => server?.isReady(p))) this.#startEnded?.();
+    if (this.unheard.length === 0) this.#startEnded?.();
   }
 
   #receive(line: AgentLine): void {
@@ -180,6 +198,10 @@ export class PodChannel implements Service {
     } else {
       this.#events?.[line.kind](line.connection, line.epoch, line.agent);
     }
+  }
+
+  #isHeard(p: number): boolean {
+    return this.#heardAt[p]?.isReady(p) ?? false;
   }
 
   #partitionOf(agent: string): number {

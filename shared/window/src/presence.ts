@@ -4,9 +4,8 @@ import type { ProcessWindow } from "./process-window.ts";
 import { reachedOf } from "./reached-partitions.ts";
 import { CONGESTED } from "./records/route.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
-import { partitionOf } from "./redis/partitions.ts";
+import { everyPartition, partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
-import type { PartitionKeys } from "./redis/window-keys.ts";
 
 /** Presence as the window has it, by the clock of Redis. Source: docs/protocol.md#presence. */
 export interface Presence {
@@ -85,39 +84,46 @@ export class PresenceStore {
     return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);
   }
 
+  /** Of all partitions. */
   async count(): Promise<PresenceCounts> {
-    return sumOf(await Promise.all(this.#countEach()));
+    return sumOfCounts(await Promise.all(this.#countEach()));
   }
 
   /** Counts those of the partitions that can be reached. @returns with the partitions that are missing. */
   async countReached(): Promise<ReachedPresence> {
     const { found, missing } = await reachedOf(this.#countEach());
-    return { ...sumOf(found), missing };
+    return { ...sumOfCounts(found), missing };
   }
 
-  #countEach(): Promise<number[]>[] {
+  async countIn(partition: number): Promise<PresenceCounts> {
     const { staleAfterMs, criticalStaleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
     const limits = [staleAfterMs, criticalStaleAfterMs, this.#offlineAfterMs, forgetAfterMs];
-    return Array.from({ length: this.#window.partitions }, async (_, p) => {
-      const count = ({ presence, online }: PartitionKeys) =>
-        this.#link.run("count_presence", [presence, online], limits);
-      return (await this.#window.read(p, count)) as number[];
-    });
+    const [ok, stale, critical_stale, offline] = (await this.#window.read(partition, ({ presence, online }) =>
+      this.#link.run("count_presence", [presence, online], limits),
+    )) as [number, number, number, number];
+    return { ok, stale, critical_stale, offline };
+  }
+
+  #countEach(): Promise<PresenceCounts>[] {
+    return everyPartition(this.#window.partitions).map((p) => this.countIn(p));
   }
 
   /** Forgets agents unseen for a day, some of each partition a call. */
   async prune(): Promise<void> {
     const limits = [PRESENCE_LIMITS.forgetAfterMs, REDIS_LIMITS.pruneBatch];
     const { keys } = await this.#window.known();
-    const pruneIn = ({ presence, online, route }: PartitionKeys) =>
-      this.#link.run("prune_presence", [presence, online, route], limits);
-    await Promise.all(keys.partitions.map(pruneIn));
+    const pruneIn = async (p: number) => {
+      const { presence, online, route } = keys.partition(p);
+      await this.#link.run("prune_presence", [presence, online, route], limits);
+    };
+    await Promise.all(everyPartition(this.#window.partitions).map(pruneIn));
   }
 }
 
-function sumOf(counts: readonly (readonly number[])[]): PresenceCounts {
-  const sum = (index: number) => counts.reduce((total, part) => total + (part[index] ?? 0), 0);
-  return { ok: sum(0), stale: sum(1), critical_stale: sum(2), offline: sum(3) };
+/** Pure. */
+export function sumOfCounts(counts: readonly PresenceCounts[]): PresenceCounts {
+  const sum = (severity: Severity) => counts.reduce((total, part) => total + part[severity], 0);
+  return { ok: sum("ok"), stale: sum("stale"), critical_stale: sum("critical_stale"), offline: sum("offline") };
 }
 
 /** A time as scripts return it: empty where there is none. */

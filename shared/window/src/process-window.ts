@@ -3,13 +3,11 @@ import type { Logger } from "runtime/logging.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
+import { everyPartition } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 import type { PartitionKeys } from "./redis/window-keys.ts";
 import { unavailable } from "./unavailable.ts";
-import { readWindow, settleWindow, type WindowIdentity } from "./window-identity.ts";
-
-/** How often a window that was replaced meanwhile is followed by the next one, before that is refused. */
-const ATTEMPTS = 3;
+import { findOrOpenWindow, findWindow, joinReadings, type WindowIdentity } from "./window-identity.ts";
 
 /**
  * The process window that this service works in. Every write names it; when the open window is another one, the write does
@@ -25,6 +23,8 @@ export class ProcessWindow implements Service {
   readonly #listeners: (() => Promise<void> | void)[] = [];
   #current: WindowIdentity | undefined;
   #adopting: Promise<WindowIdentity> | undefined;
+  /** Pending while the listeners do their work in a window that was adopted. */
+  #entering: Promise<unknown> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param options.deployId opens a window when there is none; null (ops-reporting) only ever reads. */
@@ -38,20 +38,25 @@ export class ProcessWindow implements Service {
     this.partitions = options.partitions;
     this.#deployId = options.deployId;
     this.#logger = options.logger;
-    options.link.onReady(async () => {
-      await this.adopt().catch((error) => {
+    options.link.onUsable(async () => {
+      await this.adoptOpenWindow().catch((error) => {
         if (this.#deployId !== null) throw error;
       });
     });
+    options.link.onMoved(() => void this.adoptIfChanged().catch(() => {}));
   }
 
   /** From here on another window, or a loss, is noticed without anything being written. */
   async start(): Promise<void> {
-    this.#timer = setInterval(() => void this.follow().catch(() => {}), REDIS_LIMITS.windowFollowMs);
+    this.#timer = setInterval(() => void this.adoptIfChanged().catch(() => {}), REDIS_LIMITS.windowFollowMs);
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+  }
+
+  get isKnown(): boolean {
+    return this.#current !== undefined;
   }
 
   /** @throws ServiceError `unavailable` before the first window is known. */
@@ -61,27 +66,29 @@ export class ProcessWindow implements Service {
   }
 
   /**
-   * The window adopted last, its listeners done, or else the one that is open. Where the adoption of another one fails, as
-   * while a partition is lost, the others go on in the last: Redis refuses what is written to a window that was replaced.
+   * The window adopted last, its listeners done, or else the one that is open. Nobody waits while Redis is only asked whether there
+   * is another one, which takes long while a part of it is out of reach: it refuses what is written to a window that was replaced.
    * @throws ServiceError `unavailable`.
    */
   async known(): Promise<WindowIdentity> {
-    if (this.#adopting === undefined) return this.#current ?? (await this.adopt());
-    return await this.#adopting.catch((error) => {
-      if (this.#current === undefined) throw error;
-      return this.#current;
-    });
+    if (this.#current === undefined) return await this.adoptOpenWindow();
+    await this.#entering?.catch(() => {});
+    return this.current;
   }
 
   /**
-   * Adopts the window that is open, where it is another one or a part of it was lost: one whose writes are few finds out.
+   * Adopts the window that is open, where it is another one, a part of it was lost, or one that was out of reach answers: one
+   * whose writes are few finds out.
    * @throws ServiceError `unavailable`.
    */
-  async follow(): Promise<void> {
-    const partitions = Array.from({ length: this.partitions }, (_, p) => partitionKeys.window(p));
-    const records = [controlKeys.window, ...partitions];
-    const ids = await Promise.all(records.map((record) => this.#link.command("HGET", record, "id")));
-    if (ids.some((id) => id !== this.#current?.id)) await this.adopt();
+  async adoptIfChanged(): Promise<void> {
+    const idOf = async (record: string) => await this.#link.command("HGET", record, "id").catch(() => undefined);
+    const partitions = everyPartition(this.partitions).map((p) => idOf(partitionKeys.window(p)));
+    const [control, ...ids] = await Promise.all([idOf(controlKeys.window), ...partitions]);
+    const { id, keys } = this.#current ?? {};
+    const isOther = [control, ...ids].some((found) => found !== undefined && found !== id);
+    const isBack = ids.some((found, p) => found !== undefined && keys?.generations[p] === null);
+    if (isOther || isBack) await this.adoptOpenWindow();
   }
 
   /**
@@ -96,8 +103,8 @@ export class ProcessWindow implements Service {
    * Asks Redis which window is open, and opens one when there is none, or a part of it was lost.
    * @throws ServiceError `unavailable`.
    */
-  adopt(): Promise<WindowIdentity> {
-    this.#adopting ??= this.#adopt().finally(() => {
+  adoptOpenWindow(): Promise<WindowIdentity> {
+    this.#adopting ??= this.#findAndEnter().finally(() => {
       this.#adopting = undefined;
     });
     return this.#adopting;
@@ -109,10 +116,10 @@ export class ProcessWindow implements Service {
    * @throws ServiceError `unavailable`, also when the window changes again and again.
    */
   async inWindow<T>(act: (window: WindowIdentity) => Promise<T | null>): Promise<T> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < REDIS_LIMITS.windowAttempts; attempt += 1) {
       const done = await act(await this.known());
       if (done !== null) return done;
-      await this.adopt();
+      await this.adoptOpenWindow();
     }
     throw unavailable();
   }
@@ -134,17 +141,23 @@ export class ProcessWindow implements Service {
     return found;
   }
 
-  async #adopt(): Promise<WindowIdentity> {
+  async #findAndEnter(): Promise<WindowIdentity> {
     const found = await this.#find();
     const last = this.#current;
-    if (found.id === last?.id) return found;
+    if (found.id === last?.id) {
+      this.#current = joinReadings(last, found);
+      return this.#current;
+    }
     this.#current = found;
     this.#logger.info({ window: found.id, deploy: found.deployId }, "in a new window");
+    this.#entering = Promise.all(this.#listeners.map(async (listener) => await listener()));
     try {
-      await Promise.all(this.#listeners.map((listener) => listener()));
+      await this.#entering;
     } catch (error) {
       this.#current = last;
       throw error;
+    } finally {
+      this.#entering = undefined;
     }
     return found;
   }
@@ -152,8 +165,8 @@ export class ProcessWindow implements Service {
   async #find(): Promise<WindowIdentity> {
     const { partitions } = this;
     try {
-      if (this.#deployId === null) return await readWindow(this.#link, partitions);
-      return await settleWindow(this.#link, { partitions, deployId: this.#deployId });
+      if (this.#deployId === null) return await findWindow(this.#link, partitions);
+      return await findOrOpenWindow(this.#link, { partitions, deployId: this.#deployId });
     } catch (error) {
       if (!(error instanceof LinkDownError)) throw error;
       this.#current = undefined;

@@ -1,14 +1,14 @@
-import { ServiceError } from "protocol/contract/errors.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
-import type { NotReadyReason, Ready } from "protocol/contract/responses.ts";
+import type { Degradation, NotReadyReason, Ready } from "protocol/contract/responses.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import type { z } from "zod";
 import { fleetAdvice } from "./fleet-advice.ts";
 import type { PodChannel } from "./pod-channel.ts";
 import type { PresenceCounts, PresenceStore } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
-import { LINK_DOWN_ADVICE, linkDown } from "./redis/link-down.ts";
+import { LINK_DOWN_ADVICE } from "./redis/link-down.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
+import { reachWindow } from "./window-reach.ts";
 
 /** What readiness is read from. */
 export interface ReadinessSources {
@@ -29,54 +29,55 @@ const ADVICE: Readonly<Record<NotReadyReason, string>> = {
   not_accepting: "Wait until the pod has started; one that is draining takes no connections any more.",
 };
 
-const MEMORY_ADVICE =
-  "Raise maxmemory of Redis, or wait until entries expire: new sessions, Idempotency-Keys and agents are refused meanwhile.";
+/** The first that applies is given. */
+const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
+  control_slot:
+    "Bring back the primary that has the control slot, or a replica of it: no service that starts is ready meanwhile. This one goes on in the window that it knows.",
+  partitions:
+    "Bring back the primary that has the unavailable_partitions, or a replica of it: their agents are unavailable meanwhile, the others go on.",
+  redis_memory:
+    "Raise maxmemory of Redis, or wait until entries expire: new sessions, Idempotency-Keys and agents are refused meanwhile.",
+};
 
 /** The state of a service: read within a second, also while Redis is away. */
 export async function readReadiness(
   service: ServiceName,
   { link, window, presenceStore, connectionCount, pod }: ReadinessSources,
 ): Promise<z.infer<typeof Ready>> {
-  const asked = await countAgents(window, presenceStore);
-  const counts = typeof asked === "string" ? null : asked;
-  const reason = typeof asked === "string" ? asked : reasonOf(pod);
-  const ready = counts !== null && reason === null;
+  const reach = await reachWindow(link, window, presenceStore);
+  const counts = typeof reach === "string" ? null : reach.counts;
+  const missing = new Set(typeof reach === "string" ? [] : [...reach.silent, ...(pod?.channel.unheard ?? [])]);
+  const isPartial = missing.size > 0 && missing.size < window.partitions;
+  const reason = typeof reach === "string" ? reach : reasonOf(pod, missing.size < window.partitions);
   const connections = connectionCount?.();
-  const isShort = link.links.some(({ memory }) => memory.isShort);
+  const degraded: Degradation[] = [];
+  if (typeof reach !== "string" && !reach.hasControl) degraded.push("control_slot");
+  if (isPartial) degraded.push("partitions");
+  if (link.links.some(({ memory }) => memory.isShort)) degraded.push("redis_memory");
   return {
-    ok: ready,
+    ok: reason === null,
     service,
-    ready,
-    online_agents: counts === null ? null : counts.ok,
+    ready: reason === null,
+    online_agents: counts?.ok ?? null,
     stale_agents: counts === null ? null : counts.stale + counts.critical_stale,
     ...(connections === undefined ? {} : { connections }),
     ...(reason === null ? {} : { reason }),
-    ...(isShort ? { degraded: ["redis_memory"] } : {}),
-    next_action: ready
-      ? isShort
-        ? MEMORY_ADVICE
-        : fleetAdvice(counts, connections)
-      : ADVICE[reason as NotReadyReason],
+    ...(degraded.length === 0 ? {} : { degraded }),
+    ...(isPartial ? { unavailable_partitions: [...missing].sort((a, b) => a - b) } : {}),
+    next_action: adviceOn(reason, degraded[0]) ?? fleetAdvice(counts as PresenceCounts, connections),
     privacy: PRIVACY,
   };
 }
 
-/** Asks for the open window: a service that has written nothing since a reset does not know of the new one. */
-async function countAgents(
-  window: ProcessWindow,
-  presenceStore: PresenceStore,
-): Promise<PresenceCounts | NotReadyReason> {
-  try {
-    await window.adopt();
-    return await presenceStore.count();
-  } catch (error) {
-    return error instanceof ServiceError && error.cause === undefined ? "no_window" : linkDown(error).kind;
-  }
+function adviceOn(reason: NotReadyReason | null, degradation: Degradation | undefined): string | undefined {
+  if (reason !== null) return ADVICE[reason];
+  return degradation === undefined ? undefined : DEGRADED_ADVICE[degradation];
 }
 
-function reasonOf(pod: ReadinessSources["pod"]): NotReadyReason | null {
-  if (pod === undefined || pod.isReady()) return null;
+/** Why a pod takes no connections; null where it does. @param isReached whether some partition both answers and is heard. */
+function reasonOf(pod: ReadinessSources["pod"], isReached: boolean): NotReadyReason | null {
+  if (pod === undefined || (pod.isReady() && isReached)) return null;
   const { ready, downKind } = pod.channel;
-  if (ready) return "not_accepting";
+  if (ready && isReached) return "not_accepting";
   return downKind ?? "channel";
 }

@@ -1,11 +1,10 @@
+import { REDIS_LIMITS } from "./redis/limits.ts";
+import { PARTITION_TAGS } from "./redis/partition-tags.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 import { unavailable } from "./unavailable.ts";
-import { settleWindow } from "./window-identity.ts";
-import { beginWindow, readControl, readPartitions } from "./window-records.ts";
+import { findOrOpenWindow } from "./window-identity.ts";
+import { beginWindow, isRecord, lastWindowOf, readControl, readPartitions } from "./window-records.ts";
 import { countForeignKeys, deleteOlderKeys } from "./window-sweep.ts";
-
-/** How often a window that was replaced meanwhile is looked at again. */
-const ATTEMPTS = 5;
 
 /** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
 export type ResetOutcome =
@@ -15,7 +14,8 @@ export type ResetOutcome =
 
 /**
  * Opens a new window when `deployId` or `partitions` differ from the window's, or with `force`; safe to race, and to be ended
- * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats.
+ * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats. Nothing is
+ * changed while any partition is out of reach.
  * Source: docs/redis.md#the-process-window.
  * @throws ServiceError `unavailable`; LinkDownError `partitions` when a reset with another number of them overtakes it.
  */
@@ -24,19 +24,22 @@ export async function resetWindow(
   options: { readonly partitions: number; readonly deployId: string; readonly force: boolean },
 ): Promise<ResetOutcome> {
   const { partitions, deployId, force } = options;
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const last = await readControl(link);
+  for (let attempt = 0; attempt < REDIS_LIMITS.windowAttempts; attempt += 1) {
+    const control = await readControl(link);
+    const records = await readPartitions(link, PARTITION_TAGS.length);
+    const outOfReach = records.find((record) => !isRecord(record));
+    if (outOfReach !== undefined) throw outOfReach;
+    const last = control ?? lastWindowOf(records);
     const isSame = last?.deployId === deployId && last.partitions === partitions;
     if (isSame && !force) {
-      const window = await settleWindow(link, options);
+      const window = await findOrOpenWindow(link, options);
       await deleteOlderKeys(link, window);
       return { outcome: "kept", windowId: window.id };
     }
     const foreignKeys = await countForeignKeys(link);
     if (foreignKeys > 0) return { outcome: "foreign", foreignKeys };
-    const records = await readPartitions(link, Math.max(partitions, last?.partitions ?? 0));
-    if (await beginWindow(link, last, records, { partitions, deployId, keeps: false })) {
-      const window = await settleWindow(link, options);
+    if (await beginWindow(link, control, records, { partitions, deployId, since: null })) {
+      const window = await findOrOpenWindow(link, options);
       return { outcome: "opened", windowId: window.id, deletedKeys: await deleteOlderKeys(link, window) };
     }
   }

@@ -57,6 +57,10 @@ export class RouteAsserter {
     this.#epochs = options.epochs ?? new KnownEpochs(options.window.partitions);
   }
 
+  get partitions(): number {
+    return this.#window.partitions;
+  }
+
   /** What one call of `assert` takes each. */
   slices<T extends { readonly agent: string }>(items: readonly T[]): (readonly [number, readonly T[]])[] {
     return inSlices(items, this.#window.partitions);

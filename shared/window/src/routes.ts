@@ -29,7 +29,7 @@ export class RouteReleaser {
     this.#link = options.link;
     this.#window = options.window;
     this.#pod = options.pod;
-    options.link.onReady(async () => void this.flush());
+    options.link.onUsable(async () => void this.flush());
   }
 
   release(routes: readonly Route[]): void {

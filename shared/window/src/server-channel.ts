@@ -30,7 +30,7 @@ export class ServerChannel {
   readonly #server: ServerLink;
   readonly #send: (partition: number, message: string) => Promise<unknown>;
   readonly #receive: (line: AgentLine) => void;
-  readonly #becameReady: () => void;
+  readonly #becameReady: (partition: number) => void;
   /** By partition. */
   readonly #subscriptions = new Map<number, Subscription>();
   /** Looks since a message of the pod to itself came back. */
@@ -42,20 +42,20 @@ export class ServerChannel {
 
   /**
    * @param options.send publishes a message of the pod to itself.
-   * @param options.becameReady runs each time a subscription is ready again.
+   * @param options.becameReady runs each time the subscription of a partition is ready again.
    */
   constructor(options: {
     readonly server: ServerLink;
     readonly send: (partition: number, message: string) => Promise<unknown>;
     readonly receive: (line: AgentLine) => void;
-    readonly becameReady: () => void;
+    readonly becameReady: (partition: number) => void;
   }) {
     this.#server = options.server;
     this.#send = options.send;
     this.#receive = options.receive;
     this.#becameReady = options.becameReady;
     this.link = options.server.beside("channel");
-    this.link.onReady(() => this.#subscribed());
+    this.link.onConnection(() => this.#subscribed());
     this.link.onDown(() => {
       for (const subscription of this.#subscriptions.values()) subscription.isReady = false;
     });
@@ -171,7 +171,7 @@ export class ServerChannel {
     this.#awaited.get(id)?.();
     if (subscription.isReady) return;
     subscription.isReady = true;
-    this.#becameReady();
+    this.#becameReady(subscription.partition);
   }
 }
 

@@ -4,6 +4,7 @@ import type { ProcessWindow } from "./process-window.ts";
 import { reachedOf } from "./reached-partitions.ts";
 import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
+import { everyPartition } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 import type { PartitionKeys, WholeKeys } from "./redis/window-keys.ts";
 
@@ -46,7 +47,7 @@ export interface WindowSnapshot {
  */
 export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Promise<WindowSnapshot> {
   return await window.inWindow(async ({ id, keys, startedAt, deployId }) => {
-    const reads = keys.partitions.map((ofPartition, p) => readPartition(link, p, ofPartition));
+    const reads = everyPartition(window.partitions).map(async (p) => await readPartition(link, p, keys.partition(p)));
     const [{ promoted, ...control }, { found: parts, missing }] = await Promise.all([
       readControl(link, keys.whole),
       reachedOf(reads),
@@ -57,7 +58,7 @@ export async function readSnapshot(link: RedisCalls, window: ProcessWindow): Pro
       ...control,
       windowStartedAt: startedAt,
       deployId,
-      partitions: keys.partitions.length,
+      partitions: window.partitions,
       missing,
       lapses: lapsesOf(keys, promoted),
       counters: sum(parts.map((part) => part.counters)),

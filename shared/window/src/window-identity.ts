@@ -1,19 +1,20 @@
+import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
+import { PARTITION_TAGS } from "./redis/partition-tags.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
-import { WindowKeys } from "./redis/window-keys.ts";
+import { type Generation, WindowKeys } from "./redis/window-keys.ts";
 import { unavailable } from "./unavailable.ts";
 import {
   beginWindow,
   type ControlRecord,
   endOpening,
-  type PartitionRecord,
+  isRecord,
+  lastWindowOf,
+  type Reached,
   raisePartitions,
   readControl,
   readPartitions,
 } from "./window-records.ts";
-
-/** How often a window that was replaced meanwhile is followed by the next one, before that is refused. */
-const ATTEMPTS = 5;
 
 /** What names a process window. Source: docs/redis.md#the-process-window. */
 export interface WindowIdentity {
@@ -29,27 +30,27 @@ export interface WindowIdentity {
 
 /**
  * The window that is open. One that somebody began to open is opened to the end; where there is none, or a part of one was
- * lost, the next is opened, in which the partitions that are there keep their state.
+ * lost, the next is opened, in which the partitions that are there keep their state. One that is out of reach is not lost: the
+ * window is open without it.
  * @param options.deployId of a window that follows none.
  * @throws LinkDownError `partitions` when the window has another number of them; ServiceError `unavailable`.
  */
-export async function settleWindow(
+export async function findOrOpenWindow(
   link: RedisCalls,
   { partitions, deployId }: { readonly partitions: number; readonly deployId: string },
 ): Promise<WindowIdentity> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+  for (let attempt = 0; attempt < REDIS_LIMITS.windowAttempts; attempt += 1) {
     const control = await readControl(link);
     if (control !== null) checkPartitions(control, partitions);
-    const isOpening = control?.state === "opening";
-    // After the control slot: a partition that is behind it then was lost, and is not one that is still to be raised.
-    const records = isOpening ? await raisePartitions(link, control) : await readPartitions(link, partitions);
+    const records = await readOrRaise(link, control);
     if (control !== null && isWhole(control, records)) {
       // Where it is open already, too: whether this service can write here is part of the answer.
       if (await endOpening(link, control)) return identityOf(control, records);
-    } else {
-      const keeps = !isOpening || control.keeps;
-      await beginWindow(link, control, records, { partitions, deployId: control?.deployId ?? deployId, keeps });
+      continue;
     }
+    const last = control ?? lastWindowOf(records);
+    if (last !== null) checkPartitions(last, partitions);
+    await beginWindow(link, control, records, last ?? { partitions, deployId, since: null });
   }
   throw unavailable();
 }
@@ -58,7 +59,7 @@ export async function settleWindow(
  * The same of who opens none.
  * @throws LinkDownError `partitions`; ServiceError `unavailable`, also while none is open.
  */
-export async function readWindow(link: RedisCalls, partitions: number): Promise<WindowIdentity> {
+export async function findWindow(link: RedisCalls, partitions: number): Promise<WindowIdentity> {
   const control = await readControl(link);
   if (control === null) throw unavailable();
   checkPartitions(control, partitions);
@@ -67,19 +68,36 @@ export async function readWindow(link: RedisCalls, partitions: number): Promise<
   return identityOf(control, records);
 }
 
-function checkPartitions(control: ControlRecord, partitions: number): void {
-  if (control.partitions === partitions) return;
-  const text = `the open window has ${control.partitions} partitions, RELAY_PARTITIONS is ${partitions}`;
+/** One window, of which two readings may have reached different partitions. The first of them where the second adds nothing. */
+export function joinReadings(first: WindowIdentity, second: WindowIdentity): WindowIdentity {
+  const [known, found] = [first.keys.generations, second.keys.generations];
+  if (!found.some((generation, p) => generation !== null && known[p] === null)) return first;
+  const generations = known.map((generation, p) => generation ?? (found[p] as Generation));
+  return { ...first, keys: new WindowKeys(first.startedAt, generations) };
+}
+
+/**
+ * To be asked after the control slot: a partition that is behind it then was lost, and is not one that is still to be raised.
+ * Where the control slot itself was lost, any partition that there may be can say how many there are.
+ */
+async function readOrRaise(link: RedisCalls, control: ControlRecord | null): Promise<Reached[]> {
+  if (control?.state === "opening") return await raisePartitions(link, control);
+  return await readPartitions(link, control?.partitions ?? PARTITION_TAGS.length);
+}
+
+function checkPartitions(last: { readonly partitions: number }, partitions: number): void {
+  if (last.partitions === partitions) return;
+  const text = `the open window has ${last.partitions} partitions, RELAY_PARTITIONS is ${partitions}`;
   throw new LinkDownError("partitions", text);
 }
 
-/** Whether nothing of a window is missing: the salt is there, and each partition is in it. */
-function isWhole({ id, state, salt }: ControlRecord, records: readonly PartitionRecord[]): boolean {
-  return state !== "" && salt !== "" && records.every((record) => record.id === id);
+/** Whether nothing of a window was lost: the salt is there, and each partition that is in reach is in it. */
+function isWhole({ id, state, salt }: ControlRecord, records: readonly Reached[]): boolean {
+  return state !== "" && salt !== "" && records.every((record) => !isRecord(record) || record.id === id);
 }
 
-function identityOf(control: ControlRecord, records: readonly PartitionRecord[]): WindowIdentity {
+function identityOf(control: ControlRecord, records: readonly Reached[]): WindowIdentity {
   const { id, number, deployId, salt, partitions } = control;
-  const generations = records.map(({ generation }) => generation);
+  const generations = records.map((record) => (isRecord(record) ? record.generation : null));
   return { id, startedAt: number, deployId, salt, partitions, keys: new WindowKeys(number, generations) };
 }

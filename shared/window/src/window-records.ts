@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { ServiceError } from "protocol/contract/errors.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
+import { everyPartition } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 
 /**
@@ -7,50 +9,70 @@ import type { RedisCalls } from "./redis/redis-calls.ts";
  * one slot, and may be made again. Every function throws ServiceError `unavailable`. Source: docs/redis.md#the-process-window.
  */
 
-/** Of the control slot: which window there is. */
-export interface ControlRecord {
+/** What the control slot and each partition say, so that the partitions know it when the control slot is lost. */
+interface WindowRecord {
   readonly id: string;
   /** When the window began, Unix ms: later than every one before. */
   readonly number: number;
   readonly deployId: string;
   readonly partitions: number;
+  /** Number of the last window that began with none of the state of before, this one or an older one. */
+  readonly since: number;
+}
+
+/** Of the control slot: which window there is. */
+export interface ControlRecord extends WindowRecord {
   /** Another word is that of an older version. */
   readonly state: "opening" | "open" | "";
-  /** True while partitions that are there keep their state in the opening. */
-  readonly keeps: boolean;
   /** Empty when it was lost. */
   readonly salt: string;
 }
 
 /** Of one partition: the window that it is in, and the generation of its state, Unix ms too. A lost one has no id. */
-export interface PartitionRecord {
-  readonly id: string;
-  readonly number: number;
+export interface PartitionRecord extends WindowRecord {
   readonly generation: number;
 }
+
+/** A record, or why its partition is out of reach. */
+export type Reached = PartitionRecord | ServiceError;
 
 /** A window that is to begin. */
 export interface Beginning {
   readonly partitions: number;
   readonly deployId: string;
-  readonly keeps: boolean;
+  /** Null where it begins with none of the state of before. */
+  readonly since: number | null;
 }
 
 /** Null when there is none. */
 export async function readControl(link: RedisCalls): Promise<ControlRecord | null> {
   const reply = (await link.run("read_window", [controlKeys.window, controlKeys.salt])) as string[];
   if (reply.length === 0) return null;
-  const [id, number, deployId, partitions, state, keeps, salt] = reply as [
+  const [id, number, deployId, partitions, state, since, salt] = reply as [
     ...[string, string, string, string],
     ...[ControlRecord["state"], string, string],
   ];
-  return { id, number: Number(number), deployId, partitions: Number(partitions), state, keeps: keeps === "1", salt };
+  const numbers = { number: Number(number), partitions: Number(partitions), since: Number(since) };
+  return { id, deployId, state, salt, ...numbers };
 }
 
-export async function readPartitions(link: RedisCalls, partitions: number): Promise<PartitionRecord[]> {
-  return await ofEach(partitions, async (p) =>
-    recordOf(await link.command("HMGET", partitionKeys.window(p), "id", "number", "generation")),
-  );
+/** @throws ServiceError `unavailable` when all of them are out of reach. */
+export async function readPartitions(link: RedisCalls, partitions: number): Promise<Reached[]> {
+  const fields = ["id", "number", "generation", "since", "deploy_id", "partitions"];
+  return await ofEach(partitions, (p) => link.command("HMGET", partitionKeys.window(p), ...fields));
+}
+
+/**
+ * What the partitions say of the last window, where the control slot was lost; null where they say that there was none.
+ * @throws ServiceError `unavailable` when the only one that may know is out of reach.
+ */
+export function lastWindowOf(records: readonly Reached[]): WindowRecord | null {
+  const known = records.filter(isRecord).filter(({ partitions }) => partitions > 0);
+  const [latest] = known.toSorted((a, b) => b.number - a.number);
+  if (latest !== undefined) return latest;
+  const outOfReach = records.find((record) => !isRecord(record));
+  if (outOfReach !== undefined) throw outOfReach;
+  return null;
 }
 
 /**
@@ -60,21 +82,23 @@ export async function readPartitions(link: RedisCalls, partitions: number): Prom
 export async function beginWindow(
   link: RedisCalls,
   last: ControlRecord | null,
-  records: readonly PartitionRecord[],
-  { partitions, deployId, keeps }: Beginning,
+  records: readonly Reached[],
+  { partitions, deployId, since }: Beginning,
 ): Promise<boolean> {
-  const highest = Math.max(0, ...records.map(({ number }) => number));
+  const highest = Math.max(0, ...records.filter(isRecord).map(({ number }) => number));
   const salt = randomBytes(16).toString("base64url");
-  const args = [last?.id ?? "", highest, newWindowId(), deployId, partitions, keeps ? 1 : 0, salt];
+  const args = [last?.id ?? "", highest, newWindowId(), deployId, partitions, since ?? "", salt];
   return (await link.run("begin_window", [controlKeys.window, controlKeys.salt], args)) === 1;
 }
 
-/** Takes every partition into a window that is being opened; one that is in a later window stays there. */
-export async function raisePartitions(link: RedisCalls, control: ControlRecord): Promise<PartitionRecord[]> {
-  const args = [control.id, control.number, control.keeps ? 1 : 0];
-  return await ofEach(control.partitions, async (p) =>
-    recordOf(await link.run("raise_window", [partitionKeys.window(p)], args)),
-  );
+/**
+ * Takes every partition that is in reach into a window that is being opened; one that is in a later window stays there.
+ * @throws ServiceError `unavailable` when all of them are out of reach.
+ */
+export async function raisePartitions(link: RedisCalls, control: ControlRecord): Promise<Reached[]> {
+  const { id, number, since, deployId, partitions } = control;
+  const args = [id, number, since, deployId, partitions];
+  return await ofEach(partitions, (p) => link.run("raise_window", [partitionKeys.window(p)], args));
 }
 
 /** @returns false when there is another window. */
@@ -82,13 +106,28 @@ export async function endOpening(link: RedisCalls, { id }: ControlRecord): Promi
   return (await link.run("open_window", [controlKeys.window], [id])) === 1;
 }
 
-function recordOf(reply: unknown): PartitionRecord {
-  const [id, number, generation] = reply as (string | null)[];
-  return { id: id ?? "", number: Number(number ?? 0), generation: Number(generation ?? 0) };
+export function isRecord(reached: Reached): reached is PartitionRecord {
+  return !(reached instanceof ServiceError);
 }
 
-async function ofEach<T>(partitions: number, make: (partition: number) => Promise<T>): Promise<T[]> {
-  return await Promise.all(Array.from({ length: partitions }, (_, p) => make(p)));
+async function ofEach(partitions: number, ask: (partition: number) => Promise<unknown>): Promise<Reached[]> {
+  const records = await Promise.all(everyPartition(partitions).map((p) => reach(() => ask(p))));
+  if (!records.some(isRecord)) throw records[0];
+  return records;
+}
+
+async function reach(ask: () => Promise<unknown>): Promise<Reached> {
+  try {
+    return recordOf((await ask()) as (string | null)[]);
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
+function recordOf([id, number, generation, since, deployId, partitions]: (string | null)[]): PartitionRecord {
+  const numbers = { number: Number(number ?? 0), generation: Number(generation ?? 0), since: Number(since ?? 0) };
+  return { id: id ?? "", deployId: deployId ?? "", partitions: Number(partitions ?? 0), ...numbers };
 }
 
 /** A random id; a window's name tells nothing about it. */

@@ -52,7 +52,7 @@ describe("the credentials of an agent that is asserted", () => {
     expect(await readCredentials(pod.link, pod.window, BOB)).toEqual(records);
     expect(await bench.client.pexpiretime(key)).toBe(expiresAt);
     await bench.client.flushall();
-    await pod.window.adopt();
+    await pod.window.adoptOpenWindow();
     const before = Date.now();
     await asserts([held({ credentials: { records, expiresAt: expiresAt + 100 * HOUR } })]);
     const again = (await bench.keys()).credential(BOB);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { expect, test } from "@jest/globals";
 import slotOf from "cluster-key-slot";
 import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
@@ -5,7 +6,7 @@ import { until } from "../../../test/support/until.ts";
 import { PodChannel } from "../src/pod-channel.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
-import { partitionOf } from "../src/redis/partitions.ts";
+import { everyPartition, partitionOf } from "../src/redis/partitions.ts";
 import { clusterBench } from "./cluster-kit.ts";
 
 const PARTITIONS = 12;
@@ -103,6 +104,36 @@ test("Partitions that are moved are heard at their new primary: nothing is lost 
   for (const slot of slots) await bench.cluster.moveSlot(slot, from);
 });
 
+test("Who waits for what was published to an agent's pod waits while its partition is being left, too", async () => {
+  const pod = await started("pod-d");
+  const [agent, slot] = [AGENTS[0] as string, slotOf(pod.channelOf(0))];
+  const from = await bench.cluster.primaryOf(slot);
+  const to = (await bench.primaries()).find((node) => node !== from) as typeof from;
+  const { promise: mayLeave, resolve: letLeave } = Promise.withResolvers<void>();
+  const { promise: leaving, resolve: begun } = Promise.withResolvers<void>();
+  for (const link of pod.channel.links) {
+    const unsubscribe = link.unsubscribe.bind(link);
+    link.unsubscribe = async (channel) => {
+      begun();
+      await mayLeave;
+      await unsubscribe(channel);
+    };
+  }
+  await bench.cluster.moveSlot(slot, to);
+  await leaving;
+  let isCaughtUp = false;
+  const caughtUp = pod.channel.caughtUp(agent).then(() => {
+    isCaughtUp = true;
+  });
+  const other = (await bench.primaries()).find((node) => node !== from && node !== to) as typeof from;
+  for (let n = 0; n < 5; n += 1) await other.ask("PING");
+  expect(isCaughtUp).toBe(false);
+  letLeave();
+  await caughtUp;
+  await until("the partition is heard", () => pod.isReady(0));
+  await bench.cluster.moveSlot(slot, from);
+});
+
 test("Partitions of a primary that dies are heard at the replica that takes its place, the others all the time", async () => {
   const pod = await started("pod-c");
   const primary = await bench.cluster.primaryOf(pod.channelOf(0));
@@ -113,7 +144,8 @@ test("Partitions of a primary that dies are heard at the replica that takes its 
     if (owners.some((owner, p) => owner !== primary && !pod.isReady(p))) losses += 1;
   }, 5);
   await bench.cluster.kill(primary);
-  await until("its partitions are not heard", () => !pod.isReady(0));
+  const unheard = everyPartition(PARTITIONS).filter((p) => owners[p] === primary);
+  await until("its partitions are not heard, and no others", () => isDeepStrictEqual(pod.channel.unheard, unheard));
   await bench.cluster.untilPrimary(replica);
   const texts = await pod.publishEverywhere("again");
   clearInterval(looks);

@@ -20,7 +20,7 @@ interface Counted {
 /** Counts all the time, whatever befalls the control slot. */
 async function countThrough(befall: () => Promise<void>): Promise<Counted> {
   const { link, window } = podOn(await bench.started(), { partitions: 12 });
-  await window.adopt();
+  await window.adoptOpenWindow();
   const counters = new Counters({ link, window });
   bench.later(() => counters.stop());
   await counters.start();

@@ -20,7 +20,7 @@ async function noting(name: string): Promise<Pod<ClusterLinks>> {
   const pod = podOn(links, { partitions: PARTITIONS, pod: name });
   notePromotions(links, pod.window);
   await links.start();
-  await pod.window.adopt();
+  await pod.window.adoptOpenWindow();
   return pod;
 }
 
@@ -30,7 +30,7 @@ const placesOf = async (pod: Pod<ClusterLinks>) => [...(await read(pod)).lapses.
 /** Resolves when the pod calls somebody else for a slot than before. */
 async function untilSeen(pod: Pod<ClusterLinks>, key: string, before: unknown): Promise<void> {
   await until("the pod knows the new primary", async () => {
-    await pod.window.follow().catch(() => {});
+    await pod.window.adoptIfChanged().catch(() => {});
     return pod.link.serverOf(key) !== before && pod.link.links.every(({ up }) => up);
   });
 }

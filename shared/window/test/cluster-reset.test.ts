@@ -45,7 +45,7 @@ test("After a reset nothing of the windows before is left on any primary", async
   await resetWindow(admin, options);
   await fill();
   const { window } = await podAs("ws-connector");
-  const { startedAt: old } = await window.adopt();
+  const { startedAt: old } = await window.adoptOpenWindow();
   const before = await keysOf(old);
   expect(Math.min(...before.map((keys) => keys.length))).toBeGreaterThan(50);
 
@@ -67,7 +67,7 @@ test("What a reset could not delete while a shard was away, the next one deletes
   const admin = await bench.started("window-reset", cluster.urlFor("window-reset"));
   await fill();
   const { window } = await podAs("ws-connector");
-  const { startedAt: old } = await window.adopt();
+  const { startedAt: old } = await window.adoptOpenWindow();
   const link = admin.links[0] as (typeof admin.links)[0];
   const { command } = link;
   link.command = async (name, ...args) => {

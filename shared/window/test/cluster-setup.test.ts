@@ -78,7 +78,7 @@ describe("what is done when Redis is usable", () => {
     const links = bench.links("gateway", cluster.urlFor("gateway"));
     let runs = 0;
     let isFailing = false;
-    links.onReady(async () => {
+    links.onUsable(async () => {
       runs += 1;
       if (isFailing) throw new Error("not yet");
     });

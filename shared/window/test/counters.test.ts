@@ -143,7 +143,7 @@ describe("counters", () => {
     reading.count("onboarding_checks");
     await reading.flush();
     expect(await bench.client.dbsize()).toBe(0);
-    await pod.window.adopt();
+    await pod.window.adoptOpenWindow();
     await reading.flush();
     expect(window.current.id).toBe(pod.window.current.id);
     reading.count("self_test_passed");

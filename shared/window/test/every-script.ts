@@ -30,8 +30,8 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   const channel = new PodChannel({ calls: link, pod: "pod-a", partitions });
   bench.later(() => channel.stop());
   await channel.start();
-  await window.adopt();
-  await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adopt();
+  await window.adoptOpenWindow();
+  await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adoptOpenWindow();
   const { epoch } = await pod.register("agent://bob");
   const request = requestOf("agent://alice", "agent://bob");
   await pod.take(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });

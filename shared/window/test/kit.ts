@@ -73,7 +73,7 @@ export class Bench {
     const made = podOn(link, options);
     this.later(() => link.stop());
     if (options.link === undefined) await link.start();
-    else await made.window.adopt();
+    else await made.window.adoptOpenWindow();
     return made;
   }
 

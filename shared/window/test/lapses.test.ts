@@ -27,7 +27,7 @@ const record = (...noted: [Place, number][]) =>
 async function lose(windowKey: string): Promise<void> {
   const prefix = windowKey.slice(0, -"window".length);
   await bench.client.del(...(await bench.client.keys(`${prefix}*`)));
-  await pod.window.adopt();
+  await pod.window.adoptOpenWindow();
 }
 
 describe("what a window may lack", () => {
@@ -76,7 +76,7 @@ describe("what a window may lack", () => {
   test("is nothing of a Redis that came back empty: all of it began anew", async () => {
     await record([3, 0]);
     await bench.client.flushall();
-    await pod.window.adopt();
+    await pod.window.adoptOpenWindow();
     expect([...(await lapses())]).toEqual([]);
   });
 });

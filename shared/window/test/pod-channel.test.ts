@@ -61,7 +61,7 @@ test("A subscription that is gone while its connection lives is noticed by the m
   client.once("close", () => {
     wasClosed = true;
   });
-  const isReadyAgain = new Promise<void>((resolve) => channel.onReady(resolve));
+  const isReadyAgain = new Promise<void>((resolve) => channel.onHeard(() => resolve()));
   await client.sunsubscribe(partitionKeys.podChannel(0, "pod-a"));
   await isReadyAgain;
   expect(await publisher.command("SPUBLISH", partitionKeys.podChannel(0, "pod-a"), "")).toBe(1);

@@ -40,7 +40,7 @@ afterAll(() => bench.redis.stop());
 describe("a process window", () => {
   test("opens where there is none, in all partitions, with the time of Redis and a random id and salt", async () => {
     const before = Date.now();
-    const { id, startedAt, deployId, salt } = await windowOver(await bench.link(), "deploy-1", 4).adopt();
+    const { id, startedAt, deployId, salt } = await windowOver(await bench.link(), "deploy-1", 4).adoptOpenWindow();
     expect(id).toMatch(/^win_[0-9a-f]{24}$/);
     expect(deployId).toBe("deploy-1");
     expect(salt).toMatch(/^[A-Za-z0-9_-]{22}$/);
@@ -51,7 +51,7 @@ describe("a process window", () => {
 
   test("is the same for all that come, whatever their deploy: scaling and restarting reset nothing", async () => {
     const links = await Promise.all([bench.link(), bench.link(), bench.link()]);
-    const found = await Promise.all(links.map((link, n) => windowOver(link, `deploy-${n}`).adopt()));
+    const found = await Promise.all(links.map((link, n) => windowOver(link, `deploy-${n}`).adoptOpenWindow()));
     expect(new Set(found.map((window) => JSON.stringify(window))).size).toBe(1);
   });
 
@@ -64,7 +64,7 @@ describe("a process window", () => {
     const { link, window } = await bench.pod();
     const { current } = window;
     jest.spyOn(link, "run").mockRejectedValue(new Error("no answer"));
-    const adopting = window.adopt();
+    const adopting = window.adoptOpenWindow();
     const known = window.known();
     await expect(adopting).rejects.toThrow("no answer");
     expect(await known).toBe(current);
@@ -73,10 +73,10 @@ describe("a process window", () => {
   test("is only read by a service that opens none", async () => {
     const link = await bench.link();
     const reader = windowOver(link, null);
-    await expect(reader.adopt()).rejects.toEqual(unavailable);
+    await expect(reader.adoptOpenWindow()).rejects.toEqual(unavailable);
     expect(() => reader.current).toThrow(unavailable);
     expect(await bench.client.dbsize()).toBe(0);
-    const opened = await windowOver(link).adopt();
+    const opened = await windowOver(link).adoptOpenWindow();
     expect(await reader.known()).toMatchObject({ id: opened.id, salt: opened.salt, startedAt: opened.startedAt });
     expect(reader.current.id).toBe(opened.id);
   });
@@ -86,12 +86,12 @@ describe("a process window", () => {
     const ids = await idsIn(4);
     const link = await bench.link();
     const writer = windowOver(link, "deploy-1", 4);
-    await expect(writer.adopt()).rejects.toEqual(unavailable);
+    await expect(writer.adoptOpenWindow()).rejects.toEqual(unavailable);
     await expect(writer.inWindow(async () => "written")).rejects.toEqual(unavailable);
     expect(link.downKind).toBe("partitions");
     expect(await idsIn(4)).toEqual(ids);
     const reader = await bench.link();
-    await expect(windowOver(reader, null, 1).adopt()).rejects.toEqual(unavailable);
+    await expect(windowOver(reader, null, 1).adoptOpenWindow()).rejects.toEqual(unavailable);
     expect(reader.downKind).toBe("partitions");
     expect(opener.up).toBe(true);
   });
@@ -99,7 +99,7 @@ describe("a process window", () => {
   test("that an older version opened is followed by another one", async () => {
     const older = { id: "win_older", started_at: 1, deploy_id: "deploy-0", partitions: 2 };
     await bench.client.hset(controlKeys.window, older);
-    const { id, deployId } = await windowOver(await bench.link(), "deploy-1", 2).adopt();
+    const { id, deployId } = await windowOver(await bench.link(), "deploy-1", 2).adoptOpenWindow();
     expect(id).not.toBe("win_older");
     expect(deployId).toBe("deploy-0");
     expect([await openId(), ...(await idsIn(2))]).toEqual([id, id, id]);
@@ -110,7 +110,7 @@ describe("a process window", () => {
     const old = window.current.id;
     const link = await bench.link();
     await resetAfterControl(link, 4, 1);
-    const { id } = await windowOver(link, "deploy-1", 4).adopt();
+    const { id } = await windowOver(link, "deploy-1", 4).adoptOpenWindow();
     expect(id).not.toBe(old);
     expect(await idsIn(4)).toEqual([id, id, id, id]);
   });
@@ -118,7 +118,7 @@ describe("a process window", () => {
   test("is unavailable rather than adopted in part while it is reset again and again", async () => {
     const link = await bench.link();
     await resetAfterControl(link, 2, Number.POSITIVE_INFINITY);
-    await expect(windowOver(link, "deploy-1", 2).adopt()).rejects.toEqual(unavailable);
+    await expect(windowOver(link, "deploy-1", 2).adoptOpenWindow()).rejects.toEqual(unavailable);
     const id = await openId();
     expect(await idsIn(2)).toEqual([id, id]);
   });
@@ -161,7 +161,7 @@ describe("a service in another window than Redis", () => {
     const pod = await bench.pod();
     const told: string[] = [];
     pod.window.onChange(() => void told.push(pod.window.current.id));
-    await Promise.all([pod.window.adopt(), pod.window.adopt()]);
+    await Promise.all([pod.window.adoptOpenWindow(), pod.window.adoptOpenWindow()]);
     expect(told).toEqual([]);
   });
 
@@ -186,7 +186,7 @@ describe("a service in another window than Redis", () => {
     const pod = await bench.pod();
     const { salt } = pod.window.current;
     await bench.client.flushall();
-    expect((await pod.window.adopt()).salt).not.toBe(salt);
+    expect((await pod.window.adoptOpenWindow()).salt).not.toBe(salt);
     expect(await bench.client.get(controlKeys.salt)).toBe(pod.window.current.salt);
   });
 });

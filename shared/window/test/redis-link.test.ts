@@ -139,13 +139,26 @@ describe("a link", () => {
     const link = new RedisLink({ url: bench.redis.url, name: "unlucky", logger: LOGGER });
     bench.later(() => link.stop());
     let attempts = 0;
-    link.onReady(async () => {
+    link.onUsable(async () => {
       attempts += 1;
       if (attempts < 3) throw new Error("not yet");
     });
     await link.start();
     expect(attempts).toBe(3);
     expect(link.up).toBe(true);
+  });
+
+  test("hears the channels that are subscribed to while its connection is set up", async () => {
+    const link = new RedisLink({ url: bench.redis.url, name: "hearing", logger: LOGGER });
+    bench.later(() => link.stop());
+    const heard: string[] = [];
+    const hear = (channel: string) => link.subscribe(channel, (message) => heard.push(`${channel} ${message}`));
+    await hear("first");
+    link.onUsable(() => hear("second"));
+    await link.start();
+    for (const channel of ["first", "second"]) expect(await bench.client.spublish(channel, "text")).toBe(1);
+    await until("both came in", () => heard.length === 2);
+    expect(heard).toEqual(["first text", "second text"]);
   });
 
   test("may be stopped at any time, and again, and stays down", async () => {

@@ -45,7 +45,7 @@ describe("a reset", () => {
     const outcome = await reset(options);
     expect(outcome).toMatchObject({ outcome: "opened" });
     expect(await windowId()).not.toBe(old.id);
-    expect((await pod.window.adopt()).salt).not.toBe(old.salt);
+    expect((await pod.window.adoptOpenWindow()).salt).not.toBe(old.salt);
   });
 
   test("opens a window that started after the last one, also when the clock of Redis was set back", async () => {

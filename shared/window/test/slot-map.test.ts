@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { mostTrusted, parseSlotMap, standingOf } from "../src/redis/slot-map.ts";
+import { believing, isOutdated, mostTrusted, parseSlotMap, standingOf } from "../src/redis/slot-map.ts";
 
 const A = ["10.0.0.1", 7000, "a"];
 const B = ["redis-b.example", 7001, "b"];
@@ -47,5 +47,33 @@ describe("of nodes that disagree", () => {
     expect(mostTrusted([word("fail", 9), word("ok", 8)])).toMatchObject({ epoch: 8 });
     expect(mostTrusted([word("fail", 9)])).toMatchObject({ epoch: 9 });
     expect(mostTrusted([])).toBeUndefined();
+  });
+});
+
+describe("a word of a node", () => {
+  const said = (state: string, epoch: number, primary = A) => ({
+    ...standingOf(`cluster_state:${state}\r\ncluster_current_epoch:${epoch}\r\n`),
+    map: parseSlotMap([[0, 1, primary, C]], "asked"),
+  });
+  const believed = believing(undefined, said("ok", 8));
+
+  test("is outdated when its epoch is lower than what is believed, and only then", () => {
+    expect(isOutdated(said("ok", 7), undefined)).toBe(false);
+    expect(isOutdated(said("ok", 7), believed)).toBe(true);
+    expect(isOutdated(said("fail", 7, B), believed)).toBe(true);
+    expect(isOutdated(said("ok", 8), believed)).toBe(false);
+  });
+
+  test("of a cluster that was made anew is not, whose epochs begin anew", () => {
+    const anew = { ...said("ok", 1), map: parseSlotMap([[0, 1, ["10.0.0.1", 7000, "new"]]], "asked") };
+    expect(isOutdated(anew, believed)).toBe(false);
+    expect(believing(believed, anew)).toMatchObject({ epoch: 1, map: anew.map });
+  });
+
+  test("that is cut off raises no bar for the others, nor lowers it", () => {
+    const after = believing(believed, said("fail", 30, B));
+    expect(after).toMatchObject({ epoch: 8, map: said("fail", 30, B).map });
+    expect(isOutdated(said("ok", 9), after)).toBe(false);
+    expect(believing(undefined, said("fail", 30))).toMatchObject({ epoch: 0 });
   });
 });

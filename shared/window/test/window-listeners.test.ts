@@ -31,7 +31,7 @@ test("nothing is written to a new window while a listener has not done its work 
     tell();
     return done;
   };
-  const adopting = window.adopt();
+  const adopting = window.adoptOpenWindow();
   await told;
 
   const written: string[] = [];
@@ -47,12 +47,12 @@ test("a window whose listener failed is not adopted, and is told of again", asyn
   const { id } = window.current;
   await openAnotherWindow(link.client);
   heard = () => Promise.reject(new Error("no"));
-  await expect(window.adopt()).rejects.toThrow("no");
+  await expect(window.adoptOpenWindow()).rejects.toThrow("no");
   expect(window.current.id).toBe(id);
 
   const times: number[] = [];
   heard = async () => void times.push(1);
-  await window.adopt();
+  await window.adoptOpenWindow();
   expect(window.current.id).not.toBe(id);
   expect(times).toEqual([1]);
 });

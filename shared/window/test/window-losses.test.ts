@@ -47,7 +47,7 @@ describe("a partition that was lost", () => {
   test("opens one next window, of all that see it, in which it is empty and the others keep their state", async () => {
     const before = { window: pod.window.current, generations: await generations() };
     await losePartition();
-    const found = await Promise.all([pod.window.adopt(), other.window.adopt()]);
+    const found = await Promise.all([pod.window.adoptOpenWindow(), other.window.adoptOpenWindow()]);
     expect(new Set(found.map(({ id }) => id)).size).toBe(1);
     expect(found[0]?.id).not.toBe(before.window.id);
     expect(found[0]).toMatchObject({ deployId: "deploy-1", salt: before.window.salt });
@@ -57,15 +57,15 @@ describe("a partition that was lost", () => {
     expect(Number((await generations())[LOST])).toBeGreaterThan(Number(before.generations[LOST]));
     expect(await present()).toEqual(agentsElsewhere);
     // It has settled: nobody opens another one.
-    expect((await pod.window.adopt()).id).toBe(found[0]?.id);
+    expect((await pod.window.adoptOpenWindow()).id).toBe(found[0]?.id);
   });
 
   test("is noticed by who writes nothing", async () => {
     const { id } = pod.window.current;
-    await pod.window.follow();
+    await pod.window.adoptIfChanged();
     expect(pod.window.current.id).toBe(id);
     await losePartition();
-    await pod.window.follow();
+    await pod.window.adoptIfChanged();
     expect(pod.window.current.id).not.toBe(id);
   });
 
@@ -82,7 +82,7 @@ describe("a partition that was lost", () => {
   test("is not written to by who has not noticed: what is late does nothing under the old names", async () => {
     const old = pod.window.current.keys.partition(LOST);
     await losePartition();
-    await other.window.adopt();
+    await other.window.adoptOpenWindow();
     for (const agent of AGENTS) await pod.accept(envelopeOf("agent.heartbeat", agent));
     expect(await bench.client.exists(old.presence, old.route, old.online, old.counters)).toBe(0);
   });
@@ -97,7 +97,7 @@ describe("a control slot that was lost", () => {
     const before = { id: pod.window.current.id, startedAt: pod.window.current.startedAt, all: await generations() };
     await bench.client.set(controlKeys.gatewayKeys, "any");
     await befall();
-    const found = await Promise.all([pod.window.adopt(), other.window.adopt()]);
+    const found = await Promise.all([pod.window.adoptOpenWindow(), other.window.adoptOpenWindow()]);
     expect(new Set(found.map(({ id }) => id)).size).toBe(1);
     expect(found[0]?.id).not.toBe(before.id);
     expect(found[0]?.startedAt).toBeGreaterThan(before.startedAt);
@@ -109,7 +109,7 @@ describe("a control slot that was lost", () => {
     const later = Date.now() + 3_600_000;
     await bench.client.hset(partitionKeys.window(1), "number", later);
     await bench.client.del(controlKeys.window);
-    await pod.window.adopt();
+    await pod.window.adoptOpenWindow();
     expect(await numberOf(controlKeys.window)).toBe(later + 1);
     expect(await numberOf(partitionKeys.window(1))).toBe(later + 1);
   });
@@ -117,14 +117,14 @@ describe("a control slot that was lost", () => {
   test("and came back older than the partitions is followed by a later one, too", async () => {
     const stale = await bench.client.hgetall(controlKeys.window);
     await losePartition();
-    const { startedAt } = await pod.window.adopt();
+    const { startedAt } = await pod.window.adoptOpenWindow();
     await bench.client.hset(controlKeys.window, stale);
-    expect((await pod.window.adopt()).startedAt).toBeGreaterThan(startedAt);
+    expect((await pod.window.adoptOpenWindow()).startedAt).toBeGreaterThan(startedAt);
   });
 });
 
 describe("of several that would open the next window", () => {
-  const next = { partitions: PARTITIONS, deployId: "deploy-3", keeps: true };
+  const next = { partitions: PARTITIONS, deployId: "deploy-3", since: 0 };
 
   test("one begins it", async () => {
     const last = await readControl(pod.link);
@@ -136,17 +136,21 @@ describe("of several that would open the next window", () => {
     await beginWindow(pod.link, await readControl(pod.link), [], next);
     const overtaken = (await readControl(pod.link)) as ControlRecord;
     await resetWindow(other.link, { ...next, force: true });
-    const { id } = await pod.window.adopt();
-    expect((await raisePartitions(pod.link, overtaken)).map((record) => record.id)).toEqual(Array(PARTITIONS).fill(id));
+    const { id } = await pod.window.adoptOpenWindow();
+    expect(await raisePartitions(pod.link, overtaken)).toMatchObject(Array(PARTITIONS).fill({ id }));
     expect(await endOpening(pod.link, overtaken)).toBe(false);
-    expect((await pod.window.adopt()).id).toBe(id);
+    expect((await pod.window.adoptOpenWindow()).id).toBe(id);
   });
 });
 
 test("A Redis that was emptied is one window of all that find it so", async () => {
   const { id } = pod.window.current;
   await bench.client.flushall();
-  const found = await Promise.all([pod.window.adopt(), other.window.adopt(), pod.window.adopt()]);
+  const found = await Promise.all([
+    pod.window.adoptOpenWindow(),
+    other.window.adoptOpenWindow(),
+    pod.window.adoptOpenWindow(),
+  ]);
   expect(new Set(found.map((each) => each.id)).size).toBe(1);
   expect(found[0]?.id).not.toBe(id);
 });
@@ -182,7 +186,7 @@ describe("a reset whose process dies", () => {
     dieBefore(doomed, name, nth);
     await expect(resetWindow(doomed, options)).rejects.toThrow("killed");
 
-    const found = await Promise.all([pod.window.adopt(), other.window.adopt()]);
+    const found = await Promise.all([pod.window.adoptOpenWindow(), other.window.adoptOpenWindow()]);
     expect(new Set(found.map(({ id }) => id)).size).toBe(1);
     expect(found[0]?.id).not.toBe(old.id);
     expect(found[0]?.deployId).toBe("deploy-3");
@@ -199,7 +203,7 @@ describe("a reset whose process dies", () => {
     dieBefore(doomed, "begin_window", 1);
     const options = { partitions: PARTITIONS, deployId: "deploy-3", force: false };
     await expect(resetWindow(doomed, options)).rejects.toThrow("killed");
-    expect((await pod.window.adopt()).deployId).toBe("deploy-1");
+    expect((await pod.window.adoptOpenWindow()).deployId).toBe("deploy-1");
     expect(await present()).toEqual(AGENTS.toSorted());
   });
 });

@@ -18,6 +18,7 @@ import { HTTP_CONNECTION_MUTATIONS } from "./catalogue/http-connections.ts";
 import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
 import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
+import { OUT_OF_REACH_MUTATIONS } from "./catalogue/out-of-reach.ts";
 import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
 import { POD_LEASE_MUTATIONS } from "./catalogue/pod-leases.ts";
@@ -50,6 +51,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ASSERT_MUTATIONS,
   ...POD_LEASE_MUTATIONS,
   ...WINDOW_MUTATIONS,
+  ...OUT_OF_REACH_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...CLUSTER_MUTATIONS,
   ...GATEWAY_MUTATIONS,

@@ -253,8 +253,9 @@ export type RedisDownKind = (typeof REDIS_DOWN_KINDS)[number];
 const NOT_READY_REASONS = [...REDIS_DOWN_KINDS, "no_window", "channel", "not_accepting"] as const;
 export type NotReadyReason = (typeof NOT_READY_REASONS)[number];
 
-/** What a ready service does without for now: Redis is short of memory. Source: docs/operations.md#memory. */
-export const DEGRADATIONS = ["redis_memory"] as const;
+/** What a ready service does without for now. Source: docs/operations.md#memory, docs/operations.md#a-redis-cluster. */
+export const DEGRADATIONS = ["redis_memory", "partitions", "control_slot"] as const;
+export type Degradation = (typeof DEGRADATIONS)[number];
 
 const readiness = {
   service: z.string(),
@@ -263,7 +264,11 @@ const readiness = {
   connections: z.int().optional().meta({ description: "Open websockets of this process, where it can have some." }),
   reason: z.enum(NOT_READY_REASONS).optional(),
   degraded: z.array(z.enum(DEGRADATIONS)).optional().meta({
-    description: "redis_memory: Redis is short of memory, and new sessions, Idempotency-Keys and agents are refused.",
+    description:
+      "redis_memory: Redis is short of memory, and new sessions, Idempotency-Keys and agents are refused. partitions: those in unavailable_partitions are out of reach. control_slot: the slot of the whole window is; the service goes on in the window that it knows.",
+  }),
+  unavailable_partitions: z.array(z.int().nonnegative()).optional().meta({
+    description: "Partitions whose agents are unavailable, while those of others go on. Counts are without them.",
   }),
   next_action: z.string(),
   privacy: Privacy,

@@ -90,6 +90,8 @@ export const METRICS = {
   relay_redis_down: gauge("1 while the link to Redis takes no commands, by kind of reason.", "link", "kind"),
   relay_redis_call_seconds: histogram("Time that Redis took to answer, or not to.", CALL_SECONDS, "link"),
   relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
+  relay_partitions_out_of_reach: gauge("Partitions of the window whose Redis takes no calls of this service."),
+  relay_partitions_unheard: gauge("Partitions of the window of which this pod gets no deliveries."),
   relay_redis_memory_ratio: gauge("Memory that Redis uses, as a share of its maxmemory; 0 where it has no limit."),
   relay_counts_lost_total: counter(
     "Views, checks and self-tests that could not be written to Redis within 60 s, and are missing from the reports.",

@@ -4,7 +4,8 @@ import { holderDigestOf } from "../holder-digest.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import type { SessionState } from "../records/session-records.ts";
 import { partitionKeys } from "../redis/keys.ts";
-import { partitionOf } from "../redis/partitions.ts";
+import { isUndone } from "../redis/link-down.ts";
+import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type {
   Acceptance,
@@ -106,21 +107,21 @@ async function decide(
 
 /**
  * Counts in all partitions but the target's what bounds a request. Requests that are under way at the same time do not see
- * each other's: a bound may be passed by as many as are in flight. @throws ServiceError `unavailable`.
+ * each other's, and none sees what is in a partition that is out of reach: a bound may be passed by as many.
+ * @throws ServiceError `unavailable`.
  */
 async function prepareRequest({ envelope, principal }: Preparable, context: Context): Promise<PreparedRequest> {
   const { link, window } = context;
   const { keys } = await window.known();
   const own = partitionOf(envelope.to as string, window.partitions);
-  const others = Array.from({ length: window.partitions }, (_, p) => p).filter((p) => p !== own);
+  const others = everyPartition(window.partitions).filter((p) => p !== own);
   const digest = holderDigestOf(principal);
-  const counts = await Promise.all(
-    others.map(async (p) => {
-      const { principal: pending, opened } = keys.partition(p);
-      const names = [pending(digest), pending(envelope.from), opened(envelope.from), opened(digest)];
-      return (await link.run("count_sessions", names)) as Counted;
-    }),
-  );
+  const countIn = async (p: number) => {
+    const { principal: pending, opened } = keys.partition(p);
+    const names = [pending(digest), pending(envelope.from), opened(envelope.from), opened(digest)];
+    return (await link.run("count_sessions", names)) as Counted;
+  };
+  const counts = await Promise.all(others.map((p) => countIn(p).catch(noneOutOfReach)));
   const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);
   return {
     kind: "request",
@@ -129,6 +130,12 @@ async function prepareRequest({ envelope, principal }: Preparable, context: Cont
     openedElsewhere: sum(counts.map(([, , opened]) => opened)),
     openedByPrincipalElsewhere: sum(counts.map(([, , , opened]) => opened)),
   };
+}
+
+/** @throws any failure but that nobody has the partition: of a server that is slow, what is there is not known. */
+function noneOutOfReach(failure: unknown): Counted {
+  if (!isUndone(failure)) throw failure;
+  return [0, 0, 0, 0];
 }
 
 function sessionIdOf({ payload }: UnsignedEnvelope): string {

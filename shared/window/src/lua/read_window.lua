@@ -2,11 +2,11 @@
 --
 -- KEYS  1 window, 2 visitor salt
 -- ARGV  none
--- Returns {} when there is none, or {window id, number, deploy id, number of partitions, state, 1 where its opening keeps state
---   or 0, salt}; the state is opening or open, each field '' where it is lost
+-- Returns {} when there is none, or {window id, number, deploy id, number of partitions, state, number of the window since which
+--   partitions keep their state, salt}; the state is opening or open, each field '' where it is lost
 local window_key, salt_key = KEYS[1], KEYS[2]
 
-local window = redis.call('HMGET', window_key, 'id', 'number', 'deploy_id', 'partitions', 'state', 'keeps')
+local window = redis.call('HMGET', window_key, 'id', 'number', 'deploy_id', 'partitions', 'state', 'since')
 if not window[1] then return {} end
 for field = 1, 6 do window[field] = window[field] or '' end
 window[7] = redis.call('GET', salt_key) or ''

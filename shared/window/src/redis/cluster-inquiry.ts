@@ -2,23 +2,31 @@ import { nodeUrlsOf } from "runtime/redis-url.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
+import { LinkDownError } from "./link-down.ts";
 import type { RedisLink } from "./redis-link.ts";
 import type { Reply } from "./scripts.ts";
-import { mostTrusted, type NodeAddress, parseSlotMap, type SlotMap, type Standing, standingOf } from "./slot-map.ts";
+import {
+  believing,
+  isOutdated,
+  mostTrusted,
+  type NodeAddress,
+  nodesIn,
+  parseSlotMap,
+  type SlotMap,
+  standingOf,
+  type Word,
+} from "./slot-map.ts";
 
-/** How many nodes are asked, of which the one that knows most is believed. */
+/** How many nodes are heard, of which the one that knows most is believed. */
 const ASKED = 3;
 
-interface Word extends Standing {
-  readonly map: SlotMap;
-}
+const CUT_OFF = new LinkDownError("slots", "no node answers but those that were cut off");
 
 /** Asks the nodes of a cluster which primary has which slots. */
 export class ClusterInquiry {
   readonly #name: string;
   readonly #seeds: readonly string[];
-  /** Nodes that were in the last map: whoever set a cluster up long ago may have named none that is left. */
-  #known: readonly string[] = [];
+  #believed: Word | undefined;
 
   /** @param url names some of the nodes. @param name what Redis calls the connections. */
   constructor(url: string, name: string) {
@@ -35,26 +43,34 @@ export class ClusterInquiry {
 
   /** @param links that are up. @throws what the last node said that was asked, when none tells. */
   async ask(links: readonly RedisLink[]): Promise<SlotMap> {
-    const asked = shuffled(links).slice(0, ASKED);
-    const said = await Promise.allSettled(asked.map((link) => askLink(link)));
-    const words = said.flatMap((word) => (word.status === "fulfilled" ? [word.value] : []));
-    const { map } = mostTrusted(words) ?? (await this.#askAnybody());
-    const nodes = [...map.primaries.map(({ address }) => address), ...map.replicas];
-    this.#known = nodes.map((node) => this.urlOf(node));
-    return map;
+    const { words } = await heard(shuffled(links).slice(0, ASKED).map(askLink));
+    const word = this.#best(words) ?? this.#best(await this.#askAnybody());
+    if (word === undefined) throw CUT_OFF;
+    this.#believed = believing(this.#believed, word);
+    return word.map;
   }
 
-  /** One node after the other, on a connection of its own. */
-  async #askAnybody(): Promise<Word> {
-    let failure: unknown;
-    for (const url of shuffled([...new Set([...this.#seeds, ...this.#known])])) {
-      try {
-        return await this.#askNode(url);
-      } catch (err) {
-        failure = err;
-      }
+  #best(words: readonly Word[]): Word | undefined {
+    return mostTrusted(words.filter((word) => !isOutdated(word, this.#believed)));
+  }
+
+  /**
+   * Some nodes at once, on connections of their own, and others for those that do not answer. Those of the last map, too: whoever
+   * set a cluster up long ago may have named none that is left.
+   */
+  async #askAnybody(): Promise<Word[]> {
+    const known = this.#believed === undefined ? [] : nodesIn(this.#believed.map).map((node) => this.urlOf(node));
+    const waiting = shuffled([...new Set([...this.#seeds, ...known])]);
+    const said: Word[] = [];
+    let lastFailure: unknown;
+    while (said.length < ASKED && waiting.length > 0) {
+      const asked = waiting.splice(0, ASKED - said.length);
+      const { words, failure } = await heard(asked.map((url) => this.#askNode(url)));
+      said.push(...words);
+      lastFailure = failure ?? lastFailure;
     }
-    throw failure;
+    if (said.length === 0) throw lastFailure;
+    return said;
   }
 
   async #askNode(url: string): Promise<Word> {
@@ -77,6 +93,15 @@ export class ClusterInquiry {
       client.disconnect();
     }
   }
+}
+
+/** What came of questions to several nodes. */
+async function heard(
+  questions: readonly Promise<Word>[],
+): Promise<{ readonly words: readonly Word[]; readonly failure: unknown }> {
+  const said = await Promise.allSettled(questions);
+  const words = said.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  return { words, failure: said.find((one) => one.status === "rejected")?.reason };
 }
 
 function askLink(link: RedisLink): Promise<Word> {

@@ -8,11 +8,11 @@ import type { ClusterMember } from "./cluster-member.ts";
 import { ClusterMembers } from "./cluster-members.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { isUnserved, LinkDownError, reasonOf } from "./link-down.ts";
-import { ReadyListeners } from "./ready-listeners.ts";
 import type { Promotion, RedisCalls, ServerLink } from "./redis-calls.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { RedisMemory } from "./redis-memory.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
+import { UsableListeners } from "./usable-listeners.ts";
 
 type Argument = string | number;
 
@@ -34,7 +34,7 @@ export class ClusterLinks implements RedisCalls {
   readonly #callListeners: ((link: string, tookMs: number, failed: boolean) => void)[] = [];
   readonly #movedListeners: (() => void)[] = [];
   readonly #promotionListeners: ((promotion: Promotion) => void)[] = [];
-  readonly #readyListeners = new ReadyListeners(() => {
+  readonly #usableListeners = new UsableListeners(() => {
     if (this.links.every(({ up }) => up)) this.#startEnded?.();
   });
   #startEnded: (() => void) | undefined;
@@ -72,15 +72,15 @@ export class ClusterLinks implements RedisCalls {
     this.#connectionListeners.push(listener);
   }
 
-  onReady(listener: () => Promise<void>): void {
-    this.#readyListeners.add(listener);
+  onUsable(listener: () => Promise<void>): void {
+    this.#usableListeners.add(listener);
   }
 
   onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void {
     this.#callListeners.push(listener);
   }
 
-  /** Resolves when all primaries are linked and the listeners of `onReady` done, or it was stopped, or after a connect timeout. */
+  /** Resolves when all primaries are linked and the listeners of `onUsable` done, or it was stopped, or after a connect timeout. */
   async start(): Promise<void> {
     const ready = new Promise<void>((resolve) => {
       this.#startEnded = resolve;
@@ -91,7 +91,7 @@ export class ClusterLinks implements RedisCalls {
   }
 
   async stop(): Promise<void> {
-    this.#readyListeners.stop();
+    this.#usableListeners.stop();
     await this.#members.stop();
     this.#startEnded?.();
   }
@@ -173,7 +173,7 @@ export class ClusterLinks implements RedisCalls {
     link.onCall((...call) => {
       for (const listener of this.#callListeners) listener(...call);
     });
-    link.onUp(() => void this.#readyListeners.run());
+    link.onUp(() => void this.#usableListeners.run());
   }
 }
 

@@ -24,6 +24,8 @@ export const REDIS_LIMITS = {
   podLeasesKeptMs: 60_000,
   /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
+  /** How often a window that was replaced meanwhile is followed by the next one, before that is refused. */
+  windowAttempts: 5,
   /** The longest pause between two attempts to connect while Redis is away. */
   reconnectMaxMs: 500,
   /** The same while Redis is there but cannot be used until somebody changes a setting. */

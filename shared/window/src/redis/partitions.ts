@@ -7,6 +7,11 @@ export const SLOTS = 16_384;
 /** The slot of what is of the whole window. */
 export const CONTROL_SLOT = slotOf(controlKeys.window);
 
+/** The numbers of so many partitions. */
+export function everyPartition(partitions: number): number[] {
+  return Array.from({ length: partitions }, (_, p) => p);
+}
+
 /** The slot that a partition lies in. */
 export function slotOfPartition(partition: number): number {
   return slotOf(partitionKeys.window(partition));

@@ -30,7 +30,7 @@ export interface SubscribingLink extends ServerLink, Service {
   /** Resolves when what was published before has come in; nothing comes in afterwards. @throws ServiceError `unavailable`. */
   unsubscribe(channel: string): Promise<void>;
   /** Runs on each new connection, once it is subscribed. */
-  onReady(listener: () => Promise<void>): void;
+  onConnection(listener: (link: ServerLink) => Promise<void>): void;
   /** Runs each time a connection is lost or given up. */
   onDown(listener: () => void): void;
   /** Gives the connection up and makes another. @param cause told in the log, in /ready and in the metrics. */
@@ -100,7 +100,7 @@ export interface RedisCalls extends Service {
    * connection before the link is up, and a rejection gives the connection up; of a cluster, after each link to a primary
    * came up, and again after a pause when it rejects, since what fails may be the call to another primary.
    */
-  onReady(listener: () => Promise<void>): void;
+  onUsable(listener: () => Promise<void>): void;
 
   /** Tells of each call that was sent: on which link, how long it took, and whether it failed. */
   onCall(listener: (link: string, tookMs: number, failed: boolean) => void): void;

@@ -34,7 +34,7 @@ const ATTEMPTS = 2;
  * second or two, and nothing is sent twice by itself. The process starts and lives on without Redis.
  *
  * A new connection is set up before the link is up: the server is checked, scripts are loaded, channels subscribed, then
- * the listeners of `onReady` run. When any of it fails, the connection is given up and another one is made, after pauses
+ * the listeners of `onUsable` run. When any of it fails, the connection is given up and another one is made, after pauses
  * that grow until the link is up.
  */
 export class RedisLink implements RedisCalls, SubscribingLink {
@@ -48,7 +48,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   readonly #clock = new RedisClock();
   readonly #state: LinkState;
   readonly #subscriptions: Subscriptions;
-  readonly #readyListeners: (() => Promise<void>)[] = [];
+  readonly #usableListeners: (() => Promise<void>)[] = [];
   readonly #upListeners: (() => void)[] = [];
   readonly #downListeners: (() => void)[] = [];
   #called: ((link: string, tookMs: number, failed: boolean) => void) | undefined;
@@ -83,15 +83,14 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   }
 
   /** Runs on each new connection before the link is up, and may send. A rejection gives the connection up. */
-  onReady(listener: () => Promise<void>): void {
-    this.#readyListeners.push(listener);
+  onUsable(listener: () => Promise<void>): void {
+    this.#usableListeners.push(listener);
   }
 
   onConnection(listener: (link: ServerLink) => Promise<void>): void {
-    this.onReady(() => listener(this));
+    this.onUsable(() => listener(this));
   }
 
-  /** Runs each time the link has gone up. */
   onUp(listener: () => void): void {
     this.#upListeners.push(listener);
   }
@@ -246,8 +245,9 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     try {
       await this.#read(() => checkServer(this.client, this.#options.isNode ?? false));
       await loadScripts(this.client);
-      await this.#subscriptions.renew();
-      for (const listener of this.#readyListeners) await this.#settingUp.run(connection, listener);
+      await this.#subscriptions.catchUp();
+      for (const listener of this.#usableListeners) await this.#settingUp.run(connection, listener);
+      while (connection === this.#connection && this.#subscriptions.isBehind) await this.#subscriptions.catchUp();
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
       return;

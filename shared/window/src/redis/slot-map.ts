@@ -25,6 +25,11 @@ export interface Standing {
   readonly isWhole: boolean;
 }
 
+/** What one node says. */
+export interface Word extends Standing {
+  readonly map: SlotMap;
+}
+
 /**
  * Reads the answer to CLUSTER SLOTS. Pure.
  * @param askedHost stands in for a host that the node does not know, its own. Source: docs/redis.md#a-redis-cluster.
@@ -54,6 +59,33 @@ export function standingOf(clusterInfo: string): Standing {
 /** Of nodes that disagree, whose word counts: a former primary that was cut off knows of nothing since. Pure. */
 export function mostTrusted<T extends Standing>(words: readonly T[]): T | undefined {
   return words.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || b.epoch - a.epoch)[0];
+}
+
+/** Every node that a map names. Pure. */
+export function nodesIn({ primaries, replicas }: SlotMap): NodeAddress[] {
+  return [...primaries.map(({ address }) => address), ...replicas];
+}
+
+/**
+ * What is believed after a word. The epoch of a node that is cut off does not count: its replica raises it by itself, with each
+ * attempt to be elected. Pure.
+ */
+export function believing(last: Word | undefined, word: Word): Word {
+  return {
+    ...word,
+    epoch: Math.max(word.isWhole ? word.epoch : 0, isSameCluster(word, last) ? (last?.epoch ?? 0) : 0),
+  };
+}
+
+/** Whether a word about the cluster that is believed in is older than that: nobody who was cut off leads the relay back. Pure. */
+export function isOutdated(word: Word, last: Word | undefined): boolean {
+  return last !== undefined && word.epoch < last.epoch && isSameCluster(word, last);
+}
+
+/** A cluster that was made anew has other nodes, and epochs that begin anew. */
+function isSameCluster(word: Word, last: Word | undefined): boolean {
+  const known = new Set(last === undefined ? [] : nodesIn(last.map).map(({ id }) => id));
+  return nodesIn(word.map).some(({ id }) => known.has(id));
 }
 
 function addressOf([host, port, id]: Reply[], askedHost: string): NodeAddress {

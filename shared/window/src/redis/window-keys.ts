@@ -1,5 +1,12 @@
 import { nameOf } from "protocol/contract/agent-id.ts";
+import { unavailable } from "../unavailable.ts";
 import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
+import { LinkDownError } from "./link-down.ts";
+
+/** Of the state of a partition, Unix ms; null while the partition has been out of reach since the window is known. */
+export type Generation = number | null;
+
+const OUT_OF_REACH = new LinkDownError("slots", "the partition has been out of reach since the window is known");
 
 /**
  * Names of the keys that end with a window, made once for each window that a process adopts. State carries the generation of its
@@ -9,22 +16,31 @@ import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
 export class WindowKeys {
   /** Of the window, and of the state of each partition: Unix ms. */
   readonly number: number;
-  readonly generations: readonly number[];
+  readonly generations: readonly Generation[];
   /** What is counted for all partitions. */
   readonly whole: WholeKeys;
-  /** State and counts of each partition, in their order. */
-  readonly partitions: readonly PartitionKeys[];
+  readonly #partitions: readonly (PartitionKeys | null)[];
 
-  /** @param generations of the partitions, in their order; these and the number are Unix ms. */
-  constructor(number: number, generations: readonly number[]) {
+  /** @param number Unix ms. @param generations of the partitions, in their order. */
+  constructor(number: number, generations: readonly Generation[]) {
     this.number = number;
     this.generations = generations;
     this.whole = wholeKeys(number);
-    this.partitions = generations.map((generation, p) => keysOfPartition(p, generation, number));
+    this.#partitions = generations.map((generation, p) =>
+      generation === null ? null : keysOfPartition(p, generation, number),
+    );
   }
 
+  /** State and counts of each partition, in their order. @throws as `partition`. */
+  get partitions(): PartitionKeys[] {
+    return this.#partitions.map((_, p) => this.partition(p));
+  }
+
+  /** @throws ServiceError `unavailable` while the partition's generation is not known. */
   partition(p: number): PartitionKeys {
-    return this.partitions[p] as PartitionKeys;
+    const keys = this.#partitions[p];
+    if (keys == null) throw unavailable(OUT_OF_REACH);
+    return keys;
   }
 }
 

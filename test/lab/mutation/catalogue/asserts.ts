@@ -24,15 +24,22 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "agents are asserted when the channel is ready again",
     file: "services/ws-connector/src/service.ts",
-    find: "channel.onReady(() => void asserts.all());",
+    find: "channel.onHeard((partition) => void asserts.ofPartitions([partition]));",
     replace: "",
     tests: WHOLE,
   },
   {
+    name: "a partition that is heard again has its own agents asserted, and no others",
+    file: POD,
+    find: "if (!due.has(partition) || failed.has(partition)) continue;",
+    replace: "if (failed.has(partition)) continue;",
+    tests: PODS,
+  },
+  {
     name: "a pod without writes finds out about another window",
     file: "shared/window/src/process-window.ts",
-    find: "void this.follow().catch(() => {})",
-    replace: "{}",
+    find: "void this.adoptIfChanged().catch(() => {}), REDIS_LIMITS.windowFollowMs",
+    replace: "{}, REDIS_LIMITS.windowFollowMs",
     tests: WHOLE,
   },
   {
@@ -178,7 +185,7 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "an assert that Redis did not take is made again",
     file: POD,
-    find: "if (!isTaken) this.#isDue = true;",
+    find: "this.#due = failed;",
     replace: "",
     tests: PODS,
   },

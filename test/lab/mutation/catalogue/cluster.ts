@@ -7,6 +7,9 @@ const MOVES = "shared/window/test/cluster-moves.test.ts";
 const COUNTS = "shared/window/test/cluster-counts.test.ts";
 const RESET = "shared/window/test/cluster-reset.test.ts";
 const LAPSES = "shared/window/test/cluster-lapses.test.ts";
+const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
+const SLOT_MAP = "shared/window/test/slot-map.test.ts";
+const CHANNEL = "shared/window/test/cluster-channel.test.ts";
 const SETUP = "shared/window/test/cluster-setup.test.ts";
 
 /** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
@@ -86,7 +89,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: `${REDIS}/slot-map.ts`,
     find: "Number(b.isWhole) - Number(a.isWhole) || b.epoch - a.epoch",
     replace: "0",
-    tests: ["shared/window/test/slot-map.test.ts"],
+    tests: [SLOT_MAP],
   },
   {
     name: "a cluster that wants all slots served is found out",
@@ -118,7 +121,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "what must be done when a primary is back is tried until it is done",
-    file: `${REDIS}/ready-listeners.ts`,
+    file: `${REDIS}/usable-listeners.ts`,
     find: "this.#runLater();",
     replace: "this.#isDue = false;",
     tests: [SETUP],
@@ -189,8 +192,8 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a partition that was lost is known by its generation",
     file: "shared/window/src/lapses.ts",
-    find: "if (generation > began)",
-    replace: "if (false)",
+    find: "generation !== null && generation > began",
+    replace: "false",
     tests: ["shared/window/test/lapses.test.ts"],
   },
   {
@@ -213,5 +216,54 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     find: "[...source.missing, ...(presence?.missing ?? [])]",
     replace: "[...(presence?.missing ?? [])]",
     tests: ["services/ops-reporting/test/completeness.test.ts"],
+  },
+  {
+    name: "who waits for what was published waits while its partition is being left",
+    file: "shared/window/src/pod-channel.ts",
+    find: ", ...left]);",
+    replace: "]);",
+    tests: [CHANNEL],
+  },
+  {
+    name: "a node that was cut off leads nobody back",
+    file: `${REDIS}/cluster-inquiry.ts`,
+    find: "words.filter((word) => !isOutdated(word, this.#believed))",
+    replace: "words",
+    tests: [INQUIRY],
+  },
+  {
+    name: "who starts asks several nodes of a cluster",
+    file: `${REDIS}/cluster-inquiry.ts`,
+    find: "const ASKED = 3;",
+    replace: "const ASKED = 1;",
+    tests: [LINKS],
+  },
+  {
+    name: "a cluster that was made anew is believed",
+    file: `${REDIS}/slot-map.ts`,
+    find: "word.epoch < last.epoch && isSameCluster(word, last)",
+    replace: "word.epoch < last.epoch",
+    tests: [SLOT_MAP, INQUIRY],
+  },
+  {
+    name: "the epoch of a node that is cut off is no bar for the others",
+    file: `${REDIS}/slot-map.ts`,
+    find: "word.isWhole ? word.epoch : 0",
+    replace: "word.epoch",
+    tests: [SLOT_MAP],
+  },
+  {
+    name: "a listener that throws keeps nobody else from being told that Redis is usable",
+    file: `${REDIS}/usable-listeners.ts`,
+    find: "async (listener) => await listener()",
+    replace: "(listener) => listener()",
+    tests: ["shared/window/test/usable-listeners.test.ts"],
+  },
+  {
+    name: "a channel that is subscribed to while the link is set up is heard",
+    file: `${REDIS}/redis-link.ts`,
+    find: "while (connection === this.#connection && this.#subscriptions.isBehind)",
+    replace: "while (false)",
+    tests: ["shared/window/test/redis-link.test.ts"],
   },
 ];

@@ -136,7 +136,7 @@ export const POD_LEASE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a pod leaves the former primary of a partition",
     file: "shared/window/src/pod-channel.ts",
-    find: "await former?.leave(p);",
+    find: "if (former !== undefined) await this.#leave(former, p);",
     replace: "",
     tests: ["shared/window/test/cluster-channel.test.ts"],
   },

@@ -4,7 +4,7 @@ import { REDIS_LIMITS } from "./limits.ts";
  * What a service does when Redis is usable again, where several primaries come and go: all of it runs after each that came
  * back, once at a time, and again after a pause while some of it fails.
  */
-export class ReadyListeners {
+export class UsableListeners {
   readonly #listeners: (() => Promise<void>)[] = [];
   readonly #done: () => void;
   #isRunning = false;
@@ -27,7 +27,7 @@ export class ReadyListeners {
     this.#isRunning = true;
     while (this.#isDue) {
       this.#isDue = false;
-      const ends = await Promise.allSettled(this.#listeners.map((listener) => listener()));
+      const ends = await Promise.allSettled(this.#listeners.map(async (listener) => await listener()));
       if (ends.some(({ status }) => status === "rejected")) this.#runLater();
       else if (!this.#isDue) this.#done();
     }

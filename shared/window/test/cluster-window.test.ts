@@ -1,0 +1,186 @@
+import { isDeepStrictEqual } from "node:util";
+import { describe, expect, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
+import { TestCluster } from "../../../test/support/redis-cluster.ts";
+import { until } from "../../../test/support/until.ts";
+import { observePartitions } from "../src/observe.ts";
+import { PresenceStore } from "../src/presence.ts";
+import { ProcessWindow } from "../src/process-window.ts";
+import { readReadiness } from "../src/readiness.ts";
+import type { ClusterLinks } from "../src/redis/cluster-links.ts";
+import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
+import { everyPartition, slotOfPartition } from "../src/redis/partitions.ts";
+import { resetWindow } from "../src/reset.ts";
+import { clusterBench, timed } from "./cluster-kit.ts";
+
+const PARTITIONS = 12;
+
+const bench = clusterBench(new TestCluster());
+const { cluster } = bench;
+
+/** A gateway's view of the window. */
+class Service {
+  readonly links: ClusterLinks;
+  readonly window: ProcessWindow;
+  readonly #presence: PresenceStore;
+  readonly #metrics = new ServiceMetrics("gateway");
+
+  /** @param deployId null for who opens no window, and reads alone. */
+  constructor(links: ClusterLinks, deployId: string | null) {
+    this.links = links;
+    this.window = new ProcessWindow({ link: links, partitions: PARTITIONS, deployId, logger: bench.logger });
+    this.#presence = new PresenceStore({ link: links, window: this.window, ...PRESENCE_LIMITS });
+    observePartitions(this.#metrics, links, PARTITIONS);
+  }
+
+  /** What a service does that starts. */
+  static async start(deployId = "deploy-1"): Promise<Service> {
+    const service = new Service(bench.links(deployId), deployId);
+    await service.links.start();
+    await service.window.start();
+    bench.later(() => service.window.stop());
+    return service;
+  }
+
+  readiness() {
+    const { links: link, window } = this;
+    return readReadiness("gateway", { link, window, presenceStore: this.#presence });
+  }
+
+  /** As the metric tells. */
+  async outOfReach(): Promise<number> {
+    const text = await this.#metrics.registry.metrics();
+    return Number(/^relay_partitions_out_of_reach\{.*\} (\d+)$/m.exec(text)?.[1]);
+  }
+
+  /** Writes into a partition in the window that is known. */
+  write(p: number) {
+    const write = ({ id, keys }: ProcessWindow["current"]) =>
+      this.links.run("release", [keys.partition(p).online, keys.partition(p).route], [id, "nobody"]);
+    return timed(this.window.known().then(write));
+  }
+}
+
+/** Which node has each partition. */
+async function owners(): Promise<ClusterNode[]> {
+  return await Promise.all(everyPartition(PARTITIONS).map((p) => cluster.primaryOf(partitionKeys.window(p))));
+}
+
+async function generations(links: ClusterLinks): Promise<unknown[]> {
+  return await Promise.all(
+    everyPartition(PARTITIONS).map((p) => links.command("HGET", partitionKeys.window(p), "generation")),
+  );
+}
+
+/** The primary that has the control slot, and another one. */
+async function primaries(): Promise<{ readonly control: ClusterNode; readonly other: ClusterNode }> {
+  const control = await cluster.primaryOf(controlKeys.window);
+  const other = (await bench.primaries()).find((node) => node !== control) as ClusterNode;
+  return { control, other };
+}
+
+/** Neither the primary nor its replica answers, until `back`. */
+async function hang(primary: ClusterNode): Promise<{ readonly back: () => Promise<void> }> {
+  const shard = [primary, await cluster.replicaOf(primary)];
+  for (const node of shard) await cluster.pause(node);
+  await cluster.untilGivenUp(primary);
+  return {
+    back: async () => {
+      for (const node of shard) await cluster.resume(node);
+    },
+  };
+}
+
+describe("a primary that was emptied", () => {
+  test.each(["other", "control"] as const)(
+    "(%s) is followed by one window of all services, in which the other primaries keep their state",
+    async (which) => {
+      const services = [await Service.start("deploy-1"), await Service.start("deploy-2")] as const;
+      const [{ links, window }] = services;
+      const emptied = (await primaries())[which];
+      const [before, at, { id, deployId }] = [await generations(links), await owners(), window.current];
+      await emptied.ask("FLUSHALL");
+      await until("all are in the next window", () =>
+        services.every((one) => one.window.current.id !== id && one.window.current.id === window.current.id),
+      );
+      expect(window.current.deployId).toBe(deployId);
+      const after = await generations(links);
+      for (const p of everyPartition(PARTITIONS)) expect(after[p] === before[p]).toBe(at[p] !== emptied);
+      expect(await services[1].readiness()).toMatchObject({ ready: true });
+    },
+  );
+});
+
+describe("while a shard hangs with its replica", () => {
+  test("a service that starts is ready for the other partitions, names those, resets nothing, and has all when it is back", async () => {
+    const living = await Service.start("deploy-1");
+    const { id, deployId } = living.window.current;
+    const { other } = await primaries();
+    const at = await owners();
+    const lost = everyPartition(PARTITIONS).filter((p) => at[p] === other);
+    const { back } = await hang(other);
+    const started = await Service.start("deploy-3");
+    for (const service of [living, started]) {
+      const partial = { ready: true, degraded: ["partitions"], unavailable_partitions: lost };
+      await until("it names them", async () => isMatch(await service.readiness(), partial));
+      expect(await service.outOfReach()).toBe(lost.length);
+      for (const p of everyPartition(PARTITIONS)) {
+        if (lost.includes(p)) expect(await service.write(p)).toMatchObject({ refused: "undone" });
+        else expect(await service.write(p)).not.toHaveProperty("refused");
+      }
+      expect(service.window.current).toMatchObject({ id, deployId });
+    }
+    const options = { partitions: PARTITIONS, deployId: "deploy-3", force: true };
+    expect(await timed(resetWindow(living.links, options))).toHaveProperty("refused");
+
+    await back();
+    for (const service of [living, started]) {
+      await until("it has them all", async () => !("degraded" in (await service.readiness())));
+      for (const p of everyPartition(PARTITIONS)) expect(await service.write(p)).not.toHaveProperty("refused");
+      expect(service.window.current.id).toBe(id);
+      expect(await service.outOfReach()).toBe(0);
+    }
+    expect(started.window.current.keys.generations).toEqual(living.window.current.keys.generations);
+  });
+
+  test("that has the control slot, who knows the window goes on in it, and who starts waits", async () => {
+    const living = await Service.start("deploy-1");
+    const { id } = living.window.current;
+    const { control } = await primaries();
+    const at = await owners();
+    const lost = everyPartition(PARTITIONS).filter((p) => at[p] === control);
+    const { back } = await hang(control);
+    const partial = { ready: true, degraded: ["control_slot", "partitions"], unavailable_partitions: lost };
+    await until("it says so", async () => isMatch(await living.readiness(), partial));
+    const others = everyPartition(PARTITIONS).filter((p) => !lost.includes(p));
+    for (const p of others) expect(await living.write(p)).not.toHaveProperty("refused");
+
+    const started = await Service.start("deploy-3");
+    expect(await started.readiness()).toMatchObject({ ready: false });
+    expect(started.window.isKnown).toBe(false);
+    await back();
+    await until("it is ready", async () => (await started.readiness()).ready);
+    expect(started.window.current.id).toBe(id);
+  });
+});
+
+test("Who reads alone works in a partition whose slot nobody had when it started, as soon as somebody has it", async () => {
+  await Service.start("deploy-1");
+  const slot = slotOfPartition(0);
+  const owner = await cluster.primaryOf(slot);
+  for (const node of await bench.primaries()) await node.ask(`CLUSTER DELSLOTS ${slot}`);
+  const { links, window } = new Service(bench.links("reader"), null);
+  await links.start();
+  await until("the window is known", () => window.isKnown);
+  expect(window.current.keys.generations[0]).toBeNull();
+  await owner.ask(`CLUSTER ADDSLOTS ${slot}`, "CLUSTER BUMPEPOCH");
+  await until("the partition is worked in", () => window.current.keys.generations[0] !== null);
+});
+
+function isMatch(state: object, expected: object): boolean {
+  return Object.entries(expected).every(([name, value]) =>
+    isDeepStrictEqual((state as Record<string, unknown>)[name], value),
+  );
+}
