@@ -1,7 +1,9 @@
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { RedisProcess, redisArguments } from "./redis-process.ts";
 import { redisProgram } from "./redis-program.mjs";
-import { answersPing, sayTo } from "./redis-words.ts";
+import { sayTo } from "./redis-words.ts";
 
 /** How the nodes of a cluster are run, and how somebody who may do everything logs in to them. */
 export interface NodeRunner {
@@ -9,6 +11,8 @@ export interface NodeRunner {
   readonly command: (folder: string, settings: readonly string[]) => readonly string[] | Promise<readonly string[]>;
   readonly settings: Readonly<Record<string, string>>;
   readonly env?: NodeJS.ProcessEnv;
+  /** Who uses the cluster, as its URL has it: `user:password@`; nobody in particular without it. */
+  readonly userInfo?: string;
   /** Inline commands. */
   readonly login: readonly string[];
 }
@@ -46,7 +50,7 @@ export class ClusterNode {
     this.#process = new RedisProcess(
       {
         command: (folder) => runner.command(folder, redisArguments(folder, settings)),
-        answers: () => answersPing({ port, host: "127.0.0.1" }),
+        answers: () => this.#answers(),
         ...(runner.env === undefined ? {} : { env: runner.env }),
       },
       tmpdir(),
@@ -71,6 +75,18 @@ export class ClusterNode {
     const [refusal] = /^-.*/m.exec(said) ?? [];
     if (refusal !== undefined) throw new Error(`Redis refused one of ${commands.join("; ")}: ${refusal}`);
     return said;
+  }
+
+  /** Of its process. */
+  async pid(): Promise<number> {
+    return Number(await readFile(join(this.folder, "redis.pid"), "utf8"));
+  }
+
+  async #answers(): Promise<boolean> {
+    return await this.ask("PING").then(
+      (said) => said.includes("+PONG"),
+      () => false,
+    );
   }
 
   /** The node's name in the cluster. */

@@ -29,7 +29,7 @@ export class EmbeddedCluster {
 
   /** `redis-cluster://…`, with every node. */
   get url(): string {
-    return `redis-cluster://${this.#nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
+    return `redis-cluster://${this.#runner.userInfo ?? ""}${this.#nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
   }
 
   /**

@@ -214,4 +214,11 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     replace: "[...(presence?.missing ?? [])]",
     tests: ["services/ops-reporting/test/completeness.test.ts"],
   },
+  {
+    name: "a Redis Cluster of npm run start:cluster asks for its password",
+    file: "deploy/local/private-nodes.ts",
+    find: "requirepass ${password}\\n",
+    replace: "",
+    tests: ["test/local/start-relay.test.ts"],
+  },
 ];
