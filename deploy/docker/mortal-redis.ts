@@ -1,3 +1,4 @@
+import { forgetLost, joinAsReplica, untilAll } from "../local/cluster-forming.ts";
 import type { ClusterNode } from "../local/cluster-node.ts";
 import { EmbeddedCluster } from "../local/embedded-cluster.ts";
 import { EmbeddedRedis } from "../local/embedded-redis.ts";
@@ -33,7 +34,7 @@ export class MortalCluster extends EmbeddedCluster implements MortalRedis {
     this.#dead.add(primary);
     await primary.stop();
     const heir = this.otherOfShard(primary);
-    await this.untilAll("have a primary again", this.#living, async (node) => {
+    await untilAll("have a primary again", this.#living, async (node) => {
       const isPrimary = node !== heir || /^master\r$/m.test(await node.ask("ROLE"));
       return isPrimary && /^cluster_state:ok/m.test(await node.ask("CLUSTER INFO"));
     });
@@ -42,9 +43,10 @@ export class MortalCluster extends EmbeddedCluster implements MortalRedis {
   /** The dead are back, empty, each as the replica of the one that took its place. */
   async restore(): Promise<void> {
     for (const node of this.#dead) {
-      await this.#forgetLost();
+      const heir = this.otherOfShard(node);
+      await forgetLost(this.#living);
       await node.start();
-      await this.joinAsReplica(node, this.otherOfShard(node));
+      await joinAsReplica(node, await heir.id(), heir);
       this.#dead.delete(node);
     }
   }
@@ -59,14 +61,5 @@ export class MortalCluster extends EmbeddedCluster implements MortalRedis {
       if (hasReplica && /^master\r$/m.test(await node.ask("ROLE"))) return node;
     }
     return undefined;
-  }
-
-  /** The name of one that died is nobody's any more: it comes back under another. */
-  async #forgetLost(): Promise<void> {
-    for (const node of this.#living) {
-      const known = await node.ask("CLUSTER NODES");
-      const lost = [...known.matchAll(/^([0-9a-f]{40}) \S+ \S*\bfail\b(?!\?)/gm)].map(([, id]) => id);
-      if (lost.length > 0) await node.ask(...lost.map((id) => `CLUSTER FORGET ${id}`));
-    }
   }
 }
