@@ -7,7 +7,7 @@ import { askRedis } from "../local/redis-words.ts";
 /**
  * Makes one cluster of the Redis servers that REDIS_URL names, an even number of them: primaries, and then a replica of each.
  * Run again, it takes those that came back empty in as replicas, where a primary has the fewest. Exit codes: 0 done, 1 not
- * done, 78 invalid settings. Source: docs/operations.md#a-redis-cluster-in-compose.
+ * done, 78 invalid settings. Source: docs/operations.md#running-a-redis-cluster.
  */
 
 const DEFAULT_PORT = 6379;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { AgentSocket, ed25519Key, signed } from "../../support/agent.ts";
 import { HttpClient } from "../../support/http.ts";
@@ -5,6 +6,7 @@ import { until } from "../../support/until.ts";
 import { ComposeStack, inside, logOf } from "./stack.ts";
 
 const FAILOVER_MS = 30_000;
+const PACE_MS = 300;
 const stack = new ComposeStack({}, { cluster: true });
 const http = new HttpClient();
 let bob: AgentSocket;
@@ -24,8 +26,9 @@ afterAll(async () => {
   await stack.stop();
 }, 60_000);
 
-/** Whether a message is handed to bob. */
+/** Whether a message is handed to bob. Asked again and again, within the rate of the key. */
 async function isHandedOver(): Promise<boolean> {
+  await delay(PACE_MS);
   const message = { from: "agent://alice", to: "agent://bob", message: "hi" };
   const { body } = await http.post(`${stack.url}/v1/messages/send`, message, { "x-api-key": apiKey });
   return body.target_delivery?.can_deliver_realtime === true;
