@@ -87,7 +87,7 @@ describe("A Redis Cluster as it is deployed", () => {
     await relay.stop();
   });
 
-  test("says the password of a replica in no argument and no environment", async () => {
+  test("keeps the passwords out of the environment of a node, and that of a replica in a file of its own", async () => {
     const [node] = cluster.all as [ClusterNode];
     const pid = await node.pid();
     const places = await Promise.all(["cmdline", "environ"].map((name) => readFile(`/proc/${pid}/${name}`, "utf8")));
