@@ -214,25 +214,4 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     replace: "[...(presence?.missing ?? [])]",
     tests: ["services/ops-reporting/test/completeness.test.ts"],
   },
-  {
-    name: "a Redis Cluster of npm run start:cluster asks for its password",
-    file: "deploy/local/private-nodes.ts",
-    find: "requirepass ${password}\\n",
-    replace: "",
-    tests: ["test/local/start-relay.test.ts"],
-  },
-  {
-    name: "who makes a Redis Cluster can do nothing else there",
-    file: "deploy/redis/cluster-users.acl",
-    find: "+cluster|replicate +cluster|set-config-epoch",
-    replace: "+cluster|replicate +cluster|set-config-epoch +config|get",
-    tests: ["test/deploy/redis-cluster-start.test.ts"],
-  },
-  {
-    name: "the password of a replica stands in no argument of its process",
-    file: "deploy/redis/start.sh",
-    find: '--include "$folder/replica.conf"',
-    replace: '--masterauth "$replica"',
-    tests: ["test/deploy/redis-start.test.ts"],
-  },
 ];
