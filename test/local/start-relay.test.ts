@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/gl
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { SettingsError } from "runtime/settings.ts";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
+import type { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { provide } from "../../deploy/local/provisions.ts";
 import { sayTo } from "../../deploy/local/redis-words.ts";
 import { type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
@@ -144,8 +145,8 @@ describe("A relay on a Redis Cluster of its own", () => {
 
   test("lets nobody in who has no password, and shows it to nobody", async () => {
     const provisions = await provide({ RELAY_KEYS_FILE: "keys.json" }, { cluster: true });
-    const [node] = provisions.cluster?.nodes as [ClusterNode];
-    const said = await sayTo({ host: "127.0.0.1", port: node.port }, "DBSIZE");
+    const [{ port }] = (provisions.cluster as EmbeddedCluster).nodes as [ClusterNode];
+    const said = await sayTo({ host: "127.0.0.1", port }, "DBSIZE");
     expect(said).toMatch(/^-NOAUTH/);
     const { password } = new URL((provisions.environment.REDIS_URL as string).split(",")[0] as string);
     const { stdout } = await promisify(execFile)("ps", ["-eo", "args=", "-ww"]);
