@@ -18,12 +18,14 @@ const VARIABLE = /^(REDIS_PASSWORD_[A-Z_]+)=([0-9a-f]{64})$/gm;
  * user, each in an environment file of its own.
  * @param folder keeps them; what is there stays.
  * @param redis who runs Redis.
+ * @param url of Redis, without a user.
  * @param users the group of each user's service, by the user's name.
  */
 export async function giveRedisPasswords(
   folder: string,
   redis: { readonly uid: number; readonly gid: number },
   users: ReadonlyMap<string, { readonly uid: number; readonly gid: number }>,
+  url: string,
 ): Promise<void> {
   const lasting = [...(await textIn(join(folder, OF_REDIS))).matchAll(VARIABLE)];
   const kept = new Map(lasting.map(([, variable, password]) => [variable, password]));
@@ -34,8 +36,8 @@ export async function giveRedisPasswords(
   // First, so that a run that ends here is repeated with the same passwords.
   await replace(join(folder, OF_REDIS), lines.join(""), { ...redis, mode: 0o400 });
   for (const [user, owner] of users) {
-    const url = `redis://${user}:${passwords.get(user)}@redis:6379`;
-    await replace(join(folder, `${user}.env`), `REDIS_URL=${url}\n`, { ...owner, mode: 0o440 });
+    const own = url.replace("://", `://${user}:${passwords.get(user)}@`);
+    await replace(join(folder, `${user}.env`), `REDIS_URL=${own}\n`, { ...owner, mode: 0o440 });
   }
 }
 

@@ -1,4 +1,4 @@
-/** What `npm start` prints. */
+/** What `npm start` and `npm run start:cluster` print. */
 export interface Started {
   /** Without a slash at its end. */
   readonly baseUrl: string;
@@ -6,6 +6,8 @@ export interface Started {
   readonly websocketUrl: string;
   /** The development API key of agent://alice; undefined when the keys come from RELAY_KEYS_FILE. */
   readonly apiKey: string | undefined;
+  /** Process id of a primary of its own Redis Cluster; undefined when it has none. */
+  readonly primary: number | undefined;
 }
 
 /** The URL that the command `relay` uses by default. */
@@ -16,13 +18,14 @@ const REQUEST = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bo
 /** The text printed when the relay is up: addresses, and commands that send a first message. */
 export function banner(started: Started): string {
   const sending = started.apiKey === undefined ? HOW_TO_MAKE_A_KEY : firstMessage(started, started.apiKey);
+  const failing = started.primary === undefined ? "" : `\n${failover(started.primary)}`;
   return `
 Agent Relay is up.
 
   HTTP       ${started.baseUrl}
   websocket  ${started.websocketUrl}
 
-${sending}
+${sending}${failing}
 Ctrl-C stops it.
 `;
 }
@@ -45,5 +48,12 @@ Send him a message as agent://alice, in a third:
 Or over HTTP, with her development API key ${apiKey}:
 
   curl -sS ${baseUrl}/v1/messages/send -H 'content-type: application/json' -H 'x-api-key: ${apiKey}' -d '${REQUEST}'
+`;
+}
+
+function failover(primary: number): string {
+  return `Redis is a cluster of three primaries and three replicas. End a primary, and its replica takes over within seconds:
+
+  kill -KILL ${primary}
 `;
 }

@@ -1,7 +1,10 @@
+import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ClusterMember, idOf } from "./cluster-forming.ts";
 import { RedisProcess, redisArguments } from "./redis-process.ts";
 import { redisProgram } from "./redis-program.mjs";
-import { answersPing, sayTo } from "./redis-words.ts";
+import { askRedis } from "./redis-words.ts";
 
 /** How the nodes of a cluster are run, and how somebody who may do everything logs in to them. */
 export interface NodeRunner {
@@ -9,6 +12,8 @@ export interface NodeRunner {
   readonly command: (folder: string, settings: readonly string[]) => readonly string[] | Promise<readonly string[]>;
   readonly settings: Readonly<Record<string, string>>;
   readonly env?: NodeJS.ProcessEnv;
+  /** Who uses the cluster, as its URL has it: `user:password@`; nobody in particular without it. */
+  readonly userInfo?: string;
   /** Inline commands. */
   readonly login: readonly string[];
 }
@@ -20,7 +25,7 @@ export const PLAIN_NODES: NodeRunner = {
 };
 
 /** One Redis of a cluster on loopback. Started again after `stop`, it is another node at the same address: it kept nothing. */
-export class ClusterNode {
+export class ClusterNode implements ClusterMember {
   readonly port: number;
   /** Of the cluster's bus. */
   readonly busPort: number;
@@ -46,11 +51,15 @@ export class ClusterNode {
     this.#process = new RedisProcess(
       {
         command: (folder) => runner.command(folder, redisArguments(folder, settings)),
-        answers: () => answersPing({ port, host: "127.0.0.1" }),
+        answers: () => this.#answers(),
         ...(runner.env === undefined ? {} : { env: runner.env }),
       },
       tmpdir(),
     );
+  }
+
+  get meeting(): string {
+    return `127.0.0.1 ${this.port} ${this.busPort}`;
   }
 
   get folder(): string {
@@ -67,15 +76,23 @@ export class ClusterNode {
 
   /** Answers to inline commands, as they come. @throws {Error} when one is refused. */
   async ask(...commands: readonly string[]): Promise<string> {
-    const said = await sayTo({ port: this.port, host: "127.0.0.1" }, ...this.#runner.login, ...commands);
-    const [refusal] = /^-.*/m.exec(said) ?? [];
-    if (refusal !== undefined) throw new Error(`Redis refused one of ${commands.join("; ")}: ${refusal}`);
-    return said;
+    return await askRedis({ port: this.port, host: "127.0.0.1" }, this.#runner.login, commands);
+  }
+
+  /** Of its process. */
+  async pid(): Promise<number> {
+    return Number(await readFile(join(this.folder, "redis.pid"), "utf8"));
+  }
+
+  async #answers(): Promise<boolean> {
+    return await this.ask("PING").then(
+      (said) => said.includes("+PONG"),
+      () => false,
+    );
   }
 
   /** The node's name in the cluster. */
   async id(): Promise<string> {
-    const [id] = /^[0-9a-f]{40}\r$/m.exec(await this.ask("CLUSTER MYID")) ?? [];
-    return (id as string).trim();
+    return await idOf(this);
   }
 }

@@ -1,11 +1,8 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { formCluster } from "./cluster-forming.ts";
 import { ClusterNode, type NodeRunner, PLAIN_NODES } from "./cluster-node.ts";
 import { freePorts } from "./free-ports.ts";
 
-const SLOTS = 16_384;
 const PRIMARIES = 3;
-const READY_TIMEOUT_MS = 20_000;
-const POLL_MS = 20;
 
 /**
  * A private Redis Cluster on loopback: three primaries with a replica each, nothing on disk. Its nodes end with this process,
@@ -29,7 +26,7 @@ export class EmbeddedCluster {
 
   /** `redis-cluster://…`, with every node. */
   get url(): string {
-    return `redis-cluster://${this.#nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
+    return `redis-cluster://${this.#runner.userInfo ?? ""}${this.#nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`;
   }
 
   /**
@@ -40,7 +37,7 @@ export class EmbeddedCluster {
     this.#nodes = await this.makeNodes(2 * PRIMARIES);
     try {
       await Promise.all(this.#nodes.map((node) => node.start()));
-      await this.#form();
+      await formCluster(this.#nodes);
     } catch (error) {
       await this.stop();
       throw error;
@@ -60,38 +57,8 @@ export class EmbeddedCluster {
       .map((port, n) => new ClusterNode(this.#runner, port, ports[count + n] as number, this.#nodeTimeoutMs));
   }
 
-  /** What redis-cli --cluster create does, without its pauses. */
-  async #form(): Promise<void> {
-    const [first, ...others] = this.#nodes as [ClusterNode, ...ClusterNode[]];
-    const primaries = this.#nodes.slice(0, PRIMARIES);
-    await Promise.all(
-      primaries.map((node, n) => {
-        const slots = [n, n + 1].map((part) => Math.round((part * SLOTS) / PRIMARIES)) as [number, number];
-        // Epochs of their own spare the primaries an argument about them.
-        return node.ask(`CLUSTER ADDSLOTSRANGE ${slots[0]} ${slots[1] - 1}`, `CLUSTER SET-CONFIG-EPOCH ${n + 1}`);
-      }),
-    );
-    await first.ask(...others.map(({ port, busPort }) => `CLUSTER MEET 127.0.0.1 ${port} ${busPort}`));
-    const ids = await Promise.all(this.#nodes.map((node) => node.id()));
-    await this.#untilAll("know each other", async (node) => {
-      const known = await node.ask("CLUSTER NODES");
-      return ids.every((id) => known.includes(id)) && !known.includes("handshake");
-    });
-    await Promise.all(
-      this.#nodes.slice(PRIMARIES).map((replica, n) => replica.ask(`CLUSTER REPLICATE ${ids[n] as string}`)),
-    );
-    await this.#untilAll("take the cluster for whole", async (node) => {
-      const said = await node.ask("CLUSTER INFO", "INFO replication", "CLUSTER NODES");
-      const replicas = said.match(/^[0-9a-f]{40} \S+ \S*slave /gm)?.length;
-      return /^cluster_state:ok/m.test(said) && !/^master_link_status:down/m.test(said) && replicas === PRIMARIES;
-    });
-  }
-
-  async #untilAll(name: string, holds: (node: ClusterNode) => Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + READY_TIMEOUT_MS;
-    while ((await Promise.all(this.#nodes.map(holds))).includes(false)) {
-      if (Date.now() > deadline) throw new Error(`The nodes of the Redis Cluster did not come to ${name}.`);
-      await delay(POLL_MS);
-    }
+  /** Which of the two of a shard is its primary is for them to say. */
+  protected otherOfShard(node: ClusterNode): ClusterNode {
+    return this.#nodes[(this.#nodes.indexOf(node) + PRIMARIES) % this.#nodes.length] as ClusterNode;
   }
 }

@@ -17,6 +17,18 @@ export async function sayTo(address: NetConnectOpts, ...lines: readonly string[]
   }
 }
 
+/** Answers to commands in the inline form, as they come. @throws {Error} when one is refused. */
+export async function askRedis(
+  address: NetConnectOpts,
+  login: readonly string[],
+  commands: readonly string[],
+): Promise<string> {
+  const said = await sayTo(address, ...login, ...commands);
+  const [refusal] = /^-.*/m.exec(said) ?? [];
+  if (refusal !== undefined) throw new Error(`Redis refused one of ${commands.join("; ")}: ${refusal}`);
+  return said;
+}
+
 /** One PING. */
 export async function answersPing(address: NetConnectOpts): Promise<boolean> {
   return (await sayTo(address, "PING").catch(() => "")).startsWith("+PONG");

@@ -1,8 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { createGateway } from "gateway/service.ts";
-import { readGatewaySettings } from "gateway/settings.ts";
-import { createOpsReporting } from "ops-reporting/service.ts";
-import { readOpsReportingSettings } from "ops-reporting/settings.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
@@ -12,10 +8,10 @@ import type { Service } from "runtime/lifecycle.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { withinOpenFiles } from "runtime/open-files.ts";
 import { checkSettings, type Environment, settingsReader } from "runtime/settings.ts";
-import { createWsConnector } from "ws-connector/service.ts";
-import { readWsConnectorSettings } from "ws-connector/settings.ts";
+import { ALL_SERVICES, COMPONENTS } from "./components.ts";
 import type { DevelopmentAgents } from "./dev-agents.ts";
 import { type Provisions, provide } from "./provisions.ts";
+import { RunningServices } from "./running-services.ts";
 
 /** How a relay differs from the three services over a private Redis, with development keys, on a free port. */
 export interface RelayOverrides extends RelayOptions {
@@ -26,6 +22,8 @@ export interface RelayOverrides extends RelayOptions {
 export interface RelayOptions {
   /** The services that share the port; all of them by default. */
   readonly services?: readonly ServiceName[];
+  /** Over a Redis Cluster, a private one unless REDIS_URL names one, with two pods of ws-connector. */
+  readonly cluster?: boolean;
   /** By default JSON lines on stdout, from LOG_LEVEL on. */
   readonly logger?: Logger;
 }
@@ -49,7 +47,7 @@ export interface Relay {
  * @throws {SettingsError} that lists every invalid setting.
  */
 export async function startRelay({ environment, ...options }: RelayOverrides = {}): Promise<Relay> {
-  const provisions = await provide({ PORT: "0", LOG_LEVEL: "silent", ...environment });
+  const provisions = await provide({ PORT: "0", LOG_LEVEL: "silent", ...environment }, options);
   let ends: { stop(): Promise<void> } = provisions;
   try {
     const relay = new LocalRelay(provisions, options);
@@ -76,43 +74,17 @@ const readServerSettings = settingsReader(
   "LOG_LEVEL",
 );
 
-/** In the order of their start: reports read the window that the others open, and both count the connector's websockets. */
-const COMPONENTS: Readonly<Record<ServiceName, Component>> = {
-  "ws-connector": component(readWsConnectorSettings, createWsConnector),
-  gateway: component(readGatewaySettings, createGateway),
-  "ops-reporting": component(readOpsReportingSettings, createOpsReporting),
-};
-const ALL_SERVICES = Object.keys(COMPONENTS) as ServiceName[];
-
-/** A service that is yet to be made. Both throw SettingsError. */
-interface Component {
-  check(env: Environment): void;
-  create(env: Environment, options: ComponentOptions): HttpService;
-}
-
-interface ComponentOptions {
-  readonly logger: Logger;
-  /** Of the connector, when it runs here. */
-  readonly connectionCount: (() => number) | undefined;
-}
-
-function component<Settings>(
-  read: (env: Environment) => Settings,
-  create: (settings: Settings, options: ComponentOptions) => HttpService,
-): Component {
-  return {
-    check: read,
-    create: (env, options) => create(read(env), options),
-  };
-}
+/** Pods of ws-connector, by whether the relay is on a Redis Cluster: two show that any of them serves any agent. */
+const PODS = { onOneRedis: 1, onCluster: 2 } as const;
 
 /** Services in one process on one port: what compose and Kubernetes run apart, behind one address. */
 export class LocalRelay implements Service, Relay {
   readonly logger: Logger;
   readonly #provisions: Provisions;
   readonly #names: readonly ServiceName[];
+  readonly #pods: number;
   readonly #server: HttpServer;
-  readonly #services = new Map<ServiceName, HttpService>();
+  readonly #services = new RunningServices();
   readonly #started = Promise.withResolvers<void>();
   #settings: ReturnType<typeof readServerSettings>;
   #metrics: Service | undefined;
@@ -121,10 +93,11 @@ export class LocalRelay implements Service, Relay {
   #stopped: Promise<void> | undefined;
 
   /** @throws {SettingsError} that lists every invalid setting. */
-  constructor(provisions: Provisions, { services = ALL_SERVICES, logger }: RelayOptions = {}) {
+  constructor(provisions: Provisions, { services = ALL_SERVICES, cluster = false, logger }: RelayOptions = {}) {
     const { environment } = provisions;
     this.#provisions = provisions;
     this.#names = ALL_SERVICES.filter((name) => services.includes(name));
+    this.#pods = cluster ? PODS.onCluster : PODS.onOneRedis;
     checkSettings([readServerSettings, ...this.#names.map((name) => COMPONENTS[name].check)], environment);
     const asked = readServerSettings(environment);
     const { host, port, logLevel: level } = asked;
@@ -134,7 +107,7 @@ export class LocalRelay implements Service, Relay {
       handler: (req, res) => this.#onceStarted(() => this.#serviceFor(req)?.handler(req, res)),
       ...(services.includes("ws-connector") && {
         upgrade: (req, socket, head) => {
-          this.#onceStarted(() => this.#services.get("ws-connector")?.upgrade?.(req, socket, head));
+          this.#onceStarted(() => this.#services.next("ws-connector")?.upgrade?.(req, socket, head));
         },
       }),
       host,
@@ -142,7 +115,7 @@ export class LocalRelay implements Service, Relay {
       bounds: connectionBounds(this.#settings),
       trustedProxyHops: this.#settings.trustedProxyHops,
       // The services share the server: the first one counts for all.
-      limitReached: (limit) => this.#services.values().next().value?.limitReached(limit),
+      limitReached: (limit) => this.#services.all[0]?.limitReached(limit),
       logger: this.logger,
     });
   }
@@ -171,21 +144,18 @@ export class LocalRelay implements Service, Relay {
     const environment = {
       ...this.#provisions.environment,
       PORT: String(this.#server.port),
-      RELAY_MAX_CONNECTIONS: String(this.#settings.maxConnections),
+      RELAY_MAX_CONNECTIONS: String(Math.ceil(this.#settings.maxConnections / this.#pods)),
     };
     this.#settings = readServerSettings(environment);
-    for (const name of this.#names) {
+    for (const name of this.#names.flatMap((name) => Array<ServiceName>(this.#instancesOf(name)).fill(name))) {
       if (this.#stopped !== undefined) return;
-      const connectionCount = this.#services.get("ws-connector")?.connectionCount;
+      const { connectionCount } = this.#services;
       const service = COMPONENTS[name].create(environment, { logger: this.logger, connectionCount });
-      this.#services.set(name, service);
+      this.#services.add(name, service);
       await service.start();
     }
     if (this.#stopped !== undefined) return;
-    this.#metrics = metricsServer(
-      [...this.#services.values()].map(({ metrics }) => metrics),
-      { ...this.#settings, logger: this.logger },
-    );
+    this.#metrics = metricsServer(this.#services.metrics, { ...this.#settings, logger: this.logger });
     await this.#metrics?.start();
     this.#serves = true;
     this.#started.resolve();
@@ -199,12 +169,17 @@ export class LocalRelay implements Service, Relay {
   /** Websockets end first, so that the server can; Redis goes last: what the services write at their stop is written. */
   async #stop(): Promise<void> {
     await this.#listening.catch(() => {});
-    const { "ws-connector": connector, ...others } = Object.fromEntries(this.#services);
-    await connector?.stop();
+    const pods = this.#services.of("ws-connector");
+    await Promise.all(pods.map((pod) => pod.stop()));
     await this.#server.stop();
-    await Promise.all(Object.values(others).map((service) => service.stop()));
+    const others = this.#services.all.filter((service) => !pods.includes(service));
+    await Promise.all(others.map((service) => service.stop()));
     await this.#metrics?.stop();
     await this.#provisions.stop();
+  }
+
+  #instancesOf(name: ServiceName): number {
+    return name === "ws-connector" ? this.#pods : 1;
   }
 
   /** What comes in before the services have started waits for them. */
@@ -218,7 +193,6 @@ export class LocalRelay implements Service, Relay {
     const path = (req.url ?? "").split("?", 1)[0] ?? "";
     const isWebsocketPath = path === WEBSOCKET_PATH || path === this.#settings.alternateWsPath;
     const service = isWebsocketPath ? "ws-connector" : serviceOf(req.method ?? "GET", path);
-    const [first] = this.#services.values();
-    return this.#services.get(service) ?? first;
+    return this.#services.next(service) ?? this.#services.all[0];
   }
 }

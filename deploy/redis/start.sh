@@ -1,18 +1,25 @@
 #!/bin/sh
 # Starts the relay's Redis with the users of users.acl. Their passwords come in as REDIS_PASSWORD_<USER> and end here: Redis is
 # given their SHA-256 in the ACL file, and no process has them among its arguments. REDIS_MAXMEMORY is optional; arguments
-# go on to redis-server. Exit code 78: a password is missing.
+# go on to redis-server. With REDIS_CLUSTER_HOSTNAME, under which the others and the services reach it, it is a node of a Redis
+# Cluster, by cluster.conf, with the users of cluster-users.acl, too. Exit code 78: a password is missing.
 set -eu
 umask 077
 
 files=$(dirname "$0")
-variables=$(sed -n '/^#/!s/.*#\(REDIS_PASSWORD_[A-Z_]*\).*/\1/p' "$files/users.acl")
+hostname=${REDIS_CLUSTER_HOSTNAME:-}
+# What sed makes of the users' rules.
+rules() {
+  if [ -n "$hostname" ]; then sed "$1" "$files/users.acl" "$files/cluster-users.acl"; else sed "$1" "$files/users.acl"; fi
+}
+variables=$(rules '/^#/!s/.*#\(REDIS_PASSWORD_[A-Z_]*\).*/\1/p; d')
 
 missing=
 for variable in $variables; do
   eval "password=\${$variable:-}"
   [ -n "$password" ] || missing="$missing
   $variable is required"
+  if [ "$variable" = REDIS_PASSWORD_REPLICA ]; then replica=$password; fi
   export "$variable=$(printf %s "$password" | sha256sum | cut -c 1-64)"
 done
 if [ -n "$missing" ]; then
@@ -24,13 +31,19 @@ fi
 folder=${TMPDIR:-/tmp}/agent-relay-redis
 rm -rf "$folder"
 mkdir "$folder"
-awk '
+rules '' | awk '
   /^#/ || !NF { next }
   { for (i = 1; i <= NF; i++) if ($i ~ /^#REDIS_PASSWORD_/) $i = "#" ENVIRON[substr($i, 2)] }
   { $1 = $1; printf "%s%s", ($1 == "user" ? "\n" : " "), $0 }
   END { print "" }
-' "$files/users.acl" >"$folder/users.acl"
-unset password $variables
+' >"$folder/users.acl"
+if [ -n "$hostname" ]; then
+  # The one password that Redis itself says to another: in a file of its own.
+  printf 'masterauth "%s"\n' "$(printf %s "$replica" | sed 's/[\\"]/\\&/g')" >"$folder/replica.conf"
+  set -- --include "$files/cluster.conf" --include "$folder/replica.conf" \
+    --cluster-announce-hostname "$hostname" "$@"
+fi
+unset password replica $variables
 
 exec redis-server "$files/redis.conf" --dir "$folder" --aclfile "$folder/users.acl" \
   --maxmemory "${REDIS_MAXMEMORY:-256mb}" "$@"

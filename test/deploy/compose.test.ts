@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { parse } from "yaml";
 import { REDIS_USERS } from "../support/deployed-users.ts";
 
@@ -7,11 +7,14 @@ interface ComposeService {
   readonly command?: readonly string[];
   readonly group_add?: readonly string[];
   readonly ports?: readonly string[];
+  readonly environment?: Readonly<Record<string, unknown>>;
+  readonly depends_on?: Readonly<Record<string, unknown>>;
 }
 
 const ROOT = new URL("../../", import.meta.url);
 const compose = parse(await textOf("docker-compose.yml"), { merge: true });
 const services: Record<string, ComposeService> = compose.services;
+const cluster = parse(await textOf("docker-compose.cluster.yml"), { merge: true });
 
 /** A `name` or `version` at the top is refused by the one and warned of by the other. */
 test("the compose file is one for docker-compose 1.29 and Compose v2 alike", async () => {
@@ -37,6 +40,39 @@ test("each service reads its own Redis password, out of a group that no other se
 
 test("no password stands in the compose file, nor is one taken from the environment", async () => {
   expect(await textOf("docker-compose.yml")).not.toMatch(/REDIS_PASSWORD|REDIS_URL|redis:\/\//);
+});
+
+describe("docker-compose.cluster.yml", () => {
+  const own: Record<string, ComposeService> = cluster.services;
+  const nodes = Object.entries(own).filter(([, { environment }]) => environment?.REDIS_CLUSTER_HOSTNAME !== undefined);
+
+  test("has six nodes, which have the names of their services, and of which every service is told", () => {
+    expect(nodes).toHaveLength(6);
+    for (const [name, { environment }] of nodes) expect(environment?.REDIS_CLUSTER_HOSTNAME).toBe(name);
+    const told = own["redis-passwords"]?.environment?.REDIS_NODES;
+    expect(told).toBe(nodes.map(([name]) => `${name}:6379`).join(","));
+  });
+
+  test("runs each further node as docker-compose.yml runs its Redis", () => {
+    const { environment: _, ...redis } = services.redis as ComposeService;
+    for (const [name, { environment: __, ...node }] of nodes.filter(([name]) => name !== "redis")) {
+      expect([name, node]).toEqual([name, redis]);
+    }
+  });
+
+  test("gives the services and the window the same partitions, and opens no window before there is a cluster", () => {
+    const users = REDIS_USERS.map((user) => own[user]?.environment?.RELAY_PARTITIONS);
+    expect(new Set(users)).toEqual(new Set([12]));
+    expect(Object.keys(own["window-reset"]?.depends_on ?? {})).toEqual(["redis-cluster"]);
+    expect(Object.keys(own["redis-cluster"]?.depends_on ?? {})).toEqual(nodes.map(([name]) => name));
+  });
+
+  test("gives the passwords of docker-compose.yml and two more, and lets nothing be reached from the host", () => {
+    const given = (file: Record<string, ComposeService>) => file["redis-passwords"]?.command?.slice(2) ?? [];
+    expect(given(own)).toEqual([...given(services), "cluster-create=2005", "replica=999"]);
+    expect(own["redis-cluster"]?.group_add).toEqual(["2005"]);
+    expect(Object.values(own).flatMap(({ ports }) => ports ?? [])).toEqual([]);
+  });
 });
 
 test("images carry the version of package.json", async () => {

@@ -8,8 +8,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Only root can give files away. */
 const me = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
-const give = (folder: string, users: readonly string[] = REDIS_USERS) =>
-  giveRedisPasswords(folder, me, new Map(users.map((user) => [user, me])));
+const give = (folder: string, users: readonly string[] = REDIS_USERS, url = "redis://redis:6379") =>
+  giveRedisPasswords(folder, me, new Map(users.map((user) => [user, me])), url);
 
 async function passwordsIn(folder: string): Promise<Map<string, string>> {
   const text = await readFile(join(folder, "redis.env"), "utf8");
@@ -61,4 +61,12 @@ test("Passwords stay what they are, however often they are given, and whoever ha
   expect(after.size).toBe(REDIS_USERS.length);
   await give(folder.path);
   expect(await passwordsIn(folder.path)).toEqual(after);
+});
+
+test("On a Redis Cluster each service is told all nodes, with its own user", async () => {
+  await using folder = await temporaryFolder();
+  await give(folder.path, ["gateway"], "redis-cluster://redis:6379,redis-2:6379");
+  const [[, password]] = [...(await passwordsIn(folder.path))] as [[string, string]];
+  const text = await readFile(join(folder.path, "gateway.env"), "utf8");
+  expect(text).toBe(`REDIS_URL=redis-cluster://gateway:${password}@redis:6379,redis-2:6379\n`);
 });

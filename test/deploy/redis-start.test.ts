@@ -94,11 +94,14 @@ describe("start.sh", () => {
       REDIS_MAXMEMORY: "64mb",
       ...Object.fromEntries(passwords),
     };
-    for (const time of ["first", "again"]) {
-      expect({ time, ...(await start(environment)) }).toEqual({ time, code: 0, stdout: "", stderr: "" });
+    const ofCluster = ["cluster-create", "replica"].map((user) => [passwordVariable(user), `secret-of-${user}`]);
+    const node = { ...environment, REDIS_CLUSTER_HOSTNAME: "redis-1", ...Object.fromEntries(ofCluster) };
+    for (const each of [environment, environment, node]) {
+      expect(await start(each)).toEqual({ code: 0, stdout: "", stderr: "" });
     }
     const calls = await readFile(record, "utf8");
     expect(calls).toMatch(/^redis-server \S+\/redis\.conf .*--maxmemory 64mb$/m);
+    expect(calls).toMatch(/^redis-server .*--maxmemory 64mb .*--cluster-announce-hostname redis-1$/m);
     for (const program of PROGRAMS) expect(calls).toContain(`${program} `);
     expect(calls).not.toContain("secret-of");
   });

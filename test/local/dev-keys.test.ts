@@ -115,7 +115,10 @@ describe("development keys", () => {
     ["192.0.2.1", false],
     ["127.0.0.1.example", false],
   ])("have an issuer on HOST %s: %s", async (HOST, isIssued) => {
-    const provisions = await provide({ ...(HOST && { HOST }), REDIS_URL: "redis://127.0.0.1:1" }, folder.path);
+    const provisions = await provide(
+      { ...(HOST && { HOST }), REDIS_URL: "redis://127.0.0.1:1" },
+      { keysFolder: folder.path },
+    );
     expect(provisions.agents?.alice.credential !== undefined).toBe(isIssued);
     await provisions.stop();
   });

@@ -9,11 +9,12 @@ describe("what npm start prints", () => {
     baseUrl: "http://127.0.0.1:8080",
     websocketUrl: "ws://127.0.0.1:8080/ws",
     apiKey: "rk_example",
+    primary: undefined,
   };
 
   test("names both addresses and the API key", () => {
     const text = banner(started);
-    for (const part of Object.values(started)) expect(text).toContain(part);
+    for (const part of [started.baseUrl, started.websocketUrl, started.apiKey]) expect(text).toContain(part);
   });
 
   test("says how to listen and send, and where the relay is when that is not where relay looks first", () => {
@@ -33,6 +34,11 @@ describe("what npm start prints", () => {
     expect(words).toContain("x-api-key: rk_example");
     const body = JSON.parse(words[words.indexOf("-d") + 1] ?? "");
     expect(SimpleSendRequest.parse(body)).toMatchObject({ from: "agent://alice", to: "agent://bob" });
+  });
+
+  test("holds the line that ends a primary when Redis is a cluster of its own", () => {
+    expect(banner({ ...started, primary: 4711 })).toMatch(/^ {2}kill -KILL 4711$/m);
+    expect(banner(started)).not.toContain("kill");
   });
 
   test("says how to make a key when it knows none", () => {

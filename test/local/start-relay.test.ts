@@ -1,13 +1,21 @@
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer } from "node:net";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { SettingsError } from "runtime/settings.ts";
+import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
+import type { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
+import { provide } from "../../deploy/local/provisions.ts";
+import { sayTo } from "../../deploy/local/redis-words.ts";
 import { type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
 import { AgentSocket, ed25519Key, signed } from "../support/agent.ts";
+import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
 import { registerWith } from "../support/issuer.ts";
 import { watchLeaks } from "../support/leaks.ts";
+import { scrape } from "../support/scrape.ts";
 import { TestRedis } from "../support/test-redis.ts";
 import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
@@ -121,6 +129,30 @@ describe("A relay that is told", () => {
     expect((await http.get(`${url}/api/ops/traffic-daily`)).status).toBe(404);
     expect((await tryUpgrade(relay, "/ws")).status).toBe(404);
   });
+});
+
+describe("A relay on a Redis Cluster of its own", () => {
+  test("has two pods, which take connections in turn and have metrics of their own", async () => {
+    const metricsPort = String(await freePort());
+    const relay = await start({ cluster: true, environment: { METRICS_PORT: metricsPort } });
+    const sockets = await Promise.all([1, 2, 3, 4].map(() => AgentSocket.open(relay.websocketUrl)));
+    const metrics = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
+    const connections = ["1", "2"].map((pod) => metrics.value("relay_connections", { pod, service: "ws-connector" }));
+    expect(connections).toEqual([2, 2]);
+    expect((await http.get(`${relay.url}/ready`)).body).toMatchObject({ connections: 4 });
+    await Promise.all(sockets.map((socket) => socket.close()));
+  }, 60_000);
+
+  test("lets nobody in who has no password, and shows it to nobody", async () => {
+    const provisions = await provide({ RELAY_KEYS_FILE: "keys.json" }, { cluster: true });
+    const [{ port }] = (provisions.cluster as EmbeddedCluster).nodes as [ClusterNode];
+    const said = await sayTo({ host: "127.0.0.1", port }, "DBSIZE");
+    expect(said).toMatch(/^-NOAUTH/);
+    const { password } = new URL((provisions.environment.REDIS_URL as string).split(",")[0] as string);
+    const { stdout } = await promisify(execFile)("ps", ["-eo", "args=", "-ww"]);
+    expect([password.length >= 32, stdout.includes(password)]).toEqual([true, false]);
+    await provisions.stop();
+  }, 60_000);
 });
 
 describe("A relay that cannot start", () => {

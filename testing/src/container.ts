@@ -14,6 +14,8 @@ const BASE_URL_FILE = "/tmp/relay-base-url";
 const READABLE = 0o444;
 
 export class AgentRelayContainer extends GenericContainer {
+  #isCluster = false;
+
   constructor(image: string) {
     super(image);
     this.withExposedPorts(PORT)
@@ -21,11 +23,18 @@ export class AgentRelayContainer extends GenericContainer {
       .withWaitStrategy(Wait.forHttp("/ready", PORT));
   }
 
+  /** On a Redis Cluster of three primaries and three replicas in the container, with two pods. */
+  withCluster(): this {
+    this.#isCluster = true;
+    return this.withEnvironment({ RELAY_CLUSTER: "true" });
+  }
+
   override async start(): Promise<StartedAgentRelayContainer> {
     const keys = await TestKeys.make();
     this.withCopyFilesToContainer([{ source: keys.file, target: KEYS_FILE, mode: READABLE }]);
     try {
-      return new StartedAgentRelayContainer(await super.start(), PORT, keys);
+      const options = { port: PORT, keys, isCluster: this.#isCluster };
+      return new StartedAgentRelayContainer(await super.start(), options);
     } catch (error) {
       await keys.remove();
       throw error;

@@ -40,4 +40,6 @@ export interface TestRelay {
 export interface RelayOptions {
   /** Settings by their names, as README.md#settings lists them. `REDIS_URL` is that of the process, unless it is here. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
+  /** On a Redis Cluster of its own, six processes on loopback, with two pods; `REDIS_URL` is not looked at. */
+  readonly cluster?: boolean | undefined;
 }

@@ -3,8 +3,8 @@ import { borrowDatabase } from "./borrowed-database.ts";
 
 /** The Redis of one relay. */
 export interface ProvidedRedis {
-  /** Names the Redis; without a name the relay runs one of its own. */
-  readonly environment: { readonly REDIS_URL?: string };
+  /** Names the Redis; with an empty name the relay runs one of its own. */
+  readonly environment: { readonly REDIS_URL: string };
   stop(): Promise<void>;
 }
 
@@ -22,5 +22,5 @@ function ownRedis(): ProvidedRedis {
     const or = "Or set REDIS_URL to a Redis that tests may use, such as redis://127.0.0.1:6379.";
     throw new Error(`startRelay: REDIS_URL is not set. ${(error as Error).message} ${or}`);
   }
-  return { environment: {}, stop: async () => {} };
+  return { environment: { REDIS_URL: "" }, stop: async () => {} };
 }

@@ -8,15 +8,15 @@ import { TestKeys } from "./test-keys.ts";
  * serves when the promise resolves.
  * @throws {Error} that says what to do, where there is no Redis to be had or a setting is invalid.
  */
-export async function startRelay({ environment = {} }: RelayOptions = {}): Promise<TestRelay> {
+export async function startRelay({ environment = {}, cluster = false }: RelayOptions = {}): Promise<TestRelay> {
   // Ends what it holds in reverse, each whatever befell the one before.
   await using starting = new AsyncDisposableStack();
   const keys = await TestKeys.make();
   starting.defer(() => keys.remove());
-  const redis = await provideRedis(environment.REDIS_URL ?? process.env.REDIS_URL);
+  const redis = await provideRedis(cluster ? undefined : (environment.REDIS_URL ?? process.env.REDIS_URL));
   starting.defer(() => redis.stop());
   const settings = { ...environment, ...redis.environment, RELAY_KEYS_FILE: keys.file };
-  const relay = await startComposition({ environment: settings });
+  const relay = await startComposition({ environment: settings, cluster });
   starting.defer(() => relay.stop());
   const started = starting.move();
   let stopped: Promise<void> | undefined;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AbstractStartedContainer, type StartedTestContainer } from "testcontainers";
-import { PID_FILE } from "../../deploy/docker/pid-file.ts";
+import { PID_FILE, REDIS_TURNS_FILE } from "../../deploy/docker/told-in-files.ts";
 import type { TestAgent } from "./contract.ts";
 import type { TestKeys } from "./test-keys.ts";
 
@@ -12,11 +12,16 @@ const PATIENCE_MS = 30_000;
 export class StartedAgentRelayContainer extends AbstractStartedContainer {
   readonly #port: number;
   readonly #keys: TestKeys;
+  readonly #isCluster: boolean;
 
-  constructor(started: StartedTestContainer, port: number, keys: TestKeys) {
+  constructor(
+    started: StartedTestContainer,
+    { port, keys, isCluster }: { readonly port: number; readonly keys: TestKeys; readonly isCluster: boolean },
+  ) {
     super(started);
     this.#port = port;
     this.#keys = keys;
+    this.#isCluster = isCluster;
   }
 
   /** Base address of the relay. */
@@ -34,15 +39,19 @@ export class StartedAgentRelayContainer extends AbstractStartedContainer {
     return await this.#keys.agent(name, this.getUrl());
   }
 
-  /** Redis dies with all that it holds. Resolves when the relay says that it is not ready. */
+  /**
+   * Redis dies with all that it holds. Resolves when the relay says that it is not ready. Of a cluster one primary dies:
+   * resolves when its replica has taken its place and the relay is ready.
+   */
   async failRedis(): Promise<void> {
-    await this.#signal("USR2");
-    await this.#until("the relay has lost its Redis", async () => (await this.#readiness()) === 503);
+    await this.#befallRedis("USR2");
+    const status = this.#isCluster ? 200 : 503;
+    await this.#until(`the relay answers ${status}`, async () => (await this.#readiness()) === status);
   }
 
-  /** Redis is back, empty. Resolves when the relay is ready. */
+  /** Redis is back, empty; of a cluster all that died, as replicas. Resolves when the relay is ready. */
   async restoreRedis(): Promise<void> {
-    await this.#signal("CONT");
+    await this.#befallRedis("CONT");
     await this.#until("the relay has its Redis back", async () => (await this.#readiness()) === 200);
   }
 
@@ -56,6 +65,13 @@ export class StartedAgentRelayContainer extends AbstractStartedContainer {
 
   protected override async containerStopped(): Promise<void> {
     await this.#keys.remove();
+  }
+
+  async #befallRedis(signal: string): Promise<void> {
+    const turns = async () => await this.#shell(`cat ${REDIS_TURNS_FILE} 2>/dev/null || true`);
+    const former = await turns();
+    await this.#signal(signal);
+    await this.#until("Redis has died, or is back", async () => (await turns()) !== former);
   }
 
   /** To process 1. Source: docs/testing.md#containers. */

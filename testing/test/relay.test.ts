@@ -52,6 +52,15 @@ describe("A relay for tests", () => {
     await expect(startRelay({ environment: { RELAY_PARTITIONS: "none" } })).rejects.toThrow(/RELAY_PARTITIONS/);
   });
 
+  test("on a Redis Cluster is a relay like any other, whatever REDIS_URL says", async () => {
+    await using relay = await startRelay({ cluster: true, environment: { REDIS_URL: "redis://127.0.0.1:1" } });
+    await using alice = new Connector(await relay.agent("alice"));
+    await using bob = new Connector(await relay.agent("bob"));
+    bob.on("delivery", (delivery) => delivery.reply(delivery.payload));
+    await Promise.all([alice.start(), bob.start()]);
+    expect((await alice.ask("agent://bob", { message: "hi" })).payload).toEqual({ message: "hi" });
+  }, 60_000);
+
   test("shares nothing with a second one beside it", async () => {
     await using one = await startRelay();
     await using other = await startRelay();

@@ -13,7 +13,7 @@ import { filesBesideModules, inPackage } from "./in-package.ts";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const MANIFEST = "testing/package.json";
 const README = "docs/testing.md";
-const PID_FILE = "deploy/docker/pid-file.ts";
+const TOLD_IN_FILES = "deploy/docker/told-in-files.ts";
 /** What the relay is made of. */
 const RELAY = [
   ...["shared/protocol/src", "shared/runtime/src", "shared/window/src"],
@@ -27,7 +27,16 @@ const REQUIRE = 'import{createRequire as relayRequire}from"node:module";const re
 
 /** The whole relay for tests: an npm package for Node. */
 export const testing: Maker = {
-  sources: ["testing/src", MANIFEST, README, "deploy/local", "deploy/keys", PID_FILE, "tsconfig.base.json", ...RELAY],
+  sources: [
+    "testing/src",
+    MANIFEST,
+    README,
+    "deploy/local",
+    "deploy/keys",
+    TOLD_IN_FILES,
+    "tsconfig.base.json",
+    ...RELAY,
+  ],
   make: async () => {
     const manifest = JSON.parse(await readFile(join(ROOT, MANIFEST), "utf8"));
     return { number: manifest.version, drafts: [await npmPackage(manifest)] };

@@ -24,12 +24,14 @@ const IMAGES = {
   "ws-connector": "ws-connector",
   "ops-reporting": "ops-reporting",
 } as const;
+/** Of the Redis Cluster, beside the one Redis of docker-compose.yml. */
+const CLUSTER_IMAGES = { ...IMAGES, "redis-cluster": "gateway" } as const;
 const PROJECT_LABEL = "com.docker.compose.project";
 const SERVICE_LABEL = "com.docker.compose.service";
 
 /** Services that run until they are stopped. */
 export const LASTING = ["redis", "gateway", "ws-connector", "ops-reporting", "edge"] as const;
-export type ComposeService = (typeof LASTING)[number] | "keys" | "redis-passwords" | "window-reset";
+export type ComposeService = (typeof LASTING)[number] | keyof typeof CLUSTER_IMAGES;
 
 type Docker = ContainerRuntimeClient["container"]["dockerode"];
 export type StackContainer = ReturnType<Docker["getContainer"]>;
@@ -41,12 +43,14 @@ export type StackContainer = ReturnType<Docker["getContainer"]>;
 export class ComposeStack {
   readonly project = `relay-test-${randomBytes(4).toString("hex")}`;
   readonly #environment: Record<string, string>;
+  readonly #isCluster: boolean;
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
   #started: StartedDockerComposeEnvironment | undefined;
 
-  /** @param environment what a developer would have set. */
-  constructor(environment: Record<string, string> = {}) {
+  /** @param environment what a developer would have set. @param options.cluster with docker-compose.cluster.yml on top. */
+  constructor(environment: Record<string, string> = {}, { cluster = false }: { readonly cluster?: boolean } = {}) {
     this.#environment = { ...environment };
+    this.#isCluster = cluster;
   }
 
   /** The clone. */
@@ -158,12 +162,14 @@ export class ComposeStack {
   /** What every service's image is called here. The label makes it differ from the image that anybody else has built. */
   #ownImages(): object {
     const build = { labels: { [PROJECT_LABEL]: this.project } };
-    const own = Object.entries(IMAGES).map(([service, name]) => [service, { image: `${this.project}/${name}`, build }]);
+    const images = this.#isCluster ? CLUSTER_IMAGES : IMAGES;
+    const own = Object.entries(images).map(([service, name]) => [service, { image: `${this.project}/${name}`, build }]);
     return Object.fromEntries(own);
   }
 
   async #up(options: string[]): Promise<void> {
-    this.#started = await new DockerComposeEnvironment(this.folder, ["docker-compose.yml", "images.json"])
+    const cluster = this.#isCluster ? ["docker-compose.cluster.yml"] : [];
+    this.#started = await new DockerComposeEnvironment(this.folder, ["docker-compose.yml", ...cluster, "images.json"])
       .withProjectName(this.project)
       .withEnvironment(this.#environment)
       .withClientOptions({ commandOptions: options })

@@ -3,8 +3,9 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { IPrometheusRule, IServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
-import type { IDeployment } from "kubernetes-models/apps/v1";
+import type { IDeployment, IStatefulSet } from "kubernetes-models/apps/v1";
 import type { IHorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2";
+import type { IJob } from "kubernetes-models/batch/v1";
 import type { IIngress, INetworkPolicy } from "kubernetes-models/networking.k8s.io/v1";
 import type { IPodDisruptionBudget } from "kubernetes-models/policy/v1";
 import type { IConfigMap, IContainer, INamespace, IPodSpec, ISecret, IService } from "kubernetes-models/v1";
@@ -13,8 +14,10 @@ import { kubectlProgram } from "../../../deploy/local/kubectl-program.mjs";
 
 /** What the overlays of deploy/kubernetes render to, for tests. */
 
+/** On one Redis. */
 export const OVERLAYS = ["local", "production"] as const;
-export type Overlay = (typeof OVERLAYS)[number];
+export const ALL_OVERLAYS = [...OVERLAYS, "cluster", "cluster-local"] as const;
+export type Overlay = (typeof ALL_OVERLAYS)[number];
 
 /** The services of the relay in the cluster. */
 export const SERVICES = ["gateway", "ws-connector", "ops-reporting"] as const;
@@ -25,6 +28,8 @@ export interface Kinds {
   readonly Secret: ISecret;
   readonly Service: IService;
   readonly Deployment: IDeployment;
+  readonly StatefulSet: IStatefulSet;
+  readonly Job: IJob;
   readonly HorizontalPodAutoscaler: IHorizontalPodAutoscaler;
   readonly PodDisruptionBudget: IPodDisruptionBudget;
   readonly Ingress: IIngress;
@@ -54,21 +59,24 @@ export function named<Kind extends keyof Kinds>(objects: readonly Manifest[], ki
   return found;
 }
 
-export function podOf(deployment: IDeployment): { readonly labels: Labels; readonly spec: IPodSpec } {
-  const { metadata, spec } = deployment.spec?.template ?? {};
-  if (metadata?.labels === undefined || !spec) throw new Error("A Deployment without pods.");
+/** What has pods. */
+export type Workload = IDeployment | IStatefulSet | IJob;
+
+export function podOf(workload: Workload): { readonly labels: Labels; readonly spec: IPodSpec } {
+  const { metadata, spec } = workload.spec?.template ?? {};
+  if (metadata?.labels === undefined || !spec) throw new Error("A workload without pods.");
   return { labels: metadata.labels, spec };
 }
 
-/** Every container of a Deployment's pods, init containers first. */
-export function containersOf(deployment: IDeployment): IContainer[] {
-  const { spec } = podOf(deployment);
+/** Every container of a workload's pods, init containers first. */
+export function containersOf(workload: Workload): IContainer[] {
+  const { spec } = podOf(workload);
   return [...(spec.initContainers ?? []), ...spec.containers];
 }
 
-/** The container that does a Deployment's work. */
-export function mainContainer(deployment: IDeployment): IContainer {
-  const [container, ...others] = podOf(deployment).spec.containers;
+/** The container that does a workload's work. */
+export function mainContainer(workload: Workload): IContainer {
+  const [container, ...others] = podOf(workload).spec.containers;
   if (container === undefined || others.length > 0) throw new Error("A pod has one container beside init containers.");
   return container;
 }

@@ -2,15 +2,17 @@ import { describe, expect, test } from "@jest/globals";
 import * as monitoring from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
 import * as apps from "kubernetes-models/apps/v1";
 import * as autoscaling from "kubernetes-models/autoscaling/v2";
+import * as batch from "kubernetes-models/batch/v1";
 import * as networking from "kubernetes-models/networking.k8s.io/v1";
 import * as policy from "kubernetes-models/policy/v1";
 import * as core from "kubernetes-models/v1";
-import { type Manifest, OVERLAYS, render } from "./manifests.ts";
+import { ALL_OVERLAYS, type Manifest, render } from "./manifests.ts";
 
 const MODELS: Record<string, object> = {
   v1: core,
   "apps/v1": apps,
   "autoscaling/v2": autoscaling,
+  "batch/v1": batch,
   "networking.k8s.io/v1": networking,
   "policy/v1": policy,
   "monitoring.coreos.com/v1": monitoring,
@@ -46,7 +48,7 @@ function unknownFields(object: object): string[] {
   return fields(object, "").filter((path) => !seen.has(path));
 }
 
-const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
+const overlays = await Promise.all(ALL_OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
 
 describe.each(overlays)("The $overlay overlay", ({ objects }) => {
   const cases = objects.map((object) => ({ name: `${object.kind} ${object.metadata?.name}`, object }));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Connector } from "agent-relay-connector";
 import { Connectors } from "protocol/contract/packages.ts";
-import { GenericContainer, type StartedTestContainer, Wait } from "testcontainers";
+import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer, Wait } from "testcontainers";
 import { AgentRelayContainer, type StartedAgentRelayContainer } from "../../../testing/src/container.ts";
 import { installedSample } from "../../examples/sample-project.ts";
 import { Machine } from "../../packages/npm.ts";
@@ -54,6 +54,41 @@ describe("A container of a test's own", () => {
     await alice.send("agent://alice", {});
     expect(await windowOf(relay)).not.toBe(window);
   });
+});
+
+describe("A container on a Redis Cluster", () => {
+  let relay: StartedAgentRelayContainer;
+  beforeAll(async () => {
+    relay = await new AgentRelayContainer(IMAGE).withCluster().start();
+  }, 60_000);
+  afterAll(async () => void (await relay.stop()));
+
+  test("goes on when a primary has died, when it is back, and when the pods have died", async () => {
+    await using alice = new Connector(await relay.agent("alice"));
+    await using bob = new Connector(await relay.agent("bob"));
+    bob.on("delivery", (delivery) => delivery.reply(delivery.payload));
+    await Promise.all([alice.start(), bob.start()]);
+    const asked = async (n: number) => (await alice.ask("agent://bob", { n }, { waitOnline: 30_000 })).payload;
+    const faults = [
+      () => relay.failRedis(),
+      () => relay.restoreRedis(),
+      () => relay.failRedis(),
+      () => relay.killPod(),
+    ];
+    for (const [n, fault] of faults.entries()) {
+      await fault();
+      expect(await asked(n)).toEqual({ n });
+    }
+  }, 180_000);
+});
+
+test("The image alone refuses a RELAY_CLUSTER that says neither yes nor no", async () => {
+  const { container } = await getContainerRuntimeClient();
+  const created = await container.create({ Image: IMAGE, Env: ["RELAY_CLUSTER=maybe"] });
+  await created.start();
+  const { StatusCode } = await created.wait();
+  await created.remove();
+  expect(StatusCode).toBe(78);
 });
 
 async function windowOf(relay: StartedAgentRelayContainer): Promise<string> {

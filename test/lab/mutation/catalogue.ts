@@ -1,5 +1,6 @@
 import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
+import { CLUSTER_NODE_MUTATIONS } from "./catalogue/cluster-nodes.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
@@ -54,6 +55,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...OUT_OF_REACH_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...CLUSTER_MUTATIONS,
+  ...CLUSTER_NODE_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,
   ...HTTP_CONNECTION_MUTATIONS,

@@ -1,0 +1,40 @@
+import { createGateway } from "gateway/service.ts";
+import { readGatewaySettings } from "gateway/settings.ts";
+import { createOpsReporting } from "ops-reporting/service.ts";
+import { readOpsReportingSettings } from "ops-reporting/settings.ts";
+import type { ServiceName } from "protocol/contract/surface.ts";
+import type { HttpService } from "runtime/http/http-service.ts";
+import type { Logger } from "runtime/logging.ts";
+import type { Environment } from "runtime/settings.ts";
+import { createWsConnector } from "ws-connector/service.ts";
+import { readWsConnectorSettings } from "ws-connector/settings.ts";
+
+/** A service that is yet to be made. Both throw SettingsError. */
+interface Component {
+  check(env: Environment): void;
+  create(env: Environment, options: ComponentOptions): HttpService;
+}
+
+interface ComponentOptions {
+  readonly logger: Logger;
+  /** Of the connectors, when they run here. */
+  readonly connectionCount: (() => number) | undefined;
+}
+
+/** In the order of their start: reports read the window that the others open, and both count the connectors' websockets. */
+export const COMPONENTS: Readonly<Record<ServiceName, Component>> = {
+  "ws-connector": component(readWsConnectorSettings, createWsConnector),
+  gateway: component(readGatewaySettings, createGateway),
+  "ops-reporting": component(readOpsReportingSettings, createOpsReporting),
+};
+export const ALL_SERVICES = Object.keys(COMPONENTS) as ServiceName[];
+
+function component<Settings>(
+  read: (env: Environment) => Settings,
+  create: (settings: Settings, options: ComponentOptions) => HttpService,
+): Component {
+  return {
+    check: read,
+    create: (env, options) => create(read(env), options),
+  };
+}

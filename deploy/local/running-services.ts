@@ -1,0 +1,42 @@
+import type { Registry } from "prom-client";
+import type { ServiceName } from "protocol/contract/surface.ts";
+import type { HttpService } from "runtime/http/http-service.ts";
+
+/** The services that run behind one address: of each one instance, or several that take turns. */
+export class RunningServices {
+  readonly #instances = new Map<ServiceName, readonly HttpService[]>();
+  #turns = 0;
+
+  add(name: ServiceName, instance: HttpService): void {
+    this.#instances.set(name, [...this.of(name), instance]);
+  }
+
+  of(name: ServiceName): readonly HttpService[] {
+    return this.#instances.get(name) ?? [];
+  }
+
+  get all(): readonly HttpService[] {
+    return [...this.#instances.values()].flat();
+  }
+
+  /** Whose turn it is; undefined when the service does not run here. */
+  next(name: ServiceName): HttpService | undefined {
+    const instances = this.of(name);
+    return instances[this.#turns++ % instances.length];
+  }
+
+  /** Open websockets; undefined where no service takes them. */
+  get connectionCount(): (() => number) | undefined {
+    const counts = this.all.flatMap(({ connectionCount }) => connectionCount ?? []);
+    return counts.length === 0 ? undefined : () => counts.reduce((sum, count) => sum + count(), 0);
+  }
+
+  /** Instances of one service are told apart by the label `pod`. */
+  get metrics(): Registry[] {
+    for (const [service, instances] of this.#instances) {
+      if (instances.length === 1) continue;
+      for (const [n, { metrics }] of instances.entries()) metrics.setDefaultLabels({ service, pod: String(n + 1) });
+    }
+    return this.all.map(({ metrics }) => metrics);
+  }
+}

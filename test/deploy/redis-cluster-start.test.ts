@@ -1,0 +1,117 @@
+import { execFile } from "node:child_process";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { ClusterNode, NodeRunner } from "../../deploy/local/cluster-node.ts";
+import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
+import { startRelay } from "../../deploy/local/relay.ts";
+import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
+import { watchLeaks } from "../support/leaks.ts";
+import { until } from "../support/until.ts";
+
+const CREATE = fileURLToPath(new URL("../../deploy/redis/create-cluster.ts", import.meta.url));
+const START = fileURLToPath(new URL("../../deploy/redis/start.sh", import.meta.url));
+const HOST = "localhost";
+const CREATOR = "cluster-create";
+const REPLICA = "replica";
+const noLeaks = watchLeaks();
+afterAll(() => noLeaks());
+
+/** Holds what a shell, a configuration file or a URL could stumble over. */
+const passwordOf = (user: string) => `of ${user} "\\$HOME'%@:/#`;
+const passwords = [...REDIS_USERS, CREATOR, REPLICA].map((user) => [passwordVariable(user), passwordOf(user)]);
+
+/** The deployed script and users; asked as the one user that may make a cluster. */
+const DEPLOYED: NodeRunner = {
+  command: (folder, settings) => ["/usr/bin/env", `TMPDIR=${folder}`, "/bin/sh", START, ...settings],
+  settings: {},
+  env: { PATH: process.env.PATH, REDIS_CLUSTER_HOSTNAME: HOST, ...Object.fromEntries(passwords) },
+  login: [`AUTH ${CREATOR} ${JSON.stringify(passwordOf(CREATOR))}`],
+};
+
+/** Nodes as they are deployed, of which somebody else makes a cluster. */
+class DeployedNodes extends EmbeddedCluster {
+  all: readonly ClusterNode[] = [];
+
+  override async start(): Promise<void> {
+    this.all = await this.makeNodes(6);
+    await Promise.all(this.all.map((node) => node.start()));
+  }
+
+  override async stop(): Promise<void> {
+    await Promise.all(this.all.map((node) => node.stop()));
+  }
+
+  urlFor(user: string, nodes: readonly ClusterNode[] = this.all): string {
+    const hosts = nodes.map(({ port }) => `${HOST}:${port}`).join(",");
+    return `redis-cluster://${user}:${encodeURIComponent(passwordOf(user))}@${hosts}`;
+  }
+}
+
+async function create(url: string): Promise<{ code: number; stdout: string; stderr: string }> {
+  const ended = promisify(execFile)(process.execPath, [CREATE], { env: { REDIS_URL: url } });
+  return await ended.then(
+    (said) => ({ code: 0, ...said }),
+    (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),
+  );
+}
+
+describe("A Redis Cluster as it is deployed", () => {
+  const cluster = new DeployedNodes({ runner: DEPLOYED, nodeTimeoutMs: 1000 });
+  beforeAll(() => cluster.start());
+  afterAll(() => cluster.stop());
+  const roleOf = async (node: ClusterNode) =>
+    /^role:(\w+)/m.exec(await node.ask("INFO replication").catch(() => ""))?.[1];
+  const roles = async () => await Promise.all(cluster.all.map(roleOf));
+
+  test("is made of six nodes that know nobody, by a user that can do nothing else", async () => {
+    expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+    expect(await roles()).toEqual(["master", "master", "master", "slave", "slave", "slave"]);
+    const [node] = cluster.all as [ClusterNode];
+    for (const command of ["GET relay:{0}:window", "CONFIG GET masterauth", "CLUSTER RESET", "FLUSHALL", "ACL LIST"]) {
+      await expect(node.ask(command)).rejects.toThrow(/NOPERM/);
+    }
+  }, 60_000);
+
+  test("names its nodes by their hosts", async () => {
+    const [node] = cluster.all as [ClusterNode];
+    expect((await node.ask("CLUSTER NODES")).match(/,localhost /g)).toHaveLength(6);
+  });
+
+  test.each(["gateway", "ws-connector", "ops-reporting"] as const)("carries %s, as its own user", async (service) => {
+    const environment = { RELAY_PARTITIONS: "12", REDIS_URL: cluster.urlFor(service) };
+    const relay = await startRelay({ services: [service], environment });
+    await until("it is ready", async () => (await fetch(`${relay.url}/ready`)).status === 200);
+    await relay.stop();
+  });
+
+  test("keeps the passwords out of the environment of a node, and that of a replica in a file of its own", async () => {
+    const [node] = cluster.all as [ClusterNode];
+    const pid = await node.pid();
+    const places = await Promise.all(["cmdline", "environ"].map((name) => readFile(`/proc/${pid}/${name}`, "utf8")));
+    expect(places[0]).toContain("redis-server");
+    expect(places.join()).not.toContain(passwordOf(REPLICA));
+    expect(places.join()).not.toContain("REDIS_PASSWORD");
+    expect((await stat(join(node.folder, "agent-relay-redis/replica.conf"))).mode & 0o777).toBe(0o600);
+  });
+
+  test("has a node that was lost again, as the replica of whoever took its place", async () => {
+    const [lost] = cluster.all as [ClusterNode];
+    await lost.stop();
+    await until("its replica is a primary", async () => (await roles())[3] === "master");
+    await lost.start();
+    expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+    expect(await roles()).toEqual(["slave", "master", "master", "master", "slave", "slave"]);
+    expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+  }, 60_000);
+
+  test.each([
+    ["one Redis", () => "redis://127.0.0.1:1"],
+    ["fewer than six", () => cluster.urlFor(CREATOR, cluster.all.slice(0, 3))],
+    ["an odd number", () => cluster.urlFor(CREATOR, [...cluster.all, ...cluster.all.slice(0, 1)])],
+  ])("is not made of %s", async (_what, url) => {
+    expect(await create(url())).toMatchObject({ code: 78, stderr: expect.stringContaining("REDIS_URL") });
+  });
+});

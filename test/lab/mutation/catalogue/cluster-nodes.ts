@@ -1,0 +1,26 @@
+import type { Mutation } from "../mutation.ts";
+
+/** Who reaches the nodes of a Redis Cluster. */
+export const CLUSTER_NODE_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "a Redis Cluster of npm run start:cluster asks for its password",
+    file: "deploy/local/private-nodes.ts",
+    find: "requirepass ",
+    replace: "# ",
+    tests: ["test/local/start-relay.test.ts"],
+  },
+  {
+    name: "who makes a Redis Cluster can do nothing else there",
+    file: "deploy/redis/cluster-users.acl",
+    find: "+cluster|replicate +cluster|set-config-epoch",
+    replace: "+cluster|replicate +cluster|set-config-epoch +config|get",
+    tests: ["test/deploy/redis-cluster-start.test.ts"],
+  },
+  {
+    name: "the password of a replica stands in no argument of its process",
+    file: "deploy/redis/start.sh",
+    find: '--include "$folder/replica.conf"',
+    replace: '--masterauth "$replica"',
+    tests: ["test/deploy/redis-start.test.ts"],
+  },
+];
