@@ -99,7 +99,7 @@ export class ServerChannel {
     this.#awaited.delete(id);
   }
 
-  /** To be called every 250 ms: sends the pod a message on one channel or more, so that each has one in a second. */
+  /** To be called every 250 ms: sends the pod a message on one channel or more, so that each has one twice a second. */
   async look(): Promise<void> {
     if (this.isUnused) return;
     if (!this.link.up || !this.#server.up) {
@@ -125,7 +125,7 @@ export class ServerChannel {
 
   #due(): Subscription[] {
     const all = [...this.#subscriptions.values()];
-    const due = Math.ceil((all.length * REDIS_LIMITS.loopbackIntervalMs) / 1000);
+    const due = Math.ceil((all.length * REDIS_LIMITS.loopbackIntervalMs) / REDIS_LIMITS.partitionLoopbackMs);
     const from = this.#next;
     this.#next = (from + due) % all.length;
     return Array.from({ length: due }, (_, n) => all[(from + n) % all.length] as Subscription);

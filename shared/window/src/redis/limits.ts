@@ -16,11 +16,13 @@ export const REDIS_LIMITS = {
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
   /**
-   * Over several partitions a pod renews its lease in each with its message, once a second. An older lease is over. After such a
-   * time without any renewal the partition was away, and all leases begin anew; they are kept for a while after the last one.
+   * Of several partitions each has such a message this often, with which the pod renews its lease there. An older lease is over.
+   * After a gap without any renewal the partition was away, and all leases begin anew: a pod whose renewal was due when the gap
+   * began has an older one by less than a lease. Leases are kept for a while after the last renewal.
    */
+  partitionLoopbackMs: 500,
   podLeaseMs: 2000,
-  podLeaseGapMs: 1250,
+  podLeaseGapMs: 750,
   podLeasesKeptMs: 60_000,
   /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
