@@ -4,7 +4,7 @@ import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { type Act, FORGERIES, type Forgery } from "./actions.ts";
 import { type Fault, inject, isFault } from "./faults.ts";
 import { GatewaySender } from "./gateway-sender.ts";
-import type { RoamingCluster } from "./roaming-cluster.ts";
+import type { RoamingFleet } from "./roaming-fleet.ts";
 
 /** What a forged envelope must be answered with on the connection that it was sent on. */
 export interface Forged {
@@ -15,28 +15,28 @@ export interface Forged {
 
 const REMEMBERED = 100;
 
-/** Does on the cluster what the actions say; what cannot be done at the moment is left out. */
+/** Does on the fleet what the actions say; what cannot be done at the moment is left out. */
 export class Driver {
   readonly forged: Forged[] = [];
   readonly gateway: GatewaySender;
-  readonly #cluster: RoamingCluster;
+  readonly #fleet: RoamingFleet;
   /** The last envelopes of each agent. */
   readonly #made: Frame[][];
   readonly #moving = new Set<ReturningAgent>();
   readonly #underWay = new Set<Promise<void>>();
   #fault: Promise<void> = Promise.resolve();
 
-  constructor(cluster: RoamingCluster, gatewayUrl: string) {
-    this.#cluster = cluster;
-    this.gateway = new GatewaySender(cluster, gatewayUrl);
-    this.#made = cluster.homes.map(() => []);
+  constructor(fleet: RoamingFleet, gatewayUrl: string) {
+    this.#fleet = fleet;
+    this.gateway = new GatewaySender(fleet, gatewayUrl);
+    this.#made = fleet.homes.map(() => []);
   }
 
   /** Resolves when the act has begun; a fault, when the one before it is over. */
   async do(act: Act): Promise<void> {
     if (isFault(act)) {
       await this.#fault;
-      this.#fault = inject(this.#cluster, act as Fault);
+      this.#fault = inject(this.#fleet, act as Fault);
       this.#fault.catch(() => {});
     } else this.#act(act);
   }
@@ -75,7 +75,7 @@ export class Driver {
         break;
       case "takeover":
         this.#move(act.agent, async (agent) => {
-          this.#cluster.homes[act.agent] = act.connector;
+          this.#fleet.homes[act.agent] = act.connector;
           await agent.start();
         });
         break;
@@ -87,10 +87,10 @@ export class Driver {
         });
         break;
       case "flushScripts":
-        this.#track(this.#cluster.view.client.script("FLUSH").then(() => {}));
+        this.#track(this.#fleet.view.client.script("FLUSH").then(() => {}));
         break;
       case "loseReply":
-        void this.#cluster.connectors[act.connector]?.redis.loseReplyTo('"message.send"');
+        void this.#fleet.connectors[act.connector]?.redis.loseReplyTo('"message.send"');
     }
   }
 
@@ -108,7 +108,7 @@ export class Driver {
   }
 
   #decide(n: number, approve: boolean): void {
-    const asked = this.#agent(n).isOnline ? this.#cluster.asked[n]?.next() : undefined;
+    const asked = this.#agent(n).isOnline ? this.#fleet.asked[n]?.next() : undefined;
     if (asked === undefined) return;
     const { session_id, envelope } = asked;
     this.#send(n, approve ? "session.approve" : "session.reject", { to: envelope.from, payload: { session_id } });
@@ -121,8 +121,8 @@ export class Driver {
   }
 
   #forge(n: number, as: number, how: Forgery): void {
-    const { keyId } = this.#cluster.keyOf(as);
-    const own = this.#cluster.keyOf(n);
+    const { keyId } = this.#fleet.keyOf(as);
+    const own = this.#fleet.keyOf(n);
     const message = { type: "message.send", payload: { message: "forged" } };
     const inOwnName = { ...message, from: this.#agent(n).id, to: this.#agent(as).id };
     const inAnothers = { ...message, from: this.#agent(as).id, to: this.#agent(n).id };
@@ -147,10 +147,10 @@ export class Driver {
     const agent = this.#agent(n);
     if (this.#moving.has(agent) || !agent.isOnline) return;
     this.#moving.add(agent);
-    this.#cluster.moves(agent);
+    this.#fleet.moves(agent);
     const done = () => {
       this.#moving.delete(agent);
-      this.#cluster.moves(agent);
+      this.#fleet.moves(agent);
     };
     this.#track(way(agent).then(done, done));
   }
@@ -161,6 +161,6 @@ export class Driver {
   }
 
   #agent(n: number): ReturningAgent {
-    return this.#cluster.agents[n] as ReturningAgent;
+    return this.#fleet.agents[n] as ReturningAgent;
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
 import type { Act } from "./actions.ts";
-import type { RoamingCluster } from "./roaming-cluster.ts";
+import type { RoamingFleet } from "./roaming-fleet.ts";
 
 export type Fault = Extract<Act, { act: "hangRedis" | "restartRedis" | "cut" | "slow" | "freeze" | "kill" | "term" }>;
 
@@ -14,87 +14,87 @@ export function isFault(act: Act): act is Fault {
 }
 
 /** Begins a fault, and resolves when it is over. */
-export async function inject(cluster: RoamingCluster, fault: Fault): Promise<void> {
+export async function inject(fleet: RoamingFleet, fault: Fault): Promise<void> {
   switch (fault.act) {
     case "hangRedis":
-      await cluster.relay.redis.pause();
+      await fleet.relay.redis.pause();
       await delay(fault.forMs);
-      await cluster.relay.redis.resume();
+      await fleet.relay.redis.resume();
       return;
     case "restartRedis":
-      return await restartRedis(cluster);
+      return await restartRedis(fleet);
     case "kill":
-      return await kill(cluster, fault.connector);
+      return await kill(fleet, fault.connector);
     case "term":
-      return await terminate(cluster, fault.connector);
+      return await terminate(fleet, fault.connector);
     case "freeze": {
-      const { process } = podOf(cluster, fault.connector);
+      const { process } = podOf(fleet, fault.connector);
       process.freeze();
       await delay(fault.forMs);
       process.thaw();
       return;
     }
     case "slow": {
-      const { redis } = podOf(cluster, fault.connector);
+      const { redis } = podOf(fleet, fault.connector);
       redis.slow(20, 200);
       await delay(fault.forMs);
       redis.heal();
       return;
     }
     case "cut":
-      return await cut(cluster, fault.connector, fault.forMs);
+      return await cut(fleet, fault.connector, fault.forMs);
   }
 }
 
-async function restartRedis(cluster: RoamingCluster): Promise<void> {
-  const alive = cluster.ledger.gap();
-  await cluster.relay.redis.kill();
-  cluster.ledger.guardLost();
+async function restartRedis(fleet: RoamingFleet): Promise<void> {
+  const alive = fleet.ledger.gap();
+  await fleet.relay.redis.kill();
+  fleet.ledger.guardLost();
   await delay(NOTICED_MS);
-  await cluster.relay.redis.start();
+  await fleet.relay.redis.start();
   alive();
 }
 
 /** What was on its way through the pod's channel when it was cut is lost. */
-async function cut(cluster: RoamingCluster, connector: number, forMs: number): Promise<void> {
-  const pod = podOf(cluster, connector);
-  const alive = gapFor(cluster, reachedBy(cluster, pod.websocketUrl));
+async function cut(fleet: RoamingFleet, connector: number, forMs: number): Promise<void> {
+  const pod = podOf(fleet, connector);
+  const alive = gapFor(fleet, reachedBy(fleet, pod.websocketUrl));
   pod.redis.cut();
   await delay(forMs);
   pod.redis.heal();
   alive();
 }
 
-async function kill(cluster: RoamingCluster, connector: number): Promise<void> {
-  const doomed = podOf(cluster, connector);
-  await cluster.replace(doomed);
-  const alive = gapFor(cluster, reachedBy(cluster, doomed.websocketUrl));
+async function kill(fleet: RoamingFleet, connector: number): Promise<void> {
+  const doomed = podOf(fleet, connector);
+  await fleet.replace(doomed);
+  const alive = gapFor(fleet, reachedBy(fleet, doomed.websocketUrl));
   await doomed.end("SIGKILL");
   await until("the links of the dead are gone", () => doomed.redis.links().length === 0);
   await delay(NOTICED_MS);
   alive();
 }
 
-async function terminate(cluster: RoamingCluster, connector: number): Promise<void> {
-  const doomed = podOf(cluster, connector);
-  await cluster.replace(doomed);
+async function terminate(fleet: RoamingFleet, connector: number): Promise<void> {
+  const doomed = podOf(fleet, connector);
+  await fleet.replace(doomed);
   const code = await doomed.end("SIGTERM");
   if (code !== 0) throw new Error(`A connector that was told to end ended with ${code}.`);
 }
 
-function podOf(cluster: RoamingCluster, connector: number) {
-  const pod = cluster.connectors[connector];
+function podOf(fleet: RoamingFleet, connector: number) {
+  const pod = fleet.connectors[connector];
   if (pod === undefined) throw new Error(`There is no connector ${connector}.`);
   return pod;
 }
 
 /** Agents with a connection to a connector, one that they just leave included. */
-function reachedBy(cluster: RoamingCluster, url: string): ReturningAgent[] {
-  return cluster.agents.filter((agent) => agent.url === url || !agent.isOnline || cluster.hasJustMoved(agent));
+function reachedBy(fleet: RoamingFleet, url: string): ReturningAgent[] {
+  return fleet.agents.filter((agent) => agent.url === url || !agent.isOnline || fleet.hasJustMoved(agent));
 }
 
-function gapFor(cluster: RoamingCluster, agents: readonly ReturningAgent[]): () => void {
-  const gaps = agents.map(({ id }) => cluster.ledger.gap(id));
+function gapFor(fleet: RoamingFleet, agents: readonly ReturningAgent[]): () => void {
+  const gaps = agents.map(({ id }) => fleet.ledger.gap(id));
   return () => {
     for (const end of gaps) end();
   };

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Answer } from "../../support/ledger.ts";
-import type { RoamingCluster } from "./roaming-cluster.ts";
+import type { RoamingFleet } from "./roaming-fleet.ts";
 
 const TRY_AGAIN_MS = 300;
 const TRIES = 60;
@@ -13,12 +13,12 @@ export function isByGateway(id: string): boolean {
 
 /** Sends through the gateway under idempotency keys, again and again until it is accepted. */
 export class GatewaySender {
-  readonly #cluster: RoamingCluster;
+  readonly #fleet: RoamingFleet;
   readonly #url: string;
   #serial = 0;
 
-  constructor(cluster: RoamingCluster, url: string) {
-    this.#cluster = cluster;
+  constructor(fleet: RoamingFleet, url: string) {
+    this.#fleet = fleet;
     this.#url = url;
   }
 
@@ -26,15 +26,15 @@ export class GatewaySender {
   async send(agent: number, to: string, twice: boolean): Promise<void> {
     this.#serial += 1;
     const message = `${NAME}${this.#serial}`;
-    const from = this.#cluster.agents[agent]?.id as string;
-    const attempt = () => this.#attempt({ from, to, message }, this.#cluster.apiKeyOf(agent));
+    const from = this.#fleet.agents[agent]?.id as string;
+    const attempt = () => this.#attempt({ from, to, message }, this.#fleet.apiKeyOf(agent));
     for (let n = 0; n < TRIES && !(await attempt()); n += 1) await delay(TRY_AGAIN_MS);
     if (twice) await attempt();
   }
 
   /** True when it was accepted. Each is a connection of its own to the ledger: no order is promised here. */
   async #attempt(body: { from: string; to: string; message: string }, apiKey: string): Promise<boolean> {
-    const { ledger } = this.#cluster;
+    const { ledger } = this.#fleet;
     const id = body.message;
     ledger.sent({ id, type: "message.send", ...body }, id);
     const response = await fetch(`${this.#url}/v1/messages/send`, {

@@ -6,7 +6,7 @@ import { until } from "../../support/until.ts";
 import { type Action, actionsOf, losesRedis } from "./actions.ts";
 import { type Breach, breaches, earlyBreaches, miscounts } from "./checks.ts";
 import { Driver } from "./driver.ts";
-import { RoamingCluster } from "./roaming-cluster.ts";
+import { RoamingFleet } from "./roaming-fleet.ts";
 
 /**
  * `npm run test:random [-- --seed n --seconds n]`: agents, envelopes, forgeries and faults mixed by chance. The same seed
@@ -23,17 +23,17 @@ const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed
 const seconds = Number(values.seconds);
 say(`seed ${seed}, ${seconds} s`);
 
-const cluster = new RoamingCluster();
+const fleet = new RoamingFleet();
 const done: Action[] = [];
 try {
-  await cluster.start();
-  const gateway = await cluster.addPod("gateway");
-  const driver = new Driver(cluster, gateway.url);
+  await fleet.start();
+  const gateway = await fleet.addPod("gateway");
+  const driver = new Driver(fleet, gateway.url);
   const found = await driveUntilBroken(driver);
   await driver.settle();
   report(found.length > 0 ? found : await judge(driver));
 } finally {
-  await cluster.stop();
+  await fleet.stop();
 }
 
 /** Plays what the seed says. Returns as soon as something is broken. */
@@ -48,7 +48,7 @@ async function driveUntilBroken(driver: Driver): Promise<Breach[]> {
     await driver.do(action);
     if (action.at < lookAt) continue;
     lookAt += LOOK_EVERY_MS;
-    const found = [...earlyBreaches(cluster.ledger.content, driver.forged, performance.now()), ...ended()];
+    const found = [...earlyBreaches(fleet.ledger.content, driver.forged, performance.now()), ...ended()];
     if (found.length > 0) return found;
   }
   return [];
@@ -56,23 +56,21 @@ async function driveUntilBroken(driver: Driver): Promise<Breach[]> {
 
 /** When all has come to rest. */
 async function judge(driver: Driver): Promise<Breach[]> {
-  const isBack = () => cluster.agents.every(({ isOnline, unsettled }) => isOnline && unsettled === 0);
+  const isBack = () => fleet.agents.every(({ isOnline, unsettled }) => isOnline && unsettled === 0);
   await until("everybody is back", isBack, SETTLE_MS).catch(() => {});
-  const away = cluster.agents
+  const away = fleet.agents
     .filter(({ isOnline, unsettled }) => !isOnline || unsettled > 0)
     .map(({ id, closes }) => ({ what: `${id} is not back, or has no answers; last close ${closes.at(-1)}`, id: "" }));
-  const open = new Set(cluster.agents.map(({ connection }) => connection));
-  const seen = () => breaches({ content: cluster.ledger.content, forged: driver.forged, open, now: performance.now() });
+  const open = new Set(fleet.agents.map(({ connection }) => connection));
+  const seen = () => breaches({ content: fleet.ledger.content, forged: driver.forged, open, now: performance.now() });
   await until("all is delivered", () => seen().length === 0).catch(() => {});
-  const counters = losesRedis(seed)
-    ? []
-    : miscounts(cluster.ledger.content, driver.forged, await cluster.view.counters());
+  const counters = losesRedis(seed) ? [] : miscounts(fleet.ledger.content, driver.forged, await fleet.view.counters());
   return [...away, ...seen(), ...counters, ...ended()];
 }
 
 /** Processes that nobody ended. */
 function ended(): Breach[] {
-  return cluster.pods
+  return fleet.pods
     .filter(({ process, isDismissed }) => process.hasEnded && !isDismissed)
     .map(({ service }) => ({ what: `a ${service} ended by itself`, id: "" }));
 }
@@ -80,12 +78,12 @@ function ended(): Breach[] {
 function report(found: readonly Breach[]): void {
   const counts = [...Map.groupBy(done, ({ act }) => act)].map(([act, all]) => `${act} ${all.length}`);
   say(`${done.length} actions: ${counts.sort().join(", ")}`);
-  say(JSON.stringify(tally(cluster.ledger.content)));
+  say(JSON.stringify(tally(fleet.ledger.content)));
   if (found.length === 0) return;
   say(`BROKEN; again with: npm run test:random -- --seed ${seed} --seconds ${seconds}`);
   for (const { what, id } of found.slice(0, SHOWN_BREACHES)) {
     say(`${what} ${id}`);
-    if (id !== "") say(JSON.stringify(cluster.ledger.entry(id)));
+    if (id !== "") say(JSON.stringify(fleet.ledger.entry(id)));
   }
   say(`${found.length} in all; the last actions:`);
   for (const action of done.slice(-LAST_ACTIONS)) say(JSON.stringify(action));

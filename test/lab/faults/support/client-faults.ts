@@ -3,8 +3,8 @@ import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts"
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { TcpProxy } from "../../../support/tcp-proxy.ts";
 import { until } from "../../../support/until.ts";
-import type { Cluster } from "./cluster.ts";
 import { type Fault, over } from "./fault.ts";
+import type { Fleet } from "./fleet.ts";
 import { nameOf, promisedTo } from "./pod-faults.ts";
 import { deaf } from "./redis-faults.ts";
 
@@ -22,11 +22,11 @@ export const CLIENT_FAULTS: readonly Fault[] = [
     times: 5,
     closes: [CLOSE_CODES.superseded.code],
     refusal: "not_registered",
-    inject: (cluster) =>
-      overAWire(cluster, async (agent, wire, alive) => {
+    inject: (fleet) =>
+      overAWire(fleet, async (agent, wire, alive) => {
         const since = performance.now();
         wire.halfOpen();
-        await until("promises go into the void", () => promisedTo(cluster, [agent], since) > PROMISED_IN_VAIN);
+        await until("promises go into the void", () => promisedTo(fleet, [agent], since) > PROMISED_IN_VAIN);
         const injected = over([agent]);
         await agent.start();
         alive();
@@ -39,10 +39,10 @@ export const CLIENT_FAULTS: readonly Fault[] = [
     isLong: true,
     closes: [CLOSE_CODES.superseded.code],
     refusal: "not_registered",
-    inject: (cluster) =>
-      overAWire(cluster, async (agent, wire, alive) => {
+    inject: (fleet) =>
+      overAWire(fleet, async (agent, wire, alive) => {
         wire.halfOpen();
-        const isGone = async () => !(await cluster.view.isConnected(nameOf(agent)));
+        const isGone = async () => !(await fleet.view.isConnected(nameOf(agent)));
         await until("the relay lets the agent go", isGone, NOTICED_WITHIN_MS + 5000);
         alive();
         const injected = over([agent]);
@@ -54,16 +54,16 @@ export const CLIENT_FAULTS: readonly Fault[] = [
 
 /** The first agent is reached over a wire that can fail; what becomes of the wire's end is not to touch who came after. */
 async function overAWire<T>(
-  cluster: Cluster,
+  fleet: Fleet,
   fail: (agent: ReturningAgent, wire: TcpProxy, alive: () => void) => Promise<T>,
 ): Promise<T> {
-  const [agent] = cluster.agents as [ReturningAgent];
-  const { process } = cluster.connectorFor(0);
+  const [agent] = fleet.agents as [ReturningAgent];
+  const { process } = fleet.connectorFor(0);
   const wire = await new TcpProxy({ host: "127.0.0.1", port: process.port }).start();
-  const wired = cluster.agent(nameOf(agent), `ws://${wire.host}/ws`);
+  const wired = fleet.agent(nameOf(agent), `ws://${wire.host}/ws`);
   await wired.start();
   await until("the agent is there over the wire alone", () => !agent.isOnline);
-  const result = await fail(agent, wire, deaf(cluster, [agent]));
+  const result = await fail(agent, wire, deaf(fleet, [agent]));
   wired.abandon();
   await wire.stop();
   return result;

@@ -3,8 +3,8 @@ import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { AgentSocket, type Frame, signed } from "../../../support/agent.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
-import type { Cluster, ClusterPod } from "./cluster.ts";
 import { type Fault, type Injected, over } from "./fault.ts";
+import type { Fleet, FleetPod } from "./fleet.ts";
 import { nameOf } from "./pod-faults.ts";
 
 const { maxClockSkewMs } = ENVELOPE_LIMITS;
@@ -26,10 +26,10 @@ export const CLOCK_FAULTS: readonly Fault[] = [
   times: 1,
   closes: [CLOSE_CODES.superseded.code],
   refusal: "not_registered",
-  inject: async (cluster) => {
+  inject: async (fleet) => {
     const env = { CLOCK_SHIFT_MS: String(shiftMs) };
-    const pod = await cluster.addPod("ws-connector", env, ["--import", SHIFTED_CLOCK]);
-    const injected = await inject(cluster, pod, shiftMs);
+    const pod = await fleet.addPod("ws-connector", env, ["--import", SHIFTED_CLOCK]);
+    const injected = await inject(fleet, pod, shiftMs);
     await pod.end("SIGTERM");
     return injected;
   },
@@ -39,31 +39,31 @@ export const CLOCK_FAULTS: readonly Fault[] = [
  * An agent comes by on the pod that is off: all that its clock lets pass is accepted, and accepted once, there and where
  * the clock is right.
  */
-async function beTolerated(cluster: Cluster, pod: ClusterPod, shiftMs: number): Promise<Injected> {
-  const [agent, target] = cluster.agents as [ReturningAgent, ReturningAgent];
-  const visitor = cluster.agent(nameOf(agent), pod.websocketUrl);
+async function beTolerated(fleet: Fleet, pod: FleetPod, shiftMs: number): Promise<Injected> {
+  const [agent, target] = fleet.agents as [ReturningAgent, ReturningAgent];
+  const visitor = fleet.agent(nameOf(agent), pod.websocketUrl);
   await visitor.start();
   const podNow = Date.now() + shiftMs;
   const edge = maxClockSkewMs - WAY_MS;
   const all = [podNow - edge, Date.now(), podNow + edge].map((ts) =>
     visitor.send("message.send", { to: target.id, ts }),
   );
-  await untilAnswered(cluster, all, 1);
+  await untilAnswered(fleet, all, 1);
   for (const envelope of all) visitor.sendAgain(envelope);
-  await untilAnswered(cluster, all, 2);
+  await untilAnswered(fleet, all, 2);
 
   const injected = over([agent]);
   await agent.start();
   const passing = all.filter(({ ts }) => Math.abs(ts - Date.now()) < maxClockSkewMs);
   for (const envelope of passing) agent.sendAgain(envelope);
-  await untilAnswered(cluster, passing, 3);
+  await untilAnswered(fleet, passing, 3);
   return injected;
 }
 
 /** Nobody gets in over a pod whose clock is off by more, not even with the time that it says. */
-async function beRefused(cluster: Cluster, pod: ClusterPod): Promise<Injected> {
-  const [agent] = cluster.agents as [ReturningAgent];
-  const key = cluster.relay.keys.agents.get(nameOf(agent));
+async function beRefused(fleet: Fleet, pod: FleetPod): Promise<Injected> {
+  const [agent] = fleet.agents as [ReturningAgent];
+  const key = fleet.relay.keys.agents.get(nameOf(agent));
   if (key === undefined) throw new Error("The agent has no key.");
   const socket = await AgentSocket.open(pod.websocketUrl);
   const register = async (ts: number) => {
@@ -76,10 +76,10 @@ async function beRefused(cluster: Cluster, pod: ClusterPod): Promise<Injected> {
   return over([]);
 }
 
-async function untilAnswered(cluster: Cluster, envelopes: readonly Frame[], times: number): Promise<void> {
+async function untilAnswered(fleet: Fleet, envelopes: readonly Frame[], times: number): Promise<void> {
   await until("every envelope is answered", () =>
     envelopes.every(({ id }) => {
-      const { attempts } = cluster.ledger.entry(id) ?? { attempts: [] };
+      const { attempts } = fleet.ledger.entry(id) ?? { attempts: [] };
       return attempts.length === times && attempts.every(({ answer }) => answer !== undefined);
     }),
   );

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
-import type { Cluster } from "./cluster.ts";
+import type { Fleet } from "./fleet.ts";
 
 /** What an injection has come to. Times are monotonic ms. */
 export interface Injected {
@@ -17,7 +17,7 @@ export interface Fault {
   /** How often it is injected in the long run. */
   readonly times: number;
   /** Lets the fault begin, bite and end. It throws when the fault did not bite. */
-  readonly inject: (cluster: Cluster) => Promise<Injected>;
+  readonly inject: (fleet: Fleet) => Promise<Injected>;
   /** Close codes that connections may end with; by default every connection outlives the fault. */
   readonly closes?: readonly number[];
   /** Whoever it touches has no one to answer while it lasts. */

@@ -3,8 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { HttpClient } from "../../../support/http.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
-import type { Cluster, ClusterPod } from "./cluster.ts";
 import type { Fault } from "./fault.ts";
+import type { Fleet, FleetPod } from "./fleet.ts";
 import { nameOf } from "./pod-faults.ts";
 
 const REQUESTS = 36;
@@ -15,13 +15,13 @@ const TRY_AGAIN_MS = 50;
 export const GATEWAY_FAULT: Fault = {
   name: "gateway SIGKILL",
   times: 3,
-  inject: async (cluster) => {
-    const gateways = await Promise.all([cluster.addPod("gateway"), cluster.addPod("gateway")]);
+  inject: async (fleet) => {
+    const gateways = await Promise.all([fleet.addPod("gateway"), fleet.addPod("gateway")]);
     const [doomed, survivor] = gateways;
     const acceptedAt: number[] = [];
     const calls = Array.from({ length: AT_ONCE }, async (_, caller) => {
       for (let n = caller; n < REQUESTS; n += AT_ONCE) {
-        await send(cluster, n, () => gateways.filter(({ isDismissed }) => !isDismissed));
+        await send(fleet, n, () => gateways.filter(({ isDismissed }) => !isDismissed));
         acceptedAt.push(performance.now());
       }
     });
@@ -36,8 +36,8 @@ export const GATEWAY_FAULT: Fault = {
 };
 
 /** Resolves when it is accepted. */
-async function send(cluster: Cluster, n: number, gateways: () => ClusterPod[]): Promise<void> {
-  const { agents, ledger, relay } = cluster;
+async function send(fleet: Fleet, n: number, gateways: () => FleetPod[]): Promise<void> {
+  const { agents, ledger, relay } = fleet;
   const [from, to] = [agents[n % agents.length], agents[(n + 1) % agents.length]] as [ReturningAgent, ReturningAgent];
   const message = randomUUID();
   const http = new HttpClient({

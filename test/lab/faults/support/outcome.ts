@@ -1,7 +1,7 @@
 import type { Tally } from "../../../support/ledger.ts";
 import type { Violation } from "../../../support/violations.ts";
 
-/** How a cluster came through a fault: one line of the table. */
+/** How a fleet came through a fault: one line of the table. */
 export interface Outcome extends Tally {
   readonly fault: string;
   /** How often it was injected. */

@@ -3,8 +3,8 @@ import { type Entry, type LedgerContent, promiseOf, tally } from "../../../suppo
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
 import { violations } from "../../../support/violations.ts";
-import type { Cluster } from "./cluster.ts";
 import type { Fault, Injected } from "./fault.ts";
+import type { Fleet } from "./fleet.ts";
 import type { Outcome } from "./outcome.ts";
 
 const ENVELOPES_PER_SECOND = 150;
@@ -24,58 +24,58 @@ export interface Circumstances {
 }
 
 /** Injects a fault under traffic, and fails unless every promise is kept that holds during a fault and after it. */
-export async function survive(cluster: Cluster, fault: Fault, { times, isAlone }: Circumstances): Promise<Outcome> {
-  const { ledger } = cluster;
+export async function survive(fleet: Fleet, fault: Fault, { times, isAlone }: Circumstances): Promise<Outcome> {
+  const { ledger } = fleet;
   const from = ledger.content.entries.length;
   const recoveries: number[] = [];
-  cluster.startTraffic(ENVELOPES_PER_SECOND);
+  fleet.startTraffic(ENVELOPES_PER_SECOND);
   try {
-    for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(cluster, fault, isAlone)));
+    for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(fleet, fault, isAlone)));
   } catch (error) {
-    await cluster.heal();
-    await cluster.stopTraffic().catch(() => {});
+    await fleet.heal();
+    await fleet.stopTraffic().catch(() => {});
     throw error;
   }
-  await cluster.stopTraffic();
+  await fleet.stopTraffic();
   const content = (): LedgerContent => ({ ...ledger.content, entries: ledger.content.entries.slice(from) });
   await until("what was promised is delivered", () => violations(content()).length === 0).catch(() => {});
   return { fault: fault.name, times, ...tally(content()), violations: violations(content()), recoveries };
 }
 
 /** @returns ms until all was as before; nothing when all was so all the time. */
-async function surviveOnce(cluster: Cluster, fault: Fault, isAlone: boolean): Promise<number[]> {
+async function surviveOnce(fleet: Fleet, fault: Fault, isAlone: boolean): Promise<number[]> {
   const withinMs = isAlone ? BACK_WITHIN_MS : BACK_AT_ALL_WITHIN_MS;
-  await exchanging(cluster, cluster.agents, performance.now(), withinMs);
-  const closesBefore = cluster.agents.map(({ closes }) => closes.length);
-  const mark = cluster.ledger.content.entries.length;
-  const injected = await fault.inject(cluster);
-  const backAt = injected.backAt ?? (await exchanging(cluster, injected.agents, injected.endedAt, withinMs));
+  await exchanging(fleet, fleet.agents, performance.now(), withinMs);
+  const closesBefore = fleet.agents.map(({ closes }) => closes.length);
+  const mark = fleet.ledger.content.entries.length;
+  const injected = await fault.inject(fleet);
+  const backAt = injected.backAt ?? (await exchanging(fleet, injected.agents, injected.endedAt, withinMs));
 
-  const entries = cluster.ledger.content.entries.slice(mark);
+  const entries = fleet.ledger.content.entries.slice(mark);
   const answered = waits(entries, fault, injected);
   const late = answered.filter((ms) => ms > ANSWERED_WITHIN_MS);
   if (isAlone) expect(late.length).toBeLessThanOrEqual(LATE_SHARE * answered.length);
   expect(Math.max(0, ...late)).toBeLessThan(LATEST_MS);
   expect(refusalCodes(entries).filter((code) => code !== "unavailable" && code !== fault.refusal)).toEqual([]);
-  const closes = cluster.agents.flatMap((agent, n) => agent.closes.slice(closesBefore[n]));
+  const closes = fleet.agents.flatMap((agent, n) => agent.closes.slice(closesBefore[n]));
   expect(closes.filter((code) => !fault.closes?.includes(code))).toEqual([]);
-  expect(cluster.pods.filter(({ isDismissed, process }) => process.hasEnded && !isDismissed)).toEqual([]);
+  expect(fleet.pods.filter(({ isDismissed, process }) => process.hasEnded && !isDismissed)).toEqual([]);
   return injected.agents.length === 0 && injected.backAt === undefined ? [] : [backAt - injected.endedAt];
 }
 
 /** Resolves with the time at which each agent had sent and received something that was sent after `since`. */
 async function exchanging(
-  cluster: Cluster,
+  fleet: Fleet,
   agents: readonly ReturningAgent[],
   since: number,
   withinMs: number,
 ): Promise<number> {
-  const mark = cluster.ledger.content.entries.length;
+  const mark = fleet.ledger.content.entries.length;
   let times: (number | undefined)[] = [];
   await until(
     "all agents send and receive",
     () => {
-      const arrived = cluster.ledger.content.entries.slice(mark).filter(hasArrived);
+      const arrived = fleet.ledger.content.entries.slice(mark).filter(hasArrived);
       times = agents.flatMap(({ id }) => [
         firstArrival(arrived.filter((entry) => entry.from === id)),
         firstArrival(arrived.filter((entry) => entry.to === id)),

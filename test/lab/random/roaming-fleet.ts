@@ -1,5 +1,5 @@
 import { ReturningAgent } from "../../support/returning-agent.ts";
-import { Cluster, HEARTBEAT_MS } from "../faults/support/cluster.ts";
+import { Fleet, HEARTBEAT_MS } from "../faults/support/fleet.ts";
 import { AGENTS, CONNECTORS } from "./actions.ts";
 import { OpenRequests } from "./open-requests.ts";
 
@@ -9,8 +9,8 @@ const NAMES = Array.from({ length: AGENTS }, (_, n) => `agent-${n}${n % 2 === 0 
 /** After this an agent's former connection has been closed, and has nothing under way. */
 const MOVING_MS = 2000;
 
-/** A cluster whose agents move between connectors, and remember what they were asked for. */
-export class RoamingCluster extends Cluster {
+/** A fleet whose agents move between connectors, and remember what they were asked for. */
+export class RoamingFleet extends Fleet {
   /** The connector, by its number, that each agent goes to when it next connects. */
   readonly homes: number[] = NAMES.map((_, n) => n % CONNECTORS);
   readonly asked: OpenRequests[] = NAMES.map(() => new OpenRequests());

@@ -19,7 +19,7 @@ const SETTINGS = {
 };
 
 /** A service as a process, with a proxy of its own between it and Redis. */
-export class ClusterPod {
+export class FleetPod {
   readonly service: RedisUser;
   readonly process: PodProcess;
   readonly redis: RedisProxy;
@@ -59,15 +59,15 @@ export class ClusterPod {
  * Services as real processes over the Redis that is deployed, each behind a proxy of its own, and agents that come back
  * to any connector that is there. One ledger holds all that agents sent and were sent.
  */
-export class Cluster {
+export class Fleet {
   readonly relay: GuardedRelay;
   readonly ledger = new Ledger();
   readonly agents: ReturningAgent[] = [];
   /** All pods that there ever were, in the order of their start. */
-  readonly pods: ClusterPod[] = [];
+  readonly pods: FleetPod[] = [];
   readonly #names: readonly string[];
   /** Where agents go. */
-  readonly #seats: ClusterPod[] = [];
+  readonly #seats: FleetPod[] = [];
   readonly #size: number;
   #view: WindowView | undefined;
   #exchange: Exchange | undefined;
@@ -105,22 +105,22 @@ export class Cluster {
   }
 
   /** Those that agents go to. */
-  get connectors(): readonly ClusterPod[] {
+  get connectors(): readonly FleetPod[] {
     return this.#seats;
   }
 
   /** Where the n-th agent goes. */
-  connectorFor(n: number): ClusterPod {
-    return this.#seats[n % this.#size] as ClusterPod;
+  connectorFor(n: number): FleetPod {
+    return this.#seats[n % this.#size] as FleetPod;
   }
 
   /** Starts a connector, to which the agents of this one go from now on when they come back. */
-  async replace(pod: ClusterPod): Promise<void> {
+  async replace(pod: FleetPod): Promise<void> {
     this.#seats[this.#seats.indexOf(pod)] = await this.addPod("ws-connector");
   }
 
   /** Which agents' connections a connector has. */
-  agentsOf(pod: ClusterPod): ReturningAgent[] {
+  agentsOf(pod: FleetPod): ReturningAgent[] {
     return this.agents.filter((agent) => agent.url === pod.websocketUrl);
   }
 
@@ -129,13 +129,13 @@ export class Cluster {
     service: "ws-connector" | "gateway" | "ops-reporting",
     overrides: Readonly<Record<string, string>> = {},
     nodeArguments: readonly string[] = [],
-  ): Promise<ClusterPod> {
+  ): Promise<FleetPod> {
     const { redis: upstream } = this.relay;
     const proxy = await new RedisProxy(upstream.url).start();
     const REDIS_URL = proxy.urlFor(upstream.urlFor(service));
     const settings = { ...SETTINGS, REDIS_URL, ...overrides };
     const process = await this.relay.startProcess(service, settings, nodeArguments);
-    const pod = new ClusterPod(service, process, proxy);
+    const pod = new FleetPod(service, process, proxy);
     this.pods.push(pod);
     await pod.untilReady();
     return pod;
