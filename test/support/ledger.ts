@@ -41,12 +41,18 @@ export interface Gap {
   to: number;
 }
 
+/** A moment in which replay guards forgot what was accepted last, or everything. */
+export interface GuardLoss {
+  readonly at: number;
+  /** Of envelopes to these agents; undefined: to anyone. */
+  readonly agents: readonly string[] | undefined;
+}
+
 /** What the ledger holds, as `violations` reads it. */
 export interface LedgerContent {
   readonly entries: readonly Entry[];
   readonly gaps: readonly Gap[];
-  /** When the replay guard was lost, with all of Redis. */
-  readonly guardLosses: readonly number[];
+  readonly guardLosses: readonly GuardLoss[];
   /** Ids that were delivered and that nobody sent. */
   readonly strangers: readonly string[];
 }
@@ -55,7 +61,7 @@ export interface LedgerContent {
 export class Ledger {
   readonly #entries = new Map<string, Entry>();
   readonly #gaps: Gap[] = [];
-  readonly #guardLosses: number[] = [];
+  readonly #guardLosses: GuardLoss[] = [];
   readonly #strangers: string[] = [];
   #order = 0;
 
@@ -105,9 +111,9 @@ export class Ledger {
     };
   }
 
-  /** Redis lost what it held: what came before may come again. */
-  guardLost(): void {
-    this.#guardLosses.push(performance.now());
+  /** Redis lost what it held of envelopes to these agents, or to all: what came before may come again. */
+  guardLost(agents?: readonly string[]): void {
+    this.#guardLosses.push({ at: performance.now(), agents });
   }
 
   /** Envelopes made by the gateway, which names them itself, are known by the text that is in them. */

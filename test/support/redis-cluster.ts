@@ -1,21 +1,8 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import slotOf from "cluster-key-slot";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
+import { isServing, lostIn, parseSeen, replicasOf, type SeenNode, slotsIn } from "./seen-nodes.ts";
 import { until } from "./until.ts";
-
-/** A node as another one sees it. */
-interface SeenNode {
-  readonly id: string;
-  readonly port: number;
-  readonly isPrimary: boolean;
-  /** Id of a replica's primary. */
-  readonly primaryId: string;
-  readonly hasFailed: boolean;
-  /** First and last of each range. */
-  readonly slots: readonly (readonly [number, number])[];
-}
 
 /** Silence after which a replica takes over: shorter than where it is deployed, so that tests are quick. */
 const NODE_TIMEOUT_MS = 1000;
@@ -25,8 +12,10 @@ const FAILOVER_MS = 6000;
 /** The embedded Redis Cluster, with what can befall one. */
 export class TestCluster extends EmbeddedCluster {
   readonly #others: ClusterNode[] = [];
-  /** Nodes that were killed or hang. */
-  readonly #silent = new Set<ClusterNode>();
+  readonly #dead = new Set<ClusterNode>();
+  readonly #hanging = new Set<ClusterNode>();
+  /** Where slots go that are being moved. */
+  readonly #moves = new Map<number, { readonly from: ClusterNode; readonly to: ClusterNode }>();
 
   constructor(options: ConstructorParameters<typeof EmbeddedCluster>[0] = {}) {
     super({ nodeTimeoutMs: NODE_TIMEOUT_MS, ...options });
@@ -39,7 +28,9 @@ export class TestCluster extends EmbeddedCluster {
 
   override async stop(): Promise<void> {
     await Promise.all([super.stop(), ...this.#others.splice(0).map((node) => node.stop())]);
-    this.#silent.clear();
+    this.#dead.clear();
+    this.#hanging.clear();
+    this.#moves.clear();
   }
 
   /** Which node has a slot, as far as the others know. @param of a slot, or a key in it. */
@@ -54,28 +45,27 @@ export class TestCluster extends EmbeddedCluster {
   /** A living replica of a primary's. */
   async replicaOf(primary: ClusterNode): Promise<ClusterNode> {
     const seen = await this.#seenBy(primary);
-    const id = seen.find(({ port }) => port === primary.port)?.id;
-    const replica = seen.find(({ primaryId, hasFailed }) => primaryId === id && !hasFailed);
+    const [replica] = seen.filter(({ port }) => port === primary.port).flatMap((one) => replicasOf(one, seen));
     if (replica === undefined) throw new Error("The primary has no replica.");
     return this.#nodeAt(replica.port);
   }
 
   /** The node dies without a goodbye. */
   async kill(node: ClusterNode): Promise<void> {
-    this.#silent.add(node);
-    process.kill(await pidOf(node), "SIGKILL");
+    this.#dead.add(node);
+    process.kill(await node.pid(), "SIGKILL");
     await node.stop();
   }
 
   /** The node hangs, until `resume`. */
   async pause(node: ClusterNode): Promise<void> {
-    this.#silent.add(node);
-    process.kill(await pidOf(node), "SIGSTOP");
+    this.#hanging.add(node);
+    process.kill(await node.pid(), "SIGSTOP");
   }
 
   async resume(node: ClusterNode): Promise<void> {
-    process.kill(await pidOf(node), "SIGCONT");
-    this.#silent.delete(node);
+    process.kill(await node.pid(), "SIGCONT");
+    this.#hanging.delete(node);
   }
 
   /** Resolves when the replica has received what its primary was told before. */
@@ -91,7 +81,7 @@ export class TestCluster extends EmbeddedCluster {
 
   /** Resolves when all living nodes take it for a primary with slots. */
   async untilPrimary(node: ClusterNode): Promise<void> {
-    await this.#untilSeen("a node is a primary", (seen) => isPrimaryIn(seen, node));
+    await this.#untilSeen("a node is a primary", (seen) => isServedBy(seen, node));
   }
 
   /** The replica takes the place of its primary, which lives. Nodes vote for one that knows as well as they who has which slots. */
@@ -103,7 +93,7 @@ export class TestCluster extends EmbeddedCluster {
         askedAt = performance.now();
         await replica.ask("CLUSTER FAILOVER").catch(() => {});
       }
-      return (await this.#views()).every((seen) => isPrimaryIn(seen, replica));
+      return (await this.#views()).every((seen) => isServedBy(seen, replica));
     };
     await until("the replica has taken over", isDone, 4 * FAILOVER_MS);
   }
@@ -111,13 +101,33 @@ export class TestCluster extends EmbeddedCluster {
   /** Another node without slots. */
   async addNode(): Promise<ClusterNode> {
     const [node] = (await this.makeNodes(1)) as [ClusterNode];
-    this.#others.push(node);
     await node.start();
-    const [any] = this.#living() as [ClusterNode];
-    await node.ask(`CLUSTER MEET 127.0.0.1 ${any.port} ${any.busPort}`);
-    await this.#untilSeen("a node is known", (seen) => seen.some(({ port }) => port === node.port));
-    await until("it takes calls", async () => (await node.ask("CLUSTER INFO")).includes("cluster_state:ok"));
+    await this.#join(node);
+    this.#others.push(node);
     return node;
+  }
+
+  /** A node that has no slots any more ends, and is forgotten. */
+  async removeNode(node: ClusterNode): Promise<void> {
+    const id = await node.id();
+    this.#others.splice(this.#others.indexOf(node), 1);
+    await node.stop();
+    await this.#forget([id]);
+  }
+
+  /**
+   * What hangs goes on, and what was killed starts again, empty, as another node at the same address: with the slots of a
+   * primary that was lost with its replica, else as a replica of a primary that has none. Moves of slots come to their end.
+   */
+  async mend(): Promise<void> {
+    for (const node of this.#hanging) await this.resume(node);
+    for (const node of this.#dead) await this.#revive(node);
+    for (const [slot, { from, to }] of this.#moves) {
+      await this.moveKeys(slot, from, to);
+      await this.endMove(slot, from, to);
+    }
+    const failed = (await this.#views()).flatMap((seen) => seen.filter(({ hasFailed }) => hasFailed));
+    await this.#forget([...new Set(failed.map(({ id }) => id))]);
   }
 
   async moveSlot(slot: number, to: ClusterNode): Promise<void> {
@@ -129,6 +139,7 @@ export class TestCluster extends EmbeddedCluster {
   /** From here on the former owner has the keys that are there, and sends whoever asks for others to the next one. */
   async beginMove(slot: number, to: ClusterNode): Promise<ClusterNode> {
     const from = await this.primaryOf(slot);
+    this.#moves.set(slot, { from, to });
     await to.ask(`CLUSTER SETSLOT ${slot} IMPORTING ${await from.id()}`);
     await from.ask(`CLUSTER SETSLOT ${slot} MIGRATING ${await to.id()}`);
     return from;
@@ -153,10 +164,58 @@ export class TestCluster extends EmbeddedCluster {
     for (const node of [to, from, ...others]) {
       await node.ask(`CLUSTER SETSLOT ${slot} NODE ${id}`).catch(unlessReplica);
     }
+    this.#moves.delete(slot);
+  }
+
+  async #revive(node: ClusterNode): Promise<void> {
+    const [any] = this.#living() as [ClusterNode];
+    const isOver = (seen: SeenNode[]) =>
+      !seen.some(({ port, hasFailed }) => port === node.port && !hasFailed) &&
+      !lostIn(seen).some((primary) => replicasOf(primary, seen).length > 0);
+    await this.#untilSeen("no replica is about to take over", isOver);
+    const [lost] = lostIn(await this.#seenBy(any));
+    await node.start();
+    if (lost !== undefined) await this.#take(node, lost.slots);
+    await this.#join(node);
+    this.#dead.delete(node);
+    await (lost === undefined ? this.#replicate(node) : this.untilPrimary(node));
+  }
+
+  /** Its word about the slots counts more than that of whoever had them, as soon as the others hear of it. */
+  async #take(node: ClusterNode, ranges: SeenNode["slots"]): Promise<void> {
+    const [any] = this.#living() as [ClusterNode];
+    const epoch = Number(/^cluster_current_epoch:(\d+)/m.exec(await any.ask("CLUSTER INFO"))?.[1]);
+    await node.ask(`CLUSTER ADDSLOTSRANGE ${ranges.flat().join(" ")}`, `CLUSTER SET-CONFIG-EPOCH ${epoch + 1}`);
+  }
+
+  /** Resolves when all know a node that was just started. */
+  async #join(node: ClusterNode): Promise<void> {
+    const [any] = this.#living() as [ClusterNode];
+    const id = await node.id();
+    await node.ask(`CLUSTER MEET 127.0.0.1 ${any.port} ${any.busPort}`);
+    await this.#untilSeen("a node is known", (seen) => seen.some((one) => one.id === id));
+    await until("it takes calls", async () => (await node.ask("CLUSTER INFO")).includes("cluster_state:ok"));
+  }
+
+  /** Resolves when the node follows a primary that had no replica, and all know. */
+  async #replicate(node: ClusterNode): Promise<void> {
+    const seen = await this.#seenBy(node);
+    const bare = seen.find((primary) => isServing(primary) && replicasOf(primary, seen).length === 0);
+    if (bare === undefined) throw new Error("Every primary has a replica.");
+    await node.ask(`CLUSTER REPLICATE ${bare.id}`);
+    await this.#untilSeen("a replica is known", (all) =>
+      all.some(({ port, primaryId }) => port === node.port && primaryId === bare.id),
+    );
+    await until("it is up to date", async () => (await node.ask("INFO replication")).includes("master_link_status:up"));
+  }
+
+  async #forget(ids: readonly string[]): Promise<void> {
+    for (const node of this.#living()) for (const id of ids) await node.ask(`CLUSTER FORGET ${id}`).catch(() => {});
+    await this.#untilSeen("they are forgotten", (seen) => !seen.some(({ id }) => ids.includes(id)));
   }
 
   #living(): ClusterNode[] {
-    return [...this.nodes, ...this.#others].filter((node) => !this.#silent.has(node));
+    return [...this.nodes, ...this.#others].filter((node) => !this.#dead.has(node) && !this.#hanging.has(node));
   }
 
   #nodeAt(port: number): ClusterNode {
@@ -164,7 +223,7 @@ export class TestCluster extends EmbeddedCluster {
   }
 
   async #seenBy(node: ClusterNode): Promise<SeenNode[]> {
-    return (await node.ask("CLUSTER NODES")).split("\n").flatMap((line) => parseSeen(line) ?? []);
+    return parseSeen(await node.ask("CLUSTER NODES"));
   }
 
   async #untilSeen(name: string, holds: (seen: SeenNode[]) => boolean): Promise<void> {
@@ -176,8 +235,8 @@ export class TestCluster extends EmbeddedCluster {
   }
 }
 
-function isPrimaryIn(seen: readonly SeenNode[], node: ClusterNode): boolean {
-  return seen.some(({ port, isPrimary, slots }) => port === node.port && isPrimary && slots.length > 0);
+function isServedBy(seen: readonly SeenNode[], { port }: ClusterNode): boolean {
+  return seen.some((node) => node.port === port && isServing(node));
 }
 
 /** A primary that gave its last slot away turns into a replica by itself. */
@@ -185,37 +244,8 @@ function unlessReplica(error: Error): void {
   if (!error.message.includes("only with masters")) throw error;
 }
 
-function slotsIn(seen: readonly SeenNode[]): string {
-  return JSON.stringify(
-    seen
-      .filter(({ slots }) => slots.length > 0)
-      .map(({ port, slots }) => [port, slots])
-      .sort(),
-  );
-}
-
-/** A line of CLUSTER NODES. */
-function parseSeen(line: string): SeenNode | null {
-  const [, id, port, flags = "", primaryId, slots = ""] =
-    /^([0-9a-f]{40}) [^:]*:(\d+)@\S+ (\S+) (\S+) \d+ \d+ \d+ \S+ ?(.*)/.exec(line.trim()) ?? [];
-  if (id === undefined || primaryId === undefined) return null;
-  const ranges = [...slots.matchAll(/(?<!\S)(\d+)(?:-(\d+))?(?!\S)/g)];
-  return {
-    id,
-    port: Number(port),
-    isPrimary: /\bmaster\b/.test(flags),
-    primaryId,
-    hasFailed: /\bfail\b(?!\?)/.test(flags),
-    slots: ranges.map(([, first, last = first]) => [Number(first), Number(last)] as const),
-  };
-}
-
 /** How much of the stream of replication a node has. */
 async function offsetOf(node: ClusterNode): Promise<number> {
   const [, offset] = /^(?:slave_repl|master_repl)_offset:(\d+)/m.exec(await node.ask("INFO replication")) ?? [];
   return Number(offset);
-}
-
-async function pidOf(node: ClusterNode): Promise<number> {
-  return Number(await readFile(join(node.folder, "redis.pid"), "utf8"));
 }

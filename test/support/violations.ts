@@ -1,4 +1,4 @@
-import { type Attempt, type Entry, type Gap, type LedgerContent, promiseOf } from "./ledger.ts";
+import { type Attempt, type Entry, type Gap, type GuardLoss, type LedgerContent, promiseOf } from "./ledger.ts";
 
 /** A promise of the relay that was broken. */
 export interface Violation {
@@ -42,11 +42,19 @@ export function violations(content: LedgerContent): Violation[] {
   ];
 }
 
+/** Envelopes that were delivered or taken for new once more, as they may be over a loss of the guard. */
+export function forgotten({ entries, guardLosses }: LedgerContent): Entry[] {
+  const isRepeated = (entry: Entry) => entry.deliveries.length > 1 || timesAccepted(entry) > 1;
+  return entries.filter((entry) => isRepeated(entry) && lossesDuring(entry, guardLosses) > 0);
+}
+
 /** Each loss of the guard between the first sending and the last may cost one repeat. */
-function lossesDuring({ attempts }: Entry, guardLosses: readonly number[]): number {
+function lossesDuring({ to, attempts }: Entry, guardLosses: readonly GuardLoss[]): number {
   const [first, last] = [attempts[0], attempts.at(-1)];
   if (first === undefined || last === undefined) return 0;
-  return guardLosses.filter((at) => first.at <= at && at <= (last.answer?.at ?? Number.POSITIVE_INFINITY)).length;
+  const until = last.answer?.at ?? Number.POSITIVE_INFINITY;
+  const concerns = ({ agents }: GuardLoss) => agents === undefined || (to !== undefined && agents.includes(to));
+  return guardLosses.filter((loss) => concerns(loss) && first.at <= loss.at && loss.at <= until).length;
 }
 
 function timesAccepted({ attempts }: Entry): number {

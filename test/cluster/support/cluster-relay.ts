@@ -6,7 +6,7 @@ export const PARTITIONS = 12;
 
 /** A relay on a private Redis Cluster of six processes. */
 export class ClusterRelay extends TestRelay {
-  readonly cluster = new TestCluster();
+  readonly cluster: TestCluster = new TestCluster();
 
   override get environment() {
     return { ...super.environment, REDIS_URL: this.cluster.url, RELAY_PARTITIONS: String(PARTITIONS) };

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "@jest/globals";
-import { type Answer, type Attempt, type Entry, Ledger, type LedgerContent } from "../../support/ledger.ts";
-import { violations } from "../../support/violations.ts";
+import {
+  type Answer,
+  type Attempt,
+  type Entry,
+  type GuardLoss,
+  Ledger,
+  type LedgerContent,
+} from "../../support/ledger.ts";
+import { forgotten, violations } from "../../support/violations.ts";
 
 /** Times are ms; an answer comes 10 ms after its sending. */
 
@@ -23,6 +30,10 @@ function entry(
 ): Entry {
   const deliveries = deliveredAt.map((at) => ({ at, order: at, connection: on, agent }));
   return { id, type: "message.send", from: "a", to, attempts, deliveries };
+}
+
+function loss(at: number, agents?: readonly string[]): GuardLoss {
+  return { at, agents };
 }
 
 function kinds(entries: Entry[], rest: Partial<LedgerContent> = {}): string[] {
@@ -50,8 +61,18 @@ describe("deliveries", () => {
   test("a loss of the guard between two sendings may cost one repeat, any other loss none", () => {
     const again = entry([attempt(0, refused("unavailable")), attempt(50, promised)], [20, 60]);
     expect(kinds([again])).toContain("delivered twice");
-    expect(kinds([again], { guardLosses: [30] })).not.toContain("delivered twice");
-    expect(kinds([again], { guardLosses: [100] })).toContain("delivered twice");
+    expect(kinds([again], { guardLosses: [loss(30)] })).not.toContain("delivered twice");
+    expect(kinds([again], { guardLosses: [loss(100)] })).toContain("delivered twice");
+    expect(kinds([again], { guardLosses: [loss(30, ["b"])] })).not.toContain("delivered twice");
+    expect(kinds([again], { guardLosses: [loss(30, ["c"])] })).toContain("delivered twice");
+  });
+
+  test("what was repeated over a loss of the guard is counted as forgotten, and nothing else", () => {
+    const again = entry([attempt(0, promised), attempt(50, promised)], [20, 60]);
+    const guardLosses = [loss(30, ["b"])];
+    const content = { entries: [again, entry([attempt(0, promised)], [20])], gaps: [], guardLosses, strangers: [] };
+    expect(forgotten(content)).toEqual([again]);
+    expect(forgotten({ ...content, guardLosses: [] })).toEqual([]);
   });
 
   test("what was refused for good and what nobody sent is not to arrive, nor to arrive elsewhere", () => {
@@ -102,9 +123,9 @@ describe("order", () => {
 
   test("a delivery stems from a sending before it, though a new window accepted a later one", () => {
     const acceptedLater = entry([attempt(0, refused("unavailable")), attempt(50, stale)], [19], { id: "1" });
-    expect(kinds([acceptedLater, second([20])], { guardLosses: [40] })).toEqual([]);
+    expect(kinds([acceptedLater, second([20])], { guardLosses: [loss(40)] })).toEqual([]);
     const late = entry([attempt(0, refused("unavailable")), attempt(50, stale)], [21], { id: "1" });
-    expect(kinds([late, second([20])], { guardLosses: [40] })).toEqual(["out of order"]);
+    expect(kinds([late, second([20])], { guardLosses: [loss(40)] })).toEqual(["out of order"]);
   });
 });
 

@@ -64,7 +64,9 @@ async function judge(driver: Driver): Promise<Breach[]> {
   const open = new Set(fleet.agents.map(({ connection }) => connection));
   const seen = () => breaches({ content: fleet.ledger.content, forged: driver.forged, open, now: performance.now() });
   await until("all is delivered", () => seen().length === 0).catch(() => {});
-  const counters = losesRedis(seed) ? [] : miscounts(fleet.ledger.content, driver.forged, await fleet.view.counters());
+  const counters = losesRedis(seed)
+    ? []
+    : miscounts(fleet.ledger.content, driver.forged, await fleet.stage.view.counters());
   return [...away, ...seen(), ...counters, ...ended()];
 }
 

@@ -1,5 +1,6 @@
 import { ReturningAgent } from "../../support/returning-agent.ts";
 import { Fleet, HEARTBEAT_MS } from "../faults/support/fleet.ts";
+import { SingleStage } from "../faults/support/single-stage.ts";
 import { AGENTS, CONNECTORS } from "./actions.ts";
 import { OpenRequests } from "./open-requests.ts";
 
@@ -10,7 +11,7 @@ const NAMES = Array.from({ length: AGENTS }, (_, n) => `agent-${n}${n % 2 === 0 
 const MOVING_MS = 2000;
 
 /** A fleet whose agents move between connectors, and remember what they were asked for. */
-export class RoamingFleet extends Fleet {
+export class RoamingFleet extends Fleet<SingleStage> {
   /** The connector, by its number, that each agent goes to when it next connects. */
   readonly homes: number[] = NAMES.map((_, n) => n % CONNECTORS);
   readonly asked: OpenRequests[] = NAMES.map(() => new OpenRequests());
@@ -18,7 +19,7 @@ export class RoamingFleet extends Fleet {
   readonly #movedAt = new Map<ReturningAgent, number>();
 
   constructor() {
-    super({ connectors: CONNECTORS, names: NAMES });
+    super(new SingleStage(NAMES), CONNECTORS);
   }
 
   /** The n-th agent's key, as only it and the relay should know it. */

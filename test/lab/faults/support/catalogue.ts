@@ -1,12 +1,17 @@
 import { CLIENT_FAULTS } from "./client-faults.ts";
 import { CLOCK_FAULTS } from "./clock-faults.ts";
+import type { ClusterFleet } from "./cluster-stage.ts";
 import type { Fault } from "./fault.ts";
+import { GATEWAY_FAILOVER } from "./gateway-failover.ts";
 import { GATEWAY_FAULT } from "./gateway-fault.ts";
+import { MOVING_FAULTS } from "./moving-faults.ts";
+import { NODE_FAULTS } from "./node-faults.ts";
 import { POD_FAULTS } from "./pod-faults.ts";
 import { REDIS_FAULTS } from "./redis-faults.ts";
+import type { SingleFleet } from "./single-stage.ts";
 
 /** Every fault that the relay is held against; a line of the table each. */
-export const FAULTS: readonly Fault[] = [
+export const FAULTS: readonly Fault<SingleFleet>[] = [
   ...REDIS_FAULTS,
   ...POD_FAULTS,
   GATEWAY_FAULT,
@@ -16,3 +21,12 @@ export const FAULTS: readonly Fault[] = [
 
 /** Names of agents: more than one on each of two connectors, of both algorithms. */
 export const AGENTS = ["ada", "bea-hmac", "cid-hmac", "dan-hmac", "eve-hmac", "flo"];
+
+/** The same on a Redis Cluster. */
+export const CLUSTER_FAULTS: readonly Fault<ClusterFleet>[] = [...NODE_FAULTS, ...MOVING_FAULTS, GATEWAY_FAILOVER];
+
+/** Names of agents: four in each shard, of both algorithms, and of each pair one on each of two connectors. */
+export const CLUSTER_AGENTS = [
+  ...["cid-hmac", "flo", "eve-hmac", "hal", "ada", "bea-hmac"],
+  ...["dan-hmac", "gus-hmac", "quy", "mia", "ida-hmac", "vic-hmac"],
+];

@@ -4,9 +4,9 @@ import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { TcpProxy } from "../../../support/tcp-proxy.ts";
 import { until } from "../../../support/until.ts";
 import { type Fault, over } from "./fault.ts";
-import type { Fleet } from "./fleet.ts";
 import { nameOf, promisedTo } from "./pod-faults.ts";
 import { deaf } from "./redis-faults.ts";
+import type { SingleFleet } from "./single-stage.ts";
 
 const PROMISED_IN_VAIN = 10;
 /** Two pings unanswered, and the tick that notices: an agent that is not there turns stale no later. */
@@ -16,7 +16,7 @@ const NOTICED_WITHIN_MS = Math.min(
 );
 
 /** The network between an agent and its connector swallows everything, and neither side is told. */
-export const CLIENT_FAULTS: readonly Fault[] = [
+export const CLIENT_FAULTS: readonly Fault<SingleFleet>[] = [
   {
     name: "agent half-open, comes back",
     times: 5,
@@ -42,7 +42,7 @@ export const CLIENT_FAULTS: readonly Fault[] = [
     inject: (fleet) =>
       overAWire(fleet, async (agent, wire, alive) => {
         wire.halfOpen();
-        const isGone = async () => !(await fleet.view.isConnected(nameOf(agent)));
+        const isGone = async () => !(await fleet.stage.view.isConnected(nameOf(agent)));
         await until("the relay lets the agent go", isGone, NOTICED_WITHIN_MS + 5000);
         alive();
         const injected = over([agent]);
@@ -54,7 +54,7 @@ export const CLIENT_FAULTS: readonly Fault[] = [
 
 /** The first agent is reached over a wire that can fail; what becomes of the wire's end is not to touch who came after. */
 async function overAWire<T>(
-  fleet: Fleet,
+  fleet: SingleFleet,
   fail: (agent: ReturningAgent, wire: TcpProxy, alive: () => void) => Promise<T>,
 ): Promise<T> {
   const [agent] = fleet.agents as [ReturningAgent];

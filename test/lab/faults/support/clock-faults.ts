@@ -4,8 +4,9 @@ import { AgentSocket, type Frame, signed } from "../../../support/agent.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
 import { type Fault, type Injected, over } from "./fault.ts";
-import type { Fleet, FleetPod } from "./fleet.ts";
+import type { FleetPod } from "./fleet.ts";
 import { nameOf } from "./pod-faults.ts";
+import type { SingleFleet } from "./single-stage.ts";
 
 const { maxClockSkewMs } = ENVELOPE_LIMITS;
 /** Some of a tolerance is used up by the envelope's way. */
@@ -16,7 +17,7 @@ const INTOLERABLE_MS = 600_000;
 const SHIFTED_CLOCK = new URL("shifted-clock.mjs", import.meta.url).href;
 
 /** Clocks of pods that are off. Source: docs/protocol.md#envelopes, docs/protocol.md#replay. */
-export const CLOCK_FAULTS: readonly Fault[] = [
+export const CLOCK_FAULTS: readonly Fault<SingleFleet>[] = [
   { name: "clock 50 s slow", shiftMs: -TOLERATED_MS, inject: beTolerated },
   { name: "clock 50 s fast", shiftMs: TOLERATED_MS, inject: beTolerated },
   { name: "clock 10 min slow", shiftMs: -INTOLERABLE_MS, inject: beRefused },
@@ -39,7 +40,7 @@ export const CLOCK_FAULTS: readonly Fault[] = [
  * An agent comes by on the pod that is off: all that its clock lets pass is accepted, and accepted once, there and where
  * the clock is right.
  */
-async function beTolerated(fleet: Fleet, pod: FleetPod, shiftMs: number): Promise<Injected> {
+async function beTolerated(fleet: SingleFleet, pod: FleetPod, shiftMs: number): Promise<Injected> {
   const [agent, target] = fleet.agents as [ReturningAgent, ReturningAgent];
   const visitor = fleet.agent(nameOf(agent), pod.websocketUrl);
   await visitor.start();
@@ -61,7 +62,7 @@ async function beTolerated(fleet: Fleet, pod: FleetPod, shiftMs: number): Promis
 }
 
 /** Nobody gets in over a pod whose clock is off by more, not even with the time that it says. */
-async function beRefused(fleet: Fleet, pod: FleetPod): Promise<Injected> {
+async function beRefused(fleet: SingleFleet, pod: FleetPod): Promise<Injected> {
   const [agent] = fleet.agents as [ReturningAgent];
   const key = fleet.relay.keys.agents.get(nameOf(agent));
   if (key === undefined) throw new Error("The agent has no key.");
@@ -76,7 +77,7 @@ async function beRefused(fleet: Fleet, pod: FleetPod): Promise<Injected> {
   return over([]);
 }
 
-async function untilAnswered(fleet: Fleet, envelopes: readonly Frame[], times: number): Promise<void> {
+async function untilAnswered(fleet: SingleFleet, envelopes: readonly Frame[], times: number): Promise<void> {
   await until("every envelope is answered", () =>
     envelopes.every(({ id }) => {
       const { attempts } = fleet.ledger.entry(id) ?? { attempts: [] };

@@ -12,12 +12,14 @@ export interface Injected {
 }
 
 /** One fault, as it is injected again and again while agents send messages. */
-export interface Fault {
+export interface Fault<F extends Fleet = Fleet> {
   readonly name: string;
   /** How often it is injected in the long run. */
   readonly times: number;
   /** Lets the fault begin, bite and end. It throws when the fault did not bite. */
-  readonly inject: (fleet: Fleet) => Promise<Injected>;
+  readonly inject: (fleet: F) => Promise<Injected>;
+  /** How soon all is as before, by promise. */
+  readonly backWithinMs?: number;
   /** Close codes that connections may end with; by default every connection outlives the fault. */
   readonly closes?: readonly number[];
   /** Whoever it touches has no one to answer while it lasts. */

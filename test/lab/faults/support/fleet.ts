@@ -1,12 +1,11 @@
 import { Exchange } from "../../../support/exchange.ts";
-import { GuardedRelay } from "../../../support/guarded-redis.ts";
 import { Ledger } from "../../../support/ledger.ts";
 import type { PodProcess } from "../../../support/pod-process.ts";
-import { RedisProxy } from "../../../support/redis-proxy.ts";
+import type { RedisProxy } from "../../../support/redis-proxy.ts";
 import { ReturningAgent } from "../../../support/returning-agent.ts";
 import type { RedisUser } from "../../../support/test-redis.ts";
 import { until } from "../../../support/until.ts";
-import type { WindowView } from "../../../support/window-view.ts";
+import type { Stage } from "./stage.ts";
 
 /** Short, so that "back within one heartbeat" is seen soon; that of real agents is 15 s. */
 export const HEARTBEAT_MS = 1000;
@@ -18,18 +17,23 @@ const SETTINGS = {
   RELAY_PUBLIC_REQUESTS_PER_MINUTE: "0",
 };
 
-/** A service as a process, with a proxy of its own between it and Redis. */
+/** A service as a process, with proxies of its own between it and each Redis. */
 export class FleetPod {
   readonly service: RedisUser;
   readonly process: PodProcess;
-  readonly redis: RedisProxy;
+  readonly proxies: readonly RedisProxy[];
   /** True when a fault ended it. */
   isDismissed = false;
 
-  constructor(service: RedisUser, process: PodProcess, redis: RedisProxy) {
+  constructor(service: RedisUser, process: PodProcess, proxies: readonly RedisProxy[]) {
     this.service = service;
     this.process = process;
-    this.redis = redis;
+    this.proxies = proxies;
+  }
+
+  /** The proxy before the one Redis. */
+  get redis(): RedisProxy {
+    return this.proxies[0] as RedisProxy;
   }
 
   get url(): string {
@@ -56,36 +60,37 @@ export class FleetPod {
 }
 
 /**
- * Services as real processes over the Redis that is deployed, each behind a proxy of its own, and agents that come back
- * to any connector that is there. One ledger holds all that agents sent and were sent.
+ * Services as real processes on a stage, each behind proxies of its own, and agents that come back to any connector that is
+ * there. One ledger holds all that agents sent and were sent.
  */
-export class Fleet {
-  readonly relay: GuardedRelay;
+export class Fleet<S extends Stage = Stage> {
+  readonly stage: S;
   readonly ledger = new Ledger();
   readonly agents: ReturningAgent[] = [];
   /** All pods that there ever were, in the order of their start. */
   readonly pods: FleetPod[] = [];
-  readonly #names: readonly string[];
   /** Where agents go. */
   readonly #seats: FleetPod[] = [];
   readonly #size: number;
-  #view: WindowView | undefined;
   #exchange: Exchange | undefined;
 
-  /** @param names of the agents; the n-th prefers the n-th connector, in turn. */
-  constructor({ connectors, names }: { connectors: number; names: readonly string[] }) {
+  /** There is an agent for each key; the n-th prefers the n-th connector, in turn. */
+  constructor(stage: S, connectors: number) {
+    this.stage = stage;
     this.#size = connectors;
-    this.#names = names;
-    this.relay = new GuardedRelay(...names);
+  }
+
+  get relay(): S["relay"] {
+    return this.stage.relay;
   }
 
   /** Resolves when all connectors run and all agents are registered. */
   async start(): Promise<this> {
     await this.relay.start();
-    this.#view = this.relay.view();
     const starting = Array.from({ length: this.#size }, () => this.addPod("ws-connector"));
     this.#seats.push(...(await Promise.all(starting)));
-    this.agents.push(...this.#names.map((name, n) => this.agent(name, () => this.connectorFor(n).websocketUrl)));
+    const names = [...this.relay.keys.agents.keys()];
+    this.agents.push(...names.map((name, n) => this.agent(name, () => this.connectorFor(n).websocketUrl)));
     await Promise.all(this.agents.map((agent) => agent.start()));
     return this;
   }
@@ -95,13 +100,8 @@ export class Fleet {
     await this.#exchange?.stop(0).catch(() => {});
     await Promise.all(this.agents.map((agent) => agent.stop()));
     await Promise.all(this.pods.map(({ process }) => process.stop()));
-    await Promise.all(this.pods.map(({ redis }) => redis.stop()));
+    await Promise.all(this.pods.flatMap(({ proxies }) => proxies.map((proxy) => proxy.stop())));
     await this.relay.stop();
-  }
-
-  /** Looks into Redis, and does to it what no service may. */
-  get view(): WindowView {
-    return this.#view as WindowView;
   }
 
   /** Those that agents go to. */
@@ -130,12 +130,10 @@ export class Fleet {
     overrides: Readonly<Record<string, string>> = {},
     nodeArguments: readonly string[] = [],
   ): Promise<FleetPod> {
-    const { redis: upstream } = this.relay;
-    const proxy = await new RedisProxy(upstream.url).start();
-    const REDIS_URL = proxy.urlFor(upstream.urlFor(service));
-    const settings = { ...SETTINGS, REDIS_URL, ...overrides };
-    const process = await this.relay.startProcess(service, settings, nodeArguments);
-    const pod = new FleetPod(service, process, proxy);
+    const wiring = await this.stage.wire(service);
+    const settings = { ...SETTINGS, ...wiring.settings, ...overrides };
+    const process = await this.relay.startProcess(service, settings, [...wiring.nodeArguments, ...nodeArguments]);
+    const pod = new FleetPod(service, process, wiring.proxies);
     this.pods.push(pod);
     await pod.untilReady();
     return pod;
@@ -150,11 +148,11 @@ export class Fleet {
 
   /** Ends what a fault left behind that came to no end: nothing hangs, is cut or slow any more. */
   async heal(): Promise<void> {
-    await this.relay.redis.resume().catch(() => {});
-    for (const { process, redis } of this.pods) {
+    for (const { process, proxies } of this.pods) {
       process.thaw();
-      redis.heal();
+      for (const proxy of proxies) proxy.heal();
     }
+    await this.stage.heal();
   }
 
   /** Messages between all agents, until `stopTraffic`. */

@@ -7,6 +7,8 @@ export interface Outcome extends Tally {
   /** How often it was injected. */
   readonly times: number;
   readonly violations: readonly Violation[];
+  /** Envelopes that were taken for new once more, since Redis, or what was promoted, had forgotten them. */
+  readonly forgotten: number;
   /** Ms from the end of each injection until all was as before; none of those that nobody felt. */
   readonly recoveries: readonly number[];
 }

@@ -5,6 +5,7 @@ import { until } from "../../../support/until.ts";
 import { type Fault, over } from "./fault.ts";
 import type { Fleet } from "./fleet.ts";
 import { deaf } from "./redis-faults.ts";
+import type { SingleFleet } from "./single-stage.ts";
 
 /** Longer than a command may take: what the pod waited for has failed when it goes on. */
 const FROZEN_MS = 1200;
@@ -15,7 +16,7 @@ const { goingAway, superseded } = CLOSE_CODES;
 export const NO_GOODBYE = 1006;
 
 /** Faults of connectors. */
-export const POD_FAULTS: readonly Fault[] = [
+export const POD_FAULTS: readonly Fault<SingleFleet>[] = [
   {
     name: "connector SIGKILL",
     times: 4,
@@ -72,7 +73,7 @@ export const POD_FAULTS: readonly Fault[] = [
       const all = [agent, ...claimants];
       await until("one connection is left", () => all.filter(({ isOnline }) => isOnline).length === 1);
       const owner = all.find(({ isOnline }) => isOnline) as ReturningAgent;
-      const route = await fleet.view.route(nameOf(agent));
+      const route = await fleet.stage.view.route(nameOf(agent));
       if (route?.connection !== owner.connection)
         throw new Error("The route does not lead to the connection that is left.");
       const codes = all.filter((one) => one !== owner).map(({ closes }) => closes.at(-1));
@@ -127,7 +128,7 @@ export function promisedTo(fleet: Fleet, agents: readonly ReturningAgent[], sinc
 }
 
 /** True when an envelope to the agent, sent since then, was acknowledged as not delivered in realtime. */
-function refusedDeliveryTo(fleet: Fleet, { id }: ReturningAgent, since: number): boolean {
+function refusedDeliveryTo(fleet: SingleFleet, { id }: ReturningAgent, since: number): boolean {
   return fleet.ledger.content.entries.some(
     ({ to, attempts }) =>
       to === id && attempts.some(({ at, answer }) => at > since && answer?.accepted && !answer.deliverable),

@@ -3,6 +3,7 @@ import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
 import { type Fault, over } from "./fault.ts";
 import type { Fleet, FleetPod } from "./fleet.ts";
+import type { SingleFleet } from "./single-stage.ts";
 
 /** Less than this waits in Redis for a pod that does not read, in the fault of that name. */
 const OUTPUT_LIMIT = "pubsub 256kb 0 0";
@@ -10,7 +11,7 @@ const LARGE_MESSAGE = "x".repeat(30_000);
 const LARGE_AT_ONCE = 20;
 
 /** Faults of the bus: Redis itself, and the network between it and the pods. */
-export const REDIS_FAULTS: readonly Fault[] = [
+export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
   {
     name: "Redis silent",
     times: 5,
@@ -98,7 +99,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
     name: "SCRIPT FLUSH",
     times: 10,
     inject: async (fleet) => {
-      await fleet.view.client.script("FLUSH");
+      await fleet.stage.view.client.script("FLUSH");
       return over(fleet.agents);
     },
   },
@@ -110,7 +111,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
       const agents = fleet.agentsOf(pod);
       const ports = pod.redis.links("ws-connector-channel").map(({ upstream }) => upstream.localPort);
       const alive = deaf(fleet, agents);
-      for (const port of ports) await fleet.view.client.call("CLIENT", "KILL", "ADDR", `127.0.0.1:${port}`);
+      for (const port of ports) await fleet.stage.view.client.call("CLIENT", "KILL", "ADDR", `127.0.0.1:${port}`);
       alive();
       return over(agents);
     },
@@ -119,7 +120,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
     name: "channel over its output limit",
     times: 3,
     inject: async (fleet) => {
-      const { client } = fleet.view;
+      const { client } = fleet.stage.view;
       const pod = fleet.connectorFor(0);
       const agents = fleet.agentsOf(pod);
       const limit = "client-output-buffer-limit";
@@ -157,7 +158,7 @@ export async function untilRefused(fleet: Fleet, agents: readonly ReturningAgent
 }
 
 /** Resolves when each agent had an ack that took longer than Redis takes at its best. */
-async function untilAnsweredSlowly(fleet: Fleet): Promise<void> {
+async function untilAnsweredSlowly(fleet: SingleFleet): Promise<void> {
   const since = performance.now();
   const isSlowed = ({ id }: ReturningAgent) =>
     fleet.ledger.content.entries.some(
@@ -173,7 +174,7 @@ async function cutSilently(pod: FleetPod, name: LinkName): Promise<void> {
 }
 
 /** Large messages to a pod that does not read its channel, until Redis ends it. */
-async function overflow(fleet: Fleet, pod: FleetPod, targets: readonly ReturningAgent[]): Promise<void> {
+async function overflow(fleet: SingleFleet, pod: FleetPod, targets: readonly ReturningAgent[]): Promise<void> {
   const said = () => fleet.relay.redis.output.split("output buffer limits").length;
   const before = said();
   const sender = fleet.agents.find((agent) => !targets.includes(agent)) as ReturningAgent;

@@ -2,12 +2,12 @@ import { expect } from "@jest/globals";
 import { type Entry, type LedgerContent, promiseOf, tally } from "../../../support/ledger.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
 import { until } from "../../../support/until.ts";
-import { violations } from "../../../support/violations.ts";
+import { forgotten, violations } from "../../../support/violations.ts";
 import type { Fault, Injected } from "./fault.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Outcome } from "./outcome.ts";
 
-const ENVELOPES_PER_SECOND = 150;
+const ENVELOPES_PER_SECOND = 200;
 /** The promise, where nothing else keeps the machine busy; some answers may be later even then, and none much later. */
 const ANSWERED_WITHIN_MS = 1000;
 const LATE_SHARE = 0.1;
@@ -24,7 +24,11 @@ export interface Circumstances {
 }
 
 /** Injects a fault under traffic, and fails unless every promise is kept that holds during a fault and after it. */
-export async function survive(fleet: Fleet, fault: Fault, { times, isAlone }: Circumstances): Promise<Outcome> {
+export async function survive<F extends Fleet>(
+  fleet: F,
+  fault: Fault<F>,
+  { times, isAlone }: Circumstances,
+): Promise<Outcome> {
   const { ledger } = fleet;
   const from = ledger.content.entries.length;
   const recoveries: number[] = [];
@@ -39,11 +43,18 @@ export async function survive(fleet: Fleet, fault: Fault, { times, isAlone }: Ci
   await fleet.stopTraffic();
   const content = (): LedgerContent => ({ ...ledger.content, entries: ledger.content.entries.slice(from) });
   await until("what was promised is delivered", () => violations(content()).length === 0).catch(() => {});
-  return { fault: fault.name, times, ...tally(content()), violations: violations(content()), recoveries };
+  return {
+    fault: fault.name,
+    times,
+    ...tally(content()),
+    violations: violations(content()),
+    forgotten: forgotten(content()).length,
+    recoveries,
+  };
 }
 
 /** @returns ms until all was as before; nothing when all was so all the time. */
-async function surviveOnce(fleet: Fleet, fault: Fault, isAlone: boolean): Promise<number[]> {
+async function surviveOnce<F extends Fleet>(fleet: F, fault: Fault<F>, isAlone: boolean): Promise<number[]> {
   const withinMs = isAlone ? BACK_WITHIN_MS : BACK_AT_ALL_WITHIN_MS;
   await exchanging(fleet, fleet.agents, performance.now(), withinMs);
   const closesBefore = fleet.agents.map(({ closes }) => closes.length);
@@ -60,11 +71,15 @@ async function surviveOnce(fleet: Fleet, fault: Fault, isAlone: boolean): Promis
   const closes = fleet.agents.flatMap((agent, n) => agent.closes.slice(closesBefore[n]));
   expect(closes.filter((code) => !fault.closes?.includes(code))).toEqual([]);
   expect(fleet.pods.filter(({ isDismissed, process }) => process.hasEnded && !isDismissed)).toEqual([]);
-  return injected.agents.length === 0 && injected.backAt === undefined ? [] : [backAt - injected.endedAt];
+  await fleet.stage.heal();
+  if (injected.agents.length === 0 && injected.backAt === undefined) return [];
+  const recovery = backAt - injected.endedAt;
+  if (isAlone) expect(recovery).toBeLessThanOrEqual(fault.backWithinMs ?? withinMs);
+  return [recovery];
 }
 
 /** Resolves with the time at which each agent had sent and received something that was sent after `since`. */
-async function exchanging(
+export async function exchanging(
   fleet: Fleet,
   agents: readonly ReturningAgent[],
   since: number,
@@ -103,7 +118,7 @@ function firstArrival(entries: readonly Entry[]): number | undefined {
 }
 
 /** Ms that answers took that came during the fault; so far, where none has come on a connection that is there. */
-function waits(entries: readonly Entry[], fault: Fault, { agents, endedAt }: Injected): number[] {
+function waits(entries: readonly Entry[], fault: Pick<Fault, "silences">, { agents, endedAt }: Injected): number[] {
   const mute = new Set(fault.silences ? agents.map(({ id }) => id) : []);
   const open = new Set(agents.filter(({ isOnline }) => isOnline).map(({ connection }) => connection));
   const now = performance.now();

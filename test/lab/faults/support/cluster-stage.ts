@@ -1,0 +1,62 @@
+import { partitionOf, slotOfPartition } from "window/redis/partitions.ts";
+import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
+import { ClusterRelay, PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
+import { GuardedCluster } from "../../../support/guarded-cluster.ts";
+import { RedisProxy } from "../../../support/redis-proxy.ts";
+import type { RedisUser } from "../../../support/test-redis.ts";
+import type { Fleet } from "./fleet.ts";
+import type { Stage, Wiring } from "./stage.ts";
+
+export type ClusterFleet = Fleet<ClusterStage>;
+
+const REDIRECTED_CONNECTIONS = new URL("redirected-connections.mjs", import.meta.url).href;
+
+/** A relay on a Redis Cluster of six processes, each service as the user that is deployed. */
+class GuardedClusterRelay extends ClusterRelay {
+  override readonly cluster = new GuardedCluster();
+
+  override environmentOf(user: RedisUser, overrides: Record<string, string> = {}) {
+    return { ...this.environment, REDIS_URL: this.cluster.urlFor(user), ...overrides };
+  }
+}
+
+/** A Redis Cluster of three primaries with a replica each. */
+export class ClusterStage implements Stage {
+  readonly relay: GuardedClusterRelay;
+
+  constructor(names: readonly string[]) {
+    this.relay = new GuardedClusterRelay(...names);
+  }
+
+  get cluster(): GuardedCluster {
+    return this.relay.cluster;
+  }
+
+  /** A process has a proxy before each of the first six nodes, in their order. */
+  async wire(): Promise<Wiring> {
+    const { nodes } = this.cluster;
+    const starting = nodes.map(({ port }) => new RedisProxy(`redis://127.0.0.1:${port}`).start());
+    const proxies = await Promise.all(starting);
+    const redirected = nodes.map(({ port }, n) => `${port}:${proxies[n]?.host.split(":")[1]}`);
+    return {
+      proxies,
+      settings: { REDIRECTED_PORTS: redirected.join(",") },
+      nodeArguments: ["--import", REDIRECTED_CONNECTIONS],
+    };
+  }
+
+  async heal(): Promise<void> {
+    await this.cluster.mend();
+  }
+
+  /** The proxies of all pods before one of the first six nodes. */
+  networkTo(node: ClusterNode, { pods }: ClusterFleet): RedisProxy[] {
+    const n = this.cluster.nodes.indexOf(node);
+    return pods.map(({ proxies }) => proxies[n] as RedisProxy);
+  }
+}
+
+/** The slot of an agent's partition. */
+export function slotOfAgent(agent: string): number {
+  return slotOfPartition(partitionOf(agent, PARTITIONS));
+}
