@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { Cluster } from "ioredis";
 import { DeployedUsers } from "./deployed-users.ts";
 import { TestCluster } from "./redis-cluster.ts";
 import type { RedisUser } from "./test-redis.ts";
@@ -35,6 +36,13 @@ export class GuardedCluster extends TestCluster {
 
   get passwords(): string[] {
     return this.#users.passwords;
+  }
+
+  /** A client that may do everything. */
+  adminClient(): Cluster {
+    const nodes = this.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const redisOptions = { username: ADMIN, password: this.#users.passwordOf(ADMIN) };
+    return new Cluster(nodes, { redisOptions: { ...redisOptions, replyMapping: "legacy" } });
   }
 
   /** `REDIS_URL` of one user. */

@@ -42,6 +42,12 @@ export class TestCluster extends EmbeddedCluster {
     return this.#nodeAt(owner.port);
   }
 
+  /** All that have slots. */
+  async primaries(): Promise<ClusterNode[]> {
+    const seen = await this.#seenBy(this.#living()[0] as ClusterNode);
+    return seen.filter(isServing).map(({ port }) => this.#nodeAt(port));
+  }
+
   /** A living replica of a primary's. */
   async replicaOf(primary: ClusterNode): Promise<ClusterNode> {
     const seen = await this.#seenBy(primary);

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { partitionKeys } from "window/redis/keys.ts";
 import { partitionOf } from "window/redis/partitions.ts";
 import type { PartitionKeys, WholeKeys } from "window/redis/window-keys.ts";
-import { windowKeysIn } from "./window-keys-in.ts";
+import { countersIn, windowKeysIn } from "./window-keys-in.ts";
 
 /** A look into Redis past the relay's own reading of it. */
 export class WindowView {
@@ -45,13 +45,7 @@ export class WindowView {
 
   /** The counters that acceptance moves, over all partitions. */
   async counters(): Promise<Record<string, number>> {
-    const total: Record<string, number> = {};
-    for (let p = 0; p < this.#partitions; p += 1) {
-      for (const [name, n] of Object.entries(await this.client.hgetall((await this.keys(p)).counters))) {
-        total[name] = (total[name] ?? 0) + Number(n);
-      }
-    }
-    return total;
+    return await countersIn(this.client, this.#partitions);
   }
 
   /** Names of the keys of a partition, in the window that is open. */

@@ -36,7 +36,10 @@ export type Act =
   | { readonly act: "hangRedis"; readonly forMs: number }
   | { readonly act: "restartRedis" }
   | { readonly act: "cut" | "slow" | "freeze"; readonly connector: number; readonly forMs: number }
-  | { readonly act: "kill" | "term"; readonly connector: number };
+  | { readonly act: "kill" | "term"; readonly connector: number }
+  /** On a Redis Cluster, of the shard that has the partition of an agent. */
+  | { readonly act: "hangPrimary"; readonly agent: number; readonly forMs: number }
+  | { readonly act: "failOver" | "moveSlot" | "killPrimary" | "loseShard"; readonly agent: number };
 
 /** An act and when it is due, ms from the start. */
 export type Action = Act & { readonly at: number };
@@ -45,22 +48,33 @@ const ACTS = {
   ...{ message: 100, heartbeat: 3, request: 8, decide: 8, repeat: 8, replay: 3, forge: 3, gateway: 1 },
   ...{ takeover: 1, leave: 0.5, flushScripts: 0.3, loseReply: 0.5 },
 };
-const FAULTS = { hangRedis: 3, cut: 3, slow: 2, freeze: 2, kill: 2, term: 3 };
+const POD_FAULTS = { cut: 3, slow: 2, freeze: 2, kill: 2, term: 3 };
+const REDIS_FAULTS = { hangRedis: 3, restartRedis: 2 };
+const CLUSTER_FAULTS = { hangPrimary: 3, failOver: 4, moveSlot: 4, killPrimary: 2, loseShard: 1 };
+/** What Redis, or a shard of it, forgets something by. */
+const LOSSES = { restartRedis: 0, killPrimary: 0, loseShard: 0 };
 const MOST_WAIT_MS = 16;
 /** One fault at a time: which promises hold while several overlap is more than the ledger can tell. */
 const FAULT_EVERY_MS = [1500, 3000] as const;
 const FAULT_MS = [100, 1000] as const;
+/** Less than the silence after which a replica takes over, and forgets something perhaps. */
+const HANG_MS = [100, 600] as const;
 const BACK = 30;
 
-/** True when Redis is restarted empty in the run of this seed: of every fourth. Its counters then tell nothing. */
+/** True when the run of this seed is over a Redis Cluster: every second. */
+export function isOnCluster(seed: number): boolean {
+  return seed % 2 === 1;
+}
+
+/** True when Redis forgets in the run of this seed: of every two of four. Its counters then tell nothing. */
 export function losesRedis(seed: number): boolean {
-  return seed % 4 === 0;
+  return seed % 4 < 2;
 }
 
 /** Endless; the same for the same seed. */
 export function* actionsOf(seed: number): Generator<Action> {
   const random = new SeededRandom(seed);
-  const faults = { ...FAULTS, restartRedis: losesRedis(seed) ? 2 : 0 };
+  const faults = faultsOf(seed);
   let at = 0;
   let faultAt = random.between(...FAULT_EVERY_MS);
   for (;;) {
@@ -109,12 +123,35 @@ function forgeryOf(random: SeededRandom): Forgery {
   return names[random.below(names.length)] as Forgery;
 }
 
-function faultOf(random: SeededRandom, act: keyof typeof FAULTS | "restartRedis"): Act {
+type FaultName = keyof typeof POD_FAULTS | keyof typeof REDIS_FAULTS | keyof typeof CLUSTER_FAULTS;
+
+function faultsOf(seed: number): Readonly<Record<FaultName, number>> {
+  const none = {
+    hangRedis: 0,
+    restartRedis: 0,
+    hangPrimary: 0,
+    failOver: 0,
+    moveSlot: 0,
+    killPrimary: 0,
+    loseShard: 0,
+  };
+  const ofRedis = isOnCluster(seed) ? CLUSTER_FAULTS : REDIS_FAULTS;
+  return { ...POD_FAULTS, ...none, ...ofRedis, ...(losesRedis(seed) ? {} : LOSSES) };
+}
+
+function faultOf(random: SeededRandom, act: FaultName): Act {
   switch (act) {
     case "restartRedis":
       return { act };
     case "hangRedis":
       return { act, forMs: random.between(...FAULT_MS) };
+    case "hangPrimary":
+      return { act, agent: random.below(AGENTS), forMs: random.between(...HANG_MS) };
+    case "failOver":
+    case "moveSlot":
+    case "killPrimary":
+    case "loseShard":
+      return { act, agent: random.below(AGENTS) };
     case "kill":
     case "term":
       return { act, connector: random.below(CONNECTORS) };

@@ -87,7 +87,7 @@ export class Driver {
         });
         break;
       case "flushScripts":
-        this.#track(this.#fleet.stage.view.client.script("FLUSH").then(() => {}));
+        this.#track(this.#fleet.stage.flushScripts());
         break;
       case "loseReply":
         void this.#fleet.connectors[act.connector]?.redis.loseReplyTo('"message.send"');

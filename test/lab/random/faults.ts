@@ -1,28 +1,40 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
+import { ClusterStage } from "../faults/support/cluster-stage.ts";
+import { SingleStage } from "../faults/support/single-stage.ts";
 import type { Act } from "./actions.ts";
+import { type ClusterFault, injectIntoCluster, isClusterFault } from "./cluster-faults.ts";
+import { injectIntoRedis, isRedisFault, type RedisFault } from "./redis-faults.ts";
 import type { RoamingFleet } from "./roaming-fleet.ts";
 
-export type Fault = Extract<Act, { act: "hangRedis" | "restartRedis" | "cut" | "slow" | "freeze" | "kill" | "term" }>;
+type PodFault = Extract<Act, { act: "cut" | "slow" | "freeze" | "kill" | "term" }>;
+export type Fault = PodFault | RedisFault | ClusterFault;
+
+const POD_FAULTS: readonly string[] = ["cut", "slow", "freeze", "kill", "term"] satisfies PodFault["act"][];
 
 /** For so long Redis may not know that a connection has ended. */
 const NOTICED_MS = 100;
 
 export function isFault(act: Act): act is Fault {
-  return ["hangRedis", "restartRedis", "cut", "slow", "freeze", "kill", "term"].includes(act.act);
+  return isPodFault(act) || isRedisFault(act) || isClusterFault(act);
 }
 
 /** Begins a fault, and resolves when it is over. */
 export async function inject(fleet: RoamingFleet, fault: Fault): Promise<void> {
+  const { stage } = fleet;
+  if (isPodFault(fault)) return await injectIntoPod(fleet, fault);
+  if (isRedisFault(fault) && stage instanceof SingleStage) return await injectIntoRedis(fleet, stage, fault);
+  if (isClusterFault(fault) && stage instanceof ClusterStage) return await injectIntoCluster(fleet, stage, fault);
+  throw new Error(`Not a fault of this stage: ${fault.act}`);
+}
+
+function isPodFault(act: Act): act is PodFault {
+  return POD_FAULTS.includes(act.act);
+}
+
+async function injectIntoPod(fleet: RoamingFleet, fault: PodFault): Promise<void> {
   switch (fault.act) {
-    case "hangRedis":
-      await fleet.relay.redis.pause();
-      await delay(fault.forMs);
-      await fleet.relay.redis.resume();
-      return;
-    case "restartRedis":
-      return await restartRedis(fleet);
     case "kill":
       return await kill(fleet, fault.connector);
     case "term":
@@ -35,10 +47,10 @@ export async function inject(fleet: RoamingFleet, fault: Fault): Promise<void> {
       return;
     }
     case "slow": {
-      const { redis } = podOf(fleet, fault.connector);
-      redis.slow(20, 200);
+      const { proxies } = podOf(fleet, fault.connector);
+      for (const proxy of proxies) proxy.slow(20, 200);
       await delay(fault.forMs);
-      redis.heal();
+      for (const proxy of proxies) proxy.heal();
       return;
     }
     case "cut":
@@ -46,22 +58,13 @@ export async function inject(fleet: RoamingFleet, fault: Fault): Promise<void> {
   }
 }
 
-async function restartRedis(fleet: RoamingFleet): Promise<void> {
-  const alive = fleet.ledger.gap();
-  await fleet.relay.redis.kill();
-  fleet.ledger.guardLost();
-  await delay(NOTICED_MS);
-  await fleet.relay.redis.start();
-  alive();
-}
-
 /** What was on its way through the pod's channel when it was cut is lost. */
 async function cut(fleet: RoamingFleet, connector: number, forMs: number): Promise<void> {
   const pod = podOf(fleet, connector);
   const alive = gapFor(fleet, reachedBy(fleet, pod.websocketUrl));
-  pod.redis.cut();
+  for (const proxy of pod.proxies) proxy.cut();
   await delay(forMs);
-  pod.redis.heal();
+  for (const proxy of pod.proxies) proxy.heal();
   alive();
 }
 
@@ -70,7 +73,7 @@ async function kill(fleet: RoamingFleet, connector: number): Promise<void> {
   await fleet.replace(doomed);
   const alive = gapFor(fleet, reachedBy(fleet, doomed.websocketUrl));
   await doomed.end("SIGKILL");
-  await until("the links of the dead are gone", () => doomed.redis.links().length === 0);
+  await until("the links of the dead are gone", () => doomed.proxies.every((proxy) => proxy.links().length === 0));
   await delay(NOTICED_MS);
   alive();
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { tally } from "../../support/ledger.ts";
 import { until } from "../../support/until.ts";
-import { type Action, actionsOf, losesRedis } from "./actions.ts";
+import { type Action, actionsOf, isOnCluster, losesRedis } from "./actions.ts";
 import { type Breach, breaches, earlyBreaches, miscounts } from "./checks.ts";
 import { Driver } from "./driver.ts";
 import { RoamingFleet } from "./roaming-fleet.ts";
@@ -21,9 +21,9 @@ const SHOWN_BREACHES = 10;
 const { values } = parseArgs({ options: { seed: { type: "string" }, seconds: { type: "string", default: "60" } } });
 const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
 const seconds = Number(values.seconds);
-say(`seed ${seed}, ${seconds} s`);
+say(`seed ${seed}, ${seconds} s, on ${isOnCluster(seed) ? "a Redis Cluster" : "one Redis"}`);
 
-const fleet = new RoamingFleet();
+const fleet = new RoamingFleet(isOnCluster(seed));
 const done: Action[] = [];
 try {
   await fleet.start();
@@ -64,9 +64,7 @@ async function judge(driver: Driver): Promise<Breach[]> {
   const open = new Set(fleet.agents.map(({ connection }) => connection));
   const seen = () => breaches({ content: fleet.ledger.content, forged: driver.forged, open, now: performance.now() });
   await until("all is delivered", () => seen().length === 0).catch(() => {});
-  const counters = losesRedis(seed)
-    ? []
-    : miscounts(fleet.ledger.content, driver.forged, await fleet.stage.view.counters());
+  const counters = losesRedis(seed) ? [] : miscounts(fleet.ledger.content, driver.forged, await fleet.stage.counters());
   return [...away, ...seen(), ...counters, ...ended()];
 }
 

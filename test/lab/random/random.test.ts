@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
 import type { Answer, Entry, LedgerContent } from "../../support/ledger.ts";
-import { type Action, actionsOf, losesRedis } from "./actions.ts";
+import { type Action, actionsOf, isOnCluster, losesRedis } from "./actions.ts";
 import { breaches, earlyBreaches, miscounts } from "./checks.ts";
 import { isFault } from "./faults.ts";
 import { OpenRequests } from "./open-requests.ts";
@@ -18,11 +18,14 @@ describe("The actions of a random run", () => {
     expect(actions(6)).not.toEqual(actions(5));
   });
 
-  test("hold every kind, and the loss of Redis in every fourth seed alone", () => {
+  test("hold every kind, those of a cluster on every second seed, and losses of Redis on every two of four", () => {
     const kinds = (seed: number) => new Set(actions(seed).map(({ act }) => act));
-    expect(kinds(8).size).toBe(19);
-    expect(kinds(9)).toEqual(new Set([...kinds(8)].filter((act) => act !== "restartRedis")));
-    expect([losesRedis(8), losesRedis(9)]).toEqual([true, false]);
+    const without = (seed: number, ...lost: string[]) => new Set([...kinds(seed)].filter((act) => !lost.includes(act)));
+    expect([kinds(8).size, kinds(9).size]).toEqual([19, 22]);
+    expect(kinds(10)).toEqual(without(8, "restartRedis"));
+    expect(kinds(11)).toEqual(without(9, "killPrimary", "loseShard"));
+    expect([8, 9, 10, 11].map(losesRedis)).toEqual([true, true, false, false]);
+    expect([8, 9, 10, 11].map(isOnCluster)).toEqual([false, true, false, true]);
   });
 
   test("leave time between two faults, and name two different agents where two are needed", () => {

@@ -1,4 +1,5 @@
 import { ReturningAgent } from "../../support/returning-agent.ts";
+import { ClusterStage } from "../faults/support/cluster-stage.ts";
 import { Fleet, HEARTBEAT_MS } from "../faults/support/fleet.ts";
 import { SingleStage } from "../faults/support/single-stage.ts";
 import { AGENTS, CONNECTORS } from "./actions.ts";
@@ -11,15 +12,16 @@ const NAMES = Array.from({ length: AGENTS }, (_, n) => `agent-${n}${n % 2 === 0 
 const MOVING_MS = 2000;
 
 /** A fleet whose agents move between connectors, and remember what they were asked for. */
-export class RoamingFleet extends Fleet<SingleStage> {
+export class RoamingFleet extends Fleet {
   /** The connector, by its number, that each agent goes to when it next connects. */
   readonly homes: number[] = NAMES.map((_, n) => n % CONNECTORS);
   readonly asked: OpenRequests[] = NAMES.map(() => new OpenRequests());
 
   readonly #movedAt = new Map<ReturningAgent, number>();
 
-  constructor() {
-    super(new SingleStage(NAMES), CONNECTORS);
+  /** @param onCluster over a Redis Cluster, else over one Redis. */
+  constructor(onCluster: boolean) {
+    super(onCluster ? new ClusterStage(NAMES) : new SingleStage(NAMES), CONNECTORS);
   }
 
   /** The n-th agent's key, as only it and the relay should know it. */

@@ -1,9 +1,10 @@
-import { partitionOf, slotOfPartition } from "window/redis/partitions.ts";
+import { CONTROL_SLOT, partitionOf, slotOfPartition } from "window/redis/partitions.ts";
 import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
 import { ClusterRelay, PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
 import { GuardedCluster } from "../../../support/guarded-cluster.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
 import type { RedisUser } from "../../../support/test-redis.ts";
+import { countersIn } from "../../../support/window-keys-in.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Stage, Wiring } from "./stage.ts";
 
@@ -23,6 +24,7 @@ class GuardedClusterRelay extends ClusterRelay {
 /** A Redis Cluster of three primaries with a replica each. */
 export class ClusterStage implements Stage {
   readonly relay: GuardedClusterRelay;
+  readonly envelopesPerSecond = 200;
 
   constructor(names: readonly string[]) {
     this.relay = new GuardedClusterRelay(...names);
@@ -43,6 +45,20 @@ export class ClusterStage implements Stage {
       settings: { REDIRECTED_PORTS: redirected.join(",") },
       nodeArguments: ["--import", REDIRECTED_CONNECTIONS],
     };
+  }
+
+  async counters(): Promise<Readonly<Record<string, number>>> {
+    const client = this.cluster.adminClient();
+    try {
+      return await countersIn(client, PARTITIONS);
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  async flushScripts(): Promise<void> {
+    const primary = await this.cluster.primaryOf(CONTROL_SLOT);
+    await primary.ask("SCRIPT FLUSH");
   }
 
   async heal(): Promise<void> {

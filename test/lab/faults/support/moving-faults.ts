@@ -20,7 +20,7 @@ export const MOVING_FAULTS: readonly Fault<ClusterFleet>[] = [
     inject: async (fleet) => {
       const slot = anySlot(fleet);
       const { primary } = await shardOf(fleet, slot);
-      const others = await Promise.all(ONE_OF_EACH.map((one) => fleet.stage.cluster.primaryOf(one)));
+      const others = await fleet.stage.cluster.primaries();
       const to = others.find((node) => node !== primary) as ClusterNode;
       const agents = agentsIn(fleet, slot);
       await moveUnderTraffic(fleet, slot, to);

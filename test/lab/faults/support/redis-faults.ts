@@ -99,7 +99,7 @@ export const REDIS_FAULTS: readonly Fault<SingleFleet>[] = [
     name: "SCRIPT FLUSH",
     times: 10,
     inject: async (fleet) => {
-      await fleet.stage.view.client.script("FLUSH");
+      await fleet.stage.flushScripts();
       return over(fleet.agents);
     },
   },

@@ -10,6 +10,7 @@ export type SingleFleet = Fleet<SingleStage>;
 /** One Redis, as it is deployed. */
 export class SingleStage implements Stage {
   readonly relay: GuardedRelay;
+  readonly envelopesPerSecond = 150;
   #view: WindowView | undefined;
 
   constructor(names: readonly string[]) {
@@ -26,6 +27,14 @@ export class SingleStage implements Stage {
     const { redis } = this.relay;
     const proxy = await new RedisProxy(redis.url).start();
     return { proxies: [proxy], settings: { REDIS_URL: proxy.urlFor(redis.urlFor(service)) }, nodeArguments: [] };
+  }
+
+  async counters(): Promise<Readonly<Record<string, number>>> {
+    return await this.view.counters();
+  }
+
+  async flushScripts(): Promise<void> {
+    await this.view.client.script("FLUSH");
   }
 
   async heal(): Promise<void> {

@@ -13,8 +13,14 @@ export interface Wiring {
 /** The Redis, one or a cluster, over which services run. */
 export interface Stage {
   readonly relay: TestRelay;
+  /** What agents send each other all the time while faults are injected. */
+  readonly envelopesPerSecond: number;
   /** Proxies for a process that is about to start. */
   wire(service: RedisUser): Promise<Wiring>;
+  /** Of acceptance, over all partitions. */
+  counters(): Promise<Readonly<Record<string, number>>>;
+  /** One Redis has no scripts any more. */
+  flushScripts(): Promise<void>;
   /** Ends what a fault left behind: each Redis is there and answers. */
   heal(): Promise<void>;
 }

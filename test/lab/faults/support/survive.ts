@@ -7,7 +7,6 @@ import type { Fault, Injected } from "./fault.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Outcome } from "./outcome.ts";
 
-const ENVELOPES_PER_SECOND = 200;
 /** The promise, where nothing else keeps the machine busy; some answers may be later even then, and none much later. */
 const ANSWERED_WITHIN_MS = 1000;
 const LATE_SHARE = 0.1;
@@ -32,7 +31,7 @@ export async function survive<F extends Fleet>(
   const { ledger } = fleet;
   const from = ledger.content.entries.length;
   const recoveries: number[] = [];
-  fleet.startTraffic(ENVELOPES_PER_SECOND);
+  fleet.startTraffic(fleet.stage.envelopesPerSecond);
   try {
     for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(fleet, fault, isAlone)));
   } catch (error) {
