@@ -3,6 +3,7 @@ import { writeDocument, writeJson } from "./document.ts";
 import type { Plan } from "./plan.ts";
 import { reportData, reportOf, reportText } from "./report.ts";
 import type { Section } from "./section.ts";
+import { clusterSections } from "./suites/cluster.ts";
 import { ed25519Sections } from "./suites/ed25519.ts";
 import { gatewaySections } from "./suites/gateway.ts";
 import { growthSections } from "./suites/growth.ts";
@@ -29,11 +30,14 @@ const SUITES: Readonly<Record<string, (plan: Plan) => Promise<Section[]>>> = {
   registrations: registrationSections,
   reports: reportSections,
   ed25519: ed25519Sections,
+  cluster: clusterSections,
 };
+/** Takes minutes of its own, and has a part of the document of its own. */
+const APART = "cluster";
 const USAGE = `npm run bench -- [options]
   --quick              one short round: is all in order, and roughly where do we stand
   --rounds <n>         rounds of each figure, of which the median counts (3)
-  --only <suites>      of ${Object.keys(SUITES).join(", ")}
+  --only <suites>      of ${Object.keys(SUITES).join(", ")}; ${APART} by itself alone
   --systems <names>    of ${Object.keys(SYSTEM_TITLES).join(", ")}
   --windows <n,n>      in flight per sender (1,8,32)
   --rates <n,n>        envelopes a second, on schedule (500,1000,5000,10000)
@@ -41,11 +45,12 @@ const USAGE = `npm run bench -- [options]
   --write              put the tables into docs/performance.md
 `;
 
+const TOGETHER = Object.keys(SUITES).filter((name) => name !== APART);
 const { values } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     rounds: { type: "string" },
-    only: { type: "string", default: Object.keys(SUITES).join() },
+    only: { type: "string", default: TOGETHER.join() },
     systems: { type: "string", default: Object.keys(SYSTEM_TITLES).join() },
     windows: { type: "string", default: "1,8,32" },
     rates: { type: "string", default: "500,1000,5000,10000" },
@@ -56,7 +61,8 @@ const { values } = parseArgs({
 });
 const chosen = values.only.split(",");
 
-if (values.help || chosen.some((name) => !(name in SUITES))) {
+const isApart = chosen.includes(APART);
+if (values.help || chosen.some((name) => !(name in SUITES)) || (isApart && chosen.length > 1)) {
   process.stdout.write(USAGE);
 } else {
   const plan = planOf(values);
@@ -65,8 +71,10 @@ if (values.help || chosen.some((name) => !(name in SUITES))) {
   const report = reportOf(plan, sections);
   const text = reportText(report);
   process.stdout.write(`${text}\n`);
-  plan.say(`All figures: ${(await writeJson("bench.json", reportData(report))).pathname}`);
-  if (values.write) await writeDocument("performance.md", "benchmark", text);
+  plan.say(
+    `All figures: ${(await writeJson(isApart ? `bench-${APART}.json` : "bench.json", reportData(report))).pathname}`,
+  );
+  if (values.write) await writeDocument("performance.md", isApart ? APART : "benchmark", text);
 }
 
 function planOf({ quick, rounds, systems, windows, rates, "cpu-prof": profiles }: typeof values): Plan {
@@ -77,7 +85,7 @@ function planOf({ quick, rounds, systems, windows, rates, "cpu-prof": profiles }
     windows: windows.split(",").map(Number),
     rates: rates.split(",").map(Number),
     paceMs: quick ? 1000 : 5000,
-    systems: installed(systems.split(",") as SystemName[]),
+    systems: isApart ? [] : installed(systems.split(",") as SystemName[]),
     memoryConnections: quick ? 3000 : 10_000,
     idleConnections: quick ? 2000 : 10_000,
     idleMs: quick ? 2000 : 15_000,

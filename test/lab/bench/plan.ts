@@ -26,6 +26,7 @@ export interface Plan {
 
 /** Senders, and as many targets. */
 export const PAIRS = 50;
+export const TARGETS = Array.from({ length: PAIRS }, (_, n) => `agent://load.target-${n}`);
 
 /** The systems in another order each round: none is always the one after the same other. */
 export function inTurn<T>(list: readonly T[], round: number): T[] {

@@ -20,7 +20,8 @@ export function reportText({ at, machine, plan, sections }: Report): string {
     `${rounds} rounds of ${measureMs / 1000} s a cell, ${paceMs / 1000} s at a fixed rate, after ` +
     `${warmUpMs / 1000} s of warm-up.`;
   const aims = sections.flatMap((section) => section.aims);
-  const tables = [peersSection(plan.systems), ...sections].map(markdown);
+  const peers = plan.systems.length === 0 ? [] : [peersSection(plan.systems)];
+  const tables = [...peers, ...sections].map(markdown);
   const verdict = aims.length === 0 ? [] : [aimsTable("Medians of the rounds.", aims)];
   return [`${at.slice(0, 10)}, ${machineText(machine)} ${how}`, "", ...verdict, ...tables].join("\n");
 }

@@ -45,7 +45,7 @@ export function markdown({ title, about, head, rows }: Section): string {
 /** Every aim of a report, in one table. */
 export function aimsTable(about: string, aims: readonly Aim[]): string {
   const rows = aims.map((aim) => {
-    const limit = aim.most === undefined ? `at least ${aim.least}` : `at most ${aim.most}`;
+    const limit = aim.most === undefined ? `at least ${aim.least}` : `at most ${Number(aim.most.toFixed(3))}`;
     return [aim.name, limit, aim.value.toFixed(2), isMet(aim) ? "met" : "**not met**"];
   });
   return markdown({ title: "Aims", about, head: ["", "aim", "measured", ""], rows, aims: [], data: null });

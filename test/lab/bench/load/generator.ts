@@ -26,8 +26,8 @@ export class Generator implements AsyncDisposable {
     return generator;
   }
 
-  async pair(ports: readonly [number, number], count: number): Promise<void> {
-    await this.#carryOut({ order: "pair", ports, count });
+  async pair(ports: readonly number[], targets: readonly string[]): Promise<void> {
+    await this.#carryOut({ order: "pair", ports, targets });
   }
 
   async press(press: Press): Promise<Carried> {

@@ -24,16 +24,23 @@ export class Pairs {
   /** Called with how much came in for a target; set by whoever sends. */
   onDelivery: (pair: Pair, count: number) => void = () => {};
 
-  /** Connects and registers them, one agent a connection; resolves when messages get through. */
-  async connect(dialect: Dialect, ports: readonly [number, number], count: number): Promise<void> {
-    for (let n = 0; n < count; n += 1) await this.#join(dialect, ports, n);
+  /** Connects and registers them, one agent a connection, the targets at the last of the ports; resolves when messages get through. */
+  async connect(dialect: Dialect, ports: readonly number[], targets: readonly string[]): Promise<void> {
+    const [receiving, ...sending] = ports.toReversed() as [number, ...number[]];
+    for (const [n, to] of targets.entries()) {
+      const from = `agent://load.sender-${n}`;
+      const sender = await this.#open(dialect, sending[n % sending.length] as number, from);
+      this.#join(dialect, { sender, from }, { target: await this.#open(dialect, receiving, to), to });
+    }
     this.#keepBeating();
     await this.#prove();
   }
 
-  async #join(dialect: Dialect, [sending, receiving]: readonly [number, number], n: number): Promise<void> {
-    const [from, to] = [`agent://load.sender-${n}`, `agent://load.target-${n}`];
-    const [sender, target] = [await this.#open(dialect, sending, from), await this.#open(dialect, receiving, to)];
+  #join(
+    dialect: Dialect,
+    { sender, from }: { readonly sender: WebSocketClient; readonly from: string },
+    { target, to }: { readonly target: WebSocketClient; readonly to: string },
+  ): void {
     const { opcode, repeatable } = dialect;
     const stock = new Stock({ make: () => dialect.message(from, to), opcode, repeatable });
     const pair: Pair = { sender, stock, inFlight: 0 };

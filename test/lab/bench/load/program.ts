@@ -12,7 +12,7 @@ import { type Press, press } from "./press.ts";
 /** What it can be told to do; the names are those of the functions. */
 export type Order =
   | { readonly order: "speak"; readonly speech: Speech }
-  | { readonly order: "pair"; readonly ports: readonly [number, number]; readonly count: number }
+  | { readonly order: "pair"; readonly ports: readonly number[]; readonly targets: readonly string[] }
   | ({ readonly order: "press" } & Press)
   | ({ readonly order: "pace" } & Pace)
   | {
@@ -39,7 +39,7 @@ async function carryOut(order: Order): Promise<unknown> {
       dialect = dialectOf(order.speech);
       return undefined;
     case "pair":
-      return await pairs.connect(dialect, order.ports, order.count);
+      return await pairs.connect(dialect, order.ports, order.targets);
     case "press":
       return await press(pairs, order);
     case "pace":

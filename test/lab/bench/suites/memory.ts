@@ -63,7 +63,7 @@ function totalOf({ server, redis }: Growth): number {
 async function measure(name: SystemName, connections: number): Promise<Growth> {
   await using under = await startSystem(name, () => MEMORY_PROBE);
   await using generator = await Generator.start(under.speech);
-  const port = under.ports[0];
+  const port = under.ports[0] as number;
   await generator.gather([port], GROUND, 1);
   const before = await settledMemory(under.pids);
   await generator.gather([port], connections, 1);

@@ -1,5 +1,5 @@
 import { Generator } from "../load/generator.ts";
-import { PAIRS, type Plan } from "../plan.ts";
+import { type Plan, TARGETS } from "../plan.ts";
 import type { SystemUnderTest } from "../systems/system.ts";
 
 /** A generator whose pairs are connected, and that has made the servers' code warm: they run what they compiled last. */
@@ -18,6 +18,6 @@ export async function pacedPairs(under: SystemUnderTest, { warmUpMs }: Plan, per
 
 async function connectedPairs({ speech, ports }: SystemUnderTest): Promise<Generator> {
   const generator = await Generator.start(speech);
-  await generator.pair(ports, PAIRS);
+  await generator.pair(ports, TARGETS);
   return generator;
 }

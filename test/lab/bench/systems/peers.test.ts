@@ -3,6 +3,7 @@ import { expect, test } from "@jest/globals";
 import { WebSocket } from "ws";
 import { until } from "../../../support/until.ts";
 import { Generator } from "../load/generator.ts";
+import { TARGETS } from "../plan.ts";
 import { startPeer } from "./peers.ts";
 import type { PeerName } from "./system.ts";
 
@@ -12,7 +13,7 @@ const PACE = { perSecond: 100, warmUpMs: 0, measureMs: 300 };
 test.each(PEERS)("%s delivers all, from one server to the other", async (name) => {
   await using under = await startPeer(name, () => []);
   await using generator = await Generator.start(under.speech);
-  await generator.pair(under.ports, 2);
+  await generator.pair(under.ports, TARGETS.slice(0, 2));
   // It throws when a message is lost.
   const { delivered } = await generator.pace({ ...PACE, pids: under.pids });
   expect(delivered).toBeGreaterThan(0);

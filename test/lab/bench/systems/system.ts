@@ -4,8 +4,8 @@ import type { Speech } from "../load/dialect.ts";
 /** A system under test: two server processes and whatever they need, until it is disposed of. */
 export interface SystemUnderTest extends AsyncDisposable {
   readonly speech: Speech;
-  /** Of the two servers: what the senders and what the targets connect to. */
-  readonly ports: readonly [number, number];
+  /** What the senders connect to, in turn, and last what the targets do. */
+  readonly ports: readonly number[];
   /** Of every process whose CPU counts. */
   readonly pids: Pids;
 }

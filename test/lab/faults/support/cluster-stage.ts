@@ -1,9 +1,9 @@
 import { CONTROL_SLOT, partitionOf, slotOfPartition } from "window/redis/partitions.ts";
 import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
-import { ClusterRelay, PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
-import { GuardedCluster } from "../../../support/guarded-cluster.ts";
+import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
+import { GuardedClusterRelay } from "../../../cluster/support/guarded-cluster-relay.ts";
+import type { GuardedCluster } from "../../../support/guarded-cluster.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
-import type { RedisUser } from "../../../support/test-redis.ts";
 import { countersIn } from "../../../support/window-keys-in.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Stage, Wiring } from "./stage.ts";
@@ -11,15 +11,6 @@ import type { Stage, Wiring } from "./stage.ts";
 export type ClusterFleet = Fleet<ClusterStage>;
 
 const REDIRECTED_CONNECTIONS = new URL("redirected-connections.mjs", import.meta.url).href;
-
-/** A relay on a Redis Cluster of six processes, each service as the user that is deployed. */
-class GuardedClusterRelay extends ClusterRelay {
-  override readonly cluster = new GuardedCluster();
-
-  override environmentOf(user: RedisUser, overrides: Record<string, string> = {}) {
-    return { ...this.environment, REDIS_URL: this.cluster.urlFor(user), ...overrides };
-  }
-}
 
 /** A Redis Cluster of three primaries with a replica each. */
 export class ClusterStage implements Stage {
