@@ -48,11 +48,14 @@ export class TestCluster extends EmbeddedCluster {
     return seen.filter(isServing).map(({ port }) => this.#nodeAt(port));
   }
 
-  /** A living replica of a primary's. */
+  /** A living replica of a primary's. Soon after a failover the former primary may not be known as one yet. */
   async replicaOf(primary: ClusterNode): Promise<ClusterNode> {
-    const seen = await this.#seenBy(primary);
-    const [replica] = seen.filter(({ port }) => port === primary.port).flatMap((one) => replicasOf(one, seen));
-    if (replica === undefined) throw new Error("The primary has no replica.");
+    const replicas = async () => {
+      const seen = await this.#seenBy(primary);
+      return seen.filter(({ port }) => port === primary.port).flatMap((one) => replicasOf(one, seen));
+    };
+    await until("the primary has a replica", async () => (await replicas()).length > 0);
+    const [replica] = (await replicas()) as [SeenNode];
     return this.#nodeAt(replica.port);
   }
 
