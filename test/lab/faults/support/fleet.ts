@@ -49,7 +49,7 @@ export class FleetPod {
   }
 
   async untilReady(): Promise<void> {
-    await until("the pod is ready", () => this.isReady(), 10_000);
+    await until("the pod is ready", () => this.isReady(), 60_000);
   }
 
   /** Resolves with the exit code, or null when the signal itself ended the process. */
