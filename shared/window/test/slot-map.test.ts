@@ -40,12 +40,12 @@ describe("of nodes that disagree", () => {
     standingOf(`cluster_state:${state}\r\ncluster_current_epoch:${epoch}\r\n`);
 
   test("the one is believed that knows of the latest failover", () => {
-    expect(mostTrusted([word("ok", 6), word("ok", 8), word("ok", 7)])).toMatchObject({ epoch: 8 });
+    expect(mostTrusted([word("ok", 6), word("ok", 8), word("ok", 7)])).toMatchObject({ clusterEpoch: 8 });
   });
 
   test("one that is cut off is not, where another is there", () => {
-    expect(mostTrusted([word("fail", 9), word("ok", 8)])).toMatchObject({ epoch: 8 });
-    expect(mostTrusted([word("fail", 9)])).toMatchObject({ epoch: 9 });
+    expect(mostTrusted([word("fail", 9), word("ok", 8)])).toMatchObject({ clusterEpoch: 8 });
+    expect(mostTrusted([word("fail", 9)])).toMatchObject({ clusterEpoch: 9 });
     expect(mostTrusted([])).toBeUndefined();
   });
 });
@@ -67,13 +67,13 @@ describe("a word of a node", () => {
   test("of a cluster that was made anew is not, whose epochs begin anew", () => {
     const anew = { ...said("ok", 1), map: parseSlotMap([[0, 1, ["10.0.0.1", 7000, "new"]]], "asked") };
     expect(isOutdated(anew, believed)).toBe(false);
-    expect(believing(believed, anew)).toMatchObject({ epoch: 1, map: anew.map });
+    expect(believing(believed, anew)).toMatchObject({ clusterEpoch: 1, map: anew.map });
   });
 
   test("that is cut off raises no bar for the others, nor lowers it", () => {
     const after = believing(believed, said("fail", 30, B));
-    expect(after).toMatchObject({ epoch: 8, map: said("fail", 30, B).map });
+    expect(after).toMatchObject({ clusterEpoch: 8, map: said("fail", 30, B).map });
     expect(isOutdated(said("ok", 9), after)).toBe(false);
-    expect(believing(undefined, said("fail", 30))).toMatchObject({ epoch: 0 });
+    expect(believing(undefined, said("fail", 30))).toMatchObject({ clusterEpoch: 0 });
   });
 });

@@ -6,9 +6,10 @@
 --       accept/results, accept/counters
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
 --       9 minutes, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
---       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Two
---       names are not passed in: that of a pod's channel, prefix and pod of a route; and that of the principal whose
---       session gives way, which differs from the newcomer's in the digest at its end.
+--       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Not
+--       passed in are a pod's channel, prefix and pod of a route; and the keys of a session that gives way, its own and those of
+--       its principal and requester, which differ from the newcomer's at their ends. The newcomer's key is never there before:
+--       while the slot is being moved Redis refuses the call for it, and the script does not end among these.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 guard
 --       margin ms (skew and the tolerance between pods), 8 session bounds (joined with spaces: most that pend at a target, of one
 --       requester there, that a requester opens within the ms that follow, most decisions that wait for a requester, for how

@@ -20,7 +20,7 @@ export interface SlotMap {
 /** How much one node's word about the cluster is worth. */
 export interface Standing {
   /** Rises with each failover and each slot that was moved. */
-  readonly epoch: number;
+  readonly clusterEpoch: number;
   /** False for a node that is cut off from most of the others. */
   readonly isWhole: boolean;
 }
@@ -51,14 +51,14 @@ export function parseSlotMap(reply: Reply, askedHost: string): SlotMap {
 /** Reads the answer to CLUSTER INFO. Pure. */
 export function standingOf(clusterInfo: string): Standing {
   return {
-    epoch: Number(/^cluster_current_epoch:(\d+)/m.exec(clusterInfo)?.[1] ?? 0),
+    clusterEpoch: Number(/^cluster_current_epoch:(\d+)/m.exec(clusterInfo)?.[1] ?? 0),
     isWhole: /^cluster_state:ok/m.test(clusterInfo),
   };
 }
 
 /** Of nodes that disagree, whose word counts: a former primary that was cut off knows of nothing since. Pure. */
 export function mostTrusted<T extends Standing>(words: readonly T[]): T | undefined {
-  return words.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || b.epoch - a.epoch)[0];
+  return words.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || b.clusterEpoch - a.clusterEpoch)[0];
 }
 
 /** Every node that a map names. Pure. */
@@ -73,13 +73,16 @@ export function nodesIn({ primaries, replicas }: SlotMap): NodeAddress[] {
 export function believing(last: Word | undefined, word: Word): Word {
   return {
     ...word,
-    epoch: Math.max(word.isWhole ? word.epoch : 0, isSameCluster(word, last) ? (last?.epoch ?? 0) : 0),
+    clusterEpoch: Math.max(
+      word.isWhole ? word.clusterEpoch : 0,
+      isSameCluster(word, last) ? (last?.clusterEpoch ?? 0) : 0,
+    ),
   };
 }
 
 /** Whether a word about the cluster that is believed in is older than that: nobody who was cut off leads the relay back. Pure. */
 export function isOutdated(word: Word, last: Word | undefined): boolean {
-  return last !== undefined && word.epoch < last.epoch && isSameCluster(word, last);
+  return last !== undefined && word.clusterEpoch < last.clusterEpoch && isSameCluster(word, last);
 }
 
 /** A cluster that was made anew has other nodes, and epochs that begin anew. */

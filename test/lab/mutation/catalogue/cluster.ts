@@ -87,7 +87,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "of nodes that disagree the one that knows most is believed",
     file: `${REDIS}/slot-map.ts`,
-    find: "Number(b.isWhole) - Number(a.isWhole) || b.epoch - a.epoch",
+    find: "Number(b.isWhole) - Number(a.isWhole) || b.clusterEpoch - a.clusterEpoch",
     replace: "0",
     tests: [SLOT_MAP],
   },
@@ -241,15 +241,15 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a cluster that was made anew is believed",
     file: `${REDIS}/slot-map.ts`,
-    find: "word.epoch < last.epoch && isSameCluster(word, last)",
-    replace: "word.epoch < last.epoch",
+    find: "word.clusterEpoch < last.clusterEpoch && isSameCluster(word, last)",
+    replace: "word.clusterEpoch < last.clusterEpoch",
     tests: [SLOT_MAP, INQUIRY],
   },
   {
     name: "the epoch of a node that is cut off is no bar for the others",
     file: `${REDIS}/slot-map.ts`,
-    find: "word.isWhole ? word.epoch : 0",
-    replace: "word.epoch",
+    find: "word.isWhole ? word.clusterEpoch : 0",
+    replace: "word.clusterEpoch",
     tests: [SLOT_MAP],
   },
   {
