@@ -29,7 +29,7 @@ export async function resetWindow(
     const records = await readPartitions(link, PARTITION_TAGS.length);
     const outOfReach = records.find((record) => !isRecord(record));
     if (outOfReach !== undefined) throw outOfReach;
-    const last = control ?? lastWindowOf(records);
+    const last = lastWindowOf(control, records);
     const isSame = last?.deployId === deployId && last.partitions === partitions;
     if (isSame && !force) {
       const window = await findOrOpenWindow(link, options);

@@ -41,15 +41,14 @@ export async function findOrOpenWindow(
 ): Promise<WindowIdentity> {
   for (let attempt = 0; attempt < REDIS_LIMITS.windowAttempts; attempt += 1) {
     const control = await readControl(link);
-    if (control !== null) checkPartitions(control, partitions);
-    const records = await readOrRaise(link, control);
+    const records = await readOrRaise(link, control, partitions);
+    const last = lastWindowOf(control, records);
+    if (last !== null) checkPartitions(last, partitions);
     if (control !== null && isWhole(control, records)) {
       // Where it is open already, too: whether this service can write here is part of the answer.
       if (await endOpening(link, control)) return identityOf(control, records);
       continue;
     }
-    const last = control ?? lastWindowOf(records);
-    if (last !== null) checkPartitions(last, partitions);
     await beginWindow(link, control, records, last ?? { partitions, deployId, since: null });
   }
   throw unavailable();
@@ -62,8 +61,8 @@ export async function findOrOpenWindow(
 export async function findWindow(link: RedisCalls, partitions: number): Promise<WindowIdentity> {
   const control = await readControl(link);
   if (control === null) throw unavailable();
-  checkPartitions(control, partitions);
-  const records = await readPartitions(link, partitions);
+  const records = await readRecords(link, control, partitions);
+  checkPartitions(lastWindowOf(control, records) ?? control, partitions);
   if (control.state !== "open" || !isWhole(control, records)) throw unavailable();
   return identityOf(control, records);
 }
@@ -76,13 +75,18 @@ export function joinReadings(first: WindowIdentity, second: WindowIdentity): Win
   return { ...first, keys: new WindowKeys(first.startedAt, generations) };
 }
 
+/** Who counts another number of partitions than the control slot raises none. */
+async function readOrRaise(link: RedisCalls, control: ControlRecord | null, partitions: number): Promise<Reached[]> {
+  if (control?.state === "opening" && control.partitions === partitions) return await raisePartitions(link, control);
+  return await readRecords(link, control, partitions);
+}
+
 /**
  * To be asked after the control slot: a partition that is behind it then was lost, and is not one that is still to be raised.
- * Where the control slot itself was lost, any partition that there may be can say how many there are.
+ * Where the control slot was lost, or says another number, any partition that there may be can say how many there are.
  */
-async function readOrRaise(link: RedisCalls, control: ControlRecord | null): Promise<Reached[]> {
-  if (control?.state === "opening") return await raisePartitions(link, control);
-  return await readPartitions(link, control?.partitions ?? PARTITION_TAGS.length);
+async function readRecords(link: RedisCalls, control: ControlRecord | null, partitions: number): Promise<Reached[]> {
+  return await readPartitions(link, control?.partitions === partitions ? partitions : PARTITION_TAGS.length);
 }
 
 function checkPartitions(last: { readonly partitions: number }, partitions: number): void {

@@ -63,11 +63,13 @@ export async function readPartitions(link: RedisCalls, partitions: number): Prom
 }
 
 /**
- * What the partitions say of the last window, where the control slot was lost; null where they say that there was none.
+ * What the last window was: the latest that the control slot and the partitions know of, since either may have lost something, also
+ * to a replica that was behind. Null where they say that there was none.
  * @throws ServiceError `unavailable` when the only one that may know is out of reach.
  */
-export function lastWindowOf(records: readonly Reached[]): WindowRecord | null {
-  const known = records.filter(isRecord).filter(({ partitions }) => partitions > 0);
+export function lastWindowOf(control: ControlRecord | null, records: readonly Reached[]): WindowRecord | null {
+  const ofPartitions = records.filter(isRecord).filter(({ partitions }) => partitions > 0);
+  const known = control === null ? ofPartitions : [control, ...ofPartitions];
   const [latest] = known.toSorted((a, b) => b.number - a.number);
   if (latest !== undefined) return latest;
   const outOfReach = records.find((record) => !isRecord(record));

@@ -4,6 +4,7 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import type { ScriptName } from "../src/redis/scripts.ts";
 import { resetWindow } from "../src/reset.ts";
+import { findOrOpenWindow, findWindow } from "../src/window-identity.ts";
 import { beginWindow, type ControlRecord, endOpening, raisePartitions, readControl } from "../src/window-records.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
@@ -40,6 +41,15 @@ async function lose(tag: string): Promise<void> {
   const keys = await bench.client.keys(`relay:{${tag}}:*`);
   expect(keys.length).toBeGreaterThan(1);
   await bench.client.del(...keys);
+}
+/** The control slot is as it is now, as after a replica took over that had received nothing since. */
+async function controlAsItIs(): Promise<() => Promise<void>> {
+  const [record, salt] = [await bench.client.hgetall(controlKeys.window), await bench.client.get(controlKeys.salt)];
+  return async () => {
+    await bench.client.del(controlKeys.window);
+    await bench.client.hset(controlKeys.window, record);
+    await bench.client.set(controlKeys.salt, salt as string);
+  };
 }
 const losePartition = () => lose(/\{(\w+)\}/.exec(partitionKeys.window(LOST))?.[1] as string);
 
@@ -115,11 +125,61 @@ describe("a control slot that was lost", () => {
   });
 
   test("and came back older than the partitions is followed by a later one, too", async () => {
-    const stale = await bench.client.hgetall(controlKeys.window);
+    const back = await controlAsItIs();
     await losePartition();
-    const { startedAt } = await pod.window.adoptOpenWindow();
-    await bench.client.hset(controlKeys.window, stale);
-    expect((await pod.window.adoptOpenWindow()).startedAt).toBeGreaterThan(startedAt);
+    const { startedAt, salt } = await pod.window.adoptOpenWindow();
+    await back();
+    const next = await pod.window.adoptOpenWindow();
+    expect(next.startedAt).toBeGreaterThan(startedAt);
+    expect(next.salt).toBe(salt);
+  });
+});
+
+describe("a control slot that came back as it was before a reset", () => {
+  const reset = { partitions: PARTITIONS, deployId: "deploy-3", force: false };
+
+  test("undoes nothing: what the partitions have since is kept, and nothing of before", async () => {
+    const before = { window: pod.window.current, all: await generations() };
+    const back = await controlAsItIs();
+    const unreached = await bench.client.hgetall(partitionKeys.window(LOST));
+    await resetWindow(other.link, reset);
+    const { startedAt, salt } = await pod.window.adoptOpenWindow();
+    for (const agent of agentsElsewhere) await pod.register(agent);
+    const since = await generations();
+    await back();
+    await bench.client.hset(partitionKeys.window(LOST), unreached);
+
+    const found = await Promise.all([pod.window.adoptOpenWindow(), other.window.adoptOpenWindow()]);
+    expect(new Set(found.map(({ id }) => id)).size).toBe(1);
+    const [next] = found;
+    expect(next?.deployId).toBe("deploy-3");
+    expect(next?.startedAt).toBeGreaterThan(startedAt);
+    expect([before.window.salt, salt]).not.toContain(next?.salt);
+    expect(await numberOf(controlKeys.window)).toBe(next?.startedAt);
+    expect(await bench.client.hget(controlKeys.window, "since")).toBe(`${startedAt}`);
+    expect(await generations()).toEqual(since.with(LOST, `${next?.startedAt}`));
+    expect(await present()).toEqual(agentsElsewhere);
+    expect(await resetWindow(pod.link, reset)).toEqual({ outcome: "kept", windowId: next?.id });
+  });
+
+  test("does not say how many partitions there are", async () => {
+    const back = await controlAsItIs();
+    const options = { ...reset, partitions: PARTITIONS * 2 };
+    await resetWindow(other.link, options);
+    await back();
+    await expect(findWindow(other.link, options.partitions)).rejects.toMatchObject({ code: "unavailable" });
+    const found = await findOrOpenWindow(other.link, options);
+    expect(found).toMatchObject({ deployId: "deploy-3", partitions: options.partitions });
+    await expect(findOrOpenWindow(other.link, reset)).rejects.toMatchObject({ kind: "partitions" });
+  });
+
+  test("says of a window that was being opened what the partitions have overtaken", async () => {
+    await beginWindow(pod.link, await readControl(pod.link), [], { ...reset, deployId: "deploy-2", since: 0 });
+    const back = await controlAsItIs();
+    await resetWindow(other.link, reset);
+    await back();
+    expect(await pod.window.adoptOpenWindow()).toMatchObject({ deployId: "deploy-3" });
+    expect(await present()).toEqual([]);
   });
 });
 

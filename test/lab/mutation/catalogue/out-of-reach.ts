@@ -53,16 +53,16 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "where the control slot was lost, the partitions say what the window was",
-    file: IDENTITY,
-    find: "control ?? lastWindowOf(records)",
-    replace: "control",
+    file: "shared/window/src/window-records.ts",
+    find: "control === null ? ofPartitions",
+    replace: "control === null ? []",
     tests: ONE_REDIS,
   },
   {
     name: "where the control slot was lost, every partition that there may be is asked",
     file: IDENTITY,
-    find: "control?.partitions ?? PARTITION_TAGS.length",
-    replace: "control?.partitions ?? 1",
+    find: "? partitions : PARTITION_TAGS.length",
+    replace: "? partitions : 1",
     tests: ONE_REDIS,
   },
   {

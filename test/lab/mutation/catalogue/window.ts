@@ -273,9 +273,23 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "a salt ends with its window",
     file: `${LUA}/begin_window.lua`,
-    find: "if since == '' then",
-    replace: "if not since then",
+    find: "if last[3] == kept_since then",
+    replace: "if true then",
     tests: ["shared/window/test/reset.test.ts"],
+  },
+  {
+    name: "a control slot that is behind brings back no salt of before a reset",
+    file: `${LUA}/begin_window.lua`,
+    find: "if last[3] == kept_since then",
+    replace: "if since ~= '' then",
+    tests: ["shared/window/test/window-losses.test.ts"],
+  },
+  {
+    name: "a control slot that is behind undoes no reset",
+    file: "shared/window/src/window-records.ts",
+    find: "control === null ? ofPartitions : [control, ...ofPartitions]",
+    replace: "control === null ? ofPartitions : [control]",
+    tests: ["shared/window/test/window-losses.test.ts"],
   },
   {
     name: "what is read is of the window that is open",
