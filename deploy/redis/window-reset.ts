@@ -7,7 +7,8 @@ import { type ResetOutcome, resetWindow } from "window/reset.ts";
 
 /**
  * `npm run window:reset [-- --force]`: opens a new process window when `RELAY_DEPLOY_ID` or `RELAY_PARTITIONS` is not the
- * window's, or when told to. Exit codes: 0 kept or opened, 1 nothing done, 2 invalid command line, 78 invalid settings.
+ * window's, or when told to. Exit codes: 0 kept or opened, also where partitions were out of reach by then, 1
+ * nothing done or the outcome is unknown: to be run again, 2 invalid command line, 78 invalid settings.
  * Source: docs/redis.md#the-process-window.
  */
 
@@ -44,8 +45,11 @@ function report(reset: ResetOutcome): void {
         "Set REDIS_URL to a database that only the relay uses.",
     );
   }
-  const deleted = reset.outcome === "opened" ? `, ${reset.deletedKeys} keys of the previous one deleted` : "";
-  process.stdout.write(`window ${reset.outcome}: ${reset.windowId}${deleted}\n`);
+  const { outcome, windowId, deletedKeys, leftPartitions } = reset;
+  const deleted = outcome === "opened" ? `, ${deletedKeys} keys of the previous one deleted` : "";
+  const left =
+    leftPartitions > 0 ? `, ${leftPartitions} partitions out of reach: the next reset deletes what is left there` : "";
+  process.stdout.write(`window ${outcome}: ${windowId}${deleted}${left}\n`);
 }
 
 function exitCodeOf(error: unknown): number {

@@ -1,4 +1,4 @@
-import { ServiceError } from "protocol/contract/errors.ts";
+import { isUnavailable } from "./unavailable.ts";
 
 /** What the partitions told that are there, in their order, and which are not. */
 export interface Reached<T> {
@@ -17,8 +17,4 @@ export async function reachedOf<T>(reads: readonly Promise<T>[]): Promise<Reache
   const fatal = failures.find(({ reason }) => found.length === 0 || !isUnavailable(reason));
   if (fatal !== undefined) throw fatal.reason;
   return { found, missing: failures.map(({ p }) => p) };
-}
-
-function isUnavailable(reason: unknown): boolean {
-  return reason instanceof ServiceError && reason.code === "unavailable";
 }

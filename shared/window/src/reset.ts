@@ -4,18 +4,17 @@ import type { RedisCalls } from "./redis/redis-calls.ts";
 import { unavailable } from "./unavailable.ts";
 import { findOrOpenWindow } from "./window-identity.ts";
 import { beginWindow, isRecord, lastWindowOf, readControl, readPartitions } from "./window-records.ts";
-import { countForeignKeys, deleteOlderKeys } from "./window-sweep.ts";
+import { countForeignKeys, deleteOlderKeys, type Sweep } from "./window-sweep.ts";
 
 /** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
 export type ResetOutcome =
-  | { readonly outcome: "kept"; readonly windowId: string }
-  | { readonly outcome: "opened"; readonly windowId: string; readonly deletedKeys: number }
+  | ({ readonly outcome: "kept" | "opened"; readonly windowId: string } & Sweep)
   | { readonly outcome: "foreign"; readonly foreignKeys: number };
 
 /**
  * Opens a new window when `deployId` or `partitions` differ from the window's, or with `force`; safe to race, and to be ended
- * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats. Nothing is
- * changed while any partition is out of reach.
+ * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats. No window
+ * is begun while any partition is out of reach; one that has begun is opened without those that are lost meanwhile.
  * Source: docs/redis.md#the-process-window.
  * @throws ServiceError `unavailable`; LinkDownError `partitions` when a reset with another number of them overtakes it.
  */
@@ -27,21 +26,24 @@ export async function resetWindow(
   for (let attempt = 0; attempt < REDIS_LIMITS.windowAttempts; attempt += 1) {
     const control = await readControl(link);
     const records = await readPartitions(link, PARTITION_TAGS.length);
-    const outOfReach = records.find((record) => !isRecord(record));
-    if (outOfReach !== undefined) throw outOfReach;
     const last = lastWindowOf(control, records);
     const isSame = last?.deployId === deployId && last.partitions === partitions;
-    if (isSame && !force) {
-      const window = await findOrOpenWindow(link, options);
-      await deleteOlderKeys(link, window);
-      return { outcome: "kept", windowId: window.id };
-    }
+    if (isSame && !force) return await enter("kept", link, options);
+    const outOfReach = records.find((record) => !isRecord(record));
+    if (outOfReach !== undefined) throw outOfReach;
     const foreignKeys = await countForeignKeys(link);
     if (foreignKeys > 0) return { outcome: "foreign", foreignKeys };
-    if (await beginWindow(link, control, records, { partitions, deployId, since: null })) {
-      const window = await findOrOpenWindow(link, options);
-      return { outcome: "opened", windowId: window.id, deletedKeys: await deleteOlderKeys(link, window) };
-    }
+    const hasBegun = await beginWindow(link, control, records, { partitions, deployId, since: null });
+    if (hasBegun) return await enter("opened", link, options);
   }
   throw unavailable();
+}
+
+async function enter(
+  outcome: "kept" | "opened",
+  link: RedisCalls,
+  options: { readonly partitions: number; readonly deployId: string },
+): Promise<ResetOutcome> {
+  const window = await findOrOpenWindow(link, options);
+  return { outcome, windowId: window.id, ...(await deleteOlderKeys(link, window)) };
 }

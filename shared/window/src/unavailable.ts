@@ -6,3 +6,7 @@ export function unavailable(cause?: unknown): ServiceError {
   const error = new ServiceError("unavailable", { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
   return cause === undefined ? error : Object.assign(error, { cause });
 }
+
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === "unavailable";
+}

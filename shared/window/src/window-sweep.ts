@@ -1,7 +1,9 @@
 import slotOf from "cluster-key-slot";
-import { controlKeys, KEY_PREFIX, partitionKeys } from "./redis/keys.ts";
+import { controlKeys, KEY_PREFIX, partitionKeys, prefixOf } from "./redis/keys.ts";
 import { PARTITION_TAGS } from "./redis/partition-tags.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
+import type { WindowKeys } from "./redis/window-keys.ts";
+import { isUnavailable } from "./unavailable.ts";
 import type { WindowIdentity } from "./window-identity.ts";
 
 /** How many keys Redis looks at in one step. */
@@ -16,6 +18,13 @@ const LASTING_PATTERN = /^relay:\{\w+\}:(?:seen:\d+$|pods$|(?:shares|limit|idemp
 /** The part of a name that all keys of one kind and generation share, which ends with a time: window-keys.ts. */
 const HEAD = /^relay:\{\w+\}:[a-z-]+:([0-9a-z]{8})(?=$|:)/;
 
+/** What was deleted of windows before. */
+export interface Sweep {
+  readonly deletedKeys: number;
+  /** How many partitions of the window were out of reach: what windows before have left there, the next reset deletes. */
+  readonly leftPartitions: number;
+}
+
 /** How many keys of the database are not the relay's. @throws ServiceError `unavailable`. */
 export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
   let foreign = 0;
@@ -25,32 +34,44 @@ export async function countForeignKeys({ links }: RedisCalls): Promise<number> {
 }
 
 /**
- * Deletes what windows before this one, and older versions, have left, in pages; what a later window holds stays.
- * @returns how many keys. @throws ServiceError `unavailable`.
+ * Deletes what windows before this one, and older versions, have left, in pages; what a later window holds stays. So does all
+ * that is out of reach, also of a partition that answers by now: nobody knows which state it has.
  */
-export async function deleteOlderKeys({ links }: RedisCalls, window: WindowIdentity): Promise<number> {
-  const heads = headsOf(window);
-  let deleted = 0;
-  for (const link of links) {
-    for await (const keys of pages(link)) {
-      const older = keys.filter((key) => isOlder(key, window.startedAt, heads));
-      // One command for each slot, as a cluster takes it.
-      for (const inSlot of Map.groupBy(older, slotOf).values())
-        deleted += Number(await link.command("UNLINK", ...inSlot));
+export async function deleteOlderKeys(calls: RedisCalls, { startedAt, keys }: WindowIdentity): Promise<Sweep> {
+  const isOlder = olderThan(startedAt, keys);
+  const servers = keys.generations.map((known, p) => known !== null && calls.serverOf(partitionKeys.window(p)));
+  const silent = new Set<ServerLink>();
+  let deletedKeys = 0;
+  for (const link of calls.links) {
+    try {
+      for await (const page of pages(link)) {
+        // One command for each slot, as a cluster takes it.
+        for (const inSlot of Map.groupBy(page.filter(isOlder), slotOf).values())
+          deletedKeys += Number(await link.command("UNLINK", ...inSlot));
+      }
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      silent.add(link);
     }
   }
-  return deleted;
+  return { deletedKeys, leftPartitions: servers.filter((server) => !server || silent.has(server)).length };
 }
 
-function isOlder(key: string, startedAt: number, heads: ReadonlySet<string>): boolean {
-  if (!key.startsWith(KEY_PREFIX) || LASTING.has(key) || LASTING_PATTERN.test(key)) return false;
-  const [head, time] = HEAD.exec(key) ?? [];
-  if (head === undefined || time === undefined) return true;
-  return !heads.has(head) && Number.parseInt(time, 36) < startedAt;
+function olderThan(startedAt: number, keys: WindowKeys): (key: string) => boolean {
+  const heads = headsOf(keys);
+  const unknown = keys.generations.flatMap((generation, p) => (generation === null ? [prefixOf(p)] : []));
+  return (key) => {
+    if (!key.startsWith(KEY_PREFIX) || LASTING.has(key) || LASTING_PATTERN.test(key)) return false;
+    if (unknown.some((prefix) => key.startsWith(prefix))) return false;
+    const [head, time] = HEAD.exec(key) ?? [];
+    if (head === undefined || time === undefined) return true;
+    return !heads.has(head) && Number.parseInt(time, 36) < startedAt;
+  };
 }
 
-function headsOf({ keys }: WindowIdentity): ReadonlySet<string> {
-  const names = [keys.whole, ...keys.partitions].flatMap((each) => Object.values(each));
+function headsOf(keys: WindowKeys): ReadonlySet<string> {
+  const known = keys.generations.flatMap((generation, p) => (generation === null ? [] : [keys.partition(p)]));
+  const names = [keys.whole, ...known].flatMap((each) => Object.values(each));
   return new Set(names.map((name) => HEAD.exec(typeof name === "function" ? name("") : name)?.[0] as string));
 }
 

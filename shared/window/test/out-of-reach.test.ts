@@ -122,6 +122,23 @@ describe("while one partition is out of reach", () => {
     expect(await bench.client.hgetall(controlKeys.window)).toEqual(before);
   });
 
+  test("a reset for the same deploy keeps the window, and all that lies there, also when it answers meanwhile", async () => {
+    const keysThere = async () => (await bench.client.keys(lostPartition.replace("window", "*"))).toSorted();
+    const kept = await keysThere();
+    await bench.client.del(partitionKeys.window(1));
+    await pod.window.adoptOpenWindow();
+    reach.lose(lostPartition);
+    const command = pod.link.command.bind(pod.link);
+    pod.link.command = (name, ...args) => {
+      if (name === "SCAN") reach.lose();
+      return command(name, ...args);
+    };
+    const options = { partitions: PARTITIONS, deployId: "deploy-1", force: false };
+    const outcome = await resetWindow(pod.link, options);
+    expect(outcome).toMatchObject({ outcome: "kept", windowId: pod.window.current.id, leftPartitions: 1 });
+    expect(await keysThere()).toEqual(kept);
+  });
+
   test("a service is ready, and names it", async () => {
     const state = await readinessOf(pod);
     expect(state).toMatchObject({ ready: true, online_agents: AGENTS.length });

@@ -24,7 +24,12 @@ afterAll(() => bench.redis.stop());
 describe("a reset", () => {
   test("opens a window where there is none, in all partitions", async () => {
     const outcome = await reset({ partitions: 4 });
-    expect(outcome).toEqual({ outcome: "opened", windowId: expect.stringMatching(/^win_/), deletedKeys: 0 });
+    expect(outcome).toEqual({
+      outcome: "opened",
+      windowId: expect.stringMatching(/^win_/),
+      deletedKeys: 0,
+      leftPartitions: 0,
+    });
     const id = await windowId();
     expect(outcome).toMatchObject({ windowId: id });
     expect([await windowId(1), await windowId(2), await windowId(3)]).toEqual([id, id, id]);
@@ -35,7 +40,7 @@ describe("a reset", () => {
     const pod = await bench.pod({ deployId: "deploy-1" });
     await pod.register("agent://bob");
     const before = await keys();
-    expect(await reset()).toEqual({ outcome: "kept", windowId: pod.window.current.id });
+    expect(await reset()).toMatchObject({ outcome: "kept", windowId: pod.window.current.id, deletedKeys: 0 });
     expect(await keys()).toEqual(before);
   });
 

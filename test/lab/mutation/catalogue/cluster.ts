@@ -164,8 +164,15 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a reset deletes at every primary",
     file: "shared/window/src/window-sweep.ts",
-    find: "const heads = headsOf(window);\n  let deleted = 0;\n  for (const link of links) {",
-    replace: "const heads = headsOf(window);\n  let deleted = 0;\n  for (const link of links.slice(1)) {",
+    find: "for (const link of calls.links) {\n    try",
+    replace: "for (const link of calls.links.slice(1)) {\n    try",
+    tests: [RESET],
+  },
+  {
+    name: "a reset that loses a shard says what it left",
+    file: "shared/window/src/window-sweep.ts",
+    find: "if (!isUnavailable(error)) throw error;\n      silent.add(link);",
+    replace: "throw error;",
     tests: [RESET],
   },
   {

@@ -66,6 +66,13 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     tests: ONE_REDIS,
   },
   {
+    name: "a reset deletes nothing of a partition whose state it does not know",
+    file: "shared/window/src/window-sweep.ts",
+    find: "if (unknown.some((prefix) => key.startsWith(prefix))) return false;",
+    replace: "",
+    tests: ONE_REDIS,
+  },
+  {
     name: "a reset changes nothing while a partition is out of reach",
     file: "shared/window/src/reset.ts",
     find: "if (outOfReach !== undefined) throw outOfReach;",
