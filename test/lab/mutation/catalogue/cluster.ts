@@ -15,6 +15,13 @@ const SETUP = "shared/window/test/cluster-setup.test.ts";
 /** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
 export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
+    name: "nothing starts with one partition on a cluster",
+    file: "shared/runtime/src/settings-catalogue.ts",
+    find: "leastOnCluster: 2",
+    replace: "leastOnCluster: 1",
+    tests: ["shared/runtime/test/settings.test.ts"],
+  },
+  {
     name: "a cluster is sent nothing again whose outcome is unknown",
     file: `${REDIS}/cluster-links.ts`,
     find: "return isUnserved(err) || (owner?.starting !== undefined && err.cause instanceof LinkDownError);",
@@ -160,6 +167,20 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     find: "this.#dropOverdue();",
     replace: "",
     tests: ["shared/window/test/counters.test.ts"],
+  },
+  {
+    name: "a partition that takes no releases holds up no other's",
+    file: "shared/window/src/routes.ts",
+    find: "!this.#running.has(p)",
+    replace: "this.#running.size === 0",
+    tests: ["shared/window/test/routes.test.ts"],
+  },
+  {
+    name: "a cluster without the majority of its primaries blames no setting",
+    file: `${REDIS}/server-check.ts`,
+    find: 'count("pfail") > 0',
+    replace: "false",
+    tests: [SETUP],
   },
   {
     name: "a reset deletes at every primary",
