@@ -6,6 +6,7 @@ const FAILURES = "shared/window/test/cluster-failures.test.ts";
 const MOVES = "shared/window/test/cluster-moves.test.ts";
 const COUNTS = "shared/window/test/cluster-counts.test.ts";
 const RESET = "shared/window/test/cluster-reset.test.ts";
+const METRICS = "shared/window/test/cluster-metrics.test.ts";
 const LAPSES = "shared/window/test/cluster-lapses.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const SLOT_MAP = "shared/window/test/slot-map.test.ts";
@@ -174,6 +175,20 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     find: "if (!isUnavailable(error)) throw error;\n      silent.add(link);",
     replace: "throw error;",
     tests: [RESET],
+  },
+  {
+    name: "a node that left the cluster has no series",
+    file: "shared/runtime/src/metrics/service-metrics.ts",
+    find: "this.reset();\n        for (const [values, value]",
+    replace: "for (const [values, value]",
+    tests: ["shared/runtime/test/metrics/service-metrics.test.ts", METRICS],
+  },
+  {
+    name: "a cluster of which no node is known is down",
+    file: "shared/window/src/observe.ts",
+    find: "redis.links.length === 0 ? [redis] : redis.links",
+    replace: "redis.links",
+    tests: [METRICS],
   },
   {
     name: "a promotion that nobody asked for is recorded",
