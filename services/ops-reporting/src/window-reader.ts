@@ -1,12 +1,16 @@
 import { REPORT_LIMITS } from "protocol/contract/limits.ts";
 import { type GatewayKey, readGatewayKeys } from "window/gateway-keys.ts";
 import { readJourneys } from "window/journeys.ts";
+import { SeenPromotions } from "window/lapses.ts";
 import type { PresenceCounts, PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import type { Journey } from "window/records/journey.ts";
+import { partitionKeys } from "window/redis/keys.ts";
+import { everyPartition } from "window/redis/partitions.ts";
 import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { readTarget, type Target, type TargetQuery } from "window/targets.ts";
+import type { WindowIdentity } from "window/window-identity.ts";
 import { SharedRead, SharedReads } from "./shared-read.ts";
 
 /** What a report may be computed from besides the figures of the window, each read only for the reports that name it. */
@@ -26,14 +30,22 @@ export type ReportPart = keyof ReportParts;
  */
 export type ReportSource<Part extends ReportPart = never> = WindowSnapshot & Pick<ReportParts, Part>;
 
+interface Figures {
+  readonly snapshot: WindowSnapshot;
+  /** Monotonic ms. */
+  readonly receivedAt: number;
+}
+
 /**
  * Reads what reports are computed from. The figures and each part are read once for all reports of
  * REPORT_LIMITS.keptReadMs, so they can be that far apart in time. When another window is adopted, all that was read
  * before is dropped: no report shows its figures together with parts of the window before it.
  */
 export class WindowReader {
+  readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
-  readonly #figures: SharedRead<{ readonly snapshot: WindowSnapshot; readonly receivedAt: number }>;
+  readonly #promotions: SeenPromotions;
+  readonly #figures: SharedRead<Figures>;
   readonly #parts: { readonly [Part in ReportPart]: SharedRead<ReportParts[Part]> };
   readonly #targets: SharedReads<Target>;
 
@@ -46,7 +58,9 @@ export class WindowReader {
     readonly connectionCount?: (() => number) | undefined;
   }) {
     const { link, window, presenceStore, connectionCount } = options;
+    this.#link = link;
     this.#window = window;
+    this.#promotions = new SeenPromotions(link, window.partitions);
     const shared = <T>(read: () => Promise<T>) => new SharedRead(read, REPORT_LIMITS.keptReadMs);
     this.#figures = shared(async () => {
       const snapshot = await readSnapshot(link, window);
@@ -72,7 +86,7 @@ export class WindowReader {
    * @throws ServiceError `unavailable`: no Redis, no window yet, or one that this service cannot read.
    */
   async read<Part extends ReportPart>(...names: readonly Part[]): Promise<ReportSource<Part>> {
-    return await this.#window.inWindow(({ id }) => this.#readIn(id, names));
+    return await this.#window.inWindow((window) => this.#readIn(window, names));
   }
 
   /**
@@ -84,17 +98,36 @@ export class WindowReader {
     query: TargetQuery,
     ...names: readonly Part[]
   ): Promise<{ readonly source: ReportSource<Part>; readonly target: Target }> {
-    return await this.#window.inWindow(async ({ id }) => {
-      const [source, target] = await Promise.all([this.#readIn(id, names), this.#targets.get(keyOf(query))]);
+    return await this.#window.inWindow(async (window) => {
+      const [source, target] = await Promise.all([this.#readIn(window, names), this.#targets.get(keyOf(query))]);
       return source === null ? null : { source, target };
     });
   }
 
   /** Null when the figures are of another window. One of more partitions than are read here is never adopted, nor shown. */
-  async #readIn<Part extends ReportPart>(windowId: string, names: readonly Part[]): Promise<ReportSource<Part> | null> {
-    const [{ snapshot, receivedAt }, parts] = await Promise.all([this.#figures.get(), this.#readParts(names)]);
-    if (snapshot.windowId !== windowId) return null;
-    return { ...snapshot, ...parts, now: snapshot.now + Math.floor(performance.now() - receivedAt) };
+  async #readIn<Part extends ReportPart>(
+    { id, keys }: WindowIdentity,
+    names: readonly Part[],
+  ): Promise<ReportSource<Part> | null> {
+    const [{ snapshot, receivedAt }, parts] = await Promise.all([this.#readFigures(), this.#readParts(names)]);
+    if (snapshot.windowId !== id) return null;
+    const now = snapshot.now + Math.floor(performance.now() - receivedAt);
+    // What was noted counts before what was seen here: all processes report the same of it.
+    const lapses = new Map([...this.#promotions.in(keys, now), ...snapshot.lapses]);
+    return { ...snapshot, ...parts, now, lapses };
+  }
+
+  /** Read anew when a partition that they have was lost since: a report would call itself complete while one is out of reach. */
+  async #readFigures(): Promise<Figures> {
+    const kept = await this.#figures.get();
+    if (!this.#hasLostSince(kept.snapshot)) return kept;
+    this.#figures.forget();
+    return await this.#figures.get();
+  }
+
+  #hasLostSince({ missing, partitions }: WindowSnapshot): boolean {
+    const isReached = (p: number) => this.#link.serverOf(partitionKeys.window(p))?.up ?? false;
+    return this.#link.up && everyPartition(partitions).some((p) => !missing.includes(p) && !isReached(p));
   }
 
   async #readParts<Part extends ReportPart>(names: readonly Part[]): Promise<Pick<ReportParts, Part>> {

@@ -28,6 +28,29 @@ export function notePromotions(link: RedisCalls, window: ProcessWindow): void {
   });
 }
 
+/**
+ * Promotions that this process has seen itself. They count in its own reports at once: who notes them may not have reached
+ * the control slot yet.
+ */
+export class SeenPromotions {
+  /** The last of each place, monotonic ms. */
+  readonly #seen = new Map<Place, { readonly silentSince: number; readonly seenAt: number }>();
+
+  constructor(link: RedisCalls, partitions: number) {
+    link.onPromotion((promotion) => {
+      const seen = { silentSince: promotion.silentSince, seenAt: performance.now() };
+      for (const place of placesOf(promotion, partitions)) this.#seen.set(place, seen);
+    });
+  }
+
+  /** Those seen since a window began to keep state. @param keys of that window. @param now Unix ms by the clock of Redis. */
+  in(keys: WindowKeys, now: number): Lapses {
+    const unixTimeOf = (monotonicMs: number) => Math.floor(now - (performance.now() - monotonicMs));
+    const seen = [...this.#seen].filter(([, { seenAt }]) => unixTimeOf(seenAt) > beginningOf(keys));
+    return new Map(seen.map(([place, { silentSince }]) => [place, unixTimeOf(silentSince)]));
+  }
+}
+
 /** @param silentSince of each place, monotonic ms. @throws ServiceError `unavailable`. */
 export async function recordPromotions(
   link: RedisCalls,
@@ -47,17 +70,26 @@ function placesOf({ hasSlot }: Promotion, partitions: number): Place[] {
 }
 
 /** What a window may lack, by the names of its keys and what was noted of promotions. Pure. */
-export function lapsesOf({ number, generations }: WindowKeys, promoted: string): Lapses {
+export function lapsesOf(keys: WindowKeys, promoted: string): Lapses {
+  const { number, generations } = keys;
   const lapses = new Map<Place, number>();
   for (const [, place, since] of promoted.matchAll(/(\w+)@(\d+) /g)) {
     lapses.set(place === "control" ? place : Number(place), Number(since));
   }
   // State of a window that began empty is as old as the window; what was lost since begins later.
-  const known = generations.filter((generation) => generation !== null);
-  const began = Math.min(...known);
+  const began = beginningOf(keys);
   for (const [p, generation] of generations.entries()) {
     if (generation !== null && generation > began) lapses.set(p, generation);
   }
-  if (number > Math.max(...known)) lapses.set("control", number);
+  if (number > Math.max(...knownIn(keys))) lapses.set("control", number);
   return lapses;
+}
+
+/** Since when state is kept that no loss has ended, Unix ms. */
+function beginningOf(keys: WindowKeys): number {
+  return Math.min(...knownIn(keys));
+}
+
+function knownIn({ generations }: WindowKeys): number[] {
+  return generations.filter((generation) => generation !== null);
 }

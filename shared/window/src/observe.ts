@@ -1,4 +1,3 @@
-import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "./acceptance/acceptor.ts";
@@ -24,16 +23,14 @@ export function observeLinks(
 ): void {
   const seconds = metrics.histogram("relay_redis_call_seconds");
   const failures = metrics.counter("relay_redis_failures_total");
-  const links = () => [...redis.links, ...others()];
+  // A cluster whose nodes are not known yet is down as a whole: without a series no alert would tell of it.
+  const links = () => [...(redis.links.length === 0 ? [redis] : redis.links), ...others()];
   metrics.gauge("relay_redis_up", () => links().map((link) => [link.name, link.up ? 1 : 0]));
-  metrics.gauge("relay_redis_memory_ratio", () => {
-    const ratios = redis.links.map(({ memory }) => memory.ratio);
-    return ratios.length === 0 ? [] : [["", Math.max(...ratios)]];
-  });
+  metrics.gauge("relay_redis_memory_ratio", () => [
+    ["", Math.max(0, ...redis.links.map(({ memory }) => memory.ratio))],
+  ]);
   metrics.gauge("relay_redis_down", () =>
-    links().flatMap(({ name, downKind }) =>
-      REDIS_DOWN_KINDS.map((kind) => [`${name} ${kind}`, kind === downKind ? 1 : 0] as const),
-    ),
+    links().flatMap(({ name, downKind }) => (downKind === null ? [] : [[`${name} ${downKind}`, 1] as const])),
   );
   const timers = new Map<string, ReturnType<typeof seconds.labels>>();
   const newTimer = (link: string) => {

@@ -87,7 +87,11 @@ export const METRICS = {
   relay_deliver_frames_total: counter("Deliveries that reached this pod, by outcome.", "outcome"),
   relay_acceptance_batch_size: histogram("Envelopes that one acceptance call carried.", BATCH_SIZES),
   relay_redis_up: gauge("1 while the link to Redis takes commands.", "link"),
-  relay_redis_down: gauge("1 while the link to Redis takes no commands, by kind of reason.", "link", "kind"),
+  relay_redis_down: gauge(
+    "1 while the link to Redis takes no commands, by kind of reason; no series for other kinds, nor while it does.",
+    "link",
+    "kind",
+  ),
   relay_redis_call_seconds: histogram("Time that Redis took to answer, or not to.", CALL_SECONDS, "link"),
   relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
   relay_partitions_out_of_reach: gauge("Partitions of the window whose Redis takes no calls of this service."),

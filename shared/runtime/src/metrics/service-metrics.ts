@@ -47,12 +47,14 @@ export class ServiceMetrics {
     });
   }
 
-  /** @param read what the gauge shows, by label values as `Tally.add` takes them; read at each scrape. */
+  /** @param read all that the gauge shows, by label values as `Tally.add` takes them; read at each scrape. */
   gauge(name: GaugeName, read: () => Iterable<readonly [labels: string, value: number]>): void {
     const { labels } = METRICS[name];
     new Gauge({
       ...this.#described(name),
       collect() {
+        // What is not there any more has no series: its last value would stand for ever.
+        this.reset();
         for (const [values, value] of read()) this.set(labelled(labels, values), value);
       },
     });

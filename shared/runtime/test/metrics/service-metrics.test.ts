@@ -29,6 +29,20 @@ describe("The metrics of a service", () => {
     expect(seriesOf(await exposition([metrics.registry]))).toEqual(['relay_connections{service="ws-connector"} 0']);
   });
 
+  test("have no series of what a gauge shows no more", async () => {
+    const metrics = new ServiceMetrics("gateway");
+    const links = new Map([
+      ["gateway@1", 1],
+      ["gateway@2", 1],
+    ]);
+    metrics.gauge("relay_redis_up", () => links);
+    expect(seriesOf(await exposition([metrics.registry]))).toHaveLength(2);
+    links.delete("gateway@1");
+    expect(seriesOf(await exposition([metrics.registry]))).toEqual([
+      'relay_redis_up{link="gateway@2",service="gateway"} 1',
+    ]);
+  });
+
   test("give one tally to all who count under one name", () => {
     const metrics = new ServiceMetrics("gateway");
     expect(metrics.counter("relay_refusals_total")).toBe(metrics.counter("relay_refusals_total"));

@@ -6,6 +6,8 @@ const FAILURES = "shared/window/test/cluster-failures.test.ts";
 const MOVES = "shared/window/test/cluster-moves.test.ts";
 const COUNTS = "shared/window/test/cluster-counts.test.ts";
 const RESET = "shared/window/test/cluster-reset.test.ts";
+const METRICS = "shared/window/test/cluster-metrics.test.ts";
+const SEEN = "test/integration/cluster-completeness.test.ts";
 const LAPSES = "shared/window/test/cluster-lapses.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const SLOT_MAP = "shared/window/test/slot-map.test.ts";
@@ -197,6 +199,20 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     tests: [RESET],
   },
   {
+    name: "a node that left the cluster has no series",
+    file: "shared/runtime/src/metrics/service-metrics.ts",
+    find: "this.reset();\n        for (const [values, value]",
+    replace: "for (const [values, value]",
+    tests: ["shared/runtime/test/metrics/service-metrics.test.ts", METRICS],
+  },
+  {
+    name: "a cluster of which no node is known is down",
+    file: "shared/window/src/observe.ts",
+    find: "redis.links.length === 0 ? [redis] : redis.links",
+    replace: "redis.links",
+    tests: [METRICS],
+  },
+  {
     name: "a promotion that nobody asked for is recorded",
     file: "shared/window/src/lapses.ts",
     find: "await recordPromotions(link, window, noted);",
@@ -209,6 +225,27 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     find: "const { silentSince } = member;",
     replace: "const { silentSince = 0 } = member;",
     tests: [LAPSES],
+  },
+  {
+    name: "a promotion that was seen counts before it is recorded",
+    file: "services/ops-reporting/src/window-reader.ts",
+    find: "new Map([...this.#promotions.in(keys, now), ...snapshot.lapses])",
+    replace: "new Map(snapshot.lapses)",
+    tests: [SEEN],
+  },
+  {
+    name: "a promotion that was seen ends with a window that keeps nothing",
+    file: "shared/window/src/lapses.ts",
+    find: "unixTimeOf(seenAt) > beginningOf(keys)",
+    replace: "unixTimeOf(seenAt) > 0",
+    tests: [SEEN],
+  },
+  {
+    name: "figures are read anew once a partition of theirs is out of reach",
+    file: "services/ops-reporting/src/window-reader.ts",
+    find: "!missing.includes(p) && !isReached(p)",
+    replace: "!missing.includes(p) && false",
+    tests: [SEEN],
   },
   {
     name: "one promotion is recorded once, by the first who sees it",

@@ -29,7 +29,7 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "no report of two windows",
     file: `${REPORTING}/window-reader.ts`,
-    find: "if (snapshot.windowId !== windowId) return null;",
+    find: "if (snapshot.windowId !== id) return null;",
     replace: "",
     tests: ["services/ops-reporting/test/window-reader.test.ts"],
   },

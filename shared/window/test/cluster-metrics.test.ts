@@ -1,0 +1,94 @@
+import { isDeepStrictEqual } from "node:util";
+import { expect, test } from "@jest/globals";
+import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { TestCluster } from "../../../test/support/redis-cluster.ts";
+import { until } from "../../../test/support/until.ts";
+import { observeLinks } from "../src/observe.ts";
+import type { ClusterLinks } from "../src/redis/cluster-links.ts";
+import { clusterBench } from "./cluster-kit.ts";
+
+const bench = clusterBench(new TestCluster());
+const { cluster } = bench;
+
+/** What a gateway's links to the cluster show. */
+class Scraped {
+  readonly links: ClusterLinks;
+  readonly #metrics = new ServiceMetrics("gateway");
+
+  constructor(links: ClusterLinks) {
+    this.links = links;
+    observeLinks(this.#metrics, links);
+  }
+
+  /** Whether each link is up, by its name. */
+  async up(): Promise<Record<string, number>> {
+    const series = (await this.#scrape()).matchAll(/^relay_redis_up\{link="([^"]+)".*\} (\d)$/gm);
+    return Object.fromEntries(Array.from(series, ([, link, value]) => [link, Number(value)]));
+  }
+
+  /** The links that are down. */
+  async down(): Promise<string[]> {
+    const series = (await this.#scrape()).matchAll(/^relay_redis_down\{link="([^"]+)".*\} 1$/gm);
+    return Array.from(series, ([, link]) => link as string);
+  }
+
+  /** Resolves when as many links are shown as the cluster has primaries, all up, and none of them or of others is down. */
+  async untilOnly(primaries: number): Promise<void> {
+    await until("the links of the primaries are shown, and no other", async () => {
+      const [up, down] = [await this.up(), await this.down()];
+      const names = this.links.links.map(({ name }) => name);
+      const isUp = isDeepStrictEqual(up, Object.fromEntries(names.map((name) => [name, 1])));
+      return isUp && down.length === 0 && names.length === primaries;
+    });
+  }
+
+  async #scrape(): Promise<string> {
+    return await this.#metrics.registry.metrics();
+  }
+}
+
+test("While no node answers every link is down, and only links that there are, and before any was known the cluster", async () => {
+  const scraped = new Scraped(await bench.started("gateway"));
+  await scraped.untilOnly(3);
+  for (const node of cluster.nodes) await cluster.pause(node).catch(() => {});
+  const late = new Scraped(bench.links("late"));
+  try {
+    const names = scraped.links.links.map(({ name }) => name).sort();
+    await until("all links are shown as down", async () => (await scraped.down()).length === names.length);
+    expect(await scraped.up()).toEqual(Object.fromEntries(names.map((name) => [name, 0])));
+    expect((await scraped.down()).sort()).toEqual(names);
+    void late.links.start();
+    expect(await late.up()).toEqual({ late: 0 });
+    expect(await late.down()).toEqual(["late"]);
+  } finally {
+    for (const node of cluster.nodes) await cluster.resume(node).catch(() => {});
+  }
+  await scraped.untilOnly(3);
+  await late.untilOnly(3);
+});
+
+test("A primary that left the cluster has no series", async () => {
+  const scraped = new Scraped(await bench.started("gateway"));
+  await scraped.untilOnly(3);
+  const former = await cluster.primaryOf(0);
+  const added = await cluster.addNode();
+  await cluster.moveSlot(0, added);
+  await scraped.untilOnly(4);
+  await cluster.moveSlot(0, former);
+  await cluster.removeNode(added);
+  await scraped.untilOnly(3);
+});
+
+test("A primary that died has no series once another took its place, which has", async () => {
+  const scraped = new Scraped(await bench.started("gateway"));
+  await scraped.untilOnly(3);
+  const before = Object.keys(await scraped.up());
+  const primary = await cluster.primaryOf(0);
+  const replica = await cluster.replicaOf(primary);
+  await cluster.kill(primary);
+  await cluster.untilPrimary(replica);
+  await until("another link is shown", async () =>
+    Object.keys(await scraped.up()).some((name) => !before.includes(name)),
+  );
+  await scraped.untilOnly(3);
+});
