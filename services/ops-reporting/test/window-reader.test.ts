@@ -130,13 +130,9 @@ describe("what a report is computed from", () => {
     // Kept for longer than the figures, which show the window.
     expect((await reader.readWithTarget({ ...bob, agent: "agent://carol" })).target.presence.status).toBe("not_seen");
     const opened = await openAnotherWindow(link.client);
-    await link.command("ZADD", (await windowKeysIn(link.client)).partition(0).presence, source.now, "agent://carol");
-    await link.command(
-      "HSET",
-      (await windowKeysIn(link.client)).partition(0).route,
-      "agent://carol",
-      `pod connection 1 ${source.now} ${source.now}`,
-    );
+    const { presence, online, route } = (await windowKeysIn(link.client)).partition(0);
+    for (const key of [presence, online]) await link.command("ZADD", key, source.now, "agent://carol");
+    await link.command("HSET", route, "agent://carol", `pod connection 1 ${source.now} ${source.now}`);
     await until("the new window is seen", async () => {
       const read = await reader.readWithTarget({ ...bob, agent: "agent://carol" });
       if (read.source.windowId !== opened) return false;

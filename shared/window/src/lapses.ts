@@ -12,12 +12,14 @@ export type Lapses = ReadonlyMap<Place, number>;
 
 /**
  * Notes in the control slot which partitions a replica took over that nobody had asked to. All that see a promotion note it, once
- * the primary that they note it at can be reached; the first note counts.
+ * the primary that they note it at can be reached; the earliest time counts.
  */
 export function notePromotions(link: RedisCalls, window: ProcessWindow): void {
   const unnoted = new Map<Place, number>();
   link.onPromotion((promotion) => {
-    for (const place of placesOf(promotion, window.partitions)) unnoted.set(place, promotion.silentSince);
+    for (const place of placesOf(promotion, window.partitions)) {
+      unnoted.set(place, Math.min(promotion.silentSince, unnoted.get(place) ?? Number.POSITIVE_INFINITY));
+    }
   });
   // A promotion comes with a primary that was none before: its link goes up.
   link.onUsable(async () => {
@@ -47,18 +49,24 @@ export class SeenPromotions {
   in(keys: WindowKeys, now: number): Lapses {
     const unixTimeOf = (monotonicMs: number) => Math.floor(now - (performance.now() - monotonicMs));
     const seen = [...this.#seen].filter(([, { seenAt }]) => unixTimeOf(seenAt) > beginningOf(keys));
-    return new Map(seen.map(([place, { silentSince }]) => [place, unixTimeOf(silentSince)]));
+    // Of a primary that this process never reached it is not known how long it had been silent.
+    const sinceOf = (silentSince: number) =>
+      Number.isFinite(silentSince) ? unixTimeOf(silentSince) : beginningOf(keys);
+    return new Map(seen.map(([place, { silentSince }]) => [place, sinceOf(silentSince)]));
   }
 }
 
-/** @param silentSince of each place, monotonic ms. @throws ServiceError `unavailable`. */
+/** @param silentSince of each place, as of a promotion. @throws ServiceError `unavailable`. */
 export async function recordPromotions(
   link: RedisCalls,
   window: ProcessWindow,
   silentSince: ReadonlyMap<Place, number>,
 ): Promise<void> {
   await window.inWindow(async ({ id }) => {
-    const ages = [...silentSince].flatMap(([place, since]) => [place, Math.ceil(performance.now() - since)]);
+    const ages = [...silentSince].flatMap(([place, since]) => [
+      place,
+      Number.isFinite(since) ? Math.ceil(performance.now() - since) : "",
+    ]);
     const reply = await link.run("record_promotions", [controlKeys.window], [id, ...ages]);
     return reply === "window" ? null : true;
   });

@@ -35,6 +35,22 @@ describe("what a window may lack", () => {
     expect([...(await lapses())]).toEqual([]);
   });
 
+  test("is known since the earliest time that anybody records, whoever comes first", async () => {
+    await record([1, 3000]);
+    const first = (await lapses()).get(1) as number;
+    await record([1, 60_000]);
+    const earlier = (await lapses()).get(1) as number;
+    expect(earlier).toBeLessThan(first - 30_000);
+    await record([1, 1000]);
+    expect([...(await lapses())]).toEqual([[1, earlier]]);
+  });
+
+  test("is known since the window began of a primary that nobody who records it ever reached", async () => {
+    await record([1, Number.POSITIVE_INFINITY]);
+    await record([1, 0]);
+    expect([...(await lapses())]).toEqual([[1, pod.window.current.startedAt]]);
+  });
+
   test("is known of a promotion since its primary fell silent, once, whoever else records it, and later ones", async () => {
     const before = Date.now();
     await record([1, 5000], ["control", 3000]);

@@ -7,17 +7,20 @@ export class ClusterMember {
   /** Resolves when the link is up for the first time, or takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
-  /** When the link was lost, monotonic ms; undefined while it is up. */
-  #lostAt: number | undefined;
+  /** When the server was last known to answer, monotonic ms; undefined while the link is up. */
+  #silentSince: number | undefined;
+  #wasUp = false;
   #isRetired = false;
 
   constructor(options: ConstructorParameters<typeof RedisLink>[0]) {
     this.link = new RedisLink(options);
     this.link.onUp(() => {
-      this.#lostAt = undefined;
+      this.#silentSince = undefined;
+      this.#wasUp = true;
     });
     this.link.onDown(() => {
-      this.#lostAt ??= performance.now();
+      const unheardMs = this.#wasUp ? REDIS_LIMITS.pingIntervalMs : Number.POSITIVE_INFINITY;
+      this.#silentSince ??= performance.now() - unheardMs;
     });
   }
 
@@ -27,9 +30,12 @@ export class ClusterMember {
     });
   }
 
-  /** When a server that cannot be reached was last known to answer, monotonic ms; undefined of any other. */
+  /**
+   * When a server that cannot be reached was last known to answer, monotonic ms: minus infinity when it never answered this process,
+   * which may have started long after it died. Undefined of any other.
+   */
   get silentSince(): number | undefined {
-    return this.#lostAt === undefined ? undefined : this.#lostAt - REDIS_LIMITS.pingIntervalMs;
+    return this.#silentSince;
   }
 
   /** Pending while the link is set up for the first time. */

@@ -40,7 +40,7 @@ export interface SubscribingLink extends ServerLink, Service {
 /** A replica took the place of its primary, which cannot be reached: it may lack what that one had answered last. */
 export interface Promotion {
   readonly hasSlot: (slot: number) => boolean;
-  /** When the former primary was last known to answer, monotonic ms. */
+  /** When the former primary was last known to answer, monotonic ms; minus infinity when it never answered this process. */
   readonly silentSince: number;
 }
 

@@ -248,11 +248,25 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     tests: [SEEN],
   },
   {
-    name: "one promotion is recorded once, by the first who sees it",
+    name: "of those who record one promotion the earliest time is kept",
     file: "shared/window/src/lua/record_promotions.lua",
-    find: "if not is_noted then noted",
-    replace: "if true then noted",
+    find: "math.min(since_of[place] or since, since)",
+    replace: "since_of[place] or since",
     tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "a later promotion does not have an earlier one forgotten",
+    file: "shared/window/src/lua/record_promotions.lua",
+    find: "math.min(since_of[place] or since, since)",
+    replace: "since",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "who never reached a primary does not say until when it answered",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "this.#wasUp ? REDIS_LIMITS.pingIntervalMs : Number.POSITIVE_INFINITY",
+    replace: "REDIS_LIMITS.pingIntervalMs",
+    tests: [LINKS],
   },
   {
     name: "a partition that was lost is known by its generation",
