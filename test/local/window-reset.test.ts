@@ -52,6 +52,12 @@ describe("npm run window:reset", () => {
     expect(await client.keys("*")).toEqual(["theirs"]);
   });
 
+  test("refuses a Redis Cluster with one partition", async () => {
+    const { code, stderr } = await run([], { REDIS_URL: "redis-cluster://:secret@127.0.0.1:1" });
+    expect([code, stderr]).toEqual([78, expect.stringContaining("RELAY_PARTITIONS")]);
+    expect(stderr).not.toContain("secret");
+  });
+
   test("names the reason when Redis cannot be used, without its password", async () => {
     const { code, stderr } = await run([], { REDIS_URL: "redis://:secret@127.0.0.1:1" });
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]*\brefused\b[^\n]*\n$/)]);

@@ -28,6 +28,8 @@ export interface Setting<Value = unknown> {
   readonly derive?: (read: ReadSource) => string | undefined;
   /** Another setting that must not have the same value. */
   readonly differsFrom?: "PORT";
+  /** The least number where REDIS_URL names a Redis Cluster, for whoever reads both. */
+  readonly leastOnCluster?: number;
   readonly description: string;
 }
 
@@ -179,7 +181,10 @@ export const SETTINGS = {
   RELAY_PARTITIONS: {
     schema: integer(1, 24),
     default: "1",
-    description: "Number of partitions of the window; must be the same for every service.",
+    // Of one partition no leases are kept, without which each failover costs living pods their routes.
+    leastOnCluster: 2,
+    description:
+      "Number of partitions of the window; must be the same for every service, and at least 2 on a Redis Cluster.",
   },
   RELAY_OUTBOX_BYTES: {
     schema: integer(ENVELOPE_LIMITS.maxFrameBytes, 2 ** 30),

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { isClusterUrl } from "./redis-url.ts";
 import { type ReadSource, SETTINGS, type Setting, type SettingName } from "./settings-catalogue.ts";
 
 /** Exit code of a service with invalid settings (sysexits.h, EX_CONFIG). */
@@ -38,6 +39,7 @@ export class SettingsError extends Error {
 export function settingsReader<Name extends SettingName>(
   ...names: readonly Name[]
 ): (env: Environment) => Settings<Name> {
+  const readsRedis = (names as readonly SettingName[]).includes("REDIS_URL");
   return (env) => {
     const problems = new Map<SettingName, string>();
     const read = (name: SettingName): unknown => {
@@ -52,9 +54,16 @@ export function settingsReader<Name extends SettingName>(
       if (!result.success) problems.set(name, result.error.issues[0]?.message ?? "is invalid");
       else if (setting.differsFrom !== undefined && read(setting.differsFrom) === result.data) {
         problems.set(name, `must differ from ${setting.differsFrom}`);
+      } else if (
+        setting.leastOnCluster !== undefined &&
+        isOnCluster() &&
+        Number(result.data) < setting.leastOnCluster
+      ) {
+        problems.set(name, `must be at least ${setting.leastOnCluster} on the Redis Cluster of REDIS_URL, such as 12`);
       }
       return result.data;
     };
+    const isOnCluster = () => readsRedis && isClusterUrl(String(read("REDIS_URL")));
     const values = Object.fromEntries(names.map((name) => [shortName(name), read(name)]));
     if (problems.size > 0) throw new SettingsError([...problems].map(([name, rule]) => `${name} ${rule}`));
     return values as Settings<Name>;

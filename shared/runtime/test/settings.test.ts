@@ -159,6 +159,19 @@ describe("settings", () => {
     expect(settingsReader("REDIS_URL")({ REDIS_URL: url })).toEqual({ redisUrl: url });
   });
 
+  test("refuse a Redis Cluster with one partition, where both are read", () => {
+    const names = ["REDIS_URL", "RELAY_PARTITIONS"] as const;
+    const settings = (REDIS_URL: string, RELAY_PARTITIONS: string) => ({ REDIS_URL, RELAY_PARTITIONS });
+    for (const url of ["redis-cluster://x:1,y:2", "rediss-cluster://x"]) {
+      for (const count of ["", "1"])
+        expect(faultsOf(settings(url, count), ...names)).toMatch(/\n {2}RELAY_PARTITIONS /);
+      expect(faultsOf(settings(url, "2"), ...names)).toBe("none");
+      expect(faultsOf(settings(url, "1"), "RELAY_PARTITIONS")).toBe("none");
+    }
+    expect(faultsOf(settings("redis://x", "1"), ...names)).toBe("none");
+    expect(faultsOf({ REDIS_URL: "x" }, ...names)).not.toContain("RELAY_PARTITIONS");
+  });
+
   test("list every fault in one message, and no value", () => {
     const env = { PORT: "SECRET-port", REDIS_URL: "SECRET:password@redis", LOG_LEVEL: "SECRET-level" };
     const message = faultsOf(env, "PORT", "REDIS_URL", "LOG_LEVEL", "RELAY_KEYS_FILE");

@@ -21,7 +21,7 @@ const PACED_PODS = 4;
 const SHARE = 0.6;
 const PROBED_PER_SECOND = 4000;
 const MOST_PER_SECOND = 10_000;
-const PARTITIONS = [1, 4, 12, 24] as const;
+const PARTITIONS = [4, 12, 24] as const;
 /** The number that is advised. Source: docs/operations.md#scale. */
 const ADVISED = 12;
 
@@ -37,7 +37,7 @@ interface Measured {
 
 const ONE: Setting = { name: "one Redis", bus: deployedRedis };
 const CLUSTERS: readonly Setting[] = PARTITIONS.map((partitions) => ({
-  name: `three primaries, ${partitions} ${partitions === 1 ? "partition" : "partitions"}`,
+  name: `three primaries, ${partitions} partitions`,
   bus: (sendingPods) => redisCluster(partitions, sendingPods),
 }));
 const SETTINGS: readonly Setting[] = [ONE, ...CLUSTERS];

@@ -15,6 +15,13 @@ const SETUP = "shared/window/test/cluster-setup.test.ts";
 /** What holds on a Redis Cluster, whatever befalls its nodes and slots. */
 export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
+    name: "nothing starts with one partition on a cluster",
+    file: "shared/runtime/src/settings-catalogue.ts",
+    find: "leastOnCluster: 2",
+    replace: "leastOnCluster: 1",
+    tests: ["shared/runtime/test/settings.test.ts"],
+  },
+  {
     name: "a cluster is sent nothing again whose outcome is unknown",
     file: `${REDIS}/cluster-links.ts`,
     find: "return isUnserved(err) || (owner?.starting !== undefined && err.cause instanceof LinkDownError);",
