@@ -1,5 +1,6 @@
 import type { ProcessWindow } from "./process-window.ts";
 import { formatRouteOwner } from "./records/route.ts";
+import { everyPartition, partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 import { inSlices } from "./route-slices.ts";
 
@@ -22,41 +23,58 @@ export class RouteReleaser {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
-  readonly #unreleased = new Map<string, Route>();
-  #running: Promise<void> | undefined;
+  /** By partition. */
+  readonly #unreleased: readonly Map<string, Route>[];
+  /** By partition. */
+  readonly #running = new Map<number, Promise<void>>();
 
   constructor(options: { readonly link: RedisCalls; readonly window: ProcessWindow; readonly pod: string }) {
     this.#link = options.link;
     this.#window = options.window;
     this.#pod = options.pod;
+    this.#unreleased = everyPartition(options.window.partitions).map(() => new Map());
     options.link.onUsable(async () => void this.flush());
   }
 
   release(routes: readonly Route[]): void {
-    for (const route of routes) this.#unreleased.set(this.#nameOf(route), route);
-    void this.flush();
+    const { partitions } = this.#window;
+    const touched = Map.groupBy(routes, ({ agent }) => partitionOf(agent, partitions));
+    for (const [p, released] of touched) {
+      for (const route of released) this.#of(p).set(this.#nameOf(route), route);
+      void this.#flushPartition(p);
+    }
   }
 
   /** Resolves when everything was sent, or Redis did not answer. */
-  flush(): Promise<void> {
-    if (this.#unreleased.size > 0) this.#running ??= this.#send();
-    return this.#running ?? Promise.resolve();
+  async flush(): Promise<void> {
+    await Promise.all(this.#unreleased.map((_, p) => this.#flushPartition(p)));
   }
 
-  async #send(): Promise<void> {
-    while (this.#unreleased.size > 0) {
-      const slices = inSlices([...this.#unreleased.values()], this.#window.partitions);
-      const sent = await Promise.allSettled(slices.map(([p, slice]) => this.#sendSlice(p, slice)));
+  #flushPartition(p: number): Promise<void> {
+    if (this.#of(p).size > 0 && !this.#running.has(p)) this.#running.set(p, this.#send(p));
+    return this.#running.get(p) ?? Promise.resolve();
+  }
+
+  /** One run at a time of each partition: one that Redis does not take holds up no other. */
+  async #send(p: number): Promise<void> {
+    const unreleased = this.#of(p);
+    while (unreleased.size > 0) {
+      const slices = inSlices([...unreleased.values()], this.#window.partitions);
+      const sent = await Promise.allSettled(slices.map(([, slice]) => this.#sendSlice(p, slice)));
       if (sent.some(({ status }) => status === "rejected")) break;
     }
-    this.#running = undefined;
+    this.#running.delete(p);
   }
 
   async #sendSlice(p: number, routes: readonly Route[]): Promise<void> {
     const args = routes.flatMap((route) => [route.agent, this.#owner(route)]);
     const { online, route } = this.#window.current.keys.partition(p);
     await this.#link.run("release", [online, route], args);
-    for (const route of routes) this.#unreleased.delete(this.#nameOf(route));
+    for (const route of routes) this.#of(p).delete(this.#nameOf(route));
+  }
+
+  #of(p: number): Map<string, Route> {
+    return this.#unreleased[p] as Map<string, Route>;
   }
 
   #nameOf(route: Route): string {

@@ -75,6 +75,24 @@ describe("a release", () => {
     for (const p of [0, 1, 2, 3]) expect([await routes(p), await online(p)]).toEqual([{}, []]);
   });
 
+  test("waits for none of another partition, whose releases are kept", async () => {
+    await bench.client.flushall();
+    const parted = await bench.pod({ partitions: 2 });
+    const many = new RouteReleaser({ ...parted, pod: "pod-a" });
+    const [away, here] = [0, 1].map((p) => agentOf(p, 2)) as [string, string];
+    for (const [p, agent] of [away, here].entries()) await bench.seed(agent, "pod-a c1 7", 1000, p);
+    const call = Promise.withResolvers<never>();
+    jest.spyOn(parted.link, "run").mockReturnValueOnce(call.promise);
+    many.release([route(away, "c1", 7)]);
+    many.release([route(here, "c1", 7)]);
+    await until("the route is gone", async () => Object.keys(await routes(1)).length === 0);
+    call.reject(unavailable());
+    await many.flush();
+    expect(await routes(0)).toEqual({ [away]: "pod-a c1 7" });
+    await many.flush();
+    expect(await routes(0)).toEqual({});
+  });
+
   test("that comes just as another ends is made as well", async () => {
     const run = pod.link.run.bind(pod.link);
     for (let ticks = 0; ticks < 12; ticks += 1) {
@@ -100,6 +118,10 @@ describe("a release", () => {
     await until("the route is gone", async () => Object.keys(await routes()).length === 0);
   });
 });
+
+function agentOf(p: number, partitions: number): string {
+  for (let n = 0; ; n += 1) if (partitionOf(`agent://a${n}`, partitions) === p) return `agent://a${n}`;
+}
 
 /** Resolves so many turns of the microtask queue later. */
 async function after(ticks: number): Promise<void> {

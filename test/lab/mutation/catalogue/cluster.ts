@@ -169,6 +169,13 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/counters.test.ts"],
   },
   {
+    name: "a partition that takes no releases holds up no other's",
+    file: "shared/window/src/routes.ts",
+    find: "!this.#running.has(p)",
+    replace: "this.#running.size === 0",
+    tests: ["shared/window/test/routes.test.ts"],
+  },
+  {
     name: "a reset deletes at every primary",
     file: "shared/window/src/window-sweep.ts",
     find: "for (const link of calls.links) {\n    try",
