@@ -1,4 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
+import type { ClusterNode } from "../../../deploy/local/cluster-node.ts";
 import { GuardedCluster } from "../../../test/support/guarded-cluster.ts";
 import { RedisProxy } from "../../../test/support/redis-proxy.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
@@ -150,4 +151,17 @@ test("a cluster that refuses all slots because it lacks one is told from one tha
   expect(await read()).toMatchObject({ refused: "undone" });
   await everywhere("CONFIG SET cluster-require-full-coverage no");
   await until("calls are answered", async () => (await read()).refused === undefined);
+});
+
+test("a primary that has lost the majority of primaries, one after the other, says that and blames no setting", async () => {
+  const [first, second, survivor] = (await bench.primaries()) as [ClusterNode, ClusterNode, ClusterNode];
+  const links = await gateway();
+  const link = links.serverOf(await bench.keyAt(survivor));
+  for (const lost of [first, second]) await cluster.kill(await cluster.replicaOf(lost));
+  await cluster.kill(first);
+  await cluster.untilGivenUp(first);
+  await cluster.kill(second);
+  await until("the reason is known", () => link?.downKind === "slots");
+  const info = await survivor.ask("CLUSTER INFO");
+  for (const state of ["fail", "pfail"]) expect(info).toMatch(new RegExp(`^cluster_slots_${state}:[1-9]`, "m"));
 });

@@ -39,7 +39,7 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
   coverage:
     "Set cluster-require-full-coverage no on every node of the Redis Cluster: it refuses all slots because some are not served. Then bring these back.",
   slots:
-    "Wait until the slots have been moved, or a replica has taken the place of a lost primary; if it lasts, look at CLUSTER INFO.",
+    "Wait until the slots have been moved, or a replica has taken the place of a lost primary. If it lasts, look at CLUSTER INFO: where most primaries are lost or out of reach the others refuse everything; bring these back.",
   readonly: "Set REDIS_URL to the primary: this Redis is a replica, which takes no writes.",
   disk: 'Turn persistence off in Redis (save "", appendonly no): it refuses writes because it cannot save to its disk.',
   loading: 'Wait until Redis has loaded its data. The relay\'s Redis should keep none: save "", appendonly no.',

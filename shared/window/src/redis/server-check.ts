@@ -6,7 +6,7 @@ import { SLOTS } from "./partitions.ts";
 /**
  * Checks that Redis has sharded pub/sub, takes writes, keeps what it holds, and is part of a cluster where REDIS_URL says so.
  * Returns its INFO. Source: docs/redis.md.
- * @throws LinkDownError `version`, `cluster`, `readonly`, `eviction` or `coverage`.
+ * @throws LinkDownError `version`, `cluster`, `readonly`, `eviction`, `coverage` or `slots`.
  */
 export async function checkServer(client: Redis, isNode: boolean): Promise<string> {
   const info = await client.info();
@@ -34,15 +34,16 @@ export function checkPolicy(info: string): void {
 }
 
 /**
- * A cluster that wants all slots served, or serves none, stops altogether when one shard is lost. It shows when that happens:
- * slots whose primary most nodes have given up, or that nobody has, and a node that takes the whole cluster for failed.
- * @throws LinkDownError `coverage`.
+ * A node that takes the whole cluster for failed refuses all slots. It misses primaries that it alone gives up: no majority is left to
+ * agree. Else most nodes agree that slots are lost, or nobody has them, and the cluster wants all served, or serves none.
+ * @throws LinkDownError `slots` or `coverage`.
  */
 export async function checkCoverage(client: Redis): Promise<void> {
   const info = String(await client.cluster("INFO"));
+  if (!/^cluster_state:fail/m.test(info)) return;
   const count = (name: string) => Number(new RegExp(`^cluster_slots_${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
-  const lacksSlots = count("fail") > 0 || count("assigned") < SLOTS;
-  if (/^cluster_state:fail/m.test(info) && lacksSlots) {
+  if (count("pfail") > 0) throw new LinkDownError("slots", "the node does not reach most primaries of the cluster");
+  if (count("fail") > 0 || count("assigned") < SLOTS) {
     throw new LinkDownError("coverage", "the cluster refuses all slots because some are not served");
   }
 }
