@@ -1,4 +1,5 @@
 import { REDIS_LIMITS } from "./limits.ts";
+import { isCutOff } from "./link-down.ts";
 import { RedisLink } from "./redis-link.ts";
 
 /** One primary of a cluster, and the calls that are under way there. */
@@ -7,17 +8,17 @@ export class ClusterMember {
   /** Resolves when the link is up for the first time, or takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
-  /** When the link was lost, monotonic ms; undefined while it is up. */
-  #lostAt: number | undefined;
+  /** When the server was last known to answer, and the other primaries to hear it, monotonic ms; undefined while both hold. */
+  #silentSince: number | undefined;
   #isRetired = false;
 
   constructor(options: ConstructorParameters<typeof RedisLink>[0]) {
     this.link = new RedisLink(options);
     this.link.onUp(() => {
-      this.#lostAt = undefined;
+      this.#silentSince = undefined;
     });
     this.link.onDown(() => {
-      this.#lostAt ??= performance.now();
+      this.#fellSilent(this.link.downKind === "slots" ? REDIS_LIMITS.unheardMs : REDIS_LIMITS.pingIntervalMs);
     });
   }
 
@@ -27,9 +28,12 @@ export class ClusterMember {
     });
   }
 
-  /** When a server that cannot be reached was last known to answer, monotonic ms; undefined of any other. */
+  /**
+   * Since when a server may have been replaced unasked, monotonic ms: it cannot be reached, or is cut off from the other primaries, and
+   * refuses everything. Undefined of any other.
+   */
   get silentSince(): number | undefined {
-    return this.#lostAt === undefined ? undefined : this.#lostAt - REDIS_LIMITS.pingIntervalMs;
+    return this.#silentSince;
   }
 
   /** Pending while the link is set up for the first time. */
@@ -40,7 +44,12 @@ export class ClusterMember {
   async call<T>(send: (link: RedisLink) => Promise<T>): Promise<T> {
     this.#underWay += 1;
     try {
-      return await send(this.link);
+      const reply = await send(this.link);
+      this.#silentSince = undefined;
+      return reply;
+    } catch (err) {
+      if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);
+      throw err;
     } finally {
       this.#underWay -= 1;
       this.#stopWhenIdle();
@@ -51,6 +60,11 @@ export class ClusterMember {
   retire(): void {
     this.#isRetired = true;
     this.#stopWhenIdle();
+  }
+
+  /** @param forMs for so long nobody may have heard it before that showed. */
+  #fellSilent(forMs: number): void {
+    this.#silentSince = Math.min(this.#silentSince ?? Number.POSITIVE_INFINITY, performance.now() - forMs);
   }
 
   #stopWhenIdle(): void {

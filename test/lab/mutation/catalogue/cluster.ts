@@ -7,6 +7,7 @@ const MOVES = "shared/window/test/cluster-moves.test.ts";
 const COUNTS = "shared/window/test/cluster-counts.test.ts";
 const RESET = "shared/window/test/cluster-reset.test.ts";
 const LAPSES = "shared/window/test/cluster-lapses.test.ts";
+const MEMBER = "shared/window/test/cluster-member.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const SLOT_MAP = "shared/window/test/slot-map.test.ts";
 const CHANNEL = "shared/window/test/cluster-channel.test.ts";
@@ -201,6 +202,20 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lapses.ts",
     find: "await recordPromotions(link, window, noted);",
     replace: "",
+    tests: [LAPSES],
+  },
+  {
+    name: "a promotion is recorded of a primary that was cut off from the others alone",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);",
+    replace: "isCutOff(err);",
+    tests: [MEMBER],
+  },
+  {
+    name: "what a primary answered while it was cut off may be lacking",
+    file: `${REDIS}/limits.ts`,
+    find: "unheardMs: 7500",
+    replace: "unheardMs: 0",
     tests: [LAPSES],
   },
   {
