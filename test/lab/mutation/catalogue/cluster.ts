@@ -184,6 +184,13 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     tests: [SETUP],
   },
   {
+    name: "who waits for an agent's deliveries asks in the agent's partition",
+    file: "shared/window/src/server-channel.ts",
+    find: "ready.find(({ partition }) => partition === preferred) ?? ready[0]",
+    replace: "ready[0]",
+    tests: ["shared/window/test/pod-channel.test.ts"],
+  },
+  {
     name: "a reset deletes at every primary",
     file: "shared/window/src/window-sweep.ts",
     find: "for (const link of calls.links) {\n    try",
