@@ -100,9 +100,10 @@ export class PodChannel implements Service {
 
   /** Resolves when all that was published to this pod before has come in, of an agent alone where one is named. */
   async caughtUp(agent?: string): Promise<void> {
-    const servers = agent === undefined ? [...this.#servers.values()] : [this.#heardAt[this.#partitionOf(agent)]];
-    const left = agent === undefined ? [...this.#leaving.values()] : [this.#leaving.get(this.#partitionOf(agent))];
-    await Promise.all([...servers.map((server) => server?.caughtUp()), ...left]);
+    const p = agent === undefined ? undefined : this.#partitionOf(agent);
+    const servers = p === undefined ? [...this.#servers.values()] : [this.#heardAt[p]];
+    const left = p === undefined ? [...this.#leaving.values()] : [this.#leaving.get(p)];
+    await Promise.all([...servers.map((server) => server?.caughtUp(p)), ...left]);
   }
 
   async stop(): Promise<void> {

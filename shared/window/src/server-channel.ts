@@ -85,9 +85,12 @@ export class ServerChannel {
     this.#subscriptions.delete(partition);
   }
 
-  /** Resolves when all that was published before has come in; at once when nothing does. */
-  async caughtUp(): Promise<void> {
-    const subscription = [...this.#subscriptions.values()].find(({ isReady }) => isReady);
+  /**
+   * Resolves when all that was published before has come in; at once when nothing does. All come in on one connection, in order.
+   * @param partition is asked by preference: what is sent to another one, which is being moved, may not come back.
+   */
+  async caughtUp(partition?: number): Promise<void> {
+    const subscription = this.#readySubscription(partition);
     if (subscription === undefined) return;
     const id = loopbackId();
     const back = new Promise<void>((resolve) => {
@@ -121,6 +124,11 @@ export class ServerChannel {
   async stop(): Promise<void> {
     for (const settle of this.#awaited.values()) settle();
     await this.link.stop();
+  }
+
+  #readySubscription(preferred: number | undefined): Subscription | undefined {
+    const ready = [...this.#subscriptions.values()].filter(({ isReady }) => isReady);
+    return ready.find(({ partition }) => partition === preferred) ?? ready[0];
   }
 
   #due(): Subscription[] {

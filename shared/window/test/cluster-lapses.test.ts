@@ -5,9 +5,10 @@ import { until } from "../../../test/support/until.ts";
 import { notePromotions } from "../src/lapses.ts";
 import { PresenceStore } from "../src/presence.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
+import { controlKeys } from "../src/redis/keys.ts";
 import { CONTROL_SLOT, slotOfPartition } from "../src/redis/partitions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
-import { clusterBench } from "./cluster-kit.ts";
+import { clusterBench, timed } from "./cluster-kit.ts";
 import { type Pod, podOn } from "./kit.ts";
 
 const PARTITIONS = 12;
@@ -25,7 +26,8 @@ async function noting(name: string): Promise<Pod<ClusterLinks>> {
 }
 
 const read = ({ link, window }: Pod<ClusterLinks>) => readSnapshot(link, window);
-const placesOf = async (pod: Pod<ClusterLinks>) => [...(await read(pod)).lapses.keys()].map(String).sort();
+const placesOf = async (pod: Pod<ClusterLinks>): Promise<string[]> =>
+  [...(await read(pod)).lapses.keys()].map(String).sort();
 
 /** Resolves when the pod calls somebody else for a slot than before. */
 async function untilSeen(pod: Pod<ClusterLinks>, key: string, before: unknown): Promise<void> {
@@ -66,6 +68,25 @@ test("A promotion that nobody asked for is recorded once, of the partitions that
   expect(await placesOf(pods[0])).toEqual(places.toSorted());
   const { lapses } = await read(pods[1]);
   for (const since of lapses.values()) expect(since).toBeLessThanOrEqual(killedAt);
+});
+
+test("A promotion is recorded of a primary that was cut off from the others, and not from clients, since it was", async () => {
+  const pod = await noting("pod-a");
+  const primary = await cluster.primaryOf(CONTROL_SLOT);
+  const replica = await cluster.replicaOf(primary);
+  const others = (await bench.primaries()).filter((node) => node !== primary);
+  const readWindow = () => timed(pod.link.command("HGET", controlKeys.window, "id"));
+  await pod.link.command("HSET", controlKeys.window, "promoted", "");
+  await cluster.untilReceived(primary, replica);
+  const cutOffAt = Date.now();
+  for (const node of others) await cluster.pause(node);
+  const isCutOff = async () => (await primary.ask("CLUSTER INFO")).includes("cluster_state:fail");
+  await until("it refuses everything", async () => (await isCutOff()) && (await readWindow()).refused !== undefined);
+  await replica.ask("CLUSTER FAILOVER TAKEOVER");
+  for (const node of others) await cluster.resume(node);
+  await cluster.untilPrimary(replica);
+  await until("it is recorded", async () => (await placesOf(pod).catch(() => [""])).includes("control"));
+  expect((await read(pod)).lapses.get("control")).toBeLessThanOrEqual(cutOffAt);
 });
 
 test("While a shard is lost figures come from the others, and say which partitions are missing", async () => {

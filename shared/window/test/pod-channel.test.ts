@@ -69,6 +69,30 @@ test("A subscription that is gone while its connection lives is noticed by the m
   expect(wasClosed).toBe(false);
 });
 
+test("Who waits for what was published to an agent's pod asks in the agent's partition, in another while that is not ready", async () => {
+  const run = publisher.run.bind(publisher);
+  const sentTo: string[] = [];
+  const [first, second] = [partitionKeys.pods(0), partitionKeys.pods(1)];
+  let elsewhere: string | undefined;
+  jest.spyOn(publisher, "run").mockImplementation(async (script, keys, args) => {
+    sentTo.push(keys[0] as string);
+    return keys[0] === elsewhere ? 0 : await run(script, keys, args);
+  });
+  const askedFor = async (agent: string) => {
+    sentTo.length = 0;
+    const caughtUp = channel.caughtUp(agent);
+    const asked = [...sentTo];
+    await caughtUp;
+    return asked;
+  };
+  expect([await askedFor(OF_FIRST), await askedFor(OF_SECOND)]).toEqual([[first], [second]]);
+  elsewhere = second;
+  await until("the second is not heard", () => !channel.isReadyFor(OF_SECOND));
+  expect(await askedFor(OF_SECOND)).toEqual([first]);
+  elsewhere = undefined;
+  await until("the second is heard", () => channel.isReadyFor(OF_SECOND));
+});
+
 test("A connection on which nothing comes back any more is given up, and made anew", async () => {
   const [{ client }] = channel.links as [RedisLink];
   const closed = once(client, "close");

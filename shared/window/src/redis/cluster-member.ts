@@ -1,4 +1,5 @@
 import { REDIS_LIMITS } from "./limits.ts";
+import { isCutOff } from "./link-down.ts";
 import { RedisLink } from "./redis-link.ts";
 
 /** One primary of a cluster, and the calls that are under way there. */
@@ -7,7 +8,7 @@ export class ClusterMember {
   /** Resolves when the link is up for the first time, or takes too long. */
   #starting: Promise<void> | undefined;
   #underWay = 0;
-  /** When the server was last known to answer, monotonic ms; undefined while the link is up. */
+  /** When the server was last known to answer, and the other primaries to hear it, monotonic ms; undefined while both hold. */
   #silentSince: number | undefined;
   #wasUp = false;
   #isRetired = false;
@@ -19,8 +20,8 @@ export class ClusterMember {
       this.#wasUp = true;
     });
     this.link.onDown(() => {
-      const unheardMs = this.#wasUp ? REDIS_LIMITS.pingIntervalMs : Number.POSITIVE_INFINITY;
-      this.#silentSince ??= performance.now() - unheardMs;
+      const unheardMs = this.link.downKind === "slots" ? REDIS_LIMITS.unheardMs : REDIS_LIMITS.pingIntervalMs;
+      this.#fellSilent(this.#wasUp ? unheardMs : Number.POSITIVE_INFINITY);
     });
   }
 
@@ -31,8 +32,9 @@ export class ClusterMember {
   }
 
   /**
-   * When a server that cannot be reached was last known to answer, monotonic ms: minus infinity when it never answered this process,
-   * which may have started long after it died. Undefined of any other.
+   * Since when a server may have been replaced unasked, monotonic ms: it cannot be reached, or is cut off from the other primaries, and
+   * refuses everything. Minus infinity when it never answered this process, which may have started long after it died. Undefined of any
+   * other.
    */
   get silentSince(): number | undefined {
     return this.#silentSince;
@@ -46,7 +48,12 @@ export class ClusterMember {
   async call<T>(send: (link: RedisLink) => Promise<T>): Promise<T> {
     this.#underWay += 1;
     try {
-      return await send(this.link);
+      const reply = await send(this.link);
+      this.#silentSince = undefined;
+      return reply;
+    } catch (err) {
+      if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);
+      throw err;
     } finally {
       this.#underWay -= 1;
       this.#stopWhenIdle();
@@ -57,6 +64,11 @@ export class ClusterMember {
   retire(): void {
     this.#isRetired = true;
     this.#stopWhenIdle();
+  }
+
+  /** @param forMs for so long nobody may have heard it before that showed. */
+  #fellSilent(forMs: number): void {
+    this.#silentSince = Math.min(this.#silentSince ?? Number.POSITIVE_INFINITY, performance.now() - forMs);
   }
 
   #stopWhenIdle(): void {

@@ -35,7 +35,7 @@ export class ClusterMembers {
 
   /**
    * @param joined is told of each new link before it starts, @param moved of each map that differs from the one before, @param
-   * promoted of each primary that could not be reached and was replaced.
+   * promoted of each primary that could not be reached, or was cut off, and was replaced.
    */
   constructor(options: {
     readonly url: string;

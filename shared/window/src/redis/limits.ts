@@ -35,6 +35,11 @@ export const REDIS_LIMITS = {
   /** How often the slot map of a cluster is asked for, and how often while a primary is missing. */
   slotMapMs: 5000,
   missingSlotsMs: 500,
+  /**
+   * For so long a primary that is cut off from the others may have answered before it refuses: it gives them up after
+   * cluster-node-timeout, 5 s where it is longest, or up to half as much again.
+   */
+  unheardMs: 7500,
   /** The first pause before a call that a cluster did not serve is sent again; each further one is twice as long. */
   unservedPauseMs: 10,
   /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */

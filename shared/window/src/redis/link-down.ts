@@ -89,6 +89,11 @@ export function isUnserved(failure: unknown): boolean {
   return failure instanceof ServiceError && linkDown(failure).kind === "slots";
 }
 
+/** True for a call that a node of a cluster refused as it would any: it does not reach most primaries, and may be replaced. */
+export function isCutOff(failure: unknown): boolean {
+  return linkDown(failure).message.startsWith("CLUSTERDOWN The cluster is down");
+}
+
 /** Takes it that a node of a cluster does not have a slot: another one has it. @throws any other failure. */
 export function unlessElsewhere(failure: unknown): void {
   if (linkDown(failure).kind !== "slots") throw failure;

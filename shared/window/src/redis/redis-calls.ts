@@ -37,10 +37,13 @@ export interface SubscribingLink extends ServerLink, Service {
   reconnect(cause: unknown): void;
 }
 
-/** A replica took the place of its primary, which cannot be reached: it may lack what that one had answered last. */
+/** A replica took the place of its primary, which cannot be reached or is cut off: it may lack what that one had answered last. */
 export interface Promotion {
   readonly hasSlot: (slot: number) => boolean;
-  /** When the former primary was last known to answer, monotonic ms; minus infinity when it never answered this process. */
+  /**
+   * When the former primary was last known to answer and to be heard by the others, monotonic ms; minus infinity when it never answered
+   * this process.
+   */
   readonly silentSince: number;
 }
 

@@ -9,6 +9,7 @@ const RESET = "shared/window/test/cluster-reset.test.ts";
 const METRICS = "shared/window/test/cluster-metrics.test.ts";
 const SEEN = "test/integration/cluster-completeness.test.ts";
 const LAPSES = "shared/window/test/cluster-lapses.test.ts";
+const MEMBER = "shared/window/test/cluster-member.test.ts";
 const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const SLOT_MAP = "shared/window/test/slot-map.test.ts";
 const CHANNEL = "shared/window/test/cluster-channel.test.ts";
@@ -103,7 +104,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a cluster that wants all slots served is found out",
     file: `${REDIS}/server-check.ts`,
-    find: "if (/^cluster_state:fail/m.test(info) && lacksSlots) {",
+    find: 'if (count("fail") > 0 || count("assigned") < SLOTS) {',
     replace: "if (false) {",
     tests: [SETUP],
   },
@@ -185,6 +186,13 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     tests: [SETUP],
   },
   {
+    name: "who waits for an agent's deliveries asks in the agent's partition",
+    file: "shared/window/src/server-channel.ts",
+    find: "ready.find(({ partition }) => partition === preferred) ?? ready[0]",
+    replace: "ready[0]",
+    tests: ["shared/window/test/pod-channel.test.ts"],
+  },
+  {
     name: "a reset deletes at every primary",
     file: "shared/window/src/window-sweep.ts",
     find: "for (const link of calls.links) {\n    try",
@@ -217,6 +225,20 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     file: "shared/window/src/lapses.ts",
     find: "await recordPromotions(link, window, noted);",
     replace: "",
+    tests: [LAPSES],
+  },
+  {
+    name: "a promotion is recorded of a primary that was cut off from the others alone",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);",
+    replace: "isCutOff(err);",
+    tests: [MEMBER],
+  },
+  {
+    name: "what a primary answered while it was cut off may be lacking",
+    file: `${REDIS}/limits.ts`,
+    find: "unheardMs: 7500",
+    replace: "unheardMs: 0",
     tests: [LAPSES],
   },
   {
@@ -264,8 +286,8 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "who never reached a primary does not say until when it answered",
     file: `${REDIS}/cluster-member.ts`,
-    find: "this.#wasUp ? REDIS_LIMITS.pingIntervalMs : Number.POSITIVE_INFINITY",
-    replace: "REDIS_LIMITS.pingIntervalMs",
+    find: "this.#wasUp ? unheardMs : Number.POSITIVE_INFINITY",
+    replace: "unheardMs",
     tests: [LINKS],
   },
   {
