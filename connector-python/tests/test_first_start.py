@@ -69,6 +69,16 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
             await first.before_register()
             self.assertEqual(looks.asked, len(answers))
 
+    async def test_asks_again_until_the_relay_can_tell_and_takes_nobody_from_its_connection_meanwhile(self) -> None:
+        away = [RelayError("unavailable", retry_after=0.001)] * 7
+        first, looks = self.first(*away, "offline")
+        await first.before_register()
+        self.assertEqual((looks.asked, self.told), (8, away))
+        first, looks = self.first("online", *away, "online")
+        with self.assertRaises(RelayError) as raised:
+            await first.before_register()
+        self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 12))
+
     async def test_presents_a_key_that_is_not_known_yet_again_for_some_time_and_no_other_refusal(self) -> None:
         first, _ = self.first("offline")
         self.assertFalse(first.may_pass(RelayError("bad_signature")))

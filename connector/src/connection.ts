@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 import { type ErrorCode, finalClose, knownCode, RelayError } from "./errors.ts";
 import type { ErrorFrame, Frame, HelloFrame } from "./frames.ts";
 import { Keepalive } from "./keepalive.ts";
-import { HELLO_WITHIN_MS } from "./limits.ts";
+import { HELLO_WITHIN_MS, REGISTER_WITHIN_MS } from "./limits.ts";
 import type { Presence, Registration } from "./presence.ts";
 import type { Signer } from "./signer.ts";
 import { Socket } from "./socket.ts";
@@ -139,6 +139,7 @@ export class Connection {
     });
     this.#keepalive.start();
     this.#options.events.greeted(hello);
+    this.#timer = setTimeout(() => this.#end({}), REGISTER_WITHIN_MS);
     void this.#sendPresence();
   }
 
@@ -148,6 +149,7 @@ export class Connection {
       const type = this.#mustRegister ? "agent.register" : "agent.heartbeat";
       const { id, text, registration } = await this.#options.presence.sign(type);
       if (this.#ended) return;
+      clearTimeout(this.#timer);
       this.#asked = { id, registration };
       this.send(text);
     } catch (error) {

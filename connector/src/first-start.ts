@@ -1,11 +1,15 @@
 import type { RelayAddress } from "./address.ts";
 import { probeAttempt } from "./attempt-probe.ts";
+import { jitteredMs } from "./backoff.ts";
 import { RelayError } from "./errors.ts";
-import { membersOf, waitOf } from "./frames.ts";
+import { membersOf } from "./frames.ts";
 import { answerTo } from "./http-answer.ts";
-import { FIRST_START } from "./limits.ts";
+import { FIRST_START, RETRY_AFTER_MS } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
 import { parseJson } from "./parse-json.ts";
+import { pause } from "./pause.ts";
+import { problemIn } from "./problem.ts";
+import type { JsonObject } from "./types.ts";
 
 export interface FirstStartOptions {
   readonly agent: string;
@@ -22,7 +26,8 @@ export class FirstStart {
   readonly #options: FirstStartOptions;
   readonly #presenceUrl: string;
   readonly #stopped = new AbortController();
-  #mayRegister: boolean;
+  /** Whether another connection has the agent: found out once, whatever becomes of the connection that waits for it. */
+  #isElsewhere: Promise<boolean> | undefined;
   #isOver = false;
   #keyRefusedAt: number | undefined;
   #failure: RelayError | undefined;
@@ -31,7 +36,7 @@ export class FirstStart {
     const { agent, address, takeOver } = options;
     this.#options = options;
     this.#presenceUrl = `${address.base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
-    this.#mayRegister = takeOver;
+    if (takeOver) this.#isElsewhere = Promise.resolve(false);
   }
 
   /** Ends the start by the time or the signal. @returns what releases both. */
@@ -52,9 +57,8 @@ export class FirstStart {
    * reconnects: what is online then may be its own connection. Rejects with `superseded_elsewhere`.
    */
   async beforeRegister(): Promise<void> {
-    if (this.#mayRegister) return;
-    if (await this.#staysOnline()) throw new RelayError("superseded_elsewhere");
-    this.#mayRegister = true;
+    this.#isElsewhere ??= this.#staysOnline();
+    if (await this.#isElsewhere) throw new RelayError("superseded_elsewhere");
   }
 
   /** Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change. Source: docs/protocol.md#keys. */
@@ -96,21 +100,37 @@ export class FirstStart {
     return new RelayError("timeout", details);
   }
 
-  /** Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. */
+  /**
+   * Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. What the relay
+   * cannot tell for the moment says nothing of another connection, and is asked again until the start ends.
+   */
   async #staysOnline(): Promise<boolean> {
-    for (let left = FIRST_START.looks; left > 0; left -= 1) {
-      const { status, retry_after_ms } = await this.#look();
-      const waitMs = waitOf(retry_after_ms);
-      const mayLookLater = waitMs !== undefined && waitMs <= FIRST_START.limitedMs;
-      if (status !== "online" && !mayLookLater) return false;
-      if (left > 1)
-        await new Promise((resolve) => setTimeout(resolve, mayLookLater ? waitMs : FIRST_START.lookAgainMs));
+    const { signal } = this.#stopped;
+    let timesOnline = 0;
+    while (!signal.aborted) {
+      const answer = await this.#look();
+      const waitMs = this.#waitIn(answer);
+      if (waitMs === undefined) {
+        if (answer.status !== "online") return false;
+        timesOnline += 1;
+        if (timesOnline === FIRST_START.looks) return true;
+      }
+      await pause(waitMs ?? FIRST_START.lookAgainMs, signal);
     }
-    return true;
+    return false;
+  }
+
+  /** For how long the relay cannot tell; undefined when it did, and for what is not held against the start. */
+  #waitIn(answer: JsonObject): number | undefined {
+    const refusal = problemIn(answer);
+    const { retry, retryAfterMs = RETRY_AFTER_MS } = refusal;
+    if (retry !== "later" || retryAfterMs > FIRST_START.refusedMs) return undefined;
+    this.#tell(refusal);
+    return jitteredMs(retryAfterMs);
   }
 
   /** The relay's answer; empty for what cannot be looked up, which is not held against the start. */
-  async #look(): Promise<Readonly<Record<string, unknown>>> {
+  async #look(): Promise<JsonObject> {
     try {
       const { text } = await answerTo(this.#presenceUrl, FIRST_START.look, this.#stopped.signal);
       return membersOf(parseJson(text));

@@ -18,6 +18,9 @@ export const MAX_SAID_CHARACTERS = 1000;
 /** From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one. */
 export const HELLO_WITHIN_MS = 5000;
 
+/** From `hello` to the first register; another connection follows. The relay waits for 10 s, and then closes for good (1008). */
+export const REGISTER_WITHIN_MS = 8000;
+
 /**
  * The relay answers within a second, whatever its state: a connection without any frame this long after a request is
  * dead.
@@ -38,8 +41,8 @@ export const FIRST_START = {
   looks: 5,
   lookAgainMs: 300,
   look: { timeoutMs: 1000, maxBytes: 65_536 },
-  /** The longest wait for it where the limit of this address is reached: a register is due 10 s after the connect. */
-  limitedMs: 2000,
+  /** The longest wait that a refusal of the look-up may ask for: a register is due soon after `hello`. */
+  refusedMs: 2000,
 } as const;
 
 /** A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long. */

@@ -1,12 +1,12 @@
 import { growingMs } from "./backoff.ts";
 import { Concurrency } from "./credentials/concurrency.ts";
-import { knownCode, RelayError } from "./errors.ts";
-import { membersOf, textOf, waitOf } from "./frames.ts";
+import { RelayError } from "./errors.ts";
+import { membersOf, waitOf } from "./frames.ts";
 import { answerTo } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
-import { saidText } from "./said-text.ts";
+import { problemIn } from "./problem.ts";
 import type { JsonObject } from "./types.ts";
 
 /** One agent, for all who wait for it. */
@@ -98,7 +98,6 @@ export class PresenceWatch {
 }
 
 /** What no repetition changes, such as an id that is none. */
-function refusalIn({ code, retry, detail, hint }: JsonObject): RelayError | undefined {
-  if (retry !== "fix" && retry !== "never") return undefined;
-  return new RelayError(knownCode(textOf(code) ?? ""), { message: saidText(detail), hint: saidText(hint), retry });
+function refusalIn(answer: JsonObject): RelayError | undefined {
+  return answer.retry === "fix" || answer.retry === "never" ? problemIn(answer) : undefined;
 }

@@ -138,6 +138,56 @@ describe("A start under an agent that is online elsewhere", () => {
   });
 });
 
+describe("A start of an agent whose presence the relay cannot tell for the moment", () => {
+  /** More often than an agent must be seen online to count as held elsewhere. */
+  const TIMES = 7;
+
+  function untold(times: number): void {
+    const look = globalThis.fetch;
+    let left = times;
+    jest.spyOn(globalThis, "fetch").mockImplementation(async (...args) => {
+      left -= 1;
+      return left < 0 ? await look(...args) : Response.json({ code: "unavailable", retry: "later", retry_after_ms: 5 });
+    });
+  }
+
+  test("waits until it can, and says why meanwhile", async () => {
+    untold(TIMES);
+    const alice = stage.connector("alice", stage.url);
+    const { errors } = record(alice);
+    await alice.start();
+    expect(errors.map(({ code }) => code)).toEqual(Array(TIMES).fill("unavailable"));
+  });
+
+  test("outlasts the time in which a connection has to register", async () => {
+    untold(Number.POSITIVE_INFINITY);
+    const alice = stage.connector("alice", stage.url);
+    const { states } = record(alice);
+    const started = alice.start();
+    await until("its first connection is given up", () => states.includes("reconnecting"), 20_000);
+    jest.restoreAllMocks();
+    await started;
+    expect(states).not.toContain("closed");
+  });
+
+  test("ends nobody's connection when it can", async () => {
+    const first = await stage.online("bob", stage.url);
+    untold(TIMES);
+    const second = stage.connector("bob", stage.url);
+    await expect(second.start()).rejects.toMatchObject({ code: "superseded_elsewhere" });
+    expect(first.state.status).toBe("online");
+  });
+
+  test("ends with its time, for that reason", async () => {
+    untold(Number.POSITIVE_INFINITY);
+    const alice = stage.connector("alice", stage.url);
+    await expect(alice.start({ timeoutMs: 300 })).rejects.toMatchObject({
+      code: "timeout",
+      cause: { code: "unavailable" },
+    });
+  });
+});
+
 describe("A key that the relay does not know", () => {
   test("is presented again at the first start: it may have been added a moment ago", async () => {
     const { agent, key, record: lateKey } = testAgent("late");

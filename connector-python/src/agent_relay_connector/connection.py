@@ -12,7 +12,7 @@ from .error_catalogue import known_code
 from .errors import RelayError, final_close
 from .frames import AckFrame, ErrorFrame, Frame, HelloFrame
 from .keepalive import Keepalive
-from .limits import HELLO_WITHIN_S
+from .limits import HELLO_WITHIN_S, REGISTER_WITHIN_S
 from .presence import Presence, SignedPresence
 from .signer import Signer
 from .types import Notice
@@ -149,14 +149,13 @@ class Connection:
     def _greeted(self, hello: HelloFrame) -> None:
         if self._hello is not None:
             return
-        if self._timer is not None:
-            self._timer.cancel()
         self._hello = hello
         if hello.server_time is not None:
             self._options.clock.measure(hello.server_time)
         self._keepalive = Keepalive(hello.heartbeat_interval_s, self._send_presence, self._end)
         self._keepalive.start()
         self._events.greeted(hello)
+        self._wait(REGISTER_WITHIN_S, self._end)
         self._send_presence()
 
     def _send_presence(self) -> None:
@@ -170,6 +169,8 @@ class Connection:
             self._end(error=error)
             return
         if not self._has_ended:
+            if self._timer is not None:
+                self._timer.cancel()
             self._asked = signed
             self.send(signed.text)
 

@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from .backoff import jittered_s
 from .check_online import CheckOnline
 from .errors import RelayError
 from .limits import (
     OWN_LOOK_AGAIN_S,
-    OWN_LOOK_LIMITED_S,
+    OWN_LOOK_REFUSED_S,
     OWN_LOOK_TIMEOUT_S,
     OWN_LOOKS,
     UNKNOWN_KEY_PRESENTED_S,
@@ -90,20 +91,30 @@ class FirstStart:
         self._failed(error)
 
     async def _stays_online(self) -> bool:
-        """Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone."""
-        for left in reversed(range(OWN_LOOKS)):
-            wait_s = await self._wait_before_next_look()
-            if wait_s is None:
-                return False
-            if left > 0:
-                await asyncio.sleep(wait_s)
-        return True
+        """Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone.
 
-    async def _wait_before_next_look(self) -> float | None:
-        """None when nobody has the agent; what cannot be looked up is not held against the start."""
-        try:
-            presence = await self._check_online.presence_of(self._agent, OWN_LOOK_TIMEOUT_S)
-        except RelayError as error:
-            is_limited = error.code == "rate_limited" and (error.retry_after or 0) <= OWN_LOOK_LIMITED_S
-            return error.retry_after if is_limited else None
-        return OWN_LOOK_AGAIN_S if presence.status == "online" else None
+        What the relay cannot tell for the moment says nothing of another connection, and is asked again until the start
+        ends.
+        """
+        times_online = 0
+        while True:
+            try:
+                presence = await self._check_online.presence_of(self._agent, OWN_LOOK_TIMEOUT_S)
+            except RelayError as error:
+                if not _may_be_told_soon(error):
+                    return False
+                self._tell(error)
+                await asyncio.sleep(jittered_s(error.retry_after or 0))
+                continue
+            if presence.status != "online":
+                return False
+            times_online += 1
+            if times_online == OWN_LOOKS:
+                return True
+            await asyncio.sleep(OWN_LOOK_AGAIN_S)
+
+
+def _may_be_told_soon(refusal: RelayError) -> bool:
+    """False for what cannot be looked up, which is not held against the start."""
+    wait_s = refusal.retry_after
+    return refusal.retry == "later" and wait_s is not None and wait_s <= OWN_LOOK_REFUSED_S

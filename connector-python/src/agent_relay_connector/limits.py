@@ -18,6 +18,8 @@ MAX_SAID_CHARACTERS = 1000
 
 # From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one.
 HELLO_WITHIN_S = 5.0
+# From `hello` to the first register; another connection follows. The relay waits for 10 s, and then closes for good (1008).
+REGISTER_WITHIN_S = 8.0
 # The relay answers within a second: a connection without any frame this long after a request is dead.
 ANSWER_WITHIN_S = 10.0
 # After this long, a close handshake without an answer is given up.
@@ -82,8 +84,8 @@ UNKNOWN_KEY_PRESENTED_S = 10.0
 OWN_LOOKS = 5
 OWN_LOOK_AGAIN_S = 0.3
 OWN_LOOK_TIMEOUT_S = 1.0
-# The longest wait for it where the limit of this address is reached: a register is due 10 s after the connect.
-OWN_LOOK_LIMITED_S = 2.0
+# The longest wait that a refusal of the look-up may ask for: a register is due soon after `hello`.
+OWN_LOOK_REFUSED_S = 2.0
 
 # Of a credential: characters of the token, from `iat` to `exp`, and how far `iat` and `nbf` may lie ahead.
 # Source: docs/protocol.md#credentials.

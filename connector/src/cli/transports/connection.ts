@@ -1,5 +1,5 @@
 import { Connector } from "../../connector.ts";
-import type { RelayError } from "../../errors.ts";
+import { RelayError } from "../../errors.ts";
 import type { Delivery } from "../../types.ts";
 import { executeAsk } from "../control/ask.ts";
 import { execute } from "../control/request.ts";
@@ -51,5 +51,6 @@ export async function connectionTransport(
 
 function notRegistered({ websocketUrl }: RelayHttp, { message, cause, hint }: RelayError): Failure {
   const text = `The agent was not registered at ${websocketUrl} within ${REGISTERED_WITHIN_MS / 1000} s. ${message}`;
-  return new Failure("unreachable", text, cause === undefined ? "Run relay check to find the cause." : hint);
+  if (!(cause instanceof RelayError)) return new Failure("unreachable", text, "Run relay check to find the cause.");
+  return new Failure(cause.code, text, hint, { retry: cause.retry });
 }

@@ -34,6 +34,21 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python takes what the relay cannot tell for the moment for no connection elsewhere",
+    file: `${FOLDER}/first_start.py`,
+    find: "                continue\n",
+    replace:
+      "                times_online += 1\n                if times_online == OWN_LOOKS:\n                    return True\n                continue\n",
+    tests: UNIT,
+  },
+  {
+    name: "Python ends nobody's connection while the relay cannot tell",
+    file: `${FOLDER}/first_start.py`,
+    find: "if not _may_be_told_soon(error):",
+    replace: 'if error.code == "unavailable" or not _may_be_told_soon(error):',
+    tests: UNIT,
+  },
+  {
     name: "Python ends a start that cannot heal",
     file: `${FOLDER}/first_start.py`,
     find: 'if not self._is_over and error.retry == "fix":',

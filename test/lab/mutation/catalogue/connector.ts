@@ -61,8 +61,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start waits for a limit of its address",
     file: "connector/src/first-start.ts",
-    find: 'status !== "online" && !mayLookLater',
-    replace: 'status !== "online"',
+    find: 'if (retry !== "later" || ',
+    replace: 'if (retry !== "later" || refusal.code === "rate_limited" || ',
     tests: ["connector/test/cli/send-once.test.ts"],
   },
   {
@@ -145,15 +145,37 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start takes no agent from a connection elsewhere",
     file: "connector/src/first-start.ts",
-    find: "if (await this.#staysOnline())",
+    find: "if (await this.#isElsewhere)",
     replace: "if (false)",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "a reconnect never takes its own former connection for another's",
     file: "connector/src/first-start.ts",
-    find: "    this.#mayRegister = true;\n",
+    find: "this.#isElsewhere ??= ",
+    replace: "this.#isElsewhere = ",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "what the relay cannot tell for the moment is no connection elsewhere",
+    file: "connector/src/first-start.ts",
+    find: 'if (answer.status !== "online") return false;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return true;\n      }',
+    replace:
+      'if (answer.status !== "online") return false;\n      }\n      timesOnline += 1;\n      if (timesOnline === FIRST_START.looks) return true;',
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a connection that cannot register in time gives way to another one",
+    file: "connector/src/connection.ts",
+    find: "this.#timer = setTimeout(() => this.#end({}), REGISTER_WITHIN_MS);",
     replace: "",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a start ends nobody's connection while the relay cannot tell",
+    file: "connector/src/first-start.ts",
+    find: 'if (retry !== "later" || ',
+    replace: 'if (retry !== "later" || refusal.code === "unavailable" || ',
     tests: ["connector/test/first-start.test.ts"],
   },
   {
