@@ -44,18 +44,26 @@ async function forgetGone(known: readonly ClusterMember[]): Promise<void> {
   await untilAll("miss those that are away: REDIS_URL has to name every node", known, async (member) =>
     (await seenBy(member)).filter(isGone).every(({ flags }) => flags.some((flag) => /^(fail\??|noaddr)$/.test(flag))),
   );
-  const isLed = async (member: ClusterMember) => {
-    const primary = (await seenBy(member)).find(({ flags }) => flags.includes("myself"))?.primary;
-    return primary === undefined || here.has(primary);
-  };
-  await untilAll("take the place of a primary that is gone", known, isLed).catch(async () => {
-    // Nobody could elect them: too many primaries are gone.
-    for (const member of known) if (!(await isLed(member))) await member.ask("CLUSTER FAILOVER TAKEOVER");
-  });
+  await followThoseHere(known, here);
   for (const member of known) {
     const gone = (await seenBy(member)).filter(isGone);
     if (gone.length > 0) await member.ask(...gone.map(({ id }) => `CLUSTER FORGET ${id}`));
   }
+}
+
+/** Waits for elections; where too few primaries are left for one, a replica of each that is gone takes its place. */
+async function followThoseHere(known: readonly ClusterMember[], here: ReadonlySet<string>): Promise<void> {
+  const goneLeaderOf = async (member: ClusterMember) => {
+    const leader = (await seenBy(member)).find(({ flags }) => flags.includes("myself"))?.primary;
+    return leader === undefined || here.has(leader) ? undefined : leader;
+  };
+  const isLed = async (member: ClusterMember) => (await goneLeaderOf(member)) === undefined;
+  await untilAll("elect who follows a primary that is gone", known, isLed).catch(async () => {
+    const leaders = await Promise.all(known.map(goneLeaderOf));
+    const heirs = known.filter((_, n) => leaders[n] !== undefined && leaders.indexOf(leaders[n]) === n);
+    for (const heir of heirs) await heir.ask("CLUSTER FAILOVER TAKEOVER");
+    await untilAll("follow those that took over", known, isLed);
+  });
 }
 
 /** Those that nobody claims, as soon as all say the same. */
@@ -80,7 +88,7 @@ async function joinAsPrimary(
 ): Promise<void> {
   const epochs = (await Promise.all(known.map((one) => one.ask("CLUSTER INFO")))).map(epochIn);
   const ranges = rangesOf(slots).flat().join(" ");
-  // Above every other: should one that had these slots be about all the same, it is it that gives way.
+  // Above every other: a node that had these slots, and is still there, gives way.
   await member.ask(`CLUSTER ADDSLOTSRANGE ${ranges}`, `CLUSTER SET-CONFIG-EPOCH ${Math.max(...epochs) + 1}`);
   await member.ask(`CLUSTER MEET ${known[0].meeting}`);
   const id = await idOf(member);

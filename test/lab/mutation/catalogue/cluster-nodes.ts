@@ -40,8 +40,8 @@ export const CLUSTER_NODE_MUTATIONS: readonly Mutation[] = [
   {
     name: "the replica that nobody can elect is promoted when its primary is gone",
     file: "deploy/redis/mend-cluster.ts",
-    find: 'if (!(await isLed(member))) await member.ask("CLUSTER FAILOVER TAKEOVER");',
-    replace: "await isLed(member);",
+    find: 'await heir.ask("CLUSTER FAILOVER TAKEOVER")',
+    replace: "await heir.ask()",
     tests: ["test/deploy/redis-cluster-start.test.ts"],
   },
 ];
