@@ -6,8 +6,8 @@ export interface Started {
   readonly websocketUrl: string;
   /** The development API key of agent://alice; undefined when the keys come from RELAY_KEYS_FILE. */
   readonly apiKey: string | undefined;
-  /** Process id of a primary of its own Redis Cluster; undefined when it has none. */
-  readonly primary: number | undefined;
+  /** Process ids of each primary of its own Redis Cluster, and of its replica; undefined when it has none. */
+  readonly shards: readonly (readonly [primary: number, replica: number])[] | undefined;
 }
 
 /** The URL that the command `relay` uses by default. */
@@ -18,7 +18,7 @@ const REQUEST = '{"from":"agent://alice","to":"agent://bob","message":"Hello, Bo
 /** The text printed when the relay is up: addresses, and commands that send a first message. */
 export function banner(started: Started): string {
   const sending = started.apiKey === undefined ? HOW_TO_MAKE_A_KEY : firstMessage(started, started.apiKey);
-  const failing = started.primary === undefined ? "" : `\n${failover(started.primary)}`;
+  const failing = started.shards === undefined ? "" : `\n${failover(started.shards)}`;
   return `
 Agent Relay is up.
 
@@ -51,9 +51,16 @@ Or over HTTP, with her development API key ${apiKey}:
 `;
 }
 
-function failover(primary: number): string {
-  return `Redis is a cluster of three primaries and three replicas. End a primary, and its replica takes over within seconds:
+function failover(shards: NonNullable<Started["shards"]>): string {
+  const pairs = shards.map(([primary, replica]) => `  ${primary}, its replica ${replica}`).join("\n");
+  return `Redis is a cluster of three primaries and three replicas, as processes:
 
-  kill -KILL ${primary}
+${pairs}
+
+End a primary, and its replica takes over within seconds:
+
+  kill -KILL ${shards[0]?.[0]}
+
+It is for trying: a node that ended does not come back until all is started again.
 `;
 }

@@ -51,6 +51,10 @@ export async function joinAsReplica(replica: ClusterMember, primaryId: string, k
   await untilAll("follow their primary", [replica], async () =>
     (await replica.ask("INFO replication")).includes("master_link_status:up"),
   );
+  const id = await idOf(replica);
+  await untilAll("see the new replica", [known], async () => {
+    return new RegExp(`^${id} \\S+ \\S+ ${primaryId} `, "m").test(await known.ask("CLUSTER NODES"));
+  });
 }
 
 /** The name of one that was lost is nobody's any more: it comes back under another. */

@@ -44,6 +44,14 @@ export class EmbeddedCluster {
     }
   }
 
+  /** Process ids of each primary and of its replica, as they began. */
+  async shards(): Promise<[primary: number, replica: number][]> {
+    const primaries = this.#nodes.slice(0, PRIMARIES);
+    return await Promise.all(
+      primaries.map(async (node) => [await node.pid(), await this.otherOfShard(node).pid()] as [number, number]),
+    );
+  }
+
   /** Resolves when all nodes have ended and their folders are gone. May be called at any time, and again. */
   async stop(): Promise<void> {
     await Promise.all(this.#nodes.map((node) => node.stop()));

@@ -25,8 +25,8 @@ await runService(process, () => {
   const start = async () => {
     await relay.start();
     const { url: baseUrl, websocketUrl, agents } = relay;
-    const primary = await provisions.cluster?.nodes[0]?.pid();
-    process.stdout.write(banner({ baseUrl, websocketUrl, apiKey: agents?.api_key, primary }));
+    const shards = await provisions.cluster?.shards();
+    process.stdout.write(banner({ baseUrl, websocketUrl, apiKey: agents?.api_key, shards }));
   };
   return { service: { start, stop: () => relay.stop() }, logger: relay.logger };
 });

@@ -1,12 +1,16 @@
 import { connect, type NetConnectOpts } from "node:net";
 
+/** Silence after which a Redis is taken for one that hangs. */
+const SILENCE_MS = 5000;
+
 /**
  * Says something to a Redis on a connection of its own, and resolves with all that it answers.
  * @param lines commands in the inline form, one after the other.
- * @throws {Error} when nobody listens there.
+ * @throws {Error} when nobody listens there, or when it hangs.
  */
 export async function sayTo(address: NetConnectOpts, ...lines: readonly string[]): Promise<string> {
   const socket = connect(address);
+  socket.setTimeout(SILENCE_MS, () => socket.destroy(new Error("Redis does not answer.")));
   try {
     socket.write([...lines, "QUIT", ""].join("\r\n"));
     let said = "";

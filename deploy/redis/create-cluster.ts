@@ -1,13 +1,15 @@
 import { lookup } from "node:dns/promises";
 import { isClusterUrl, nodeUrlsOf } from "runtime/redis-url.ts";
 import { CONFIGURATION_EXIT_CODE, SettingsError, settingsReader } from "runtime/settings.ts";
-import { type ClusterMember, forgetLost, formCluster, joinAsReplica, untilAll } from "../local/cluster-forming.ts";
+import { type ClusterMember, formCluster, untilAll } from "../local/cluster-forming.ts";
 import { askRedis } from "../local/redis-words.ts";
+import { mendCluster } from "./mend-cluster.ts";
 
 /**
  * Makes one cluster of the Redis servers that REDIS_URL names, an even number of them: primaries, and then a replica of each.
- * Run again, it takes those that came back empty in as replicas, where a primary has the fewest. Exit codes: 0 done, 1 not
- * done, 78 invalid settings. Source: docs/operations.md#running-a-redis-cluster.
+ * Run again, it takes those that came back empty in: as primaries of slots that nobody has any more, else as replicas, where a
+ * primary has the fewest. Every node has to answer. Exit codes: 0 all slots have an owner, 1 not all or nothing done, 78 invalid
+ * settings. Source: docs/operations.md#running-a-redis-cluster.
  */
 
 const DEFAULT_PORT = 6379;
@@ -18,7 +20,7 @@ const readSettings = settingsReader("REDIS_URL");
 try {
   const { redisUrl } = readSettings(process.env);
   const members = await membersOf(redisUrl);
-  process.stdout.write(`cluster ${await make(members)}\n`);
+  process.stdout.write(`${await make(members)}\n`);
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);
   process.exitCode = error instanceof SettingsError ? CONFIGURATION_EXIT_CODE : 1;
@@ -26,32 +28,15 @@ try {
 
 async function make(members: readonly ClusterMember[]): Promise<string> {
   const areNew = await Promise.all(members.map(knowsNobody));
-  const strays = members.filter((_, n) => areNew[n]);
-  const known = members.filter((_, n) => !areNew[n]);
-  const [any] = known;
-  if (any === undefined) {
-    await formCluster(members);
-    return `made of ${members.length} nodes`;
-  }
-  await forgetLost(known);
-  for (const stray of strays) await joinAsReplica(stray, await primaryWithFewestReplicas(any), any);
-  return strays.length === 0 ? "is whole" : `has ${strays.length} nodes again, as replicas`;
+  const empty = members.filter((_, n) => areNew[n]);
+  const [first, ...others] = members.filter((_, n) => !areNew[n]);
+  if (first !== undefined) return await mendCluster([first, ...others], empty);
+  await formCluster(members);
+  return `cluster made of ${members.length} nodes`;
 }
 
 async function knowsNobody(member: ClusterMember): Promise<boolean> {
   return /^cluster_known_nodes:1\r$/m.test(await member.ask("CLUSTER INFO"));
-}
-
-/** Its name. */
-async function primaryWithFewestReplicas(member: ClusterMember): Promise<string> {
-  const seen = await member.ask("CLUSTER NODES");
-  const primaries = [...seen.matchAll(/^([0-9a-f]{40}) \S+ \S*\bmaster (?:\S+ ){5}\S*\d/gm)].map(
-    ([, id]) => id as string,
-  );
-  const replicas = (id: string) => seen.split(` ${id} `).length;
-  const [fewest] = primaries.toSorted((one, other) => replicas(one) - replicas(other));
-  if (fewest === undefined) throw new Error("No node has slots: start all nodes anew, empty.");
-  return fewest;
 }
 
 async function membersOf(clusterUrl: string): Promise<ClusterMember[]> {

@@ -62,7 +62,8 @@ describe("docker-compose.cluster.yml", () => {
 
   test("gives the services and the window the same partitions, and opens no window before there is a cluster", () => {
     const users = REDIS_USERS.map((user) => own[user]?.environment?.RELAY_PARTITIONS);
-    expect(new Set(users)).toEqual(new Set([12]));
+    expect(new Set(users).size).toBe(1);
+    expect(users[0]).toMatch(/^\$\{RELAY_PARTITIONS:-12\}$/);
     expect(Object.keys(own["window-reset"]?.depends_on ?? {})).toEqual(["redis-cluster"]);
     expect(Object.keys(own["redis-cluster"]?.depends_on ?? {})).toEqual(nodes.map(([name]) => name));
   });

@@ -47,6 +47,12 @@ describe("npm run partitions", () => {
     for (const { first, last } of primariesOf(12, 3)) expect(stdout).toContain(`${first}-${last}`);
   });
 
+  test("names the setting where there is none, and says how it is used when asked", async () => {
+    expect(await run(["plan", "3"])).toMatchObject({ code: 0, stdout: expect.stringContaining("RELAY_PARTITIONS=12") });
+    expect((await run(["plan", "3"], { RELAY_PARTITIONS: "24" })).stdout).not.toContain("RELAY_PARTITIONS=12");
+    expect(await run(["--help"])).toMatchObject({ code: 0, stdout: expect.stringContaining("plan") });
+  });
+
   test("refuses an invalid command line and invalid settings", async () => {
     for (const args of [[], ["plan"], ["plan", "0"], ["plan", "x"], ["plan", "3", "4"], ["moves", "3"], ["--all"]]) {
       expect(await run(args)).toMatchObject({ code: 2, stdout: "" });

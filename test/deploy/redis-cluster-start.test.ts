@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { forgetLost, joinAsReplica } from "../../deploy/local/cluster-forming.ts";
 import type { ClusterNode, NodeRunner } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { startRelay } from "../../deploy/local/relay.ts";
@@ -106,6 +107,92 @@ describe("A Redis Cluster as it is deployed", () => {
     expect(await roles()).toEqual(["slave", "master", "master", "master", "slave", "slave"]);
     expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
   }, 60_000);
+
+  describe("that lost nodes", () => {
+    type Six = [ClusterNode, ClusterNode, ClusterNode, ClusterNode, ClusterNode, ClusterNode];
+    const slotsOf = async (node: ClusterNode) => (await node.ask("CLUSTER INFO")).match(/^cluster_slots_\w+:\d+/gm);
+    const WHOLE = ["assigned:16384", "ok:16384", "pfail:0", "fail:0"].map((slots) => `cluster_slots_${slots}`);
+    const isWhole = async () =>
+      await until("all slots have an owner, for every node", async () => {
+        const seen = await Promise.all(cluster.all.map(slotsOf));
+        return seen.every((slots) => String(slots) === String(WHOLE));
+      });
+    const restart = async (...nodes: readonly ClusterNode[]) => {
+      await Promise.all(nodes.map((node) => node.stop()));
+      await Promise.all(nodes.map((node) => node.start()));
+    };
+
+    test("gives the slots of a primary that is gone with its replica to an empty node, and the window goes on", async () => {
+      const [, primary, , , replica] = cluster.all as Six;
+      const environment = { RELAY_PARTITIONS: "12", REDIS_URL: cluster.urlFor("gateway") };
+      const relay = await startRelay({ services: ["gateway"], environment });
+      const isReady = async (degraded?: readonly string[]) => {
+        const ready = await fetch(`${relay.url}/ready`);
+        const said = (await ready.json()) as { degraded?: readonly string[] };
+        return ready.status === 200 && String(said.degraded) === String(degraded);
+      };
+      await until("it is ready", () => isReady());
+      await restart(primary, replica);
+      await until("it misses partitions", () => isReady(["partitions"]));
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+      await isWhole();
+      expect((await roles()).filter((role) => role === "master")).toHaveLength(3);
+      expect(await replica.ask("INFO replication")).toMatch(/^master_link_status:up/m);
+      await until("it misses none", () => isReady());
+      await relay.stop();
+    }, 120_000);
+
+    test("is not called whole while slots have no owner, and is once a node that can be spared was started anew", async () => {
+      const [primary, , other, third, replica] = [1, 0, 2, 3, 4].map((n) => cluster.all[n]) as Six;
+      const rest = cluster.all.filter((node) => node !== primary && node !== replica);
+      await Promise.all([primary.stop(), replica.stop()]);
+      await until("all miss them", async () => {
+        const seen = await Promise.all(rest.map((node) => node.ask("CLUSTER NODES")));
+        return seen.every((nodes) => nodes.match(/\bfail\b(?!\?)/g)?.length === 2);
+      });
+      await Promise.all([primary.start(), replica.start()]);
+      await forgetLost(rest);
+      await joinAsReplica(primary, await other.id(), other);
+      await joinAsReplica(replica, await third.id(), third);
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 1, stdout: "" });
+      await restart(primary);
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+      await isWhole();
+    }, 120_000);
+
+    test("keeps the slots for a primary that hangs", async () => {
+      const [, , hung, , , replica] = cluster.all as Six;
+      const pid = await hung.pid();
+      await replica.stop();
+      process.kill(pid, "SIGSTOP");
+      await replica.start();
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 1, stdout: "" });
+      process.kill(pid, "SIGCONT");
+      const id = await hung.id();
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+      await isWhole();
+      expect(await hung.id()).toBe(id);
+      expect(await roleOf(hung)).toBe("master");
+    }, 120_000);
+
+    test("promotes the replica of a primary that is gone, where too few primaries are left to elect it", async () => {
+      const masters = await Promise.all(cluster.all.map(async (node) => (await roleOf(node)) === "master"));
+      const [spared, elected] = cluster.all.filter((_, n) => masters[n]) as Six;
+      const replicaOf = async (primary: ClusterNode) => {
+        const id = await primary.id();
+        const ids = await Promise.all(cluster.all.map(async (node) => await node.ask("CLUSTER NODES")));
+        return cluster.all[ids.findIndex((seen) => new RegExp(`myself,slave ${id}`).test(seen))] as ClusterNode;
+      };
+      const kept = [spared, elected, await replicaOf(spared), await replicaOf(elected)];
+      const shard = cluster.all.filter((node) => !kept.includes(node));
+      const heir = kept[3] as ClusterNode;
+      await Promise.all([...shard, elected].map((node) => node.stop()));
+      await Promise.all([...shard, elected].map((node) => node.start()));
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+      await isWhole();
+      expect(await roleOf(heir)).toBe("master");
+    }, 180_000);
+  });
 
   test.each([
     ["one Redis", () => "redis://127.0.0.1:1"],

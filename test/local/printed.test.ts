@@ -9,7 +9,7 @@ describe("what npm start prints", () => {
     baseUrl: "http://127.0.0.1:8080",
     websocketUrl: "ws://127.0.0.1:8080/ws",
     apiKey: "rk_example",
-    primary: undefined,
+    shards: undefined,
   };
 
   test("names both addresses and the API key", () => {
@@ -36,8 +36,16 @@ describe("what npm start prints", () => {
     expect(SimpleSendRequest.parse(body)).toMatchObject({ from: "agent://alice", to: "agent://bob" });
   });
 
-  test("holds the line that ends a primary when Redis is a cluster of its own", () => {
-    expect(banner({ ...started, primary: 4711 })).toMatch(/^ {2}kill -KILL 4711$/m);
+  test("holds the line that ends a primary when Redis is a cluster of its own, and who is whose replica", () => {
+    const text = banner({
+      ...started,
+      shards: [
+        [4711, 4712],
+        [4713, 4714],
+      ],
+    });
+    expect(text).toMatch(/^ {2}kill -KILL 4711$/m);
+    expect(text).toMatch(/\b4713\b.*\b4714$/m);
     expect(banner(started)).not.toContain("kill");
   });
 

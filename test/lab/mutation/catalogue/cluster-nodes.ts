@@ -23,4 +23,25 @@ export const CLUSTER_NODE_MUTATIONS: readonly Mutation[] = [
     replace: '--masterauth "$replica"',
     tests: ["test/deploy/redis-start.test.ts"],
   },
+  {
+    name: "slots of a shard that is gone get a new primary",
+    file: "deploy/redis/mend-cluster.ts",
+    find: "const owned = parts.slice(0, empty.length);",
+    replace: "const owned = parts.slice(0, 0);",
+    tests: ["test/deploy/redis-cluster-start.test.ts"],
+  },
+  {
+    name: "a Redis Cluster whose slots have no owner is not called whole",
+    file: "deploy/redis/mend-cluster.ts",
+    find: "if (left.length > 0) throw",
+    replace: "if (left.length < 0) throw",
+    tests: ["test/deploy/redis-cluster-start.test.ts"],
+  },
+  {
+    name: "the replica that nobody can elect is promoted when its primary is gone",
+    file: "deploy/redis/mend-cluster.ts",
+    find: 'await heir.ask("CLUSTER FAILOVER TAKEOVER")',
+    replace: "await heir.ask()",
+    tests: ["test/deploy/redis-cluster-start.test.ts"],
+  },
 ];
