@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -223,6 +223,21 @@ test("a client that never ends its line is let go, whether it has the key or not
   await Promise.all(closed);
 });
 
+test("a client whose `ref` is of any depth, or that follows without end, ends nobody's connection", async () => {
+  const path = await socketPath(await line.listen("alice"));
+  const deep = asker(await dial(path));
+  const [open, close] = ["[".repeat(60_000), "]".repeat(60_000)];
+  expect(await deep(JSON.parse(`{"receipt":"ses_1","ref":[1]}`))).toMatchObject({ ref: 1 });
+  const channel = await dial(path);
+  const answers = createInterface({ input: channel })[Symbol.asyncIterator]();
+  channel.write(`{"receipt":"ses_1","ref":${open}${close}}\n`);
+  expect(JSON.parse((await answers.next()).value as string)).toMatchObject({ ref: 1 });
+  for (let n = 0; n < 3; n += 1) {
+    expect(await deep({ follow: true })).toMatchObject({ event: "state" });
+  }
+  expect(await deep({ receipt: "ses_1" })).toMatchObject({ ref: 5 });
+});
+
 test("a client that proves nothing is let go", async () => {
   const silent = connect(await socketPath(await line.listen("alice")));
   await ended(silent.resume());
@@ -245,6 +260,12 @@ describe("A control socket that a killed process left", () => {
     expect(names).toContain(about);
     await line.listen("alice");
     expect(jsonLines((await send()).stdout)[0]).toMatchObject({ via: "listener" });
+  });
+
+  test("is not what somebody else put into the folder, which keeps nobody from starting", async () => {
+    const folder = dirname(await socketPath(await line.listen("alice")));
+    await mkdir(join(folder, `${"a".repeat(24)}-${2 ** 22}`));
+    await line.listen("bob-hmac");
   });
 
   test("stays while something listens there, as a process of another namespace does", async () => {

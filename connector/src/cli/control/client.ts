@@ -48,10 +48,16 @@ export class ControlClient {
     this.#channel.write(`${jsonLine(line)}\n`);
   }
 
-  /** The next line; undefined when the other process has ended. */
+  /** The next line; undefined when the other process has ended, or what it says is no JSON. */
   async next(): Promise<JsonObject | undefined> {
     const { value, done } = await this.#lines.next();
-    return done ? undefined : membersOf(parseJson(value));
+    if (done) return undefined;
+    try {
+      return membersOf(parseJson(value));
+    } catch {
+      this.close();
+      return undefined;
+    }
   }
 
   close(): void {

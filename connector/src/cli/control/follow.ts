@@ -38,11 +38,13 @@ export function pendingLine({ total, sessions }: PendingNotice): string {
 }
 
 export function pendingOf({ total, sessions }: JsonObject): PendingNotice {
-  const dated = (sessions as PendingSession[]).map(({ createdAt, expiresAt, ...session }) => ({
-    ...session,
-    createdAt: new Date(createdAt),
-    expiresAt: new Date(expiresAt),
-  }));
+  const dated = (Array.isArray(sessions) ? (sessions as PendingSession[]) : []).map(
+    ({ createdAt, expiresAt, ...session }) => ({
+      ...session,
+      createdAt: new Date(createdAt),
+      expiresAt: new Date(expiresAt),
+    }),
+  );
   return { kind: "pending_sessions", total: total as number, sessions: dated };
 }
 

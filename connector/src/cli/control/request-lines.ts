@@ -41,7 +41,7 @@ export async function serveRequestLines(
       writeLine(output, text, signal),
     );
     unanswered.add(answer);
-    void answer.finally(() => unanswered.delete(answer));
+    void answer.then(() => unanswered.delete(answer));
     if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
   }
   await Promise.all(unanswered);
@@ -54,7 +54,7 @@ async function answerTo(line: string, number: number, connector: Connector, how:
   let ref: unknown = number;
   try {
     const value = jsonOf(line);
-    ref = membersOf(value).ref ?? number;
+    ref = refIn(value) ?? number;
     if (how.follow && isFollow(value)) return how.follow();
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
@@ -66,6 +66,12 @@ async function answerTo(line: string, number: number, connector: Connector, how:
     const { code, message, hint, retry, outcome } = failureOf(error);
     return jsonLine({ event: "refused", ref, code, message, hint, retry, outcome });
   }
+}
+
+/** A text or a number: a value of any depth could not be written again. */
+function refIn(value: unknown): string | number | undefined {
+  const { ref } = membersOf(value);
+  return typeof ref === "string" || typeof ref === "number" ? ref : undefined;
 }
 
 function jsonOf(line: string): unknown {

@@ -73,7 +73,12 @@ export class ControlServer {
       unlessAway(connector, AWAY_MS, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
     const signal = AbortSignal.any([this.#io.signal, closed.signal]);
     boundLines(client);
-    const follow = () => this.#tell(client);
+    let isFollowing = false;
+    const follow = () => {
+      if (isFollowing) return stateLine(this.#connector.state);
+      isFollowing = true;
+      return this.#tell(client);
+    };
     // The socket of a client that was killed fails to be read, which ends what it asked for and nothing else.
     await serveRequestLines(client, client, this.#connector, { signal, perform, follow }).catch(() => {});
     client.end();

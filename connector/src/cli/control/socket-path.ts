@@ -42,5 +42,6 @@ export function socketPath(folder: string, agent: string, websocketUrl: string):
 /** The sockets of all listeners of an agent at a relay, stale ones included. */
 export async function socketPaths(folder: string, agent: string, websocketUrl: string): Promise<string[]> {
   const prefix = prefixOf(agent, websocketUrl);
-  return (await readdir(folder)).filter((file) => file.startsWith(`${prefix}-`)).map((file) => join(folder, file));
+  const files = await readdir(folder).catch(() => []);
+  return files.filter((file) => file.startsWith(`${prefix}-`)).map((file) => join(folder, file));
 }

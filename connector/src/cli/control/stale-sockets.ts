@@ -1,23 +1,26 @@
 import { once } from "node:events";
-import { readdir, rm } from "node:fs/promises";
+import { lstat, readdir, unlink } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { SOCKET_NAME } from "./socket-path.ts";
 
 /** Removes the sockets that killed processes left in the folder. */
 export async function removeStaleSockets(folder: string): Promise<void> {
-  await Promise.all((await readdir(folder)).map((name) => removeIfStale(folder, name)));
+  const names = await readdir(folder).catch(() => []);
+  await Promise.all(names.map((name) => removeIfStale(folder, name)));
 }
 
 /**
- * One of a process that is about to listen refuses connections, too, and one of a process that is busy may; that process is there, though. One
- * of another process namespace accepts them.
+ * One of a process that is about to listen refuses connections, too, and one of a process that is busy may; that process is
+ * there, though. One of another process namespace accepts them.
  */
 async function removeIfStale(folder: string, name: string): Promise<void> {
   const [, pid] = SOCKET_NAME.exec(name) ?? [];
   if (pid === undefined || isRunning(Number(pid))) return;
   const path = join(folder, name);
-  if (await refuses(path)) await rm(path, { force: true });
+  const found = await lstat(path).catch(() => undefined);
+  // Anything else was not left by a process of ours, and must not keep one from starting. Somebody else may have removed it.
+  if (found?.isSocket() && (await refuses(path))) await unlink(path).catch(() => {});
 }
 
 function isRunning(pid: number): boolean {

@@ -201,8 +201,22 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
   {
     name: "a control socket where something listens is not removed",
     file: "connector/src/cli/control/stale-sockets.ts",
-    find: "if (await refuses(path)) await",
-    replace: "await",
+    find: "found?.isSocket() && (await refuses(path))",
+    replace: "found?.isSocket()",
+    tests: ["connector/test/cli/control-channel.test.ts"],
+  },
+  {
+    name: "what is no control socket keeps nobody from starting",
+    file: "connector/src/cli/control/stale-sockets.ts",
+    find: "found?.isSocket() && (await refuses(path))) await unlink(path).catch(() => {});",
+    replace: "await refuses(path)) await unlink(path);",
+    tests: ["connector/test/cli/control-channel.test.ts"],
+  },
+  {
+    name: "a request of the control socket has a `ref` that can be written again",
+    file: "connector/src/cli/control/request-lines.ts",
+    find: 'typeof ref === "string" || typeof ref === "number" ? ref : undefined',
+    replace: "ref as string | undefined",
     tests: ["connector/test/cli/control-channel.test.ts"],
   },
   {
