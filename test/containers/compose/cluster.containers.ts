@@ -46,6 +46,6 @@ test("it goes on when a node has died, and takes it in again", async () => {
   await until("messages are handed over again", isHandedOver, FAILOVER_MS);
   await node.start();
   await stack.deploy();
-  expect(await logOf(await stack.container("redis-cluster"))).toContain("cluster has 1 nodes again");
+  expect(await logOf(await stack.container("redis-cluster"))).toContain("1 node is in the cluster again");
   expect((await http.get(`${stack.url}/ready`)).status).toBe(200);
 }, 240_000);
