@@ -19,6 +19,7 @@ import { HTTP_CONNECTION_MUTATIONS } from "./catalogue/http-connections.ts";
 import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
 import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
+import { LAPSE_MUTATIONS } from "./catalogue/lapses.ts";
 import { OUT_OF_REACH_MUTATIONS } from "./catalogue/out-of-reach.ts";
 import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
 import { PACKAGE_MUTATIONS } from "./catalogue/packages.ts";
@@ -55,6 +56,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...OUT_OF_REACH_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...CLUSTER_MUTATIONS,
+  ...LAPSE_MUTATIONS,
   ...CLUSTER_NODE_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,

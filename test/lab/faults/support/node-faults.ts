@@ -1,9 +1,10 @@
 import { CONTROL_SLOT } from "window/redis/partitions.ts";
+import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
 import { until } from "../../../support/until.ts";
 import type { ClusterFleet } from "./cluster-stage.ts";
 import { type Fault, type Injected, over } from "./fault.ts";
 import { deaf } from "./redis-faults.ts";
-import { anySlot, forgets, shardOf, spared, untilRefusedTo } from "./shards.ts";
+import { anySlot, forgets, type Shard, shardOf, spared, untilRefusedTo } from "./shards.ts";
 import { exchanging } from "./survive.ts";
 
 const BACK_AFTER_PROMOTION_MS = 10_000;
@@ -14,14 +15,7 @@ export const NODE_FAULTS: readonly Fault<ClusterFleet>[] = [
     name: "primary SIGKILL, its replica promoted",
     times: 3,
     inject: async (fleet) => {
-      const { cluster } = fleet.stage;
-      const { primary, agents } = await shardOf(fleet, anySlot(fleet));
-      const replica = await cluster.replicaOf(primary);
-      const alive = deaf(fleet, agents);
-      await cluster.kill(primary);
-      forgets(fleet, agents);
-      await spared(fleet, agents, () => cluster.untilPrimary(replica));
-      alive();
+      const { agents } = await promoted(fleet, (primary) => fleet.stage.cluster.kill(primary));
       return over(agents);
     },
   },
@@ -30,13 +24,7 @@ export const NODE_FAULTS: readonly Fault<ClusterFleet>[] = [
     times: 3,
     inject: async (fleet) => {
       const { cluster } = fleet.stage;
-      const { primary, agents } = await shardOf(fleet, anySlot(fleet));
-      const replica = await cluster.replicaOf(primary);
-      const alive = deaf(fleet, agents);
-      await cluster.pause(primary);
-      forgets(fleet, agents);
-      await spared(fleet, agents, () => cluster.untilPrimary(replica));
-      alive();
+      const { primary, agents } = await promoted(fleet, (silent) => cluster.pause(silent));
       const injected = over(agents);
       const backAt = await exchanging(fleet, agents, injected.endedAt, BACK_AFTER_PROMOTION_MS);
       await cluster.resume(primary);
@@ -106,6 +94,19 @@ export const NODE_FAULTS: readonly Fault<ClusterFleet>[] = [
     },
   },
 ];
+
+/** A primary is made silent until its replica has taken its place. */
+async function promoted(fleet: ClusterFleet, silence: (primary: ClusterNode) => Promise<void>): Promise<Shard> {
+  const { cluster } = fleet.stage;
+  const shard = await shardOf(fleet, anySlot(fleet));
+  const replica = await cluster.replicaOf(shard.primary);
+  const alive = deaf(fleet, shard.agents);
+  await silence(shard.primary);
+  forgets(fleet, shard.agents);
+  await spared(fleet, shard.agents, () => cluster.untilPrimary(replica));
+  alive();
+  return shard;
+}
 
 /** The shard dies and comes back empty. */
 async function loseShard(fleet: ClusterFleet, slot: number): Promise<Injected> {

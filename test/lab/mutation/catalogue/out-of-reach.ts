@@ -121,4 +121,11 @@ export const OUT_OF_REACH_MUTATIONS: readonly Mutation[] = [
     replace: "0",
     tests: CLUSTER,
   },
+  {
+    name: "a control slot that is behind undoes no reset",
+    file: "shared/window/src/window-records.ts",
+    find: "control === null ? ofPartitions : [control, ...ofPartitions]",
+    replace: "control === null ? ofPartitions : [control]",
+    tests: ["shared/window/test/window-losses.test.ts"],
+  },
 ];

@@ -285,13 +285,6 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/window-losses.test.ts"],
   },
   {
-    name: "a control slot that is behind undoes no reset",
-    file: "shared/window/src/window-records.ts",
-    find: "control === null ? ofPartitions : [control, ...ofPartitions]",
-    replace: "control === null ? ofPartitions : [control]",
-    tests: ["shared/window/test/window-losses.test.ts"],
-  },
-  {
     name: "what is read is of the window that is open",
     file: "shared/window/src/process-window.ts",
     find: "return id === window.id ? { found } : null;",

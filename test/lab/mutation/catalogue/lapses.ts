@@ -1,0 +1,109 @@
+import type { Mutation } from "../mutation.ts";
+
+const REDIS = "shared/window/src/redis";
+const LINKS = "shared/window/test/cluster-links.test.ts";
+const SEEN = "test/integration/cluster-completeness.test.ts";
+const LAPSES = "shared/window/test/cluster-lapses.test.ts";
+const MEMBER = "shared/window/test/cluster-member.test.ts";
+
+/** What a report may lack after a Redis Cluster lost something, and says so. */
+export const LAPSE_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "a promotion that nobody asked for is recorded",
+    file: "shared/window/src/lapses.ts",
+    find: "await recordPromotions(link, window, noted);",
+    replace: "",
+    tests: [LAPSES],
+  },
+  {
+    name: "a promotion is recorded of a primary that was cut off from the others alone",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);",
+    replace: "isCutOff(err);",
+    tests: [MEMBER],
+  },
+  {
+    name: "what a primary answered while it was cut off may be lacking",
+    file: `${REDIS}/limits.ts`,
+    find: "unheardMs: 7500",
+    replace: "unheardMs: 0",
+    tests: [LAPSES],
+  },
+  {
+    name: "a failover that was asked for is no lapse",
+    file: `${REDIS}/cluster-members.ts`,
+    find: "const { silentSince } = member;",
+    replace: "const { silentSince = 0 } = member;",
+    tests: [LAPSES],
+  },
+  {
+    name: "a promotion that was seen counts before it is recorded",
+    file: "services/ops-reporting/src/window-reader.ts",
+    find: "new Map([...this.#promotions.in(keys, now), ...snapshot.lapses])",
+    replace: "new Map(snapshot.lapses)",
+    tests: [SEEN],
+  },
+  {
+    name: "a promotion that was seen ends with a window that keeps nothing",
+    file: "shared/window/src/lapses.ts",
+    find: "unixTimeOf(seenAt) > beginningOf(keys)",
+    replace: "unixTimeOf(seenAt) > 0",
+    tests: [SEEN],
+  },
+  {
+    name: "figures are read anew once a partition of theirs is out of reach",
+    file: "services/ops-reporting/src/window-reader.ts",
+    find: "!missing.includes(p) && !isReached(p)",
+    replace: "!missing.includes(p) && false",
+    tests: [SEEN],
+  },
+  {
+    name: "of those who record one promotion the earliest time is kept",
+    file: "shared/window/src/lua/record_promotions.lua",
+    find: "math.min(since_of[place] or since, since)",
+    replace: "since_of[place] or since",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "a later promotion does not have an earlier one forgotten",
+    file: "shared/window/src/lua/record_promotions.lua",
+    find: "math.min(since_of[place] or since, since)",
+    replace: "since",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "who never reached a primary does not say until when it answered",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "this.#wasUp ? unheardMs : Number.POSITIVE_INFINITY",
+    replace: "unheardMs",
+    tests: [LINKS],
+  },
+  {
+    name: "a partition that was lost is known by its generation",
+    file: "shared/window/src/lapses.ts",
+    find: "generation !== null && generation > began",
+    replace: "false",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "what a window may lack ends with a window that keeps nothing",
+    file: "shared/window/src/lua/begin_window.lua",
+    find: "redis.call('HSET', window_key, 'promoted', '')",
+    replace: "",
+    tests: ["shared/window/test/lapses.test.ts"],
+  },
+  {
+    name: "a lost shard costs reports its own figures alone",
+    file: "shared/window/src/reached-partitions.ts",
+    find: "found.length === 0 || !isUnavailable(reason)",
+    replace: "true",
+    tests: [LAPSES],
+  },
+  {
+    name: "a report says that partitions are missing",
+    file: "services/ops-reporting/src/reports/completeness.ts",
+    find: "[...source.missing, ...(presence?.missing ?? [])]",
+    replace: "[...(presence?.missing ?? [])]",
+    tests: ["services/ops-reporting/test/completeness.test.ts"],
+  },
+];
