@@ -18,6 +18,7 @@ from agent_relay_connector.network_errors import unreachable
 
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
+WEBSOCKET = "wss://relay.example/ws"
 
 
 class Looks(CheckOnline):
@@ -47,7 +48,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
 
     def first(self, *answers: str | RelayError, take_over: bool = False) -> tuple[FirstStart, Looks]:
         looks = Looks(*answers)
-        return FirstStart("agent://a", looks, take_over, self.told.append, self.ended.append), looks
+        return FirstStart("agent://a", WEBSOCKET, looks, take_over, self.told.append, self.ended.append), looks
 
     async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:
         first, looks = self.first("online")
@@ -130,11 +131,12 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             ssl.SSLEOFError(8, "x"),
         ]
         for cause in lasting:
-            error = unreachable(cause)
+            error = unreachable(WEBSOCKET, cause)
             self.assertEqual((error.retry, error.__cause__), ("fix", cause), cause)
+            self.assertIn("https://relay.example/ws", error.message)
         for cause in passing:
-            self.assertEqual(unreachable(cause).retry, "later", cause)
-        self.assertEqual(len({unreachable(cause).hint for cause in (*lasting, *passing)}), 11)
+            self.assertEqual(unreachable(WEBSOCKET, cause).retry, "later", cause)
+        self.assertEqual(len({unreachable(WEBSOCKET, cause).hint for cause in (*lasting, *passing)}), 11)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
         """The error of a start at a server that answers everything with that."""

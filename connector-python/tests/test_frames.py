@@ -45,7 +45,7 @@ class Texts(unittest.IsolatedAsyncioTestCase):
 
     async def test_of_an_answer_over_http_act_on_nothing(self) -> None:
         http = Mock(HttpClient)
-        http.get.return_value = Answer(400, {"code": "invalid_envelope", "detail": ACTING * 1000, "hint": ACTING})
+        http.get.return_value = Answer(400, {"code": "a_later_one", "detail": ACTING * 1000, "hint": ACTING})
         with self.assertRaises(RelayError) as caught:
             await CheckOnline("http://relay", http).presence_of("agent://bob")
         self.assertEqual(caught.exception.hint, ESCAPED)

@@ -1,6 +1,7 @@
 """Waits for who is away, and look-ups of who is not known."""
 
 import asyncio
+import time
 import unittest
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,12 @@ from agent_relay_connector.credentials.credential_cache import CredentialCache
 from agent_relay_connector.credentials.sender_credentials import SenderCredentials
 from agent_relay_connector.http import Answer, HttpClient
 from agent_relay_connector.keys import signing_key
-from agent_relay_connector.limits import PRESENCE_LOOKS_AT_ONCE, STRANGERS_AT_ONCE, STRANGERS_PER_MINUTE
+from agent_relay_connector.limits import (
+    PRESENCE_LOOKS_AT_ONCE,
+    RECIPIENT_AGAIN_AFTER_S,
+    STRANGERS_AT_ONCE,
+    STRANGERS_PER_MINUTE,
+)
 from agent_relay_connector.presence_watch import PresenceWatch
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.relay_manifest import RelayManifest
@@ -102,6 +108,28 @@ class ForCredentials(Looking):
         self.assertEqual(len(self.relay.asked), asked)
         await self.find("agent://s0", True)
         self.assertEqual(len(self.relay.asked), asked + 1)
+
+
+class ForARecipient(Looking):
+    async def find(self, needed_at: float | None = None) -> object:
+        at = time.monotonic() if needed_at is None else needed_at
+        return await self.credentials.find_recipient("agent://acme.bob", NOW * 1000, at)
+
+    async def test_is_repeated_by_whoever_needs_it_after_there_was_none_once_a_second_for_all_of_them(self) -> None:
+        self.assertIsNone(await self.find())
+        asked_at = time.monotonic()
+        self.relay.answer = Answer(200, {"credential": token()})
+        found = await asyncio.gather(self.find(), self.find(), self.find())
+        self.assertNotIn(None, found)
+        self.assertGreater(time.monotonic() - asked_at, RECIPIENT_AGAIN_AFTER_S * 0.9)
+        self.assertIsNotNone(await self.find())
+        self.assertEqual(len(self.relay.asked), 2)
+
+    async def test_is_not_repeated_for_what_was_needed_before_it_began(self) -> None:
+        needed_at = time.monotonic()
+        for _ in range(3):
+            self.assertIsNone(await self.find(needed_at))
+        self.assertEqual(len(self.relay.asked), 1)
 
 
 class OfASender(Looking):

@@ -61,7 +61,7 @@ class APayload(unittest.TestCase):
             with self.assertRaises(RelayError) as refused:
                 asyncio.run(send(seal))
             self.assertEqual(refused.exception.code, "invalid_envelope")
-            self.assertIn('{"message"', refused.exception.hint)
+            self.assertIn('{"message"', refused.exception.message)
 
 
 class Waits(unittest.TestCase):

@@ -79,7 +79,7 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(third.sent.empty())
 
     def refuse(self, name: str, code: str) -> None:
-        self.queue.refuse(ErrorFrame(code, None, None, None, name, 0.001, None))
+        self.queue.refuse(ErrorFrame(code, None, None, None, (), name, 0.001, None))
 
     async def refused(self, code: str, then: Callable[[], None]) -> tuple[str, str]:
         """What becomes of a send that was refused so, after something happened."""

@@ -50,7 +50,8 @@ class Kept(unittest.TestCase):
         return self.envelope("session.request", sender, to, {"purpose": purpose})
 
     def approval(self, session_id: str) -> Envelope:
-        payload = {"session_id": session_id, "request_sha256": self.records.digest_of(session_id, BOB)}
+        request = self.records.request_of(session_id, BOB)
+        payload = {"session_id": session_id, "request_sha256": None if request is None else request.digest}
         return self.envelope("session.approve", ALICE, BOB, payload)
 
     def envelope(self, kind: str, sender: str, to: str, payload: JsonObject) -> Envelope:
@@ -89,8 +90,8 @@ class Kept(unittest.TestCase):
             self.records.keep(f"s{n}", large, self.bobs)
         self.assertEqual(self.records.receipt("decided")["version"], 1)
         self.assertEqual(self.missing_of("requested"), ["decision"])
-        self.assertIsNone(self.records.digest_of("undecided", BOB))
-        kept = [n for n in range(FLOOD) if self.records.digest_of(f"s{n}", BOB) is not None]
+        self.assertIsNone(self.records.request_of("undecided", BOB))
+        kept = [n for n in range(FLOOD) if self.records.request_of(f"s{n}", BOB) is not None]
         self.assertLessEqual(len(kept) * len(LARGE.encode()), MAX_SESSION_RECORD_BYTES)
         self.assertIn(FLOOD - 1, kept)
 
@@ -104,12 +105,12 @@ class Kept(unittest.TestCase):
     def test_is_of_the_newest_sessions_and_few_of_each(self) -> None:
         for n in range(MAX_SESSION_RECORDS + 1):
             self.records.keep(f"s{n}", self.request(), self.bobs)
-        self.assertIsNone(self.records.digest_of("s0", BOB))
-        self.assertIsNotNone(self.records.digest_of("s1", BOB))
+        self.assertIsNone(self.records.request_of("s0", BOB))
+        self.assertIsNotNone(self.records.request_of("s1", BOB))
         for n in range(MAX_OF_A_KIND):
             self.records.keep("s1", self.request(str(n)), self.bobs)
         self.records.keep("s1", self.request(sender="agent://eve"), self.bobs)
-        self.assertIsNone(self.records.digest_of("s1", "agent://eve"))
+        self.assertIsNone(self.records.request_of("s1", "agent://eve"))
 
     def test_is_no_message(self) -> None:
         self.records.keep("s", self.envelope("message.send", BOB, ALICE, {}), self.bobs)

@@ -52,7 +52,7 @@ class AServerThatRedirects(unittest.IsolatedAsyncioTestCase):
             end = End(f"ws://127.0.0.1:{outer.sockets[0].getsockname()[1]}/ws")
             code, cause = await end.reached()
         self.assertEqual((code, elsewhere), (NO_CODE, []))
-        self.assertEqual(unreachable(cause).retry, "fix")
+        self.assertEqual(unreachable("ws://relay.example/ws", cause).retry, "fix")
 
 
 class AFrame(unittest.IsolatedAsyncioTestCase):

@@ -2,3 +2,11 @@ export const AGENT_SCHEME = "agent://";
 
 /** An agent id: `agent://` and a name. Source: docs/protocol.md#agents. */
 export const AGENT_ID = /^agent:\/\/[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+
+/** What is wrong with a value in the place of an agent's id; undefined for one. */
+export function agentIdProblem(value: unknown): string | undefined {
+  if (typeof value === "string" && AGENT_ID.test(value)) return undefined;
+  const lacksScheme = typeof value === "string" && AGENT_ID.test(AGENT_SCHEME + value);
+  if (lacksScheme) return `lacks ${AGENT_SCHEME} in front: ${AGENT_SCHEME}${value}`;
+  return "must be agent://<name>: a-z, 0-9, '.', '_', '-', no capital letters";
+}

@@ -46,7 +46,7 @@ function probe(url: URL, http: NodeHttp, signal: AbortSignal): Promise<RelayErro
     socket.destroy();
     resolve(undefined);
   });
-  request.on("response", ({ statusCode = 0 }) => resolve(unreachable(upgradeRefusal(statusCode))));
+  request.on("response", ({ statusCode = 0 }) => resolve(unreachable(url, upgradeRefusal(statusCode))));
   request.on("error", (error) => {
     const code = error.name === "AbortError" ? "ETIMEDOUT" : error.code;
     const unknown = {
@@ -54,7 +54,7 @@ function probe(url: URL, http: NodeHttp, signal: AbortSignal): Promise<RelayErro
       hint: "Run relay check to find the cause.",
       retry: "later",
     } as const;
-    resolve(unreachable(networkErrorOf(code) ?? unknown, error));
+    resolve(unreachable(url, networkErrorOf(code) ?? unknown, error));
   });
   return promise.finally(() => request.destroy());
 }

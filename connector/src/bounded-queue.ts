@@ -1,18 +1,22 @@
+import { oldestOfMost } from "./oldest-of-most.ts";
+
 /**
- * A bounded queue with asynchronous readers. A websocket cannot be paused, so the oldest item is dropped when it is
- * full.
+ * A bounded queue with asynchronous readers. A websocket cannot be paused, so the oldest item of the sender with the most is dropped
+ * when it is full.
  */
 export class BoundedQueue<T> {
   readonly #max: number;
+  readonly #senderOf: (item: T) => string;
   readonly #items: T[] = [];
   readonly #readers: PromiseWithResolvers<T | undefined>[] = [];
   #end: { readonly error: Error | undefined } | undefined;
 
-  constructor(max: number) {
+  constructor(max: number, senderOf: (item: T) => string) {
     this.#max = max;
+    this.#senderOf = senderOf;
   }
 
-  /** @returns false when the oldest item was dropped for it. */
+  /** @returns false when an item was dropped for it. */
   push(item: T): boolean {
     if (this.#end !== undefined) return true;
     const reader = this.#readers.shift();
@@ -22,7 +26,7 @@ export class BoundedQueue<T> {
     }
     this.#items.push(item);
     if (this.#items.length <= this.#max) return true;
-    this.#items.shift();
+    this.#items.splice(oldestOfMost(this.#items, this.#senderOf), 1);
     return false;
   }
 

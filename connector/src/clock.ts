@@ -1,10 +1,13 @@
-import { MAX_CLOCK_CORRECTION_MS } from "./limits.ts";
+import { MAX_CLOCK_CORRECTION_MS, SAME_CLOCK_MS } from "./limits.ts";
 
 /**
  * An estimate of the relay's clock: the relay refuses an envelope whose `ts` is far from it, and this machine's clock may
  * be wrong. All times are epoch milliseconds.
  */
 export class Clock {
+  /** What the relay's clock is ahead of this machine's by: between these, by all that it told. */
+  #leastMs = Number.NEGATIVE_INFINITY;
+  #mostMs = Number.POSITIVE_INFINITY;
   #offsetMs = 0;
 
   /** The relay's clock, whatever it says: what this agent signs with. */
@@ -27,10 +30,18 @@ export class Clock {
   }
 
   /**
-   * Corrects the estimate by a time that the relay has just told. It is late by the way from the relay to here: when the
-   * relay was asked does not count, since the time until a connection stands is far longer than that way.
+   * Corrects the estimate by a time that the relay told. It told it between the question and now: how long either way took,
+   * or a busy machine to read it, nobody knows, so that is no error of a clock. What fits to what was told before narrows it,
+   * so the quickest answer counts most; what does not says that a clock was set.
+   * @param elapsedMs since the relay was asked.
    */
-  measure(serverTime: number): void {
-    this.#offsetMs = serverTime - Date.now();
+  measure(serverTime: number, elapsedMs = 0): void {
+    const leastMs = serverTime - Date.now();
+    const mostMs = leastMs + elapsedMs;
+    const fits = leastMs <= this.#mostMs && mostMs >= this.#leastMs;
+    this.#leastMs = fits ? Math.max(leastMs, this.#leastMs) : leastMs;
+    this.#mostMs = fits ? Math.min(mostMs, this.#mostMs) : mostMs;
+    const isSame = this.#leastMs <= SAME_CLOCK_MS && this.#mostMs >= -SAME_CLOCK_MS;
+    this.#offsetMs = isSame ? 0 : (this.#leastMs + this.#mostMs) / 2;
   }
 }

@@ -1,10 +1,11 @@
 import { jitteredMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { type ErrorCode, finalClose, knownCode, RelayError } from "./errors.ts";
+import { type ErrorCode, finalClose, type RelayError } from "./errors.ts";
 import type { ErrorFrame, Frame, HelloFrame } from "./frames.ts";
 import { Keepalive } from "./keepalive.ts";
-import { HELLO_WITHIN_MS, REGISTER_WITHIN_MS } from "./limits.ts";
+import { ANSWER_WITHIN_MS, HELLO_WITHIN_MS, REGISTER_WITHIN_MS } from "./limits.ts";
 import type { Presence, Registration } from "./presence.ts";
+import { refusalOf } from "./refusal.ts";
 import type { Signer } from "./signer.ts";
 import { Socket } from "./socket.ts";
 
@@ -34,6 +35,13 @@ export interface ConnectionOptions {
   readonly events: ConnectionEvents;
 }
 
+interface Asked {
+  readonly id: string;
+  readonly registration: Registration | undefined;
+  /** By performance.now(). */
+  readonly at: number;
+}
+
 const KEY_REFUSALS: ReadonlySet<ErrorCode> = new Set(["unknown_key", "bad_signature", "key_not_allowed"]);
 
 /** One connection of the agent: hello, register, then heartbeats until its end. */
@@ -44,7 +52,9 @@ export class Connection {
   #keepalive: Keepalive | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** The register or heartbeat that has no answer yet. */
-  #asked: { readonly id: string; readonly registration: Registration | undefined } | undefined;
+  #asked: Asked | undefined;
+  /** By performance.now(). */
+  #openedAt = 0;
   #registered = false;
   /** The next to be sent is a register. */
   #mustRegister = true;
@@ -81,6 +91,7 @@ export class Connection {
   }
 
   open(): void {
+    this.#openedAt = performance.now();
     this.#timer = setTimeout(() => this.#end({}), HELLO_WITHIN_MS);
     this.#socket.open();
   }
@@ -121,7 +132,8 @@ export class Connection {
   }
 
   #forward(frame: Exclude<Frame, HelloFrame>): void {
-    if (frame.frame === "error" && frame.serverTime !== undefined) this.#options.clock.measure(frame.serverTime);
+    // To what it is the answer is not known here; one that took longer would have ended the connection.
+    if (frame.frame === "error") this.#measure(frame.serverTime, performance.now() - ANSWER_WITHIN_MS);
     this.#options.events.frame(this, frame);
     // The close that follows may be lost on the way; reconnecting then would take the agent from its new connection.
     if (frame.frame === "notice" && frame.notice.kind === "superseded") this.#end({ error: finalClose(4409) });
@@ -131,7 +143,7 @@ export class Connection {
     if (this.#hello !== undefined) return;
     clearTimeout(this.#timer);
     this.#hello = hello;
-    if (hello.serverTime !== undefined) this.#options.clock.measure(hello.serverTime);
+    this.#measure(hello.serverTime, this.#openedAt);
     this.#keepalive = new Keepalive({
       intervalMs: hello.heartbeatIntervalMs,
       sendHeartbeat: () => void this.#sendPresence(),
@@ -150,7 +162,7 @@ export class Connection {
       const { id, text, registration } = await this.#options.presence.sign(type);
       if (this.#ended) return;
       clearTimeout(this.#timer);
-      this.#asked = { id, registration };
+      this.#asked = { id, registration, at: performance.now() };
       this.send(text);
     } catch (error) {
       this.#end({ error: error as RelayError });
@@ -171,14 +183,14 @@ export class Connection {
   }
 
   #presenceRefused(frame: ErrorFrame): void {
-    const { message, hint, retry, serverTime, retryAfterMs } = frame;
-    const code = knownCode(frame.code);
-    const error = new RelayError(code, { message, hint, retry, retryAfterMs });
-    const { registration } = this.#asked ?? {};
+    const { serverTime, retryAfterMs } = frame;
+    const error = refusalOf(frame);
+    const { code } = error;
+    const { registration, at: askedAt = performance.now() } = this.#asked ?? {};
     this.#asked = undefined;
     if (code === "clock_skew" && serverTime !== undefined && !this.#clockCorrected) {
       this.#clockCorrected = true;
-      this.#options.clock.measure(serverTime);
+      this.#measure(serverTime, askedAt);
       void this.#sendPresence();
     } else if (code === "unavailable" || code === "rate_limited" || code === "over_capacity") {
       // A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same outage.
@@ -196,6 +208,11 @@ export class Connection {
       this.#mustRegister = false;
       this.#options.events.presenceRefused(error);
     }
+  }
+
+  /** @param askedAt by performance.now(). */
+  #measure(serverTime: number | undefined, askedAt: number): void {
+    if (serverTime !== undefined) this.#options.clock.measure(serverTime, performance.now() - askedAt);
   }
 
   #end({ closeCode = 1006, error }: { closeCode?: number; error?: RelayError | undefined }): void {

@@ -1,14 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import { presenceOf } from "./check-online.ts";
 import { Connection, type ConnectionEvents } from "./connection.ts";
 import { Emitter } from "./emitter.ts";
-import { type ErrorCode, knownCode, RelayError } from "./errors.ts";
+import { type ErrorCode, RelayError } from "./errors.ts";
 import type { AckFrame, Frame, HelloFrame } from "./frames.ts";
 import { ignoreRejection } from "./ignore-rejection.ts";
 import { checkOptions } from "./options-check.ts";
 import { Parts } from "./parts.ts";
 import type { Receipt } from "./receipts/contract.ts";
 import { Reconnector } from "./reconnector.ts";
+import { refusalOf } from "./refusal.ts";
 import type {
   Accepted,
   AcceptedSession,
@@ -18,6 +20,7 @@ import type {
   ConnectorOptions,
   ConnectorState,
   Delivery,
+  Presence,
   SendOptions,
   SessionProposal,
   StartOptions,
@@ -116,7 +119,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
    * the moment (`unavailable`, `rate_limited`) while later ones were in flight: where that matters, await each.
    *
    * Rejects with a RelayError: `queue_full`, `timeout`, `aborted`, `outcome_unknown`, `frame_too_large`,
-   * `recipient_unverified` of what is sealed, a refusal of the relay, or what ended the connector. A rejection that nobody
+   * `recipient_unknown`, `recipient_unverified` or `recipient_unsealable` of what is sealed, a refusal of the relay, or what ended the connector. A rejection that nobody
    * handles is dropped.
    * @param payload a JSON object, at most 32 levels deep; with the envelope around it at most 32768 bytes, sealed at most
    * 23000 bytes of JSON. One member alone may not be called `sealed`.
@@ -160,6 +163,22 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     return this.#parts.sessions.receipt(sessionId);
   }
 
+  /**
+   * Whether an agent can be reached now, within `timeoutMs` (3000). Rejects with `unreachable`, `aborted`, or a refusal of
+   * the relay.
+   */
+  checkOnline(agent: string, { timeoutMs, signal }: CallOptions = {}): Promise<Presence> {
+    return ignoreRejection(presenceOf(this.#parts.address.base, agent, timeoutMs, signal));
+  }
+
+  /**
+   * Resolves when an agent can be reached. Rejects with `target_not_online` after `timeoutMs`, `timeout` when the relay did
+   * not answer in it, at once with a refusal that lasts, and with `queue_full`, `aborted`, or what ended the connector.
+   */
+  waitOnline(agent: string, options: CallOptions = {}): Promise<Presence> {
+    return ignoreRejection(this.#parts.conversations.waitOnline(agent, options));
+  }
+
   /** Adds a listener. What it throws is reported as `error`. @returns a function that removes it. */
   on<N extends keyof ConnectorEvents>(event: N, listener: (value: ConnectorEvents[N]) => unknown): () => void {
     return this.#emitter.on(event, listener);
@@ -195,6 +214,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   #online(connection: Connection): void {
     this.#parts.firstStart.succeeded();
+    this.#emitter.logAnew();
     this.#parts.sendQueue.resume(connection);
     this.#started.resolve();
     if (this.#state.status !== "online") this.#setState({ status: "online" });
@@ -210,8 +230,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     else if (frame.frame === "deliver") this.#parts.inbox.receive(frame);
     else if (frame.frame === "notice") this.#emitter.emit("notice", frame.notice);
     else if (!this.#parts.sendQueue.refuse(frame) && frame.envelopeId === undefined) {
-      const { code, message, hint, retry, retryAfterMs } = frame;
-      this.#emitter.emit("error", new RelayError(knownCode(code), { message, hint, retry, retryAfterMs }));
+      this.#emitter.emit("error", refusalOf(frame));
     }
   }
 }

@@ -7,7 +7,8 @@ import { pause } from "./pause.ts";
 import type { PresenceWatch } from "./presence-watch.ts";
 import { isAnswerable, REPLY_TYPE, withReply } from "./replies.ts";
 import type { SenderVerifier } from "./sender-verifier.ts";
-import type { Accepted, AskOptions, Delivery, SendOptions } from "./types.ts";
+import { targetNotOnline } from "./target-not-online.ts";
+import type { Accepted, AskOptions, CallOptions, Delivery, Presence, SendOptions } from "./types.ts";
 import { accepted } from "./wire-mapping.ts";
 
 export interface ConversationsOptions {
@@ -45,8 +46,9 @@ export class Conversations {
   /** Rejects with a RelayError. */
   async send(to: string, payload: object, options: SendOptions): Promise<Accepted> {
     const { type = "message.send", taskId, seal, waitOnline = 0, timeoutMs, signal } = options;
-    if (waitOnline > 0) await this.#untilOnline(to, waitOnline, signal);
     const content = { type, to, task_id: taskId, payload };
+    this.#options.ownEnvelopes.check(content);
+    if (waitOnline > 0) await this.#untilOnline(to, waitOnline, signal);
     return accepted(await this.#options.ownEnvelopes.message(content, this.#seals(seal), { timeoutMs, signal }));
   }
 
@@ -56,6 +58,7 @@ export class Conversations {
     if (!isAnswerable(type)) throw new RelayError("not_answerable");
     if (this.#asks.size >= this.#options.maxAsks) throw new RelayError("queue_full");
     const taskId = crypto.randomUUID();
+    this.#options.ownEnvelopes.check({ type, to, task_id: taskId, payload });
     const [reply, over] = [Promise.withResolvers<Delivery>(), new AbortController()];
     const ask = { taskId, to, isSealed: this.#seals(seal), reply, over };
     this.#asks.set(taskId, ask);
@@ -69,6 +72,11 @@ export class Conversations {
       signal?.removeEventListener("abort", abort);
       over.abort();
     }
+  }
+
+  /** Resolves when the agent can be reached. Rejects with a RelayError. */
+  async waitOnline(agent: string, { timeoutMs = SEND_TIMEOUT_MS, signal }: CallOptions): Promise<Presence> {
+    return await this.#untilOnline(agent, timeoutMs, signal);
   }
 
   /** @returns what was received as a delivery; undefined for the reply to a question of this agent, which is no other's. */
@@ -109,7 +117,7 @@ export class Conversations {
       // A duplicate says how the target is now: it may have got the first.
       if (delivery.canDeliverRealtime || duplicate) return await this.#silence(replyBy, envelopeId, over.signal);
       const waitMs = growingMs(attempt, ONLINE_LOOK.wait);
-      if (performance.now() + waitMs >= onlineBy) throw new RelayError("target_not_online", { envelopeId });
+      if (performance.now() + waitMs >= onlineBy) throw targetNotOnline(delivery.status, envelopeId);
       await pause(waitMs, over.signal);
     }
   }
@@ -124,10 +132,11 @@ export class Conversations {
     });
   }
 
-  async #untilOnline(to: string, ms: number, signal: AbortSignal = this.#ended.signal): Promise<void> {
+  async #untilOnline(to: string, ms: number, signal: AbortSignal = this.#ended.signal): Promise<Presence> {
     this.#throwIfOver(signal, "refused");
-    await this.#options.presence.untilOnline(to, ms, AbortSignal.any([signal, this.#ended.signal]));
+    const presence = await this.#options.presence.untilOnline(to, ms, AbortSignal.any([signal, this.#ended.signal]));
     this.#throwIfOver(signal, "refused");
+    return presence as Presence;
   }
 
   #throwIfOver(signal: AbortSignal, outcome: "refused" | "unknown"): void {

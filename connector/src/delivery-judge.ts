@@ -62,7 +62,11 @@ export class DeliveryJudge {
     const { from, type } = envelope;
     const { verified } = verdict;
     const issuer = "issuer" in verdict && { issuer: verdict.issuer };
-    return { envelope, ...(sessionId && { sessionId }), from, type, ...opened, verified, ...issuer, receivedAt };
+    const ids = {
+      ...(sessionId && { sessionId }),
+      ...(envelope.task_id !== undefined && { taskId: envelope.task_id }),
+    };
+    return { envelope, ...ids, from, type, ...opened, verified, ...issuer, receivedAt };
   }
 
   /** Undefined for what does not open, or comes from nobody whom this agent believes. */
@@ -71,7 +75,7 @@ export class DeliveryJudge {
     { verified }: Judged,
   ): Promise<Pick<ReceivedDelivery, "payload" | "sealed"> | undefined> {
     const { payload } = envelope;
-    if (!isSealed(payload)) return { payload };
+    if (!isSealed(payload)) return { payload, sealed: false };
     const opened = verified === "agent" ? await openPayload(envelope, this.#options.sealingKeys) : undefined;
     return opened && { payload: opened, sealed: true };
   }

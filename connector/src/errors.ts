@@ -3,6 +3,8 @@
  * docs/protocol.md#close-codes.
  */
 
+import type { FieldError } from "./field-errors.ts";
+
 const RETRIES = ["never", "fix", "later"] as const;
 export type Retry = (typeof RETRIES)[number];
 
@@ -28,7 +30,7 @@ export const RELAY_ERRORS = {
   invalid_envelope: entry(
     "fix",
     "The envelope is invalid for its type.",
-    'Check agent ids, type and payload against the protocol. A payload is an object, such as {"message": "hi"}.',
+    "The message names each field that is wrong, and how, and so does errors.",
   ),
   clock_skew: entry(
     "fix",
@@ -37,8 +39,8 @@ export const RELAY_ERRORS = {
   ),
   unknown_key: entry(
     "fix",
-    "The key is unknown to the relay, or not in force.",
-    "Ask the relay's operator to add the key, or use one that is in force.",
+    "The relay does not know the key, or it is not in force.",
+    "Give the credential of the key, which its issuer signs for the public record of relay keygen; or have the relay's operator list the key.",
   ),
   bad_signature: entry("fix", "The signature does not match the key.", "Check that the private key belongs to keyId."),
   key_not_allowed: entry("fix", "The key may not sign for this agent.", "Use a key whose agents list holds the agent."),
@@ -115,7 +117,7 @@ export const CONNECTOR_ERRORS = {
   superseded_elsewhere: entry(
     "fix",
     "The agent is online over another connection, which this start would end.",
-    "Stop the other, use it to send, or start with takeOver: true, which ends it.",
+    "Stop the other, or start with takeOver: true, which ends it. A relay listen or relay mcp of the same key shares its connection with relay send and relay ask of the same user; a connector shares none.",
   ),
   refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
   forged_delivery: entry(
@@ -159,15 +161,25 @@ export const CONNECTOR_ERRORS = {
     "A record of an issuer cannot be used.",
     "It has the form of an issuer in the relay's keys file; no pattern and no key stands under two issuers.",
   ),
+  recipient_unknown: entry(
+    "later",
+    "The relay gives no credential of the recipient, so there is no key to seal to.",
+    "Check its id. It has to have been online with a credential: waitOnline waits for that, then seal again.",
+  ),
   recipient_unverified: entry(
     "fix",
-    "No pinned issuer vouches for a key of the recipient to seal to.",
-    "Pin the recipient's issuer; its credential must hold an X25519 key in enc.",
+    "No pinned issuer vouches for the recipient's credential.",
+    "Pin the recipient's issuer in trust.",
+  ),
+  recipient_unsealable: entry(
+    "fix",
+    "The recipient's credential names no X25519 key to seal to.",
+    "The recipient has to register with a credential that has one in enc.",
   ),
   receipt_incomplete: entry(
     "never",
     "Not all that a receipt consists of is there.",
-    "The error says what is missing. Who received both envelopes has a receipt; requests by a gateway, decisions without request_sha256 and keys without a credential have none.",
+    "Who signed or received both envelopes has a receipt; requests by a gateway, decisions without request_sha256 and keys without a credential have none.",
   ),
   listener_failed: entry("fix", "A listener threw; see cause.", "Fix the listener."),
 } as const satisfies Record<string, ErrorEntry>;
@@ -189,6 +201,7 @@ export interface ErrorDetails {
   readonly closeCode?: number | undefined;
   readonly envelopeId?: string | undefined;
   readonly missing?: readonly string[] | undefined;
+  readonly errors?: readonly FieldError[] | undefined;
   readonly cause?: unknown;
 }
 
@@ -209,6 +222,8 @@ export class RelayError extends Error {
   readonly envelopeId: string | undefined;
   /** Parts of a receipt, of `receipt_incomplete`. */
   readonly missing: readonly string[] | undefined;
+  /** Each field of the envelope that is wrong, of `invalid_envelope`; empty where nobody says it. */
+  readonly errors: readonly FieldError[];
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     super(details.message ?? ERRORS[code].message, details.cause === undefined ? {} : { cause: details.cause });
@@ -220,6 +235,7 @@ export class RelayError extends Error {
     this.closeCode = details.closeCode;
     this.envelopeId = details.envelopeId;
     this.missing = details.missing;
+    this.errors = details.errors ?? [];
   }
 }
 
@@ -242,6 +258,11 @@ export function finalClose(closeCode: number | undefined): RelayError | undefine
 /** The advice of a relay on when to try again; undefined for what this version does not know. */
 export function knownRetry(value: unknown): Retry | undefined {
   return RETRIES.find((retry) => retry === value);
+}
+
+/** Whether it is one of the catalogue. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === "string" && Object.hasOwn(ERRORS, code);
 }
 
 /** The catalogue's code for one that the relay sent. */

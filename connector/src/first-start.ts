@@ -1,8 +1,9 @@
 import type { RelayAddress } from "./address.ts";
 import { probeAttempt } from "./attempt-probe.ts";
 import { jitteredMs } from "./backoff.ts";
-import { RelayError } from "./errors.ts";
-import { membersOf } from "./frames.ts";
+import { checkOnlineUrl } from "./check-online.ts";
+import { type ErrorDetails, RelayError } from "./errors.ts";
+import { membersOf, textOf } from "./frames.ts";
 import { answerTo } from "./http-answer.ts";
 import { FIRST_START, RETRY_AFTER_MS } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
@@ -15,10 +16,24 @@ export interface FirstStartOptions {
   readonly agent: string;
   readonly address: RelayAddress;
   readonly takeOver: boolean;
+  /** How long a start may take that is told nothing else. */
+  readonly timeoutMs: number | undefined;
   /** An attempt failed. */
   readonly failed: (error: RelayError) => void;
   /** No further attempt may follow. */
   readonly ended: (error: RelayError) => void;
+}
+
+/** What is said of another connection that has the agent. */
+type Elsewhere = Pick<ErrorDetails, "message">;
+
+/** @param iso since when, as the relay tells it. */
+function elsewhereSince(iso: unknown): Elsewhere {
+  const since = new Date(textOf(iso) ?? Number.NaN);
+  if (Number.isNaN(since.getTime())) return {};
+  return {
+    message: `The agent has been online over another connection since ${since.toISOString()}, and this start would end that.`,
+  };
 }
 
 /** What is different until the agent is registered for the first time. */
@@ -27,7 +42,7 @@ export class FirstStart {
   readonly #presenceUrl: string;
   readonly #stopped = new AbortController();
   /** Whether another connection has the agent: found out once, whatever becomes of the connection that waits for it. */
-  #isElsewhere: Promise<boolean> | undefined;
+  #elsewhere: Promise<Elsewhere | undefined> | undefined;
   #isOver = false;
   #keyRefusedAt: number | undefined;
   #failure: RelayError | undefined;
@@ -35,12 +50,12 @@ export class FirstStart {
   constructor(options: FirstStartOptions) {
     const { agent, address, takeOver } = options;
     this.#options = options;
-    this.#presenceUrl = `${address.base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
-    if (takeOver) this.#isElsewhere = Promise.resolve(false);
+    this.#presenceUrl = checkOnlineUrl(address.base, agent);
+    if (takeOver) this.#elsewhere = Promise.resolve(undefined);
   }
 
   /** Ends the start by the time or the signal. @returns what releases both. */
-  limit({ signal, timeoutMs }: StartOptions): () => void {
+  limit({ signal, timeoutMs = this.#options.timeoutMs }: StartOptions): () => void {
     const { ended } = this.#options;
     const abort = () => ended(new RelayError("aborted", { cause: signal?.reason }));
     if (signal?.aborted) abort();
@@ -57,8 +72,9 @@ export class FirstStart {
    * reconnects: what is online then may be its own connection. Rejects with `superseded_elsewhere`.
    */
   async beforeRegister(): Promise<void> {
-    this.#isElsewhere ??= this.#staysOnline();
-    if (await this.#isElsewhere) throw new RelayError("superseded_elsewhere");
+    this.#elsewhere ??= this.#staysOnline();
+    const elsewhere = await this.#elsewhere;
+    if (elsewhere !== undefined) throw new RelayError("superseded_elsewhere", elsewhere);
   }
 
   /** Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change. Source: docs/protocol.md#keys. */
@@ -104,20 +120,20 @@ export class FirstStart {
    * Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. What the relay
    * cannot tell for the moment says nothing of another connection, and is asked again until the start ends.
    */
-  async #staysOnline(): Promise<boolean> {
+  async #staysOnline(): Promise<Elsewhere | undefined> {
     const { signal } = this.#stopped;
     let timesOnline = 0;
     while (!signal.aborted) {
       const answer = await this.#look();
       const waitMs = this.#waitIn(answer);
       if (waitMs === undefined) {
-        if (answer.status !== "online") return false;
+        if (answer.status !== "online") return undefined;
         timesOnline += 1;
-        if (timesOnline === FIRST_START.looks) return true;
+        if (timesOnline === FIRST_START.looks) return elsewhereSince(answer.online_since_iso);
       }
       await pause(waitMs ?? FIRST_START.lookAgainMs, signal);
     }
-    return false;
+    return undefined;
   }
 
   /** For how long the relay cannot tell; undefined when it did, and for what is not held against the start. */

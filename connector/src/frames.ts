@@ -1,8 +1,10 @@
 import { AGENT_ID } from "./agent-id.ts";
 import { knownRetry, type Retry } from "./errors.ts";
+import type { FieldError } from "./field-errors.ts";
 import {
   ANNOUNCED_DEFAULTS,
   MAX_ASKED_WAIT_MS,
+  MAX_FIELD_ERRORS,
   MAX_IN_FLIGHT,
   MAX_TIME_MS,
   MIN_HEARTBEAT_INTERVAL_MS,
@@ -42,6 +44,7 @@ export interface ErrorFrame {
   readonly message: string | undefined;
   readonly hint: string | undefined;
   readonly retry: Retry | undefined;
+  readonly errors: readonly FieldError[];
   readonly envelopeId: string | undefined;
   readonly retryAfterMs: number;
   readonly serverTime: number | undefined;
@@ -103,13 +106,15 @@ function ackOf({ envelope_id, duplicate, target_delivery, session_id, session_st
   };
 }
 
-function errorFrameOf({ code, message, hint, retry, envelope_id, retry_after_ms, server_time }: Members): ErrorFrame {
+function errorFrameOf(members: Members): ErrorFrame {
+  const { code, message, hint, retry, errors, envelope_id, retry_after_ms, server_time } = members;
   return {
     frame: "error",
     code: textOf(code) ?? "",
     message: saidText(message),
     hint: saidText(hint),
     retry: knownRetry(retry),
+    errors: fieldErrorsIn(errors),
     envelopeId: textOf(envelope_id),
     retryAfterMs: waitOf(retry_after_ms) ?? RETRY_AFTER_MS,
     serverTime: timeOf(server_time),
@@ -173,6 +178,15 @@ export function membersOf(value: unknown): Members {
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
+}
+
+/** The member `errors` of a refusal; empty for what is none. Source: docs/protocol.md#errors. */
+export function fieldErrorsIn(value: unknown): readonly FieldError[] {
+  if (!Array.isArray(value)) return [];
+  return value.slice(0, MAX_FIELD_ERRORS).flatMap((error) => {
+    const [field, message] = [saidText(membersOf(error).field), saidText(membersOf(error).message)];
+    return field === undefined || message === undefined ? [] : [{ field, message }];
+  });
 }
 
 /** A wait that a relay asks for, in whole milliseconds that a timer can hold; undefined for what is none. */

@@ -44,7 +44,7 @@ export class Inbox {
     this.#replayGuard = new ReplayGuard(clock, maxDeliveryAgeMs, (sender) => verifier.isPinned(sender));
     const replayGuard = this.#replayGuard;
     const judge = new DeliveryJudge({ agent, verifier, replayGuard, requireVerified, sealingKeys, sessions });
-    this.#queue = new BoundedQueue(maxInbox);
+    this.#queue = new BoundedQueue(maxInbox, ({ from }) => from);
     this.#receiver = new Receiver({
       judge,
       maxWaiting: maxInbox,

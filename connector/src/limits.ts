@@ -15,6 +15,9 @@ export const MIN_HEARTBEAT_INTERVAL_MS = 250;
 /** Of a text of the relay that is shown to people, such as the hint of an error. */
 export const MAX_SAID_CHARACTERS = 1000;
 
+/** Wrong fields that a refusal may name. */
+export const MAX_FIELD_ERRORS = 16;
+
 /** From the start of a connection to `hello`: short, since an attempt at a dead address delays the next one. */
 export const HELLO_WITHIN_MS = 5000;
 
@@ -63,6 +66,17 @@ export const MAX_ASKED_WAIT_MS = 3_600_000;
 /** Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits. */
 export const SESSION_TTL_MINUTES = { min: 5, max: 1440, default: 60 } as const;
 
+/** Characters (UTF-16) of the texts of an envelope. Source: docs/protocol.md#envelopes. */
+export const TEXT_LIMITS = {
+  message: 16_000,
+  taskId: 128,
+  purpose: 500,
+  intro: 1000,
+  scope: 1000,
+  expectedFrequency: 200,
+  reason: 500,
+} as const;
+
 export const SEND_TIMEOUT_MS = 30_000;
 export const MAX_PENDING = 1000;
 export const MAX_INBOX = 1000;
@@ -84,6 +98,12 @@ export const MAX_DELIVERY_AGE_MS = 600_000;
 
 /** The last time that a Date of ECMAScript has. A later one of a relay is none, and is not signed with. */
 export const MAX_TIME_MS = 8_640_000_000_000_000;
+
+/**
+ * Clocks that may be this close count as the same: the relay takes 5 minutes either way, and what one machine dates by its own
+ * clock stays in order. With half of the longest way to `hello` it is less than RESEND_MARGIN_MS.
+ */
+export const SAME_CLOCK_MS = 2000;
 
 /** How far the relay's time may move the clock by which deliveries are judged. */
 export const MAX_CLOCK_CORRECTION_MS = 300_000;
@@ -132,8 +152,10 @@ export const LOOK_UP = {
   /** One; its wait for its turn is part of its time. */
   answer: { timeoutMs: 3000, maxBytes: 65_536 },
   againAfterMs: 300_000,
-  /** After one that failed, or when the credential that it found has ended. */
+  /** After one that found none, or failed, or when the credential that it found has ended. */
   soonAgainAfterMs: 5000,
+  /** The same of a recipient's, which is asked for while somebody waits to seal to it. */
+  recipientAgainAfterMs: 1000,
   atOnce: 16,
   /** Results that are kept, at most 2 KB of token each. */
   maxKept: 2000,

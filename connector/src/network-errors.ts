@@ -74,7 +74,13 @@ export function upgradeRefusal(status: number): NetworkError {
   return entry(why, status >= 300 && status < 400 ? REDIRECT_HINT : UPGRADE_HINT, "fix");
 }
 
-/** The error of a connection attempt that reached no relay. */
-export function unreachable({ why, hint, retry }: NetworkError, cause?: unknown): RelayError {
-  return new RelayError("unreachable", { message: `The relay is not reachable: ${why}.`, hint, retry, cause });
+/** The error of a connection attempt that reached no relay. @param address that was tried. */
+export function unreachable(address: URL, { why, hint, retry }: NetworkError, cause?: unknown): RelayError {
+  const place = `${address.protocol}//${address.host}${address.pathname}`;
+  return new RelayError("unreachable", {
+    message: `The relay at ${place} is not reachable: ${why}.`,
+    hint,
+    retry,
+    cause,
+  });
 }

@@ -5,6 +5,7 @@ import type { ConnectorOptions } from "./options.ts";
 /** Throws a TypeError for options that can never work. */
 export function checkOptions(options: ConnectorOptions): void {
   const { agent, key, credential, seal, sealingKeys = [], maxDeliveryAgeMs = MAX_DELIVERY_AGE_MS } = options;
+  const { startTimeoutMs = Infinity } = options;
   if (!AGENT_ID.test(agent)) throw new TypeError("agent must be agent:// and a name");
   if ("private_key" in key || "agent_id" in key) {
     throw new TypeError(
@@ -13,6 +14,7 @@ export function checkOptions(options: ConnectorOptions): void {
   }
   if (!Array.isArray(sealingKeys)) throw new TypeError("sealingKeys must be a list of { publicKey, privateKey }");
   if (key.keyId === undefined && credential === undefined) throw new TypeError("key needs a keyId, or a credential");
+  if (!(startTimeoutMs > 0)) throw new TypeError("startTimeoutMs must be more than 0");
   // Of NaN neither is true.
   if (!(maxDeliveryAgeMs >= 0)) throw new TypeError("maxDeliveryAgeMs must be 0 or more");
   if (seal === "required" && key.alg !== "ed25519") throw new TypeError("seal needs an Ed25519 key");

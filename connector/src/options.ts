@@ -65,6 +65,8 @@ export interface ConnectorOptions {
   readonly key: AgentKey;
   /** Register although the agent is online elsewhere, which ends that connection. Default false: `superseded_elsewhere`. */
   readonly takeOver?: boolean | undefined;
+  /** How long a start may take where `start` is not told. By default it waits until the relay is there. */
+  readonly startTimeoutMs?: number | undefined;
   /** What an issuer signed for the key. Without one, the relay's keys file lists the key. */
   readonly credential?: CredentialSource | undefined;
   /** X25519 keys that others seal payloads to: the one of the credential first, then those before it. */
@@ -82,13 +84,13 @@ export interface ConnectorOptions {
   readonly seal?: "required" | undefined;
   /** Sends that may be unsettled, and questions that may be without a reply, at once; one more is rejected with `queue_full`. Default 1000. */
   readonly maxPending?: number | undefined;
-  /** Deliveries that may wait to be read; one more drops the oldest and is reported as `overflow`. Default 1000. */
+  /** Deliveries that may wait to be read; one more drops the oldest of the sender with the most and is reported as `overflow`. Default 1000. */
   readonly maxInbox?: number | undefined;
 }
 
 /** How long a start may take, and a signal that ends it early. Both count until the agent is registered. */
 export interface StartOptions {
-  /** By default a start waits until the relay is there. */
+  /** Default: `startTimeoutMs`. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }

@@ -1,9 +1,10 @@
 import type { OwnCredential } from "./credentials/own-credential.ts";
+import { checkEnvelope } from "./envelope-rules.ts";
 import { RelayError } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
 import { parseJson } from "./parse-json.ts";
 import type { Peers } from "./peers.ts";
-import type { Acknowledged, SendDraft } from "./pending-sends.ts";
+import type { Acknowledged, SendDraft, SendTerms } from "./pending-sends.ts";
 import { readEnvelope } from "./read-envelope.ts";
 import type { SessionRecords } from "./receipts/session-records.ts";
 import { isSealed, plaintextOf, sealPayload } from "./sealing/sealed-payload.ts";
@@ -29,8 +30,14 @@ export class OwnEnvelopes {
     this.#options = options;
   }
 
+  /** Throws `invalid_envelope` for what the relay would refuse. */
+  check(content: EnvelopeContent): void {
+    checkEnvelope(content, this.#options.agent);
+  }
+
   /** Rejects with a RelayError. */
   async message(content: EnvelopeContent & { to: string }, seals: boolean, options: CallOptions): Promise<AckFrame> {
+    this.check(content);
     const id = crypto.randomUUID();
     if (isSealed(content.payload)) {
       throw new RelayError("invalid_envelope", {
@@ -45,7 +52,8 @@ export class OwnEnvelopes {
   }
 
   /** An envelope of a session, which is kept once it is accepted. Rejects with a RelayError. */
-  async session(content: EnvelopeContent, options: CallOptions): Promise<AckFrame> {
+  async session(content: EnvelopeContent, options: SendTerms): Promise<AckFrame> {
+    this.check(content);
     const id = crypto.randomUUID();
     const ack = await this.#options.sendQueue.add(id, this.#draft(content, id), options);
     await this.#keep(ack);
@@ -58,9 +66,9 @@ export class OwnEnvelopes {
     { sessionId, to, reason }: { sessionId: string; to: string; reason?: string | undefined },
     options: CallOptions,
   ): Promise<AckFrame> {
-    const request_sha256 = this.#options.sessions.digestOf(sessionId, to);
-    const payload = { session_id: sessionId, request_sha256, reason };
-    return await this.session({ type: `session.${type}`, to, payload }, options);
+    const request = this.#options.sessions.requestOf(sessionId, to);
+    const payload = { session_id: sessionId, request_sha256: request?.digest, reason };
+    return await this.session({ type: `session.${type}`, to, payload }, { ...options, notBefore: request?.ts });
   }
 
   #draft(content: EnvelopeContent, id: string): string {
@@ -72,9 +80,10 @@ export class OwnEnvelopes {
   #sealed(content: EnvelopeContent & { to: string }, id: string): SendDraft {
     const { agent, peers } = this.#options;
     const plaintext = plaintextOf(content.payload);
+    const neededAt = performance.now();
     return async () => {
       const surroundings = draftOf({ ...content, payload: {} }, id, agent);
-      const payload = await sealPayload(plaintext, surroundings, await peers.sealingKeyOf(content.to));
+      const payload = await sealPayload(plaintext, surroundings, await peers.sealingKeyOf(content.to, neededAt));
       return this.#draft({ ...content, payload }, id);
     };
   }

@@ -45,7 +45,7 @@ export class Parts {
   readonly #peers: Peers;
 
   constructor(options: ConnectorOptions, events: PartsEvents) {
-    const { agent, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false } = options;
+    const { agent, trust, requireVerified, maxPending = MAX_PENDING, takeOver = false, startTimeoutMs } = options;
     const { emitter, notRegistered, ended } = events;
     const { clock } = this;
     const sessions = new SessionRecords(agent);
@@ -75,7 +75,7 @@ export class Parts {
     this.ownEnvelopes = ownEnvelopes;
     this.conversations = conversations;
     this.inbox = new Inbox({ options, peers, sealingKeys, sessions, conversations, clock, emitter });
-    this.firstStart = new FirstStart({ agent, address, takeOver, failed, ended });
+    this.firstStart = new FirstStart({ agent, address, takeOver, timeoutMs: startTimeoutMs, failed, ended });
   }
 
   /** Rejects with a RelayError for a key, credential or trust that cannot be used. */

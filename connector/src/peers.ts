@@ -43,11 +43,11 @@ export class Peers {
   }
 
   /**
-   * The X25519 key of an agent. Rejects with `recipient_unverified` unless a pinned issuer vouches for it, and with
+   * The X25519 key of an agent. Rejects with `recipient_unknown`, `recipient_unverified` or `recipient_unsealable`, and with
    * `clock_untrusted` when nobody can tell here what has ended.
    */
-  async sealingKeyOf(agent: string): Promise<string> {
+  async sealingKeyOf(agent: string, neededAt: number): Promise<string> {
     if (!this.#clock.isTrusted) throw new RelayError("clock_untrusted");
-    return await this.verifier.byCredential.sealingKeyOf(agent, this.#clock.boundedNow());
+    return await this.verifier.byCredential.sealingKeyOf(agent, this.#clock.boundedNow(), neededAt);
   }
 }

@@ -1,6 +1,7 @@
 import type { ErrorCode, RelayError } from "./errors.ts";
 import type { AckFrame } from "./frames.ts";
 import type { SignedEnvelope } from "./signer.ts";
+import type { CallOptions } from "./types.ts";
 
 /** Canonical text up to the payload; or what makes it once there is a connection. */
 export type SendDraft = string | (() => Promise<string>);
@@ -10,9 +11,16 @@ export interface Acknowledged extends AckFrame {
   readonly text: string | undefined;
 }
 
+/** How a send is called. */
+export interface SendTerms extends CallOptions {
+  /** See `Signer.sign`. */
+  readonly notBefore?: number | undefined;
+}
+
 export interface NewSend {
   readonly id: string;
   readonly draft: SendDraft;
+  readonly notBefore: number | undefined;
   readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   /** Frees its timer and its listener. */
@@ -23,6 +31,7 @@ export interface NewSend {
 export class PendingSend {
   readonly id: string;
   draft: SendDraft;
+  readonly notBefore: number | undefined;
   readonly resolve: (ack: Acknowledged) => void;
   readonly reject: (error: RelayError) => void;
   readonly release: () => void;
@@ -38,9 +47,10 @@ export class PendingSend {
   /** Why it waits to go out again, where the relay said so. */
   refusal: ErrorCode | undefined;
 
-  constructor({ id, draft, resolve, reject, release }: NewSend) {
+  constructor({ id, draft, notBefore, resolve, reject, release }: NewSend) {
     this.id = id;
     this.draft = draft;
+    this.notBefore = notBefore;
     this.resolve = resolve;
     this.reject = reject;
     this.release = release;

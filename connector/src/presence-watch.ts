@@ -1,13 +1,15 @@
 import { growingMs } from "./backoff.ts";
+import { checkOnlineUrl, presenceIn } from "./check-online.ts";
 import { Concurrency } from "./credentials/concurrency.ts";
 import { RelayError } from "./errors.ts";
-import { membersOf, waitOf } from "./frames.ts";
+import { membersOf, textOf, waitOf } from "./frames.ts";
 import { answerTo } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
 import { problemIn } from "./problem.ts";
-import type { JsonObject } from "./types.ts";
+import { targetNotOnline } from "./target-not-online.ts";
+import type { JsonObject, Presence } from "./types.ts";
 
 /** One agent, for all who wait for it. */
 interface Watch {
@@ -15,10 +17,12 @@ interface Watch {
   readonly decided: AbortController;
   /** Aborted when nobody waits any more. */
   readonly over: AbortController;
+  /** How it is, once it is online. */
+  presence: Presence | undefined;
   /** Why it never can be. */
   refusal: RelayError | undefined;
-  /** check-online has said how it is. */
-  isAnswered: boolean;
+  /** What check-online said last of how it is; undefined before it did. */
+  status: string | undefined;
   waiting: number;
 }
 
@@ -37,10 +41,10 @@ export class PresenceWatch {
   }
 
   /**
-   * Resolves when what is sent to the agent would reach it, or when the signal aborts. Rejects with `target_not_online`
+   * Resolves when what is sent to the agent would reach it, or, with undefined, when the signal aborts. Rejects with `target_not_online`
    * after that time, with `timeout` when check-online did not answer in it, at once with its refusal, and with `queue_full`.
    */
-  async untilOnline(agent: string, ms: number, signal: AbortSignal): Promise<void> {
+  async untilOnline(agent: string, ms: number, signal: AbortSignal): Promise<Presence | undefined> {
     if (this.#waiting >= this.#maxWaiting) throw new RelayError("queue_full");
     const watch = this.#watches.get(agent) ?? this.#begin(agent);
     this.#waiting += 1;
@@ -50,8 +54,8 @@ export class PresenceWatch {
     watch.waiting -= 1;
     if (watch.waiting === 0) this.#end(agent, watch);
     if (watch.refusal !== undefined) throw watch.refusal;
-    if (watch.decided.signal.aborted || signal.aborted) return;
-    if (watch.isAnswered) throw new RelayError("target_not_online");
+    if (watch.decided.signal.aborted || signal.aborted) return watch.presence;
+    if (watch.status !== undefined) throw targetNotOnline(watch.status);
     throw new RelayError("timeout", {
       message: "Whether the target is online is not known: check-online did not answer.",
     });
@@ -59,7 +63,7 @@ export class PresenceWatch {
 
   #begin(agent: string): Watch {
     const [decided, over] = [new AbortController(), new AbortController()];
-    const watch = { decided, over, refusal: undefined, isAnswered: false, waiting: 0 };
+    const watch = { decided, over, presence: undefined, refusal: undefined, status: undefined, waiting: 0 };
     this.#watches.set(agent, watch);
     void this.#lookAgain(agent, watch);
     return watch;
@@ -74,23 +78,23 @@ export class PresenceWatch {
     const { signal } = watch.over;
     for (let attempt = 0; !signal.aborted; attempt += 1) {
       const answer = await this.#atOnce.run(() => this.#look(agent, signal));
-      const { can_deliver_realtime: isOnline, retry_after_ms } = answer;
+      const { can_deliver_realtime: isOnline, status, retry_after_ms } = answer;
       watch.refusal = refusalIn(answer);
       if (isOnline === true || watch.refusal !== undefined) {
         this.#watches.delete(agent);
+        watch.presence = presenceIn(agent, answer);
         watch.decided.abort();
         return;
       }
-      if (isOnline === false) watch.isAnswered = true;
+      if (isOnline === false) watch.status = textOf(status) ?? "offline";
       await pause(Math.max(waitOf(retry_after_ms) ?? 0, growingMs(attempt, ONLINE_LOOK.wait)), signal);
     }
   }
 
   /** The members of the answer; none when there is no answer. Source: docs/protocol.md#presence. */
   async #look(agent: string, over: AbortSignal): Promise<JsonObject> {
-    const url = `${this.#base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
     try {
-      return membersOf(parseJson((await answerTo(url, ONLINE_LOOK.answer, over)).text));
+      return membersOf(parseJson((await answerTo(checkOnlineUrl(this.#base, agent), ONLINE_LOOK.answer, over)).text));
     } catch {
       return {};
     }

@@ -19,6 +19,11 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);
 }
 
+/** The same of a JSON text, for who is shown its values and not the text: they show the escapes, too. */
+export function printableValues(json: string): string {
+  return json.replace(UNPRINTABLE, (char) => escaped(char).replaceAll("\\", "\\\\"));
+}
+
 /** The beginning of what a relay says to people, so that anybody can show and log it as it is. */
 export function shownText(text: string): string {
   return [...printable(text.slice(0, MAX_SAID_CHARACTERS))].slice(0, MAX_SAID_CHARACTERS).join("");

@@ -1,11 +1,11 @@
 import { jitteredMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { type ErrorCode, type ErrorDetails, knownCode, RelayError } from "./errors.ts";
+import { type ErrorCode, type ErrorDetails, RelayError } from "./errors.ts";
 import type { AckFrame, ErrorFrame } from "./frames.ts";
 import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, SEND_TIMEOUT_MS } from "./limits.ts";
-import { type Acknowledged, type PendingSend, PendingSends, type SendDraft } from "./pending-sends.ts";
+import { type Acknowledged, type PendingSend, PendingSends, type SendDraft, type SendTerms } from "./pending-sends.ts";
+import { refusalDetails } from "./refusal.ts";
 import type { SignedEnvelope, Signer } from "./signer.ts";
-import type { CallOptions } from "./types.ts";
 
 /** A registered connection, as far as the queue needs it. */
 export interface EnvelopeWriter {
@@ -52,7 +52,8 @@ export class SendQueue {
   }
 
   /** Resolves with the ack of the envelope; rejects with a RelayError. */
-  add(id: string, draft: SendDraft, { timeoutMs = SEND_TIMEOUT_MS, signal }: CallOptions): Promise<Acknowledged> {
+  add(id: string, draft: SendDraft, terms: SendTerms): Promise<Acknowledged> {
+    const { timeoutMs = SEND_TIMEOUT_MS, signal, notBefore } = terms;
     const { promise, resolve, reject } = Promise.withResolvers<Acknowledged>();
     const refusal = this.#refusal(signal);
     if (refusal !== undefined) {
@@ -65,7 +66,7 @@ export class SendQueue {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
     };
-    const send = this.#pending.add({ id, draft, resolve, reject, release });
+    const send = this.#pending.add({ id, draft, notBefore, resolve, reject, release });
     signal?.addEventListener("abort", abort);
     void this.#flush();
     return promise;
@@ -94,17 +95,17 @@ export class SendQueue {
 
   /** @returns false when no send with this id is pending. */
   refuse(error: ErrorFrame): boolean {
-    const { message, hint, retry, retryAfterMs, envelopeId } = error;
+    const { retryAfterMs, envelopeId } = error;
     const send = this.#pending.get(envelopeId ?? "");
     if (send === undefined) return false;
-    const code = knownCode(error.code);
+    const { code, ...details } = refusalDetails(error);
     this.#pending.requeue(send);
     if (code === "unavailable" || code === "rate_limited" || code === "not_registered") {
       this.#retryLater(send, code, retryAfterMs);
     } else if (code === "clock_skew" && send.isOutcomeUnknown) {
       this.#fail(send, "outcome_unknown");
     } else {
-      this.#fail(send, code, { message, hint, retry });
+      this.#fail(send, code, details);
     }
     void this.#flush();
     return true;
@@ -169,10 +170,10 @@ export class SendQueue {
     if (signed !== undefined && !this.#canResend(signed, writer)) return this.#fail(send, send.lapse);
     try {
       if (typeof send.draft !== "string") send.draft = await send.draft();
-      signed ??= await writer.signer.sign(send.draft);
+      signed ??= await writer.signer.sign(send.draft, send.notBefore);
     } catch (error) {
-      const { code, message, hint } = error instanceof RelayError ? error : new RelayError("invalid_key");
-      return this.#fail(send, code, { message, hint, cause: error });
+      const { code, message, hint, errors } = error instanceof RelayError ? error : new RelayError("invalid_key");
+      return this.#fail(send, code, { message, hint, errors, cause: error });
     }
     if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
     this.#pending.markInFlight(send, signed);

@@ -2,9 +2,10 @@ import { encodeBase64url } from "./base64url.ts";
 import { canonicalText, type Draft, draftText, signedText } from "./canonical.ts";
 import type { Clock } from "./clock.ts";
 import type { Credential } from "./credentials/read-credential.ts";
+import { invalidEnvelope } from "./envelope-rules.ts";
 import { RelayError } from "./errors.ts";
 import { ALGORITHMS, importSigningKey } from "./keys.ts";
-import { MAX_FRAME_BYTES } from "./limits.ts";
+import { ANNOUNCED_DEFAULTS, MAX_FRAME_BYTES } from "./limits.ts";
 import type { AgentKey, WebCryptoKey } from "./types.ts";
 
 /** An envelope as it goes over the wire. */
@@ -70,16 +71,21 @@ export class Signer {
    */
   draft(draft: Draft): string {
     const text = tryDraft(draft);
-    if (text === undefined) throw new RelayError("invalid_envelope", { message: NOT_JSON });
+    if (!text.endsWith("}")) throw invalidEnvelope([{ field: "payload", message: NOT_AN_OBJECT }]);
     const keyIdBytes = this.#keyId?.length ?? CREDENTIAL_KEY_ID_BYTES;
     const bytes = new TextEncoder().encode(text).length + keyIdBytes + REST_BYTES;
     if (bytes > MAX_FRAME_BYTES) throw new RelayError("frame_too_large");
     return text;
   }
 
-  /** Signs with the present time. Rejects with `invalid_key` when the key cannot sign. */
-  async sign(draft: string): Promise<SignedEnvelope> {
-    const ts = this.#clock.now();
+  /**
+   * Signs with the present time. Rejects with `invalid_key` when the key cannot sign.
+   * @param notBefore what it answers was signed at this time, epoch milliseconds: by a clock that may be ahead of this one, as
+   * far as the relay takes it. Nobody's clock moves it farther.
+   */
+  async sign(draft: string, notBefore = 0): Promise<SignedEnvelope> {
+    const now = this.#clock.now();
+    const ts = notBefore - now <= ANNOUNCED_DEFAULTS.maxClockSkewMs ? Math.max(now, notBefore) : now;
     const canonical = canonicalText(draft, ts, this.keyId);
     try {
       const sig = await this.#sign(new TextEncoder().encode(canonical));
@@ -103,14 +109,13 @@ export class Signer {
   }
 }
 
-const NOT_JSON =
-  "The payload is not a JSON object, or it holds what JSON has not: NaN, Infinity, a lone surrogate, a cycle.";
+const NOT_AN_OBJECT = 'is not a JSON object, such as {"message": "hi"}';
+const NOT_JSON = "holds what JSON has not: a BigInt (send it as a text), NaN, Infinity, a lone surrogate, or a cycle";
 
-function tryDraft(draft: Draft): string | undefined {
+function tryDraft(draft: Draft): string {
   try {
-    const text = draftText(draft);
-    return text.endsWith("}") ? text : undefined;
+    return draftText(draft);
   } catch {
-    return undefined;
+    throw invalidEnvelope([{ field: "payload", message: NOT_JSON }]);
   }
 }

@@ -50,6 +50,8 @@ export interface Delivery {
   readonly envelope: Envelope;
   /** Of `session.*`. */
   readonly sessionId?: string;
+  /** The task that a message belongs to. */
+  readonly taskId?: string;
   readonly from: string;
   readonly type: string;
   /** Of a sealed one: what was sealed. */
@@ -63,7 +65,7 @@ export interface Delivery {
   /** Of the credential by which it is verified. */
   readonly issuer?: string;
   /** Only this agent could read it on its way. */
-  readonly sealed?: true;
+  readonly sealed: boolean;
   /** Epoch milliseconds, by this machine's clock. */
   readonly receivedAt: number;
   /**
@@ -71,6 +73,15 @@ export interface Delivery {
    * `not_answerable` for a `message.reply` and for `session.*`. Not part of a copy of the delivery.
    */
   reply(payload: object, options?: ReplyOptions): Promise<Accepted>;
+}
+
+/** Whether an agent can be reached now. Source: docs/protocol.md#presence. */
+export interface Presence {
+  readonly agent: string;
+  readonly status: "online" | "stale" | "offline" | "not_seen";
+  readonly canDeliverRealtime: boolean;
+  /** All members of the relay's answer. */
+  readonly details: JsonObject;
 }
 
 /** An undecided session that waits for this agent: ids and times, never contents. */

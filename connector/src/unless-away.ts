@@ -26,26 +26,27 @@ export async function unlessAway<T>(
     return await call(away.signal);
   } catch (error) {
     const { code, outcome } = error as RelayError;
-    throw away.signal.aborted && code === "aborted" ? awayError(outcome, refusalIn(connector)) : error;
+    throw away.signal.aborted && code === "aborted" ? awayError(outcome, causeIn(connector)) : error;
   } finally {
     unwatch();
     clearTimeout(timer);
   }
 }
 
-/** Why the relay does not register the agent, where it has said so. It is asked again for a while. */
-function refusalIn({ state }: Held): RelayError | undefined {
-  return state.status === "reconnecting" && state.error?.code !== "unreachable" ? state.error : undefined;
+/** Why there is no connection, where that is known: why the relay is out of reach, or does not register the agent. */
+function causeIn({ state }: Held): RelayError | undefined {
+  return state.status === "reconnecting" ? state.error : undefined;
 }
 
-function awayError(outcome: RelayError["outcome"], refusal: RelayError | undefined): RelayError {
+function awayError(outcome: RelayError["outcome"], cause: RelayError | undefined): RelayError {
   const isUnknown = outcome === "unknown";
-  if (refusal !== undefined && !isUnknown) return refusal;
+  if (cause !== undefined && cause.code !== "unreachable" && !isUnknown) return cause;
+  const why = cause === undefined ? "" : ` ${cause.message}`;
   return new RelayError("unreachable", {
-    message: "The agent has no connection to the relay at the moment.",
+    message: `The agent has no connection to the relay at the moment.${why}`,
     hint: isUnknown
       ? "The target may have got it: ask before you send it again."
-      : "Nothing was sent: send it again later.",
+      : `Nothing was sent: send it again later.${cause === undefined ? "" : ` ${cause.hint}`}`,
     retry: isUnknown ? "never" : "later",
     outcome,
   });

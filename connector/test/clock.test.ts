@@ -2,6 +2,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "
 import type { PodProcess } from "../../test/support/pod-process.ts";
 import { until } from "../../test/support/until.ts";
 import { Clock } from "../src/clock.ts";
+import { Signer } from "../src/signer.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, Stage } from "./kit.ts";
 import type { WireProxy } from "./wire-proxy.ts";
@@ -114,6 +115,47 @@ test("The relay's time counts from when it arrives: no envelope is dated ahead o
   const alice = await stage.online("alice", proxy.url);
   await alice.send("agent://bob", {});
   expect(messages().at(-1).ts).toBeLessThanOrEqual(now());
+});
+
+describe("The time that the relay told", () => {
+  const NOW = 1_790_000_000_000;
+  const clockAfter = (...told: readonly (readonly [offMs: number, elapsedMs: number])[]) => {
+    jest.spyOn(Date, "now").mockReturnValue(NOW);
+    const clock = new Clock();
+    for (const [offMs, elapsedMs] of told) clock.measure(NOW + offMs, elapsedMs);
+    return clock.now() - NOW;
+  };
+
+  test("does not move a clock that may be right: a start that took long is no error of a clock", () => {
+    expect(clockAfter([-4900, 5000])).toBe(0);
+    expect(clockAfter([-329, 330], [-1, 2])).toBe(0);
+    expect(clockAfter([1900, 10])).toBe(0);
+    expect(clockAfter([-2050, 100])).toBe(0);
+  });
+
+  test("moves one that is wrong by the middle of what it may be wrong by", () => {
+    expect(clockAfter([HOUR_MS - 1000, 2000])).toBe(HOUR_MS);
+    expect(clockAfter([-HOUR_MS, 100])).toBe(-HOUR_MS + 50);
+  });
+
+  test("counts most where the way was short, and anew after a clock was set", () => {
+    expect(clockAfter([HOUR_MS - 5000, 6000], [HOUR_MS - 10, 20], [HOUR_MS - 3000, 4000])).toBe(HOUR_MS);
+    expect(clockAfter([HOUR_MS, 20], [-30, 40])).toBe(0);
+    expect(clockAfter([-30, 40], [HOUR_MS, 20])).toBe(HOUR_MS + 10);
+  });
+});
+
+describe("An envelope that answers another", () => {
+  test.each([
+    [-1000, 0],
+    [290_000, 290_000],
+    [300_001, 0],
+  ])("that is dated %i ms ahead is dated %i ms ahead itself", async (aheadMs, expected) => {
+    jest.spyOn(Date, "now").mockReturnValue(1_790_000_000_000);
+    const signer = new Signer(stage.agent("alice").key, new Clock());
+    await signer.start();
+    expect((await signer.sign("{}", Date.now() + aheadMs)).ts - Date.now()).toBe(expected);
+  });
 });
 
 describe("The clock that deliveries are judged by", () => {

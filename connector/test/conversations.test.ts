@@ -14,7 +14,7 @@ function conversations() {
     tasks.push(task_id);
     return { envelopeId: "e-1", duplicate: false, delivery: { status: "online", canDeliverRealtime: true } };
   };
-  const ownEnvelopes = { message } as unknown as OwnEnvelopes;
+  const ownEnvelopes = { message, check: () => {} } as unknown as OwnEnvelopes;
   const verifier = { isPinned: () => false } as unknown as SenderVerifier;
   const presence = new PresenceWatch("http://127.0.0.1:1", 1);
   return { tasks, talk: new Conversations({ ownEnvelopes, presence, verifier, sealsAll: false, maxAsks: 2 }) };
@@ -23,7 +23,7 @@ function conversations() {
 function replyOf(from: string, task_id: string | undefined, n: number): ReceivedDelivery {
   const common = { type: "message.reply", from, payload: { n } };
   const envelope = { ...common, id: `r-${n}`, to: ALICE, ...(task_id && { task_id }), ts: 0, key_id: "k", sig: "" };
-  return { ...common, envelope, verified: "unverified", receivedAt: 0 };
+  return { ...common, envelope, verified: "unverified", sealed: false, receivedAt: 0 };
 }
 
 test("of two replies that come together the first counts, and the second is a delivery", async () => {

@@ -26,7 +26,15 @@ describe("Two connectors", () => {
         ...{ id: answer.envelopeId, type: "message.offer", from: agent, to: receiver.agent, task_id: "t-1", payload },
         ...{ ts: expect.any(Number), key_id: trusted.keyId, sig: expect.any(String) },
       },
-      ...{ from: agent, type: "message.offer", payload, verified: "agent", receivedAt: expect.any(Number) },
+      ...{
+        from: agent,
+        type: "message.offer",
+        payload,
+        taskId: "t-1",
+        sealed: false,
+        verified: "agent",
+        receivedAt: expect.any(Number),
+      },
     });
   });
 
@@ -115,7 +123,18 @@ describe("A send", () => {
   test("of what is no object is refused, and told what one looks like", async () => {
     const alice = stage.connector("alice", stage.url);
     const sent = alice.send("agent://bob", "hi" as unknown as object);
-    await expect(sent).rejects.toMatchObject({ code: "invalid_envelope", hint: expect.stringContaining('{"message"') });
+    await expect(sent).rejects.toMatchObject({
+      code: "invalid_envelope",
+      message: expect.stringContaining('{"message"'),
+    });
+  });
+
+  test("with a BigInt is refused by that name", async () => {
+    const sent = stage.connector("alice", stage.url).send("agent://bob", { n: 1n });
+    await expect(sent).rejects.toMatchObject({
+      code: "invalid_envelope",
+      errors: [{ field: "payload", message: expect.stringContaining("BigInt") }],
+    });
   });
 
   test.each([
@@ -135,10 +154,11 @@ describe("A send", () => {
     await alice.send("agent://bob", { text: "x".repeat(32_350) });
   });
 
-  test("that the relay refuses is rejected with the relay's code and hint", async () => {
+  test("that the relay refuses is rejected with the relay's code, and the field that is wrong", async () => {
     const alice = await stage.online("alice", stage.url);
-    const refused = alice.send("agent://BOB", {});
+    const refused = alice.approve("ses_none", "agent://bob");
     await expect(refused).rejects.toMatchObject({ code: "invalid_envelope", envelopeId: expect.any(String) });
+    await expect(refused).rejects.toMatchObject({ errors: [{ field: "payload.session_id" }] });
     await expect(refused).rejects.toMatchObject({ name: "RelayError", retry: "fix", outcome: "refused" });
   });
 
@@ -152,7 +172,7 @@ describe("A send", () => {
 
 describe("Presence", () => {
   test("is kept with a heartbeat in every interval that hello names", async () => {
-    const proxy = await stage.proxy(stage.url, 400);
+    const proxy = await stage.proxy(stage.url, 2000);
     const alice = await stage.online("alice", proxy.url);
     const view = stage.relay.view();
     const before = (await view.lastSeen("alice")) as number;
@@ -163,7 +183,7 @@ describe("Presence", () => {
     ]);
     await until("presence is refreshed", async () => ((await view.lastSeen("alice")) as number) > before);
     const gaps = proxy.sent.slice(2, 4).map(({ ts }, n) => ts - proxy.sent[n + 1].ts);
-    for (const gap of gaps) expect(gap).toBeLessThanOrEqual(600);
+    for (const gap of gaps) expect(gap).toBeLessThanOrEqual(3000);
     expect(alice.state.status).toBe("online");
   });
 

@@ -110,8 +110,14 @@ describe("Waits between attempts", () => {
 });
 
 describe("The bounded queue", () => {
+  test("drops nothing of others for the sender with the most", async () => {
+    const queue = new BoundedQueue<string>(3, ([sender]) => sender as string);
+    for (const item of ["a1", "b1", "b2", "b3", "b4", "c1"]) queue.push(item);
+    expect([await queue.take(), await queue.take(), await queue.take()]).toEqual(["a1", "b4", "c1"]);
+  });
+
   test("gives what is left after the end, then ends; readers that wait end at once", async () => {
-    const queue = new BoundedQueue<number>(2);
+    const queue = new BoundedQueue<number>(2, () => "one");
     const waits = queue.take();
     queue.push(1);
     queue.push(2);
@@ -122,7 +128,7 @@ describe("The bounded queue", () => {
   });
 
   test("throws what ended it, after what is left", async () => {
-    const queue = new BoundedQueue<number>(2);
+    const queue = new BoundedQueue<number>(2, () => "one");
     queue.push(1);
     queue.end(new Error("why"));
     expect(await queue.take()).toBe(1);

@@ -84,7 +84,7 @@ class SendQueueScene {
   };
 
   readonly refuse = (envelopeId: string, code: string, retryAfterMs = 1): void => {
-    const texts = { message: undefined, hint: undefined, retry: undefined, serverTime: undefined };
+    const texts = { message: undefined, hint: undefined, retry: undefined, errors: [], serverTime: undefined };
     this.sendQueue.refuse({ frame: "error", code, envelopeId, retryAfterMs, ...texts } satisfies ErrorFrame);
   };
 }

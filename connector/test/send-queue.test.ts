@@ -172,7 +172,7 @@ describe("A send that ends without an answer", () => {
     const sent = errorOf(add("a"));
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
-    const words = { code: "too_loud", message: "Too loud.", hint: "Whisper.", retry: "later" } as const;
+    const words = { code: "too_loud", message: "Too loud.", hint: "Whisper.", retry: "later", errors: [] } as const;
     scene.sendQueue.refuse({ frame: "error", envelopeId: "a", retryAfterMs: 1, serverTime: undefined, ...words });
     expect(await sent).toMatchObject({ code: "refused", message: "Too loud.", hint: "Whisper.", retry: "later" });
   });

@@ -106,6 +106,7 @@ async function folderOffering(path: string, version: string): Promise<string> {
         purpose: "",
         needs: "",
         usage: [],
+        manual: "",
       },
     ],
   };

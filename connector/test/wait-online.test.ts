@@ -34,7 +34,12 @@ describe("With waitOnline", () => {
 
   test("what can never be online is refused at once", async () => {
     const error = await errorOf(alice.ask("agent://BOB", {}, { waitOnline: 60_000 }));
-    expect(error).toMatchObject({ code: "refused", outcome: "refused", retry: "fix", hint: expect.any(String) });
+    expect(error).toMatchObject({
+      code: "invalid_envelope",
+      outcome: "refused",
+      retry: "fix",
+      hint: expect.any(String),
+    });
   });
 
   test("a reply waits for an asker that is away", async () => {

@@ -9,7 +9,7 @@ import { until } from "../support/until.ts";
 export const LANGUAGES = ["typescript", "python"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** What a call failed with: `code`, `hint`, `retry`, `outcome`, `close_code`, `envelope_id`, `missing`. */
+/** What a call failed with: `code`, `hint`, `retry`, `outcome`, `close_code`, `envelope_id`, `missing`, `errors`. */
 export class CallFailed extends Error {
   readonly details: Frame;
 

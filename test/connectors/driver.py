@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agent_relay_connector import Accepted, Connector, Delivery, RelayError, Trust, verify_receipt
+from agent_relay_connector import Accepted, Connector, Delivery, Presence, RelayError, Trust, verify_receipt
 
 connectors: dict[str, Connector] = {}
 deliveries: list[Delivery] = []
@@ -38,13 +38,15 @@ def connector_of(name: str, listens: bool, **options: Any) -> Connector:
 
 
 def options_of(
-    sealing_keys: Any = (), trust: Any = None, max_delivery_age_ms: Any = None, **rest: Any
+    sealing_keys: Any = (), trust: Any = None, max_delivery_age_ms: Any = None, start_timeout_ms: Any = None, **rest: Any
 ) -> dict[str, Any]:
     options = {**rest, "sealing_keys": [pair["private_key"] for pair in sealing_keys]}
     if trust is not None:
         options["trust"] = Trust(**trust)
     if max_delivery_age_ms is not None:
         options["max_delivery_age"] = max_delivery_age_ms / 1000
+    if start_timeout_ms is not None:
+        options["start_timeout"] = start_timeout_ms / 1000
     return options
 
 
@@ -65,8 +67,9 @@ def error_of(error: Exception) -> dict[str, Any]:
         return {"code": "invalid_options"}
     if not isinstance(error, RelayError):
         return {"code": "not_a_relay_error", "hint": repr(error)}
-    names = ("code", "hint", "retry", "outcome", "close_code", "envelope_id", "missing")
-    return {name: getattr(error, name) for name in names}
+    names = ("code", "message", "hint", "retry", "outcome", "close_code", "envelope_id", "missing")
+    errors = [dataclasses.asdict(problem) for problem in error.errors]
+    return {"errors": errors, **{name: getattr(error, name) for name in names}}
 
 
 def accepted_of(accepted: Accepted) -> dict[str, Any]:
@@ -105,6 +108,19 @@ async def verified(_: Connector, given: dict[str, Any]) -> dict[str, Any]:
     return dataclasses.asdict(verify_receipt(json.dumps(given["receipt"]), given["issuers"]))
 
 
+def presence_of(presence: Presence) -> dict[str, Any]:
+    names = ("agent", "status", "can_deliver_realtime")
+    return {name: getattr(presence, name) for name in names}
+
+
+async def check_online(connector: Connector, given: dict[str, Any]) -> dict[str, Any]:
+    return presence_of(await connector.check_online(**given))
+
+
+async def wait_online(connector: Connector, given: dict[str, Any]) -> dict[str, Any]:
+    return presence_of(await connector.wait_online(**call_options(given)))
+
+
 async def dropped(connector: Connector, _: dict[str, Any]) -> dict[str, int]:
     return dict(connector.dropped)
 
@@ -131,6 +147,8 @@ ACTIONS: dict[str, Callable[..., Awaitable[Any]]] = {
     "reject": accepting(Connector.reject),
     "receipt": receipt,
     "verify_receipt": verified,
+    "check_online": check_online,
+    "wait_online": wait_online,
     "dropped": dropped,
     "read": read,
 }

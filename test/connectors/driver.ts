@@ -4,6 +4,7 @@ import {
   type ConnectorOptions,
   type Delivery,
   type IssuerRecord,
+  type Presence,
   RelayError,
   verifyReceipt,
 } from "../../connector/src/index.ts";
@@ -34,7 +35,7 @@ function connectorOf(name: string, options: Frame): Connector {
 }
 
 function optionsOf({ url, agent, key, credential, sealing_keys, trust, ...rest }: Frame): ConnectorOptions {
-  const { require_verified, max_delivery_age_ms, max_pending, max_inbox, take_over, seal } = rest;
+  const { require_verified, max_delivery_age_ms, max_pending, max_inbox, take_over, start_timeout_ms, seal } = rest;
   const sealingKeys = sealing_keys?.map((pair: Frame) => ({
     publicKey: pair.public_key,
     privateKey: pair.private_key,
@@ -43,7 +44,7 @@ function optionsOf({ url, agent, key, credential, sealing_keys, trust, ...rest }
   return {
     ...{ url, agent, key: keyOf(key) as never, credential, sealingKeys, seal },
     ...{ requireVerified: require_verified, maxDeliveryAgeMs: max_delivery_age_ms, takeOver: take_over },
-    ...{ maxPending: max_pending, maxInbox: max_inbox },
+    ...{ maxPending: max_pending, maxInbox: max_inbox, startTimeoutMs: start_timeout_ms },
     trust: trust && { ...trust, keys: Object.fromEntries(trusted) },
   };
 }
@@ -54,8 +55,8 @@ function keyOf({ key_id: keyId, alg, private_key: privateKey, public_key: public
 
 function deliveryOf(delivery: Delivery): object {
   const number = deliveries.push(delivery) - 1;
-  const { envelope, from, type, payload, sessionId = null, verified, issuer = null, sealed = false } = delivery;
-  const task_id = envelope.task_id ?? null;
+  const { envelope, from, type, payload, sessionId = null, verified, issuer = null, sealed } = delivery;
+  const task_id = delivery.taskId ?? null;
   return { number, envelope, from, type, payload, session_id: sessionId, task_id, verified, issuer, sealed };
 }
 
@@ -66,8 +67,8 @@ function stateOf({ status, ...rest }: Frame): object {
 function errorOf(error: unknown): object {
   if (error instanceof TypeError) return { code: "invalid_options" };
   if (!(error instanceof RelayError)) return { code: "not_a_relay_error", hint: String(error) };
-  const { code, hint, retry, outcome, closeCode = null, envelopeId = null, missing = [] } = error;
-  return { code, hint, retry, outcome, close_code: closeCode, envelope_id: envelopeId, missing };
+  const { code, message, hint, retry, outcome, closeCode = null, envelopeId = null, missing = [], errors } = error;
+  return { code, message, hint, retry, outcome, close_code: closeCode, envelope_id: envelopeId, missing, errors };
 }
 
 /** With the names of the wire. */
@@ -81,6 +82,10 @@ function snakeCase(value: unknown): unknown {
 /** `status` is the session's, `delivery` the target's. */
 function acceptedOf(accepted: object): unknown {
   return snakeCase({ sessionId: null, status: null, ...accepted });
+}
+
+function presenceOf({ details: _, ...presence }: Presence): unknown {
+  return snakeCase(presence);
 }
 
 const callOptions = ({ timeout_ms, wait_online_ms, type, task_id, seal }: Frame) => ({
@@ -105,6 +110,10 @@ const ACTIONS: Record<string, (connector: Connector, given: Frame) => Promise<un
     ) as Frame;
     return { problem, facts };
   },
+  check_online: async (connector, { agent, timeout_ms }) =>
+    presenceOf(await connector.checkOnline(agent, { timeoutMs: timeout_ms })),
+  wait_online: async (connector, { agent, timeout_ms }) =>
+    presenceOf(await connector.waitOnline(agent, { timeoutMs: timeout_ms })),
   dropped: async (connector) => Object.fromEntries(connector.dropped),
   read: async (connector) => {
     const read: object[] = [];

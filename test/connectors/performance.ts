@@ -115,6 +115,7 @@ export class Performance {
   #meaning(text: string, n: number): unknown {
     if (text === "$n") return n;
     if (text === "<text>") return expect.stringMatching(/./);
+    if (text.startsWith("<text> ")) return expect.stringContaining(text.slice("<text> ".length));
     if (text.startsWith("$x*")) return "x".repeat(Number(text.slice("$x*".length)));
     if (text.startsWith("agent://")) return this.#cast.idOf(text.slice("agent://".length));
     if (!text.startsWith("$")) return text;

@@ -33,7 +33,7 @@ export interface AgentEntry {
  * event, the next of its kind; somebody on an agent's `wire` does something; the `relay` does.
  *
  * `times`: so often, at once; `$n` counts. `as` names what came out, for later steps: `$name.member`. "<text>" stands for any
- * text. agent://name is the agent of this name.
+ * text, "<text> …" for one that has the rest in it. agent://name is the agent of this name.
  */
 export interface Step {
   readonly agent?: string;

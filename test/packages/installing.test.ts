@@ -19,6 +19,9 @@ import { Machine } from "./npm.ts";
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const TSC = join(REPOSITORY, "node_modules/typescript/bin/tsc");
 
+/** Of an error, with what caused it and caused that. */
+const MAX_PRINTED_BYTES = 2500;
+
 const stage = sharedByAll(new Stage("alice", "bob"));
 const machine = use(new Machine());
 let folder: string;
@@ -123,6 +126,7 @@ declare const process: { argv: string[] };
 const { url, dead, alice, bob } = JSON.parse(process.argv[2]!) as { url: string; dead: string; alice: Given; bob: Given };
 
 const lost = new Connector({ url: dead, ...alice });
+lost.on("error", () => {});
 for (const type of ["message.send", "message.NONE"] as const) lost.send("agent://bob", {}, { type, timeoutMs: 10 });
 lost.start();
 setTimeout(() => lost.close(), 50);
@@ -183,6 +187,22 @@ describe("npm install of its address", () => {
       "",
     ]);
     expect(stderr).toBe("");
+  });
+
+  test("prints of an error that nobody catches what it is, and not the package", async () => {
+    const { agent, key } = stage.agent("alice");
+    const program = `import { Connector } from "agent-relay-connector";
+      await new Connector({ url: "ws://127.0.0.1:1", ...JSON.parse(process.argv[2]) }).start({ timeoutMs: 2000 });`;
+    await writeFile(join(project, "uncaught.mjs"), program);
+    const { code, stderr } = await machine.run(
+      process.execPath,
+      ["uncaught.mjs", JSON.stringify({ agent, key })],
+      project,
+    );
+    const printed = stderr.replaceAll(pathToFileURL(project).href, "");
+    expect(code).toBe(1);
+    expect(Buffer.byteLength(printed)).toBeLessThanOrEqual(MAX_PRINTED_BYTES);
+    expect(stderr).toMatch(/^RelayError: /m);
   });
 
   test("brings types that fit Node's, too, and the examples of its README", async () => {
@@ -249,7 +269,7 @@ describe("On a Node that is too old", () => {
     const bin = join(project, "node_modules/.bin/relay");
     const { code, stdout, stderr } = await machine.run(node, [...flags, bin, "--version"], project, node);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^relay: .*Node 22 or later.*\n$/);
+    expect(stderr).toMatch(/^relay: .*Node 22 or later.*--package=node@24.*\n$/);
   });
 });
 

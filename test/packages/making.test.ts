@@ -9,7 +9,7 @@ import type { Draft } from "../../deploy/packages/release.ts";
 import { digestOf } from "../../deploy/packages/sources.ts";
 import { tarball } from "../../deploy/packages/tarball.ts";
 import { versionOf } from "../../deploy/packages/version.ts";
-import { connectorIn, makePackagesIn } from "../support/packages.ts";
+import { connectorIn, makePackagesIn, packagesIn } from "../support/packages.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let first: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -55,6 +55,7 @@ describe("A version", () => {
     purpose: "",
     needs: "",
     usage: [],
+    manual: "",
     file: (version) => `one-${version}.txt`,
     contents: (version) => Buffer.from(content + version),
   });
@@ -130,7 +131,7 @@ describe("The npm package", () => {
   test("has types of its own alone: nothing of MCP or zod, and nothing private", async () => {
     const found = await readdir(join(unpacked, "package/types"), { recursive: true });
     const files = found.filter((file) => file.endsWith(".d.ts")).sort();
-    const flat = ["connector", "errors", "index", "options", "types", "verify"];
+    const flat = ["connector", "errors", "field-errors", "index", "options", "types", "verify"];
     const expected = [...flat, "cli/library", "credentials/contract", "receipts/contract"].map(
       (name) => `${name}.d.ts`,
     );
@@ -148,4 +149,15 @@ describe("The npm package", () => {
     const content = gunzipSync(await readFile(join(made, (await connectorIn(made)).file))).toString();
     expect(content).not.toContain(process.cwd());
   });
+});
+
+test("The modules of a package have lines that a terminal can show", async () => {
+  const { packages } = await packagesIn(made);
+  const { file } = packages.find(({ name }) => name === "connector") as { file: string };
+  const modules = (await filesIn(join(unpacked, "package/lib"))).filter((path) => path.endsWith(".js"));
+  for (const path of [...modules, join(made, file)]) {
+    const longest = (await readFile(path, "utf8")).split("\n").reduce((most, line) => Math.max(most, line.length), 0);
+    // A string stays whole.
+    expect([path, longest <= 2000]).toEqual([path, true]);
+  }
 });

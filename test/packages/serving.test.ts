@@ -53,10 +53,24 @@ describe("GET /connectors", () => {
     const { url } = named("agent-relay-connector");
     expect(lines).toContain(`npx --yes --package=${url} relay --help`);
     expect(lines).toContain(`npm install ${url}`);
+    expect(lines).toContain(`npx --yes --package=${url} relay init weather --url ${BASE_URL}`);
+    expect(lines).toContain(`npx --yes --package=node@24 --package=${url} relay --help`);
     expect(lines.join("\n")).not.toMatch(
-      /\{url\}|(?:--package=|install )(?!https:|--save-dev typescript @types\/node$)/m,
+      /\{url\}|\{relay\}|(?:--package=|install )(?!https:|node@24 |--save-dev typescript @types\/node$)/m,
     );
   });
+});
+
+test("Each language has a first program that needs the address of this relay and a key file, and every package a manual", () => {
+  for (const [name, reads] of [
+    ["agent-relay-connector", "readKeyFile("],
+    ["agent_relay_connector", "key_file="],
+  ] as const) {
+    const { first_program } = named(name);
+    expect(first_program).toContain(reads);
+    expect(first_program).toContain(BASE_URL);
+  }
+  for (const { manual } of listed) expect(manual).not.toBe("");
 });
 
 test("The line of pip has it check the content", () => {

@@ -92,7 +92,7 @@ describe("A Python agent with a credential", () => {
     const connector = await stage.join(ann, stage.url, { trust: PINNED });
     expect(await connector.ask(bob.agent, { n: 1 }, { seal: true })).toMatchObject({ payload: { n: 1 }, sealed: true });
     const open = await connector.ask(bob.agent, { n: 2 });
-    expect([open.payload, open.sealed]).toEqual([{ n: 2 }, undefined]);
+    expect([open.payload, open.sealed]).toEqual([{ n: 2 }, false]);
   });
 
   test("seals to nobody whom no pinned issuer vouches for, and drops what it cannot open", async () => {
@@ -193,7 +193,10 @@ function spoilt(receipt: Frame): [Frame, object][] {
       { ...receipt, decision: { ...decision, payload: { ...decision.payload, session_id: "ses_x" } } },
       { code: "session" },
     ],
-    [{ ...receipt, decision: { ...decision, ts: decision.ts + 301_000 } }, { code: "time" }],
+    [
+      { ...receipt, decision: { ...decision, ts: request.ts - 301_000 } },
+      { code: "time", reason: "before_request" },
+    ],
     [
       { ...receipt, decision: { ...decision, sig: other(decision.sig) } },
       { code: "signature", part: "decision" },

@@ -2,7 +2,7 @@
 
 from .connector import Connector
 from .credentials.contract import CredentialFacts
-from .errors import RelayError
+from .errors import FieldError, RelayError
 from .given import AgentKey, CredentialSource, CredentialWithKeys, SealingKey, Trust, TrustedKey
 from .receipts.contract import Receipt, ReceiptFacts, ReceiptProblem, ReceiptVerdict
 from .receipts.verify_receipt import verify_receipt
@@ -31,6 +31,7 @@ __all__ = [
     "CredentialWithKeys",
     "Delivery",
     "Envelope",
+    "FieldError",
     "JsonObject",
     "Notice",
     "Presence",

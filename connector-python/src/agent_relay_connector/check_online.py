@@ -3,15 +3,14 @@
 import asyncio
 from urllib.parse import quote
 
-from .error_catalogue import known_code, known_retry
 from .errors import RelayError
-from .frames import asked_wait_s
 from .http import Answer, HttpClient
-from .limits import PRESENCE_TIMEOUT_S, RETRY_AFTER_S
-from .said_text import said_text
+from .limits import PRESENCE_TIMEOUT_S
+from .refusal import problem_in
 from .strict_json import text_of
 from .types import Presence
 
+_CHECK = "Check the address that the connector was given."
 _STATUSES = ("online", "stale", "offline", "not_seen")
 
 
@@ -27,10 +26,10 @@ class CheckOnline:
         try:
             answer = await self._http.get(url, timeout_s)
         except (OSError, asyncio.TimeoutError) as cause:
-            raise RelayError("unreachable", f"The relay at {self._base} does not answer.") from cause
+            raise RelayError("unreachable", f"The relay at {self._base} does not answer.", _CHECK) from cause
         status = answer.members.get("status")
         if answer.status != 200 or status not in _STATUSES:
-            raise _refusal(answer)
+            raise self._refusal(answer)
         return Presence(
             agent=agent,
             status=status,
@@ -38,16 +37,8 @@ class CheckOnline:
             details=answer.members,
         )
 
-
-def _refusal(answer: Answer) -> RelayError:
-    members = answer.members
-    code = text_of(members.get("code"))
-    if code is None:
-        return RelayError("unreachable", "The server at this address is not an Agent Relay.")
-    return RelayError(
-        known_code(code),
-        said_text(members.get("detail")) or said_text(members.get("title")),
-        said_text(members.get("hint")),
-        retry=known_retry(members.get("retry")),
-        retry_after=asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S,
-    )
+    def _refusal(self, answer: Answer) -> RelayError:
+        members = answer.members
+        if text_of(members.get("code")) is None:
+            return RelayError("unreachable", f"The server at {self._base} is not an Agent Relay.", _CHECK)
+        return problem_in(members)

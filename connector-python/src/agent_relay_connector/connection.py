@@ -1,6 +1,7 @@
 """One connection of the agent: hello, register, then heartbeats until its end."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -8,12 +9,12 @@ from typing import Literal, Protocol
 from .backoff import jittered_s
 from .background import Background
 from .clock import Clock
-from .error_catalogue import known_code
 from .errors import RelayError, final_close
 from .frames import AckFrame, ErrorFrame, Frame, HelloFrame
 from .keepalive import Keepalive
-from .limits import HELLO_WITHIN_S, REGISTER_WITHIN_S
+from .limits import ANSWER_WITHIN_S, HELLO_WITHIN_S, REGISTER_WITHIN_S
 from .presence import Presence, SignedPresence
+from .refusal import refused_by
 from .signer import Signer
 from .types import Notice
 from .websocket import NO_CODE, Websocket
@@ -64,6 +65,9 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
         # The register or heartbeat that has no answer yet.
         self._asked: SignedPresence | None = None
+        # By time.monotonic(), as all times here.
+        self._asked_at = 0.0
+        self._opened_at = 0.0
         self._is_registered = False
         # The next to be sent is a register.
         self._must_register = True
@@ -95,6 +99,7 @@ class Connection:
         return self._options.presence.accepts(key_id)
 
     def open(self) -> None:
+        self._opened_at = time.monotonic()
         self._wait(HELLO_WITHIN_S, lambda: self._end(cause=TimeoutError("no hello of a relay within 5 s")))
         self._socket.open()
 
@@ -139,8 +144,9 @@ class Connection:
         return self._asked is not None and self._asked.id == envelope_id
 
     def _forward(self, frame: Frame) -> None:
-        if isinstance(frame, ErrorFrame) and frame.server_time is not None:
-            self._options.clock.measure(frame.server_time)
+        if isinstance(frame, ErrorFrame):
+            # To what it is the answer is not known here; one that took longer would have ended the connection.
+            self._measure(frame.server_time, time.monotonic() - ANSWER_WITHIN_S)
         self._events.frame(self, frame)
         # The close that follows may be lost on the way; reconnecting then would take the agent from its new connection.
         if isinstance(frame, Notice) and frame.kind == "superseded":
@@ -150,8 +156,7 @@ class Connection:
         if self._hello is not None:
             return
         self._hello = hello
-        if hello.server_time is not None:
-            self._options.clock.measure(hello.server_time)
+        self._measure(hello.server_time, self._opened_at)
         self._keepalive = Keepalive(hello.heartbeat_interval_s, self._send_presence, self._end)
         self._keepalive.start()
         self._events.greeted(hello)
@@ -171,7 +176,7 @@ class Connection:
         if not self._has_ended:
             if self._timer is not None:
                 self._timer.cancel()
-            self._asked = signed
+            self._asked, self._asked_at = signed, time.monotonic()
             self.send(signed.text)
 
     def _presence_accepted(self) -> None:
@@ -191,13 +196,13 @@ class Connection:
         self._events.registered(self)
 
     def _presence_refused(self, frame: ErrorFrame) -> None:
-        code = known_code(frame.code)
-        error = RelayError(code, frame.message, frame.hint, retry=frame.retry, retry_after=frame.retry_after_s)
+        error = refused_by(frame)
+        code = error.code
         registration = None if self._asked is None else self._asked.registration
         self._asked = None
         if code == "clock_skew" and frame.server_time is not None and not self._is_clock_corrected:
             self._is_clock_corrected = True
-            self._options.clock.measure(frame.server_time)
+            self._measure(frame.server_time, self._asked_at)
             self._send_presence()
         elif code in _MOMENTARY:
             # A refused heartbeat is not repeated: the next one is soon enough, and every connection met the same
@@ -216,6 +221,10 @@ class Connection:
             # What an earlier register made known still holds.
             self._must_register = False
             self._events.presence_refused(error)
+
+    def _measure(self, server_time_ms: int | None, asked_at: float) -> None:
+        if server_time_ms is not None:
+            self._options.clock.measure(server_time_ms, time.monotonic() - asked_at)
 
     def _closed(self, code: int, cause: Exception | None) -> None:
         self._end(code, final_close(code), cause)

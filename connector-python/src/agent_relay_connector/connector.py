@@ -25,7 +25,8 @@ class Connector:
 
     url: base address of the relay (http, https), or of its websocket (ws, wss; path /ws when there is none). key_file:
     path of a key file, which names the agent; or else agent (`agent://name`) and key. take_over: register although the
-    agent is online elsewhere, which ends that connection. credential: what an issuer signed for the key: a token, or a
+    agent is online elsewhere, which ends that connection. start_timeout: seconds that a start may take, that of `async with` too;
+    None waits for the relay however long it is away. credential: what an issuer signed for the key: a token, or a
     coroutine function that gives the present one, as CredentialWithKeys where its keys are others. Without one, the
     relay's keys file lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in
     base64url: the one of the credential first, then those before it. A key file may have both, and is read again for
@@ -48,6 +49,7 @@ class Connector:
         agent: str | None = None,
         key: AgentKey | None = None,
         take_over: bool = False,
+        start_timeout: float | None = None,
         credential: CredentialSource | None = None,
         sealing_keys: Sequence[str | SealingKey] = (),
         trust: Trust | Mapping[str, Sequence[TrustedKey]] | None = None,
@@ -63,6 +65,7 @@ class Connector:
             agent=identity.agent,
             key=identity.key,
             take_over=take_over,
+            start_timeout_s=start_timeout,
             credential=identity.credential,
             sealing_keys=identity.sealing_keys,
             trust=trust_of(trust, identity.trusted_issuers),
@@ -88,7 +91,9 @@ class Connector:
         return self._parts.inbox.dropped
 
     async def start(self, *, timeout: float | None = None) -> None:
-        """Connects; returns once the agent is registered, however long that takes without a timeout (seconds).
+        """Connects; returns once the agent is registered.
+
+        timeout: seconds, in place of `start_timeout`; without either it takes as long as it takes.
 
         Raises the RelayError that ended the connector: `superseded_elsewhere`, the refusal of the register,
         `unreachable` for what no further attempt can heal (its __cause__ and hint tell), `invalid_credential`,
@@ -141,7 +146,7 @@ class Connector:
         and `target_not_online` is raised. timeout: seconds from the call, or from when the target was online.
 
         Raises RelayError: `queue_full`, `timeout`, `outcome_unknown`, `frame_too_large`, `invalid_envelope`,
-        `recipient_unverified` of what is sealed, a refusal of the relay, or what ended the connector.
+        `recipient_unknown`, `recipient_unverified` or `recipient_unsealable` of what is sealed, a refusal of the relay, or what ended the connector.
         """
         options = MessageOptions(type, task_id, seal, timeout, wait_online)
         return await self._parts.conversations.send(to, payload, options)

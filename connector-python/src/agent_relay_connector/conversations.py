@@ -13,6 +13,7 @@ from .message_options import MessageOptions
 from .own_envelopes import OwnEnvelopes, present
 from .presence_watch import PresenceWatch
 from .sender_verifier import SenderVerifier
+from .target_not_online import target_not_online
 from .types import Accepted, Delivery, JsonObject
 
 REPLY = "message.reply"
@@ -52,9 +53,10 @@ class Conversations:
 
     async def send(self, to: str, payload: JsonObject, options: MessageOptions) -> Accepted:
         """Raises RelayError."""
+        content = present(type=options.type, to=to, task_id=options.task_id, payload=payload)
+        self._own_envelopes.check(content)
         if options.wait_online_s > 0:
             await self._presence.until_online(to, options.wait_online_s)
-        content = present(type=options.type, to=to, task_id=options.task_id, payload=payload)
         ack = await self._own_envelopes.message(content, self._seals(options), options.timeout_s)
         return Accepted(ack.envelope_id, ack.delivery, ack.duplicate)
 
@@ -74,6 +76,7 @@ class Conversations:
             raise RelayError("not_answerable")
         if len(self._questions) >= self._max_questions:
             raise RelayError("queue_full")
+        self._own_envelopes.check({"type": options.type, "to": to, "payload": payload})
         reply: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
         question = _Question(str(uuid.uuid4()), to, self._seals(options), reply)
         self._questions[question.task_id] = question
@@ -124,7 +127,7 @@ class Conversations:
                 await _silence(reply_by, accepted.envelope_id)
             wait_s = growing_s(attempt, PRESENCE_CAP_S)
             if time.monotonic() + wait_s >= online_by:
-                raise RelayError("target_not_online", envelope_id=accepted.envelope_id)
+                raise target_not_online(accepted.delivery.status, accepted.envelope_id)
             await asyncio.sleep(wait_s)
             attempt += 1
 

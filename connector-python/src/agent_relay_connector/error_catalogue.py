@@ -28,7 +28,7 @@ RELAY_ERRORS = {
     "invalid_envelope": ErrorEntry(
         "fix",
         "The envelope is invalid for its type.",
-        'Check agent ids, type and payload against the protocol. A payload is an object, such as {"message": "hi"}.',
+        "The message names each field that is wrong, and how, and so does errors.",
     ),
     "clock_skew": ErrorEntry(
         "fix",
@@ -37,8 +37,9 @@ RELAY_ERRORS = {
     ),
     "unknown_key": ErrorEntry(
         "fix",
-        "The key is unknown to the relay, or not in force.",
-        "Ask the relay's operator to add the key, or use one that is in force.",
+        "The relay does not know the key, or it is not in force.",
+        "Give the credential of the key, which its issuer signs for the public record of relay keygen; "
+        "or have the relay's operator list the key.",
     ),
     "bad_signature": ErrorEntry(
         "fix", "The signature does not match the key.", "Check that the private key belongs to key_id."
@@ -106,9 +107,7 @@ CONNECTOR_ERRORS = {
         "Only messages are replied to, and a message.reply is not: two agents that both reply would go on forever.",
         "Ask or send anew, or decide the session with approve or reject.",
     ),
-    "unreachable": ErrorEntry(
-        "later", "The relay is not reachable, or is none.", "Check the address that the connector was given."
-    ),
+    "unreachable": ErrorEntry("later", "The relay is not reachable.", "The connector tries again by itself."),
     "outcome_unknown": ErrorEntry(
         "never",
         "The envelope was sent, no answer came, and it is too old to be sent again.",
@@ -129,7 +128,8 @@ CONNECTOR_ERRORS = {
     "superseded_elsewhere": ErrorEntry(
         "fix",
         "The agent is online over another connection, which this start would end.",
-        "Stop the other, use it to send, or start with take_over=True, which ends it.",
+        "Stop the other, or start with take_over=True, which ends it. A relay listen or relay mcp of the same key shares"
+        " its connection with relay send and relay ask of the same user; a connector shares none.",
     ),
     "refused": ErrorEntry(
         "never", "The relay refused for a reason that this version does not know.", "Update this package."
@@ -171,15 +171,25 @@ CONNECTOR_ERRORS = {
         "A record of an issuer cannot be used.",
         "It has the form of an issuer in the relay's keys file; no pattern and no key stands under two issuers.",
     ),
+    "recipient_unknown": ErrorEntry(
+        "later",
+        "The relay gives no credential of the recipient, so there is no key to seal to.",
+        "Check its id. It has to have been online with a credential: wait_online waits for that, then seal again.",
+    ),
     "recipient_unverified": ErrorEntry(
         "fix",
-        "No pinned issuer vouches for a key of the recipient to seal to.",
-        "Pin the recipient's issuer; its credential must hold an X25519 key in enc.",
+        "No pinned issuer vouches for the recipient's credential.",
+        "Pin the recipient's issuer in trust.",
+    ),
+    "recipient_unsealable": ErrorEntry(
+        "fix",
+        "The recipient's credential names no X25519 key to seal to.",
+        "The recipient has to register with a credential that has one in enc.",
     ),
     "receipt_incomplete": ErrorEntry(
         "never",
         "Not all that a receipt consists of is there.",
-        "The error says what is missing. Who received both envelopes has a receipt; requests by a gateway, "
+        "Who signed or received both envelopes has a receipt; requests by a gateway, "
         "decisions without request_sha256 and keys without a credential have none.",
     ),
     "listener_failed": ErrorEntry("fix", "A listener raised; see __cause__.", "Fix the listener."),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .backoff import jittered_s
 from .check_online import CheckOnline
 from .errors import RelayError
+from .iso_time import epoch_ms_of
 from .limits import (
     OWN_LOOK_AGAIN_S,
     OWN_LOOK_REFUSED_S,
@@ -15,19 +16,22 @@ from .limits import (
     UNKNOWN_KEY_PRESENTED_S,
 )
 from .network_errors import unreachable
+from .types import Presence
 
 
 class FirstStart:
     def __init__(
         self,
         agent: str,
+        websocket: str,
         check_online: CheckOnline,
         take_over: bool,
         failed: Callable[[RelayError], None],
         ended: Callable[[RelayError], None],
     ) -> None:
-        """failed: an attempt failed. ended: no further attempt may follow."""
+        """websocket: address of the relay's. failed: an attempt failed. ended: no further attempt may follow."""
         self._agent = agent
+        self._websocket = websocket
         self._check_online = check_online
         self._may_register = take_over
         self._failed = failed
@@ -44,8 +48,9 @@ class FirstStart:
         """
         if self._may_register:
             return
-        if await self._stays_online():
-            raise RelayError("superseded_elsewhere")
+        elsewhere = await self._stays_online()
+        if elsewhere is not None:
+            raise RelayError("superseded_elsewhere", _elsewhere_since(elsewhere))
         self._may_register = True
 
     def may_pass(self, error: RelayError) -> bool:
@@ -67,7 +72,7 @@ class FirstStart:
 
         What cannot heal ends the first start alone.
         """
-        error = unreachable(cause)
+        error = unreachable(self._websocket, cause)
         self._tell(error)
         if not self._is_over and error.retry == "fix":
             self._ended(error)
@@ -90,8 +95,10 @@ class FirstStart:
         self._failure = error
         self._failed(error)
 
-    async def _stays_online(self) -> bool:
-        """Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone.
+    async def _stays_online(self) -> Presence | None:
+        """How the agent is online over another connection; None where it is not.
+
+        Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone.
 
         What the relay cannot tell for the moment says nothing of another connection, and is asked again until the start
         ends.
@@ -102,16 +109,23 @@ class FirstStart:
                 presence = await self._check_online.presence_of(self._agent, OWN_LOOK_TIMEOUT_S)
             except RelayError as error:
                 if not _may_be_told_soon(error):
-                    return False
+                    return None
                 self._tell(error)
                 await asyncio.sleep(jittered_s(error.retry_after or 0))
                 continue
             if presence.status != "online":
-                return False
+                return None
             times_online += 1
             if times_online == OWN_LOOKS:
-                return True
+                return presence
             await asyncio.sleep(OWN_LOOK_AGAIN_S)
+
+
+def _elsewhere_since(presence: Presence) -> str | None:
+    since = presence.details.get("online_since_iso")
+    if epoch_ms_of(since) is None:
+        return None
+    return f"The agent has been online over another connection since {since}, and this start would end that."
 
 
 def _may_be_told_soon(refusal: RelayError) -> bool:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Union, cast, get_args
 
 from .error_catalogue import Retry, known_retry
+from .errors import FieldError
 from .limits import (
     HEARTBEAT_INTERVAL_S,
     MAX_ASKED_WAIT_S,
     MAX_CLOCK_SKEW_MS,
+    MAX_FIELD_ERRORS,
     MAX_IN_FLIGHT,
     MAX_TIME_MS,
     MIN_HEARTBEAT_INTERVAL_S,
@@ -48,6 +50,7 @@ class ErrorFrame:
     message: str | None
     hint: str | None
     retry: Retry | None
+    errors: tuple[FieldError, ...]
     envelope_id: str | None
     retry_after_s: float
     server_time: int | None
@@ -116,10 +119,20 @@ def _error(members: Mapping[str, Any]) -> ErrorFrame:
         message=said_text(members.get("message")),
         hint=said_text(members.get("hint")),
         retry=known_retry(members.get("retry")),
+        errors=field_errors_in(members.get("errors")),
         envelope_id=text_of(members.get("envelope_id")),
         retry_after_s=asked_wait_s(members.get("retry_after_ms")) or RETRY_AFTER_S,
         server_time=_time(members.get("server_time")),
     )
+
+
+def field_errors_in(value: object) -> tuple[FieldError, ...]:
+    """The member `errors` of a refusal; empty for what is none."""
+    if not isinstance(value, list):
+        return ()
+    said = [members_of(error) for error in value[:MAX_FIELD_ERRORS]]
+    read = [(said_text(members.get("field")), said_text(members.get("message"))) for members in said]
+    return tuple(FieldError(field, message) for field, message in read if field is not None and message is not None)
 
 
 def _notice(members: Mapping[str, Any]) -> Notice:

@@ -4,12 +4,12 @@ import asyncio
 
 from .background import Background, log
 from .connection import Connection, ConnectionEnd, ConnectionEvents, ConnectionOptions
-from .error_catalogue import known_code
 from .errors import RelayError
 from .frames import AckFrame, DeliverFrame, ErrorFrame, Frame, HelloFrame
 from .options import ConnectorOptions
 from .parts import Parts
 from .reconnector import Reconnector
+from .refusal import refused_by
 from .types import ConnectorState, Notice
 from .warnings import Warnings
 
@@ -33,13 +33,18 @@ class Lifecycle:
         self._reconnector = Reconnector(self._connection, self, self._background)
         self._warnings = Warnings(self.parts.emitter)
         self._agent = options.agent
+        self._start_timeout_s = options.start_timeout_s
         self._started: asyncio.Future[None] | None = None
         self._ended_by: RelayError | None = None
         self._shutting_down: asyncio.Task[None] | None = None
         self.state = ConnectorState("idle")
 
-    async def start(self, timeout_s: float | None) -> None:
-        """Returns once the agent is registered. Raises the RelayError that ended the connector."""
+    async def start(self, timeout_s: float | None = None) -> None:
+        """Returns once the agent is registered. Raises the RelayError that ended the connector.
+
+        timeout_s: in place of that of the options.
+        """
+        timeout_s = self._start_timeout_s if timeout_s is None else timeout_s
         if self._ended_by is not None:
             raise self._ended_by
         loop = asyncio.get_running_loop()
@@ -99,6 +104,7 @@ class Lifecycle:
 
     def online(self, connection: Connection) -> None:
         self.parts.first_start.succeeded()
+        self.parts.emitter.log_anew()
         self.parts.send_queue.resume(connection)
         if self._started is not None and not self._started.done():
             self._started.set_result(None)
@@ -112,7 +118,8 @@ class Lifecycle:
             self.parts.first_start.unreachable(end.cause)
             return
         why = end.cause or end.error or f"the connection ended, {end.close_code}"
-        log.warning("%s is not connected (%s): trying again in %.1f s", self._agent, why, retry_in_s)
+        if self.parts.emitter.is_new(str(why)):
+            log.warning("%s is not connected (%s): trying again in %.1f s", self._agent, why, retry_in_s)
 
     def received(self, frame: Frame) -> None:
         parts = self.parts
@@ -123,10 +130,7 @@ class Lifecycle:
         elif isinstance(frame, Notice):
             parts.emitter.emit("notice", frame)
         elif isinstance(frame, ErrorFrame) and not parts.send_queue.refuse(frame) and frame.envelope_id is None:
-            code = known_code(frame.code)
-            parts.failed(
-                RelayError(code, frame.message, frame.hint, retry=frame.retry, retry_after=frame.retry_after_s)
-            )
+            parts.failed(refused_by(frame))
 
     def presence_refused(self, error: RelayError) -> None:
         if error.code == "invalid_credential" and self.parts.credential is not None:

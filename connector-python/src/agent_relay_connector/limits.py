@@ -13,6 +13,8 @@ MIN_HEARTBEAT_INTERVAL_S = 0.25
 # Of one frame of the relay. Source: docs/protocol.md#limits.
 MAX_INCOMING_BYTES = 36_864
 
+# Wrong fields that a refusal may name.
+MAX_FIELD_ERRORS = 16
 # Of a text of the relay that is shown to people, such as the hint of an error.
 MAX_SAID_CHARACTERS = 1000
 
@@ -52,6 +54,9 @@ MAX_SENDERS = 2000
 MAX_DELIVERY_AGE_S = 600.0
 # The last time that a Date of ECMAScript has. A later one of a relay is none, and is not signed with.
 MAX_TIME_MS = 8_640_000_000_000_000
+# Clocks that may be this close count as the same: the relay takes 5 minutes either way, and what one machine dates by its
+# own clock stays in order. With half of the longest way to `hello` it is less than RESEND_MARGIN_MS.
+SAME_CLOCK_MS = 2000
 # How far the relay's time may move the clock by which deliveries are judged.
 MAX_CLOCK_CORRECTION_MS = 300_000
 
@@ -62,9 +67,11 @@ LOOK_UPS_AT_ONCE = 16
 MAX_LOOK_UP_BYTES = 4_194_304
 # How often an unknown key of a gateway or an issuer asks for the signing manifest again.
 MANIFEST_AGAIN_AFTER_S = 5.0
-# When a credential is looked up again; sooner after a look-up that failed, or when what it found has ended.
+# When a credential is looked up again; sooner after a look-up that found none, or failed, or when what it found has ended.
 CREDENTIAL_AGAIN_AFTER_S = 300.0
 CREDENTIAL_SOON_AGAIN_AFTER_S = 5.0
+# The same of a recipient's, which is asked for while somebody waits to seal to it.
+RECIPIENT_AGAIN_AFTER_S = 1.0
 MAX_CREDENTIALS_KEPT = 2000
 # Of agents that are not known yet: their share of all this. The relay answers 600 look-ups of an address a minute; what
 # strangers cannot use up is left for agents that are known.
@@ -107,6 +114,15 @@ SEALING_KEY_KEPT_MS = 600_000
 
 # Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits.
 SESSION_TTL_MINUTES = (5, 1440)
+# Of the texts of `session.*`, the fewest and the most characters (UTF-16). Source: docs/protocol.md#envelopes.
+SESSION_TEXT_CHARACTERS = {
+    "purpose": (1, 500),
+    "intro": (0, 1000),
+    "scope": (0, 1000),
+    "expected_frequency": (0, 200),
+    "reason": (0, 500),
+}
+MAX_TASK_ID_CHARACTERS = 128
 SESSION_TTL_DEFAULT_MINUTES = 60
 # Sessions whose envelopes are kept for receipts, envelopes of a kind that are kept of one, and bytes of all of them. Sessions
 # in which this agent signed something have as much to themselves as all others.

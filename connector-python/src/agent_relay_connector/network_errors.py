@@ -32,16 +32,14 @@ _SELF_SIGNED_HINT = (
 _CHAIN_HINT = "The server must send its intermediate certificates, or SSL_CERT_FILE must name its authority."
 
 _CUT_OFF = NetworkError(
-    "the connection was reset",
+    "connection reset",
     "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).",
     "later",
 )
 _SILENT = NetworkError("the host does not answer", _NETWORK_HINT, "later")
-_UNKNOWN_HOST = NetworkError(
-    "the host name could not be resolved",
-    "Correct the host of the relay's address, or wait until this machine's DNS knows it.",
-    "later",
-)
+_NAME_HINT = "Correct the host of the relay's address, or wait until this machine's DNS knows it."
+_UNKNOWN_HOST = NetworkError("unknown host", _NAME_HINT, "later")
+_UNRESOLVED = NetworkError("the host name could not be resolved", _NAME_HINT, "later")
 _NO_TLS = NetworkError(
     "it does not speak TLS on this port",
     "This port speaks plain http: use http:// (or ws://), or the port of the relay's TLS.",
@@ -80,14 +78,17 @@ _LATER_HINT = "The relay, or a proxy in front of it, has no room or is down; the
 _PASSING = (408, 425, 429)
 
 
-def unreachable(cause: Exception | None) -> RelayError:
-    """The error of an attempt that reached no relay. cause: what it failed with, if that is known."""
+def unreachable(websocket: str, cause: Exception | None) -> RelayError:
+    """The error of an attempt that reached no relay.
+
+    websocket: the address that was tried. cause: what it failed with, if that is known.
+    """
     if cause is None:
         return RelayError("unreachable")
     reason = _reason(cause)
-    error = RelayError(
-        "unreachable", f"The relay is not reachable: {reason.why}.", reason.hint, retry=reason.retry
-    )
+    place = "http" + websocket.removeprefix("ws")
+    message = f"The relay at {place} is not reachable: {reason.why}."
+    error = RelayError("unreachable", message, reason.hint, retry=reason.retry)
     error.__cause__ = cause
     return error
 
@@ -103,7 +104,7 @@ def _reason(cause: Exception) -> NetworkError:
     if isinstance(cause, ssl.SSLError):
         return _NO_TLS
     if isinstance(cause, socket.gaierror):
-        return _UNKNOWN_HOST
+        return _UNRESOLVED if cause.errno == socket.EAI_AGAIN else _UNKNOWN_HOST
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
         return _SILENT
     if isinstance(cause, Redirected):

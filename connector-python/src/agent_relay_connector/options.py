@@ -20,6 +20,7 @@ class ConnectorOptions:
     agent: str
     key: AgentKey
     take_over: bool
+    start_timeout_s: float | None
     credential: CredentialSource | None
     sealing_keys: Sequence[str | SealingKey]
     trust: Trust
@@ -86,6 +87,8 @@ def check_options(options: ConnectorOptions) -> None:
         raise ValueError("agent must be agent:// and a name")
     if "key_id" not in options.key and options.credential is None:
         raise ValueError("key needs a key_id, or a credential")
+    if options.start_timeout_s is not None and not options.start_timeout_s > 0:
+        raise ValueError("start_timeout must be more than 0")
     # Of nan neither is true.
     if not options.max_delivery_age_s >= 0:
         raise ValueError("max_delivery_age must be 0 or more")

@@ -27,12 +27,12 @@ class Peers:
         credentials = SenderCredentials(address.base, http, background)
         self.verifier = SenderVerifier(trust, manifest, credentials, address.host, is_pinned_only=require_verified)
 
-    async def sealing_key_of(self, agent: str) -> str:
+    async def sealing_key_of(self, agent: str, needed_at: float) -> str:
         """The X25519 key of an agent.
 
-        Raises `recipient_unverified` unless a pinned issuer vouches for it, and `clock_untrusted` when nobody can tell
-        here what has ended.
+        Raises `recipient_unknown`, `recipient_unverified` or `recipient_unsealable`, and `clock_untrusted` when nobody can
+        tell here what has ended.
         """
         if not self._clock.is_trusted:
             raise RelayError("clock_untrusted")
-        return await self.verifier.sealing_key_of(agent, self._clock.bounded_now())
+        return await self.verifier.sealing_key_of(agent, self._clock.bounded_now(), needed_at)

@@ -25,6 +25,8 @@ class PendingSend:
     id: str
     draft: SendDraft
     answer: "asyncio.Future[Acknowledged]" = field(repr=False)
+    # Epoch milliseconds: see `Signer.sign`.
+    not_before: int = 0
     # As it went out, and as it goes out again: an id is signed once. Whatever a relay answers, it may keep what it got,
     # and of two signatures with different times a recipient may have forgotten the one when the other comes.
     signed: SignedEnvelope | None = None

@@ -8,6 +8,7 @@ from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
 from .limits import PRESENCE_CAP_S, PRESENCE_LOOKS_AT_ONCE
+from .target_not_online import target_not_online
 from .types import Presence
 
 
@@ -17,8 +18,8 @@ class _Watch:
 
     # That it is online, or why it never can be.
     decided: "asyncio.Future[Presence]"
-    # check-online has said how it is.
-    is_answered: bool = False
+    # What check-online said last of how it is; None before it did.
+    status: str | None = None
     waiting: int = 0
     asking: "asyncio.Task[None] | None" = None
 
@@ -57,8 +58,8 @@ class PresenceWatch:
                 self._end(agent, watch)
         if watch.decided.done():
             return watch.decided.result()
-        if watch.is_answered:
-            raise RelayError("target_not_online")
+        if watch.status is not None:
+            raise target_not_online(watch.status)
         raise RelayError("timeout", "Whether the target is online is not known: check-online did not answer.")
 
     def end(self, error: RelayError) -> None:
@@ -89,7 +90,7 @@ class PresenceWatch:
             try:
                 async with self._at_once:
                     presence = await self._check_online.presence_of(agent)
-                watch.is_answered = True
+                watch.status = presence.status
                 if presence.can_deliver_realtime:
                     self._decide(agent, watch).set_result(presence)
                     return

@@ -7,11 +7,11 @@ from typing import Protocol
 from .backoff import jittered_s
 from .background import Background
 from .clock import Clock
-from .error_catalogue import known_code
 from .errors import RelayError
 from .frames import AckFrame, ErrorFrame
 from .limits import MAX_IN_FLIGHT, RESEND_MARGIN_MS
 from .pending_sends import Acknowledged, PendingSend, PendingSends, SendDraft
+from .refusal import refusal_of
 from .signer import SignedEnvelope, Signer
 
 
@@ -62,14 +62,17 @@ class SendQueue:
         """True while an envelope that went out under this key may go out again."""
         return any(send.needs(key_id) for send in self._pending.all())
 
-    async def add(self, envelope_id: str, draft: SendDraft, timeout_s: float) -> Acknowledged:
-        """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again."""
+    async def add(self, envelope_id: str, draft: SendDraft, timeout_s: float, not_before: int = 0) -> Acknowledged:
+        """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again.
+
+        not_before: see `Signer.sign`.
+        """
         if self._ended_by is not None:
             raise self._ended_by.for_call("refused", envelope_id)
         if len(self._pending) >= self._max_pending:
             raise RelayError("queue_full")
         loop = asyncio.get_running_loop()
-        send = PendingSend(envelope_id, draft, loop.create_future())
+        send = PendingSend(envelope_id, draft, loop.create_future(), not_before)
         self._pending.add(send)
         timer = loop.call_later(timeout_s, lambda: self._fail(send, RelayError("timeout")))
         self._flush()
@@ -104,14 +107,15 @@ class SendQueue:
         send = self._pending.get(frame.envelope_id)
         if send is None:
             return False
-        code = known_code(frame.code)
+        error = refusal_of(frame.code, frame.message, frame.hint, retry=frame.retry, errors=frame.errors)
+        code = error.code
         self._pending.requeue(send)
         if code in ("unavailable", "rate_limited", "not_registered"):
             self._retry_later(send, code, frame.retry_after_s)
         elif code == "clock_skew" and send.is_outcome_unknown:
             self._fail(send, RelayError("outcome_unknown"))
         else:
-            self._fail(send, RelayError(code, frame.message, frame.hint, retry=frame.retry))
+            self._fail(send, error)
         self._flush()
         return True
 
@@ -180,7 +184,7 @@ class SendQueue:
         try:
             if not isinstance(send.draft, str):
                 send.draft = await send.draft()
-            signed = send.signed or writer.signer.sign(send.draft)
+            signed = send.signed or writer.signer.sign(send.draft, send.not_before)
         except RelayError as error:
             return self._fail(send, error)
         if self._writer is not writer or self._pending.get(send.id) is not send:

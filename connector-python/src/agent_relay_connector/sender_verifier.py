@@ -12,11 +12,8 @@ from .keys import VerifyKey, verify_key
 from .relay_manifest import RelayManifest
 from .types import Envelope, Verified
 
-_NO_CREDENTIAL = (
-    "The relay gives no credential of the recipient.",
-    "Check its id: check_online says whether it has ever been online. "
-    "It has to register with a credential that holds an X25519 key.",
-)
+# What another pin may mend.
+_NOT_PINNED = ("unknown_issuer", "agent_not_allowed", "signature")
 
 
 class SenderVerifier:
@@ -67,17 +64,20 @@ class SenderVerifier:
         """True for one of which this agent pinned keys, or an issuer that may have it: what is its can be verified."""
         return self._trust.has_pinned_keys(agent) or self._trust.pinned.may_hold(agent)
 
-    async def sealing_key_of(self, agent: str, now_ms: float) -> str:
+    async def sealing_key_of(self, agent: str, now_ms: float, needed_at: float) -> str:
         """The X25519 key of an agent, in base64url, for payloads that only it is to read.
 
-        Raises `recipient_unverified` unless a pinned issuer vouches for it now.
+        Raises `recipient_unknown` without a credential of it, `recipient_unverified` unless a pinned issuer vouches for it
+        now, and `recipient_unsealable` where it names no such key. needed_at: by time.monotonic().
         """
-        credential = await self._credentials.find(agent, None, now_ms)
+        credential = await self._credentials.find_recipient(agent, now_ms, needed_at)
         if credential is None:
-            raise RelayError("recipient_unverified", *_NO_CREDENTIAL)
+            raise RelayError("recipient_unknown")
         verdict = await vouching_for(credential, now_ms, self._trust)
-        if verdict.verified != "agent" or credential.sealing_key is None:
-            raise RelayError("recipient_unverified")
+        if verdict.verified != "agent":
+            raise _unverified(verdict, credential.issuer)
+        if credential.sealing_key is None:
+            raise RelayError("recipient_unsealable")
         return credential.sealing_key
 
     async def _check_credential(self, envelope: Envelope) -> Verdict | None:
@@ -98,3 +98,14 @@ class SenderVerifier:
 
 def _signed(envelope: Envelope, key: VerifyKey, verdict: Verdict) -> Verdict | None:
     return verdict if is_signed_by(key, envelope) else None
+
+
+def _unverified(verdict: Verdict, issuer: str) -> RelayError:
+    """Says what is wrong with the credential of a pinned issuer. Who is not pinned is told as the catalogue has it."""
+    if verdict.reason is None or verdict.reason in _NOT_PINNED:
+        return RelayError("recipient_unverified")
+    return RelayError(
+        "recipient_unverified",
+        f"The recipient's credential of {issuer} counts for nothing: {verdict.reason}.",
+        "The recipient has to register with another credential.",
+    )

@@ -8,15 +8,18 @@ from .base64url import encode_base64url
 from .canonical import canonical_text, draft_text, signed_text
 from .clock import Clock
 from .credentials.read_credential import Credential
-from .errors import RelayError
+from .envelope_rules import invalid_envelope
+from .errors import FieldError, RelayError
 from .given import AgentKey
 from .keys import signing_key
-from .limits import MAX_FRAME_BYTES
+from .limits import MAX_CLOCK_SKEW_MS, MAX_FRAME_BYTES
 
 # Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names.
 _REST_BYTES = 86 + 16 + len(',"ts":,"key_id":"","sig":""}')
 # Of the id that a key has by its credential: `jkt-` and a thumbprint.
 _CREDENTIAL_KEY_ID_BYTES = 47
+
+_NOT_AN_OBJECT = 'is not a JSON object, such as {"message": "hi"}'
 
 
 @dataclass(frozen=True)
@@ -63,19 +66,24 @@ class Signer:
         Raises `invalid_envelope`, and `frame_too_large`: the relay closes the connection for a frame over its limit.
         """
         if not isinstance(members["payload"], dict):
-            raise RelayError("invalid_envelope", "The payload is not a JSON object.")
+            raise invalid_envelope(FieldError("payload", _NOT_AN_OBJECT))
         try:
             text = draft_text(members)
         except ValueError as problem:
-            raise RelayError("invalid_envelope", f"The payload is not a JSON object: {problem}.") from None
+            raise invalid_envelope(FieldError("payload", f"holds what JSON has not: {problem}")) from None
         key_id_bytes = _CREDENTIAL_KEY_ID_BYTES if self._key_id is None else len(self._key_id)
         if len(text.encode()) + key_id_bytes + _REST_BYTES > MAX_FRAME_BYTES:
             raise RelayError("frame_too_large")
         return text
 
-    def sign(self, draft: str) -> SignedEnvelope:
-        """Signs with the present time."""
-        ts = self._clock.now()
+    def sign(self, draft: str, not_before: int = 0) -> SignedEnvelope:
+        """Signs with the present time.
+
+        not_before: what it answers was signed at this time, epoch milliseconds: by a clock that may be ahead of this one, as
+        far as the relay takes it. Nobody's clock moves it farther.
+        """
+        now = self._clock.now()
+        ts = max(now, not_before) if not_before - now <= MAX_CLOCK_SKEW_MS else now
         canonical = canonical_text(draft, ts, self.key_id)
         sig = encode_base64url(self._key.sign(canonical.encode()))
         return SignedEnvelope(signed_text(canonical, sig), ts, self.key_id)

@@ -1,14 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Draft, signedPart } from "../canonical.ts";
 import { Clock } from "../clock.ts";
-import { knownRetry } from "../errors.ts";
+import { knownRetry, RelayError } from "../errors.ts";
 import { type HelloFrame, textOf } from "../frames.ts";
 import { parseJson } from "../parse-json.ts";
-import { saidText } from "../said-text.ts";
 import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
 import type { Envelope } from "../types.ts";
-import { Failure } from "./failure.ts";
+import { Failure, hintOf } from "./failure.ts";
 import type { SigningAgent } from "./key-file.ts";
 import type { Answer, RelayHttp } from "./relay-http.ts";
 
@@ -30,30 +29,12 @@ export interface HelloInfo {
   readonly connectorVersion: string | undefined;
 }
 
-export async function checkReachable(http: RelayHttp): Promise<string> {
-  const { status } = await http.request("/health");
-  if (status === 200) return `the relay answers at ${http.baseUrl}`;
-  throw new Failure("unreachable", `The server at ${http.baseUrl} is not a healthy relay (${status}).`, "Check --url.");
-}
-
-/** An edge proxy may hide this probe: 404. */
-export async function checkReady(http: RelayHttp): Promise<string> {
-  const { status, body } = await http.request("/ready");
-  if (status === 200) return "it is ready";
-  if (status === 404) return "it does not expose its readiness here";
-  throw new Failure(
-    "unavailable",
-    "The relay is up, but not ready.",
-    `Try again later, or tell its operator. ${saidText(body.next_action) ?? ""}`.trim(),
-    { retry: knownRetry(body.retry) },
-  );
-}
-
 /** Connects, waits for `hello`, and disconnects; nothing is registered. */
 export async function checkWebsocket(http: RelayHttp): Promise<HelloInfo> {
+  const askedAt = performance.now();
   const hello = await receiveHello(http.websocketUrl);
   const clock = new Clock();
-  if (hello.serverTime !== undefined) clock.measure(hello.serverTime);
+  if (hello.serverTime !== undefined) clock.measure(hello.serverTime, performance.now() - askedAt);
   const { maxClockSkewMs, connectorVersion } = hello;
   return { clock, aheadMs: Date.now() - clock.now(), maxClockSkewMs, connectorVersion };
 }
@@ -127,12 +108,8 @@ async function badSignature(text: string, { body }: Answer): Promise<Failure> {
 
 /** The relay's hint is for programs that make the self-test themselves. */
 function unknownKey(agent: string, { body }: Answer): Failure {
-  return new Failure(
-    "unknown_key",
-    `The relay does not know the key of ${agent}.`,
-    "Its operator issues a credential for the record that relay keygen or relay init made (relay issue), which relay credential puts into the key file; or lists the key: npm run keys -- add record.json",
-    { retry: knownRetry(body.retry) },
-  );
+  const said = new RelayError("unknown_key", { retry: knownRetry(body.retry) });
+  return new Failure(said.code, `The relay does not know the key of ${agent}.`, hintOf(said), said);
 }
 
 function isNotYetKnown({ body: { code, detail } }: Answer): boolean {

@@ -1,6 +1,6 @@
 import type { Connector } from "../connector.ts";
 import type { ConnectorState, DecidedSession, Notice, Warning } from "../types.ts";
-import { Failure } from "./failure.ts";
+import { Failure, hintOf } from "./failure.ts";
 import { Repeats } from "./repeats.ts";
 import type { Reporter } from "./reporter.ts";
 
@@ -22,24 +22,22 @@ export function reportConnection(connector: Connector, websocketUrl: string, rep
     const leftOut = repeats.next(notice.kind);
     if (leftOut !== undefined) reportNotice(notice, counting(leftOut, reporter));
   });
-  connector.on("error", ({ code, message, hint, retry, cause, envelopeId }) => {
+  connector.on("error", (error) => {
+    const { code, message, retry, cause, envelopeId } = error;
     const isRepeat = code === "unreachable" && hasSaidWhy;
     if (code === "unreachable") hasSaidWhy = true;
     if (isRepeat && !json) return;
     const leftOut = code === "unreachable" || envelopeId !== undefined ? 0 : repeats.next(`error ${code}`);
     if (leftOut === undefined) return;
-    const text = cause instanceof Failure ? `${cause.message} ${cause.hint}` : `${message} ${hint}`;
+    const text = cause instanceof Failure ? `${cause.message} ${cause.hint}` : `${message} ${hintOf(error)}`;
     counting(leftOut, reporter).report("problem", text, { code, retry }, "yellow");
   });
   connector.on("warning", (warning) => reportWarning(warning, reporter));
-  connector.on("overflow", ({ dropped }) =>
-    reporter.report(
-      "overflow",
-      `Deliveries arrived faster than they were read; ${dropped} were dropped.`,
-      { dropped },
-      "yellow",
-    ),
-  );
+  connector.on("overflow", ({ dropped }) => {
+    const leftOut = repeats.next("overflow");
+    const text = `Deliveries arrived faster than they were read; ${dropped} were dropped.`;
+    if (leftOut !== undefined) counting(leftOut, reporter).report("overflow", text, { dropped }, "yellow");
+  });
 }
 
 /** Tells how many of the same were left out before. */
@@ -82,13 +80,14 @@ function reportNotice(notice: Notice, reporter: Reports): void {
     expires_at_iso: expiresAt.toISOString(),
   }));
   const ids = sessions.map(({ session_id, requester }) => `${session_id} from ${requester}`).join(", ");
-  const text = `${notice.total} pending sessions: ${ids}. ${DECIDE}`;
+  const count = notice.total === 1 ? "1 session waits" : `${notice.total} sessions wait`;
+  const text = `${count} for your decision: ${ids}. ${DECIDE}`;
   reporter.report("pending_sessions", text, { total: notice.total, sessions }, "bold");
 }
 
 /** The notice does not tell which requests were delivered. */
 const DECIDE =
-  "Approve or reject those whose request you received. To approve one that you did not receive (/sessions/<id> says can_deliver_realtime false) counts for nothing: ask its requester to request again.";
+  "relay approve or relay reject decides one whose request you received. Of one that was requested while you were away you know only the id: ask its requester to request again, and decide that one.";
 
 function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reports): void {
   const text = `The relay let the agent go, since no credential of it holds any more: ${reason}.`;

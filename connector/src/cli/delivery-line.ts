@@ -17,7 +17,7 @@ export function deliveryLine(delivery: Delivery, output: Output, json: boolean):
 export function deliveryMembers(delivery: Delivery): JsonObject {
   const { sessionId, verified, issuer, sealed, receivedAt } = delivery;
   const session = sessionId !== undefined && { session_id: sessionId };
-  const who = { verified, ...(issuer !== undefined && { issuer }), sealed: sealed === true };
+  const who = { verified, ...(issuer !== undefined && { issuer }), sealed };
   const received_at_iso = new Date(receivedAt).toISOString();
   return { envelope: readableEnvelope(delivery), ...session, ...who, received_at_iso };
 }

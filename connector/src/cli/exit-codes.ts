@@ -21,7 +21,7 @@ export const EXIT_CODES = `Exit codes
   4    the relay is not reachable, or not available at the moment
   5    no answer in time: it may have been accepted; ask, --wait, --wait-online: the target is not online (a plain send: 0)
   6    the agent is online elsewhere, or another connection took it over
-  7    the key or the credential is invalid, unknown, not allowed for the agent, or revoked
+  7    the key or the credential, with --seal that of the target too, is invalid, unknown, not allowed for the agent, or revoked
   8    the receipt is not valid, or there is none
   130  interrupted
 `;
@@ -33,7 +33,13 @@ const CODES: Readonly<Record<string, number>> = {
   key_not_allowed: EXIT.key,
   key_revoked: EXIT.key,
   invalid_credential: EXIT.key,
+  recipient_unknown: EXIT.key,
+  recipient_unverified: EXIT.key,
+  recipient_unsealable: EXIT.key,
+  invalid_envelope: EXIT.usage,
   invalid_issuer: EXIT.usage,
+  frame_too_large: EXIT.usage,
+  not_answerable: EXIT.usage,
   invalid_receipt: EXIT.receipt,
   receipt_incomplete: EXIT.receipt,
   missing_api_key: EXIT.key,
@@ -51,6 +57,8 @@ const CODES: Readonly<Record<string, number>> = {
   outcome_unknown: EXIT.timeout,
   superseded: EXIT.superseded,
   superseded_elsewhere: EXIT.superseded,
+  clock_untrusted: EXIT.failed,
+  queue_full: EXIT.failed,
   usage: EXIT.usage,
   failed: EXIT.failed,
   aborted: EXIT.interrupted,

@@ -1,4 +1,4 @@
-import { type ErrorCode, RelayError, type Retry } from "../errors.ts";
+import { RelayError, type Retry } from "../errors.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 
 /** Details of a failure, where they are known. */
@@ -20,6 +20,8 @@ export class Failure extends Error {
   readonly retryAfterMs: number | undefined;
   /** `unknown`: what was to be sent may have been accepted and delivered. */
   readonly outcome: RelayError["outcome"];
+  /** Its sentence for people, where an envelope is what failed. */
+  readonly outcomeText: string;
 
   /** @param code decides the exit code; see exit-codes.ts. */
   constructor(code: string, message: string, hint: string, details: FailureDetails = {}) {
@@ -29,6 +31,8 @@ export class Failure extends Error {
     this.retry = details.retry;
     this.retryAfterMs = details.retryAfterMs;
     this.outcome = details.outcome ?? "refused";
+    const isOfEnvelope = details.outcome !== undefined && code !== "receipt_incomplete";
+    this.outcomeText = isOfEnvelope ? `Outcome: ${details.outcome}.` : "";
   }
 
   get exitCode(): number {
@@ -36,11 +40,32 @@ export class Failure extends Error {
   }
 }
 
-/** Where the library's hint names an option of its own. */
-const HINTS: Partial<Record<ErrorCode, string>> = {
+/** Where the library's hint names an option, or a member, of its own. */
+const HINTS: Readonly<Record<string, string>> = {
+  invalid_envelope: "The message names each field that is wrong, and how.",
+  recipient_unknown:
+    "Check its id. It has to have been online with a credential: --wait-online waits for that, then seals again.",
+  recipient_unverified:
+    "Put the record of the target's issuer into trusted_issuers of the key file, unless the message names another reason; a relay listen takes it by --trust, too.",
+  recipient_unsealable: "The target's owner has a credential with a sealing key issued, and registers with it.",
+  unverified_delivery:
+    "Put the record of the sender's issuer into trusted_issuers of the key file, or give it by --trust.",
+  unopenable_delivery:
+    "The key file needs the sealing key that the sender found in the credential, and the record of the sender's issuer in trusted_issuers.",
+  stale_delivery: "The relay delivers at once: it, or somebody before it, kept the envelope. --max-age is the limit.",
+  bad_signature: "Check that the private key belongs to the key id.",
+  queue_full: "Wait for answers to earlier ones before you send the next.",
   target_not_online: "Send it again when the target is online; --wait-online waits for that.",
-  superseded_elsewhere: "Stop the other, or use it to send; --take-over of send, listen and others ends it.",
+  unknown_key:
+    "Its operator issues a credential for the record that relay keygen or relay init made (relay issue), which relay credential puts into the key file; or lists the key: npm run keys -- add record.json",
+  superseded_elsewhere:
+    "Stop the other, or end it with --take-over. Commands share the connection of a relay listen or relay mcp of the same user and key on this machine (relay send, ask, request, approve, reject), and no other.",
 };
+
+/** What to do about an error of the library, in the words of the command line. */
+export function hintOf({ code, hint }: Pick<Failure, "code" | "hint">): string {
+  return HINTS[code] ?? hint;
+}
 
 /** The command line, or the input, is invalid. */
 export function usageError(message: string, hint = "See --help."): Failure {
@@ -50,7 +75,6 @@ export function usageError(message: string, hint = "See --help."): Failure {
 /** Turns any thrown value into a Failure. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  if (error instanceof RelayError)
-    return new Failure(error.code, error.message, HINTS[error.code] ?? error.hint, error);
+  if (error instanceof RelayError) return new Failure(error.code, error.message, hintOf(error), error);
   return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.");
 }

@@ -28,12 +28,17 @@ export async function readIdentity(
   env: Io["env"],
   reporter: Reporter,
 ): Promise<Identity> {
-  const file = keyOption ?? (env.RELAY_KEY_FILE || undefined);
+  const file = keyFileOf(keyOption, env);
   if (file === undefined) return await fromEnvironment(env);
   const signing = await readKeyFile(file);
   const warning = await permissionWarning(file);
-  if (warning !== undefined) reporter.warn(warning);
+  if (warning !== undefined) reporter.warnOnce(warning);
   return { agent: signing.agent, signing };
+}
+
+/** Undefined where the environment alone says who acts. */
+export function keyFileOf(keyOption: string | undefined, env: Io["env"]): string | undefined {
+  return keyOption ?? (env.RELAY_KEY_FILE || undefined);
 }
 
 /** @throws {Failure} `invalid_key` when there is no key. */

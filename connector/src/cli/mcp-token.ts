@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { permissionWarning, writePrivateText } from "./private-file.ts";
@@ -16,13 +16,20 @@ interface McpToken {
 
 /**
  * The token that HTTP clients of `relay mcp` need: RELAY_MCP_TOKEN, else that of a file, which is made when there is none.
+ * @param own the id of the user of this process; undefined on systems without.
  * @throws {Failure} `usage`, `failed`.
  */
-export async function mcpToken(file: string | undefined, env: Io["env"], reporter: Reporter): Promise<McpToken> {
+export async function mcpToken(
+  file: string | undefined,
+  env: Io["env"],
+  reporter: Reporter,
+  own: number | undefined = process.getuid?.(),
+): Promise<McpToken> {
   if (env.RELAY_MCP_TOKEN) return { token: checked(env.RELAY_MCP_TOKEN, "RELAY_MCP_TOKEN"), place: "RELAY_MCP_TOKEN" };
   if (file === undefined)
     throw usageError("--http needs a token.", "Name a file with --token-file, or set RELAY_MCP_TOKEN.");
   const token = (await tokenOf(file)) ?? (await newToken(file));
+  await requireOwn(file, own);
   const warning = await permissionWarning(file);
   if (warning !== undefined) reporter.warn(warning);
   return { token, place: file };
@@ -36,6 +43,13 @@ async function tokenOf(file: string): Promise<string | undefined> {
     if (code === "ENOENT") return undefined;
     throw error instanceof Failure ? error : usageError(`${file} cannot be read (${code}).`);
   }
+}
+
+/** Whoever made the file knows the token; root can read every other, too. @throws {Failure} `usage`. */
+async function requireOwn(file: string, own: number | undefined): Promise<void> {
+  const { uid } = await stat(file);
+  if (own !== undefined && uid !== own && uid !== 0)
+    throw usageError(`${file} is another user's, who knows its token.`, "Name a file that is yours.");
 }
 
 async function newToken(file: string): Promise<string> {

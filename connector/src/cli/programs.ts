@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Delivery } from "../types.ts";
+import { within } from "../within.ts";
 import { readableEnvelope } from "./delivery-line.ts";
 import { SECRET_VARIABLES } from "./identity.ts";
 import type { Io } from "./io.ts";
@@ -8,6 +10,11 @@ import { jsonLine } from "./output.ts";
 
 /** More than fits into an envelope. */
 const MAX_OUTPUT_BYTES = 65_536;
+/** What a program printed before it ended has come by then, whatever of it still holds its standard output. */
+const LAST_OUTPUT_MS = 1000;
+/** What the signal does not end by then is killed. */
+const END_MS = 5000;
+const LOOK_MS = 50;
 
 /** How a program ended. */
 export interface ProgramEnd {
@@ -26,7 +33,8 @@ export interface ProgramOptions {
 }
 
 /**
- * Runs the program for one delivery. Rejects when it cannot be started. The signal ends it, with its child processes.
+ * Runs the program for one delivery. Rejects when it cannot be started. The signal ends it, with its child processes. What it
+ * leaves behind when it ends goes on, and holds up nothing.
  */
 export async function runProgram(delivery: Delivery, options: ProgramOptions, io: Io): Promise<ProgramEnd> {
   const child = spawn(options.command, {
@@ -35,17 +43,27 @@ export async function runProgram(delivery: Delivery, options: ProgramOptions, io
     env: { ...withoutSecrets(io.env), ...options.variables, ...variablesOf(delivery) },
     stdio: ["pipe", "pipe", "inherit"],
   });
-  const stop = () => endGroup(child);
+  let ending: Promise<void> | undefined;
+  const stop = () => (ending = endGroup(child));
   io.signal.addEventListener("abort", stop);
   const printed = collect(child, options.keepsOutput, io);
   try {
     // A program may end without having read its input.
     child.stdin.on("error", () => {}).end(`${jsonLine(readableEnvelope(delivery))}\n`);
-    const [exitCode] = (await once(child, "close")) as [number | null];
+    const exitCode = await endOf(child);
     return { exitCode, printed: printed() };
   } finally {
     io.signal.removeEventListener("abort", stop);
+    await ending;
   }
+}
+
+/** @returns its exit code, once all that it printed is read. */
+async function endOf(child: ChildProcess): Promise<number | null> {
+  const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const [exitCode] = (await once(child, "exit")) as [number | null];
+  await within(LAST_OUTPUT_MS, closed);
+  return exitCode;
 }
 
 /** The main members of a delivery, for programs that do not parse the envelope. */
@@ -81,12 +99,24 @@ function collect(child: ChildProcess, keeps: boolean, io: Io): () => string | un
   return () => (bytes > MAX_OUTPUT_BYTES ? undefined : Buffer.concat(chunks).toString("utf8"));
 }
 
-/** Signals the process group: a shell does not forward signals to its children. */
-function endGroup(child: ChildProcess): void {
+/** Ends the program and what it started. */
+async function endGroup(child: ChildProcess): Promise<void> {
+  const deadline = performance.now() + END_MS;
+  let isThere = signalGroup(child, "SIGTERM");
+  while (isThere && performance.now() < deadline) {
+    await delay(LOOK_MS);
+    isThere = signalGroup(child, 0);
+  }
+  if (isThere) signalGroup(child, "SIGKILL");
+}
+
+/** Signals the process group: a shell does not forward signals to its children. @returns whether anything of it was there. */
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals | 0): boolean {
+  if (child.pid === undefined) return false;
+  if (process.platform === "win32") return child.kill(signal);
   try {
-    if (process.platform === "win32") child.kill();
-    else if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
+    return process.kill(-child.pid, signal);
   } catch {
-    // It has already ended.
+    return false;
   }
 }

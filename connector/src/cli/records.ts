@@ -60,5 +60,8 @@ export function trustedKeyOf(record: unknown): TrustedKey | undefined {
 function noIssuer(file: string, record: unknown): Failure {
   if (membersOf(record).private_key === undefined)
     return usageError(`${file} holds something else than records of issuers.`, "relay issuer new prints one.");
-  return usageError(`${file} is private.`, "Give the public record of the issuer, as relay issuer new printed it.");
+  return usageError(
+    `${file} is private.`,
+    "Give the public record of the issuer, as relay issuer new printed it; or an agent's key file, for its trusted_issuers, with --key.",
+  );
 }

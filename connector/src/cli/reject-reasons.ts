@@ -1,4 +1,5 @@
 import { textOf } from "../frames.ts";
+import { keepNewest } from "../keep-newest.ts";
 import type { Delivery } from "../types.ts";
 
 /** A look-up of the session may overtake the delivery of its decision; nobody waits longer for one that went elsewhere. */
@@ -35,9 +36,7 @@ export class RejectReasons {
 
   #reasonFor(sessionId: string): PromiseWithResolvers<string | undefined> {
     const known = this.#reasons.get(sessionId) ?? Promise.withResolvers<string | undefined>();
-    this.#reasons.set(sessionId, known);
-    const [oldest] = this.#reasons.keys();
-    if (this.#reasons.size > MAX_KEPT) this.#reasons.delete(oldest as string);
+    keepNewest(this.#reasons, sessionId, known, MAX_KEPT);
     return known;
   }
 }

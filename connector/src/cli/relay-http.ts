@@ -3,13 +3,20 @@ import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf, waitOf } from "../frames.ts";
 import { answerTo } from "../http-answer.ts";
-import { networkErrorOf } from "../network-errors.ts";
+import { type NetworkError, networkErrorOf } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { saidText, shownText } from "../said-text.ts";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
+/** Ports of other protocols, such as 9 and 25, to which the Fetch Standard lets nobody connect. */
+const BAD_PORT = "bad port";
+const FORBIDDEN_PORT: NetworkError = {
+  why: "HTTP goes to no such port",
+  hint: "Correct the port of its address.",
+  retry: "fix",
+};
 const ANSWER = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 
 export interface Answer {
@@ -22,6 +29,8 @@ export interface Answer {
 export class RelayHttp {
   /** The address as it was given. */
   readonly url: string;
+  /** Nobody gave it. */
+  readonly isDefault: boolean;
   /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly websocketUrl: string;
@@ -41,6 +50,7 @@ export class RelayHttp {
     waiting: (ms: number) => void = () => {},
   ) {
     this.#waiting = waiting;
+    this.isDefault = url === undefined && !env.RELAY_URL;
     this.url = url ?? (env.RELAY_URL || DEFAULT_URL);
     try {
       const { websocket, base, host } = relayAddress(this.url);
@@ -117,12 +127,17 @@ export class RelayHttp {
   }
 
   #unreachable(error: unknown): Failure {
-    const { name, cause } = error as { name?: string; cause?: { code?: string } };
+    const { name, cause } = error as { name?: string; cause?: { code?: string; message?: string } };
     const timeout = name === "TimeoutError" ? "it did not answer within 10 s" : undefined;
-    const known = networkErrorOf(cause?.code);
+    const known = cause?.message === BAD_PORT ? FORBIDDEN_PORT : networkErrorOf(cause?.code);
     const why = timeout ?? known?.why ?? cause?.code ?? "the request failed";
     const hint = `${known?.hint ?? ""} The relay's address is that of --url or RELAY_URL.`.trim();
-    return new Failure("unreachable", `The relay at ${this.baseUrl} is not reachable: ${why}.`, hint, known);
+    return new Failure(
+      "unreachable",
+      `The relay at ${this.baseUrl} is not reachable: ${why}.`,
+      hint,
+      known ?? { retry: "later" },
+    );
   }
 
   #notARelay(): Failure {

@@ -1,10 +1,15 @@
+import type { Failure } from "./failure.ts";
 import type { Output } from "./io.ts";
 import { jsonLine, lineFor, type Style, styled } from "./output.ts";
+
+/** With the start of a process it is less than 3 s. */
+const SILENT_MS = 2000;
 
 /** Reports on stderr what happens beside a command's result: as text, or as JSON lines for programs. */
 export class Reporter {
   readonly #output: Output;
   readonly #json: boolean;
+  readonly #warned = new Set<string>();
 
   constructor(output: Output, json: boolean) {
     this.#output = output;
@@ -17,11 +22,33 @@ export class Reporter {
     this.#output.write(lineFor(this.#output, line));
   }
 
+  /** Why a command cannot do what it was asked to. */
+  fail({ code, message, hint, retry, outcome, outcomeText }: Failure): void {
+    const text = ["relay:", message, hint, outcomeText].filter((part) => part !== "").join(" ");
+    this.report("error", text, { code, hint, retry, outcome }, "red");
+  }
+
   /** A read has to wait so many ms. */
   readonly waiting = (ms: number): void =>
     this.report("waiting", `The relay's limit for this address is reached: asking again in ${ms} ms.`, { ms });
 
+  /** Says what a command waits for, where that takes longer than somebody at a prompt should wait without knowing. */
+  async whileWaiting<T>(text: string, result: Promise<T>): Promise<T> {
+    const timer = setTimeout(() => this.report("waiting", text), SILENT_MS);
+    try {
+      return await result;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   warn(text: string, fields?: object): void {
     this.report("warning", text, fields, "yellow");
+  }
+
+  warnOnce(text: string, fields?: object): void {
+    if (this.#warned.has(text)) return;
+    this.#warned.add(text);
+    this.warn(text, fields);
   }
 }

@@ -9,8 +9,8 @@ export function resultText(request: ControlRequest, result: ControlResult): stri
   return `${accepted(request, result)} ${delivery}${duplicate}`;
 }
 
-function accepted(request: ControlRequest, { session_id, session_status }: ControlResult): string {
-  if ("payload" in request) return "Accepted.";
+function accepted(request: ControlRequest, { envelope_id, session_id, session_status }: ControlResult): string {
+  if ("payload" in request) return `Accepted${request.seal ? ", sealed," : ""} as ${envelope_id}.`;
   if ("request" in request)
     return `Accepted as session ${session_id}, pending until ${request.to} approves or rejects it.`;
   return `Session ${session_id} is ${session_status}.`;
@@ -18,7 +18,7 @@ function accepted(request: ControlRequest, { session_id, session_status }: Contr
 
 const STATUS_TEXTS: ReadonlyMap<string, string> = new Map([
   ["stale", "is not online any more"],
-  ["not_seen", "has not been online since the relay's window opened"],
+  ["not_seen", "was never seen by the relay, as far back as it knows (check its id)"],
 ]);
 
 /** The relay stores no contents: an envelope that is not delivered at once is gone. */

@@ -30,9 +30,9 @@ export async function run(args: string[], io: Io): Promise<number> {
   try {
     return await dispatch(args, io);
   } catch (error) {
-    const { code, message, hint, retry, outcome, exitCode } = failureOf(error);
-    reporter.report("error", `relay: ${message} ${hint}`.trim(), { code, hint, retry, outcome }, "red");
-    return io.signal.aborted ? EXIT.interrupted : exitCode;
+    const failure = failureOf(error);
+    reporter.fail(failure);
+    return io.signal.aborted ? EXIT.interrupted : failure.exitCode;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Delivery } from "../types.ts";
-import type { ControlRequest, ControlResult } from "./control/request.ts";
+import { type ControlRequest, type ControlResult, sealedOf } from "./control/request.ts";
 import { EXIT } from "./exit-codes.ts";
+import { Failure, failureOf } from "./failure.ts";
 import { readIdentity } from "./identity.ts";
 import type { Io } from "./io.ts";
 import { jsonLine, writeLine } from "./output.ts";
@@ -8,6 +9,7 @@ import { RelayHttp } from "./relay-http.ts";
 import { Reporter } from "./reporter.ts";
 import { resultText } from "./result-text.ts";
 import { openTransport } from "./transports/open.ts";
+import type { Transport } from "./transports/transport.ts";
 
 /** Options that send, request, approve and reject have in common. */
 export interface SendOnceOptions {
@@ -17,12 +19,19 @@ export interface SendOnceOptions {
   readonly "take-over"?: boolean | undefined;
 }
 
+/** What a request was sent with. */
+export interface Opened {
+  readonly http: RelayHttp;
+  readonly reporter: Reporter;
+  readonly transport: Transport;
+}
+
 export interface SendOnce {
   readonly isForGateway: boolean;
   /** Called once the transport is open. @param agent who sends it. */
-  readonly request: (http: RelayHttp, agent: string) => Promise<ControlRequest>;
+  readonly request: (http: RelayHttp, agent: string, reporter: Reporter) => Promise<ControlRequest>;
   /** Called with the result while the transport is still open. @returns the exit code. */
-  readonly after?: (result: ControlResult, http: RelayHttp) => Promise<number>;
+  readonly after?: (result: ControlResult, opened: Opened) => Promise<number>;
   /** Called with what comes over a connection of its own; a listener prints it itself. */
   readonly heard?: (delivery: Delivery) => void;
 }
@@ -37,14 +46,28 @@ export async function sendOnce(
   const http = new RelayHttp(options.url, io, reporter.waiting);
   const identity = await readIdentity(options.key, io.env, reporter);
   const takeOver = options["take-over"] === true;
-  const transport = await openTransport({ identity, http, isForGateway, takeOver }, io, heard);
+  const transport = await openTransport(isForGateway, { identity, http, takeOver, reporter, heard }, io);
   try {
-    const sent = await request(http, identity.agent);
-    const result = await transport.send(sent);
-    const line = options.json ? jsonLine({ ok: true, ...result, via: transport.name }) : resultText(sent, result);
+    const sent = await request(http, identity.agent, reporter);
+    const accepted = transport.send(sent).catch((error) => withStatus(error, sent, http));
+    const result = await reporter.whileWaiting("Waiting for the relay to accept it.", accepted);
+    const line = options.json
+      ? jsonLine({ ok: true, ...result, ...sealedOf(sent), via: transport.name })
+      : resultText(sent, result);
     await writeLine(io.stdout, line);
-    return (await after?.(result, http)) ?? EXIT.ok;
+    return (await after?.(result, { http, reporter, transport })) ?? EXIT.ok;
   } finally {
     await transport.close();
   }
+}
+
+/** Where a decision came too late, how the session is: the relay does not say it with its refusal. */
+async function withStatus(error: unknown, request: ControlRequest, http: RelayHttp): Promise<never> {
+  const failure = failureOf(error);
+  const sessionId = "approve" in request ? request.approve : "reject" in request ? request.reject : undefined;
+  if (failure.code !== "session_closed" || sessionId === undefined) throw error;
+  const { status, decided_at_iso } = await http.session(sessionId).catch((): Record<string, unknown> => ({}));
+  if (status === undefined) throw error;
+  const since = typeof decided_at_iso === "string" ? ` since ${decided_at_iso}` : "";
+  throw new Failure(failure.code, `${failure.message} It is ${status}${since}.`, failure.hint, failure);
 }

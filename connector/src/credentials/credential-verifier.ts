@@ -1,10 +1,10 @@
 import { isSignedBy } from "../envelope-signature.ts";
-import { RelayError } from "../errors.ts";
+import { type ErrorDetails, RelayError } from "../errors.ts";
 import type { Envelope } from "../types.ts";
 import { type CredentialReason, isCredentialKey } from "./contract.ts";
 import type { Credential } from "./read-credential.ts";
 import type { SenderCredentials } from "./sender-credentials.ts";
-import { type CredentialTrust, vouchingFor } from "./vouching.ts";
+import { type CredentialTrust, type Vouching, vouchingFor } from "./vouching.ts";
 
 /** What is known of who signed an envelope. */
 export type SenderVerdict =
@@ -12,11 +12,6 @@ export type SenderVerdict =
   /** `reason`: why its credential counts for nothing; absent where none was found. */
   | { readonly verified: "unverified"; readonly reason?: CredentialReason }
   | "forged";
-
-const NO_CREDENTIAL = {
-  message: "The relay gives no credential of the recipient.",
-  hint: "Check its id: relay status says whether it has ever been online. It has to register with a credential that holds an X25519 key.",
-};
 
 /** Tells who signed an envelope, by credentials. */
 export class CredentialVerifier {
@@ -47,17 +42,31 @@ export class CredentialVerifier {
   }
 
   /**
-   * The X25519 key of an agent, in base64url, for payloads that only it is to read. Rejects with `recipient_unverified`
-   * unless a pinned issuer vouches for it now.
+   * The X25519 key of an agent, in base64url, for payloads that only it is to read. Rejects with `recipient_unknown` without a
+   * credential of it, with `recipient_unverified` unless a pinned issuer vouches for it now, and with `recipient_unsealable`
+   * where it names no such key.
    * @param now epoch milliseconds.
+   * @param neededAt when it was needed, by performance.now().
    */
-  async sealingKeyOf(agent: string, now: number): Promise<string> {
-    const credential = await this.#credentials.find({ agent }, now);
-    if (credential === undefined) throw new RelayError("recipient_unverified", NO_CREDENTIAL);
+  async sealingKeyOf(agent: string, now: number, neededAt: number): Promise<string> {
+    const credential = await this.#credentials.findRecipient(agent, now, neededAt);
+    if (credential === undefined) throw new RelayError("recipient_unknown");
     const vouching = await vouchingFor(credential, now, this.#trust);
-    if (vouching.verified !== "agent" || credential.sealingKey === undefined) {
-      throw new RelayError("recipient_unverified");
-    }
+    if (vouching.verified !== "agent") throw new RelayError("recipient_unverified", whyNot(vouching, credential));
+    if (credential.sealingKey === undefined) throw new RelayError("recipient_unsealable");
     return credential.sealingKey;
   }
 }
+
+/** Of the credential of a pinned issuer. Who is not pinned is told as the catalogue has it. */
+function whyNot({ verified, ...rest }: Vouching, { issuer }: Credential): ErrorDetails {
+  const reason = "reason" in rest ? rest.reason : undefined;
+  if (verified !== "unverified" || reason === undefined || NOT_PINNED.has(reason)) return {};
+  return {
+    message: `The recipient's credential of ${issuer} counts for nothing: ${reason}.`,
+    hint: "The recipient has to register with another credential.",
+  };
+}
+
+/** What another pin may mend. */
+const NOT_PINNED: ReadonlySet<CredentialReason> = new Set(["unknown_issuer", "agent_not_allowed", "signature"]);

@@ -1,4 +1,6 @@
+import { keepNewest } from "../keep-newest.ts";
 import { LOOK_UP } from "../limits.ts";
+import { pause } from "../pause.ts";
 import { within } from "../within.ts";
 import { Allowance } from "./allowance.ts";
 import { Concurrency } from "./concurrency.ts";
@@ -38,19 +40,35 @@ export class SenderCredentials {
 
   /**
    * The credential of a key of an agent, or without `keyId` the newest of any; undefined when the relay has none, or does
-   * not say it within a second. Never rejects.
+   * not say it within a second. Never rejects. That there is none counts for seconds only: the agent may come any moment.
    * @param time at which it is to hold, epoch milliseconds: one that had ended by then is looked up again.
    * @param standing a stranger's is looked up as far as the share of strangers goes; for others nothing is taken from them.
    */
   async find(query: CredentialQuery, time: number, standing: Standing = "known"): Promise<Credential | undefined> {
     const isStranger = standing === "stranger" && !this.#known.has(nameOf(query));
     const entry = isStranger ? entryIn(this.#strangers, query, LOOK_UP.strangers.maxKept) : this.#knownEntryOf(query);
-    if (entry.asking === undefined && isDue(entry, time) && (!isStranger || this.#allowanceOfStrangers.take())) {
+    if (entry.asking === undefined && isDue(entry, query, time) && (!isStranger || this.#allowanceOfStrangers.take())) {
       entry.asking = this.#ask(entry, query, isStranger);
     }
     // From when the look-up began: however many deliveries need it, none of them waits longer than a second.
     if (entry.asking !== undefined) await within(LOOK_UP.waitMs - (performance.now() - entry.askedAt), entry.asking);
     return entry.credential;
+  }
+
+  /**
+   * The newest credential of an agent to seal to. That there is none is taken from no look-up that began before it was needed,
+   * and asked at most once a second: who waits for that has company, since all that needed it meanwhile take the same answer.
+   * @param time see `find`.
+   * @param neededAt by performance.now().
+   */
+  async findRecipient(agent: string, time: number, neededAt: number): Promise<Credential | undefined> {
+    // A timer may be early by less than what it counts in: then once more.
+    for (;;) {
+      const credential = await this.find({ agent }, time);
+      const { askedAt } = this.#knownEntryOf({ agent });
+      if (holdsAt(credential, time) || askedAt >= neededAt) return credential;
+      await pause(askedAt + LOOK_UP.recipientAgainAfterMs - performance.now(), this.#stopped.signal);
+    }
   }
 
   /** A pinned issuer vouched for it: no stranger takes its place. */
@@ -98,9 +116,7 @@ function entryIn(entries: Map<string, Entry>, query: CredentialQuery, maxKept: n
   const name = nameOf(query);
   const entry = entries.get(name) ?? newEntry();
   entries.delete(name);
-  entries.set(name, entry);
-  const [oldest] = entries.keys();
-  if (entries.size > maxKept) entries.delete(oldest as string);
+  keepNewest(entries, name, entry, maxKept);
   return entry;
 }
 
@@ -108,8 +124,12 @@ function newEntry(): Entry {
   return { credential: undefined, hasFailed: false, askedAt: Number.NEGATIVE_INFINITY, asking: undefined };
 }
 
-function isDue({ credential, hasFailed, askedAt }: Entry, time: number): boolean {
-  const hasEnded = credential !== undefined && credential.expiresAt <= time;
-  const againAfterMs = hasFailed || hasEnded ? LOOK_UP.soonAgainAfterMs : LOOK_UP.againAfterMs;
+function isDue({ credential, hasFailed, askedAt }: Entry, { keyId }: CredentialQuery, time: number): boolean {
+  const soonAgainAfterMs = keyId === undefined ? LOOK_UP.recipientAgainAfterMs : LOOK_UP.soonAgainAfterMs;
+  const againAfterMs = holdsAt(credential, time) && !hasFailed ? LOOK_UP.againAfterMs : soonAgainAfterMs;
   return performance.now() - askedAt >= againAfterMs;
+}
+
+function holdsAt(credential: Credential | undefined, time: number): boolean {
+  return credential !== undefined && credential.expiresAt > time;
 }

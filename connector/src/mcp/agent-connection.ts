@@ -6,6 +6,12 @@ export type AgentConnection = Pick<
   Connector,
   "agent" | "state" | "start" | "close" | "on" | "send" | "ask" | "requestSession" | "approve" | "reject"
 > & {
+  /** The address of the relay's websocket. */
+  readonly relayUrl: string;
+  /** Since when it is online, or is not, as this process knows it. */
+  readonly since: Date;
+  /** Another process of the agent on this machine has it, or uses it, too. */
+  readonly isShared: boolean;
   /** As of a connector; another process has to be asked for it. */
   receipt(sessionId: string): Receipt | Promise<Receipt>;
 };

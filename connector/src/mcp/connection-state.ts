@@ -1,25 +1,58 @@
 import { z } from "zod";
-import type { RelayError } from "../errors.ts";
 import type { ConnectorState } from "../types.ts";
+import type { AgentConnection } from "./agent-connection.ts";
 import { hintOf } from "./tool-errors.ts";
 
-/** The state of the connection in the results of tools. */
+/** The connection in the results of tools. */
 export const ConnectionState = z.strictObject({
   status: z.enum(["idle", "connecting", "online", "reconnecting", "closed"]),
-  /** `unreachable`, `lost`, or the code of the relay's refusal. */
+  /** Of the relay. */
+  url: z.string(),
+  /** Since when it is online, or is not. */
+  since_iso: z.string(),
+  /** Who else has it, or uses it. */
+  shared_with: z.string().optional(),
+  /** Where it is not online: `unreachable`, `lost`, or the code of the relay's refusal. */
   reason: z.string().optional(),
-  /** What to do about the refusal. */
+  message: z.string().optional(),
+  /** What to do about it. */
   hint: z.string().optional(),
   retry_in_ms: z.number().optional(),
 });
 
-export function connectionStateOf(state: ConnectorState): z.infer<typeof ConnectionState> {
+const OTHER =
+  "another process of your agent on this machine, which gets every message, too, and may answer it: ask your user which of you does";
+
+export function connectionStateOf({
+  state,
+  relayUrl: url,
+  since,
+  isShared,
+}: Pick<AgentConnection, "state" | "relayUrl" | "since" | "isShared">): z.infer<typeof ConnectionState> {
   const { status } = state;
-  if (status === "reconnecting") return { status, ...whyOf(state.error, state.reason), retry_in_ms: state.retryInMs };
-  return { status, ...(status === "closed" && whyOf(state.error)) };
+  const shared = isShared && { shared_with: OTHER };
+  const retry = status === "reconnecting" && { retry_in_ms: state.retryInMs };
+  return { status, url, since_iso: since.toISOString(), ...shared, ...whyNot(state), ...retry };
 }
 
-function whyOf(error: RelayError | undefined, reason?: string): { reason?: string; hint?: string } {
-  if (error !== undefined) return { reason: error.code, hint: `${error.message} ${hintOf(error)}` };
-  return reason === undefined ? {} : { reason };
+type Why = Pick<z.infer<typeof ConnectionState>, "reason" | "message" | "hint">;
+
+const BY_ITSELF = "It is tried again by itself.";
+
+/** Why the agent is not online, as far as that is known. */
+function whyNot(state: ConnectorState): Why {
+  if (state.status === "online") return {};
+  if (state.status === "idle" || state.status === "connecting") {
+    return { message: "The relay has not answered yet.", hint: "Call my_status again in a few seconds." };
+  }
+  const { error } = state;
+  const isTried = state.status === "reconnecting";
+  if (error !== undefined) {
+    const { code: reason, message } = error;
+    return { reason, message, hint: isTried ? `${hintOf(error)} ${BY_ITSELF}` : hintOf(error) };
+  }
+  if (!isTried) return {};
+  const message =
+    state.reason === "lost" ? `The connection was lost (${state.closeCode}).` : "The relay is not reachable.";
+  return { reason: state.reason, message, hint: BY_ITSELF };
 }

@@ -11,6 +11,7 @@ import {
   contentOf,
   hasOneContent,
   Message,
+  MessageType,
   Payload,
   Seal,
   WAIT_S,
@@ -23,6 +24,7 @@ const AskInput = z
     to: AgentId,
     message: Message.optional(),
     payload: Payload.optional(),
+    type: MessageType.optional(),
     seal: Seal.optional(),
     timeout_seconds: z.number().min(1).max(WAIT_S.max).default(WAIT_S.default),
     wait_online_seconds: WaitOnlineSeconds.default(0),
@@ -42,9 +44,13 @@ target_not_online: nobody received it. timeout: a late reply comes through wait_
   input: AskInput,
   output: AskOutput,
   annotations: { destructiveHint: false },
-  async run({ to, seal, timeout_seconds, wait_online_seconds, ...content }, { connector, queue }, { signal, call }) {
+  async run(
+    { to, type, seal, timeout_seconds, wait_online_seconds, ...content },
+    { connector, queue },
+    { signal, call },
+  ) {
     const waits = { timeoutMs: timeout_seconds * 1000, waitOnline: wait_online_seconds * 1000 };
-    const options = { seal, ...waits };
+    const options = { type, seal, ...waits };
     const asked = reach(connector, signal, (cancel) =>
       connector.ask(to, contentOf(content), { ...options, ...cancel }),
     );
@@ -57,8 +63,8 @@ target_not_online: nobody received it. timeout: a late reply comes through wait_
 
 const ReplyInput = z
   .strictObject({
-    to: AgentId.describe("Its `from`."),
-    envelope_id: z.string().describe("Its `envelope_id`."),
+    envelope_id: z.string(),
+    to: AgentId.optional().describe("Its `from`; needed if several sent that id."),
     message: Message.optional(),
     payload: Payload.optional(),
   })
@@ -73,12 +79,18 @@ export const replyTo: Tool<typeof ReplyInput, typeof AcceptedMessage> = {
   output: AcceptedMessage,
   annotations: { destructiveHint: false },
   async run({ to, envelope_id, ...content }, { connector, received }, { signal }) {
-    const delivery = received.find(to, envelope_id);
-    if (delivery === undefined) throw notReceived(received.hasId(envelope_id));
+    const [delivery, ...others] = received.find(envelope_id, to);
+    if (delivery === undefined) throw notReceived(received.find(envelope_id).length > 0);
+    if (others.length > 0) throw ambiguous();
     const replied = reach(connector, signal, (cancel) => delivery.reply(contentOf(content), cancel));
-    return acceptedMessage(await replied, delivery.sealed === true);
+    const accepted = acceptedMessage(await replied, delivery.sealed);
+    return received.replied(delivery) ? { next_action: REPEATED, ...accepted } : accepted;
   },
 };
+
+/** Who asked takes the first one, and nothing tells it that a second belongs there, too. */
+const REPEATED =
+  "You replied to that message before: whoever asked got that reply, and this one as a message. Tell your user if that was not meant.";
 
 function notReceived(isOfAnother: boolean): RelayError {
   const message = isOfAnother
@@ -86,6 +98,14 @@ function notReceived(isOfAnother: boolean): RelayError {
     : "No such message was returned here.";
   return new RelayError("not_answerable", {
     message,
-    hint: "Give `from` and `envelope_id` as wait_for_messages returned them.",
+    hint: "Give an `envelope_id` as wait_for_messages returned it; the newest 200 are kept.",
+  });
+}
+
+function ambiguous(): RelayError {
+  return new RelayError("not_answerable", {
+    message: "Several agents sent a message with that envelope_id.",
+    hint: "Give the `from` of the one that you reply to as `to`.",
+    retry: "fix",
   });
 }

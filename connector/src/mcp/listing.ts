@@ -7,7 +7,7 @@ type Listed = ListToolsResult["tools"][number];
 
 /**
  * What tools/list answers. It stands in every conversation of a model, used or not, and is therefore kept short: of results it
- * names the members, and the types of those that are no texts, and it says nothing that MCP takes for granted.
+ * names the members, and which of them are lists or objects, and it says nothing that MCP takes for granted.
  */
 export function listing(tools: readonly Tool<z.ZodObject, z.ZodObject>[]): ListToolsResult {
   return { tools: tools.map(listed) };
@@ -23,7 +23,7 @@ function listed({ name, title, description, input, output, annotations }: Tool<z
 
 function outlined({ type, description, items }: Schema): Schema {
   return {
-    ...(type && type !== "string" && { type }),
+    ...((type === "array" || type === "object") && { type }),
     ...(description && { description }),
     ...(items && { items: namesIn(items as Schema) }),
   };

@@ -1,8 +1,8 @@
-import type { Delivery } from "../types.ts";
+import { oldestOfMost } from "../oldest-of-most.ts";
 
-/** Deliveries that one call removes from the queue. */
-export interface Batch {
-  readonly deliveries: readonly Delivery[];
+/** What one call removes from the queue. */
+export interface Batch<T> {
+  readonly items: readonly T[];
   /** How many still wait. */
   readonly waiting: number;
   /** How many were dropped since the previous batch. */
@@ -11,24 +11,26 @@ export interface Batch {
   putBack(): void;
 }
 
-interface Entry {
+interface Entry<T> {
   /** In the order in which they came. */
   readonly number: number;
-  readonly delivery: Delivery;
+  readonly item: T;
 }
 
-/** Deliveries that wait for a call, each for one. At most `max` wait, then the oldest is dropped. */
-export class MessageQueue {
+/** What waits for a call, each for one. At most `max` wait, then the oldest of the sender with the most is dropped. */
+export class MessageQueue<T> {
   readonly #max: number;
+  readonly #senderOf: (item: T) => string;
   /** By number. */
-  #entries: readonly Entry[] = [];
+  #entries: readonly Entry<T>[] = [];
   readonly #readers = new Set<() => void>();
   #came = 0;
   #dropped = 0;
   #hasEnded = false;
 
-  constructor(max: number) {
+  constructor(max: number, senderOf: (item: T) => string) {
     this.#max = max;
+    this.#senderOf = senderOf;
   }
 
   get size(): number {
@@ -43,27 +45,27 @@ export class MessageQueue {
     return this.#readers.size > 0;
   }
 
-  add(delivery: Delivery): void {
+  add(item: T): void {
     this.#came += 1;
-    this.#keep([{ number: this.#came, delivery }]);
+    this.#keep([{ number: this.#came, item }]);
   }
 
-  /** A delivery was dropped, here or in the connector's inbox. */
+  /** One was dropped, here or in the connector's inbox. */
   countDropped(): void {
     this.#dropped += 1;
   }
 
-  /** No delivery follows; those that wait can still be taken. */
+  /** None follows; those that wait can still be taken. */
   end(): void {
     this.#hasEnded = true;
     this.#wake();
   }
 
   /**
-   * Resolves with what waits, else with the next delivery; with an empty batch after `timeoutMs`, or after the end. When the
+   * Resolves with what waits, else with the next; with an empty batch after `timeoutMs`, or after the end. When the
    * signal aborts, rejects with its reason and removes nothing.
    */
-  async take(max: number, timeoutMs: number, signal: AbortSignal): Promise<Batch> {
+  async take(max: number, timeoutMs: number, signal: AbortSignal): Promise<Batch<T>> {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), timeoutMs);
     const cancelled = AbortSignal.any([signal, deadline.signal]);
@@ -73,7 +75,7 @@ export class MessageQueue {
     return this.#batch(max);
   }
 
-  #batch(max: number): Batch {
+  #batch(max: number): Batch<T> {
     const taken = this.#entries.slice(0, max);
     const dropped = this.#dropped;
     this.#entries = this.#entries.slice(max);
@@ -82,14 +84,19 @@ export class MessageQueue {
       this.#dropped += dropped;
       this.#keep(taken);
     };
-    return { deliveries: taken.map(({ delivery }) => delivery), waiting: this.size, dropped, putBack };
+    return { items: taken.map(({ item }) => item), waiting: this.size, dropped, putBack };
   }
 
-  #keep(added: readonly Entry[]): void {
+  #keep(added: readonly Entry<T>[]): void {
     const entries = [...this.#entries, ...added].sort((one, other) => one.number - other.number);
-    const excess = Math.max(0, entries.length - this.#max);
-    this.#entries = entries.slice(excess);
-    this.#dropped += excess;
+    while (entries.length > this.#max) {
+      entries.splice(
+        oldestOfMost(entries, ({ item }) => this.#senderOf(item)),
+        1,
+      );
+      this.#dropped += 1;
+    }
+    this.#entries = entries;
     this.#wake();
   }
 

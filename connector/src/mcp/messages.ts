@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ConnectionState, connectionStateOf } from "./connection-state.ts";
+import { DecidedResult, decidedResult, isDelivery } from "./decided-sessions.ts";
 import { UNTRUSTED_NOTE } from "./instructions.ts";
 import { reach } from "./reach.ts";
 import { ReceivedMessage, receivedMessage } from "./received-message.ts";
@@ -11,6 +12,7 @@ import {
   contentOf,
   hasOneContent,
   Message,
+  MessageType,
   Payload,
   Seal,
   TaskId,
@@ -26,6 +28,7 @@ const SendInput = z
     to: AgentId,
     message: Message.optional(),
     payload: Payload.optional(),
+    type: MessageType.optional(),
     task_id: TaskId.optional(),
     seal: Seal.optional(),
     wait_online_seconds: WaitOnlineSeconds.optional(),
@@ -35,13 +38,13 @@ const SendInput = z
 export const sendMessage: Tool<typeof SendInput, typeof AcceptedMessage> = {
   name: "send_message",
   title: "Send a message",
-  description: `Sends another agent a text (\`message\`) or a JSON object (\`payload\`), one of the two.
+  description: `Sends another agent a text or a JSON object.
 Accepted is not delivered: heed \`next_action\`. wait_online_seconds waits for the target first. After an error with outcome "unknown" it may have arrived: do not simply repeat it.`,
   input: SendInput,
   output: AcceptedMessage,
   annotations: { destructiveHint: false },
-  async run({ to, task_id: taskId, seal, wait_online_seconds: wait = 0, ...content }, { connector }, { signal }) {
-    const options = { taskId, seal, waitOnline: wait * 1000 };
+  async run({ to, type, task_id: taskId, seal, wait_online_seconds: wait = 0, ...content }, { connector }, { signal }) {
+    const options = { type, taskId, seal, waitOnline: wait * 1000 };
     const sent = reach(connector, signal, (cancel) =>
       connector.send(to, contentOf(content), { ...options, ...cancel }),
     );
@@ -56,6 +59,8 @@ const WaitInput = z.strictObject({
 const WaitOutput = z.strictObject({
   /** In the order of their arrival. */
   messages: z.array(ReceivedMessage),
+  /** Decisions that were made while the agent was away, which the relay tells of. */
+  decided_sessions: z.array(DecidedResult).optional(),
   waiting: z.number().describe("Call again for these."),
   dropped: z.number().describe("Too many waited."),
   connection: ConnectionState,
@@ -71,15 +76,24 @@ export const waitForMessages: Tool<typeof WaitInput, typeof WaitOutput> = {
   annotations: { destructiveHint: false },
   async run({ timeout_seconds, max }, { connector, queue, received }, { signal, call }) {
     const nobodyWaits = AbortSignal.any([signal, call.abandoned]);
-    const { deliveries, waiting, dropped, putBack } = await queue.take(max, timeout_seconds * 1000, nobodyWaits);
+    const { items, waiting, dropped, putBack } = await queue.take(max, timeout_seconds * 1000, nobodyWaits);
     call.takes(putBack);
+    const deliveries = items.filter(isDelivery);
+    const decided = items.flatMap((item) => (isDelivery(item) ? [] : [decidedResult(item)]));
     for (const delivery of deliveries) received.keep(delivery);
     const { state } = connector;
-    if (deliveries.length === 0 && state.status === "closed" && state.error !== undefined) throw state.error;
-    return { messages: deliveries.map(receivedMessage), waiting, dropped, connection: connectionStateOf(state) };
+    if (items.length === 0 && state.status === "closed" && state.error !== undefined) throw state.error;
+    return {
+      messages: deliveries.map(receivedMessage),
+      ...(decided.length > 0 && { decided_sessions: decided }),
+      waiting,
+      dropped,
+      connection: connectionStateOf(connector),
+    };
   },
-  preface({ messages, connection }) {
+  preface({ messages, decided_sessions, connection }) {
     if (messages.length > 0) return UNTRUSTED_NOTE;
+    if (decided_sessions !== undefined) return "Sessions that you requested were decided while you were away.";
     if (connection.status === "online") return "No message arrived in time.";
     return "No message arrived, and none can: your agent is not connected. See connection.";
   },

@@ -10,7 +10,7 @@ export const ReceivedMessage = z.strictObject({
   task_id: z.string().optional(),
   verified: z.enum(["agent", "relay_issuer", "gateway", "unverified"]),
   issuer: z.string().optional(),
-  sealed: z.boolean().optional(),
+  sealed: z.boolean(),
   envelope_id: z.string(),
   received_at_iso: z.string(),
 });
@@ -25,7 +25,7 @@ export function receivedMessage(delivery: Delivery): z.infer<typeof ReceivedMess
     ...(envelope.task_id !== undefined && { task_id: envelope.task_id }),
     verified,
     ...(issuer !== undefined && { issuer }),
-    ...(sealed && { sealed }),
+    sealed,
     envelope_id: envelope.id,
     received_at_iso: new Date(receivedAt).toISOString(),
   };

@@ -1,3 +1,4 @@
+import { keepNewest } from "../keep-newest.ts";
 import type { Delivery } from "../types.ts";
 
 const MAX_KEPT = 200;
@@ -7,19 +8,24 @@ export class ReceivedMessages {
   /** In the order in which they were seen. */
   readonly #deliveries = new Map<string, Delivery>();
 
+  readonly #replied = new WeakSet<Delivery>();
+
+  /** One may be seen again, whose answer did not reach the client. */
   keep(delivery: Delivery): void {
-    this.#deliveries.set(nameOf(delivery.from, delivery.envelope.id), delivery);
-    const [oldest] = this.#deliveries.keys();
-    if (this.#deliveries.size > MAX_KEPT) this.#deliveries.delete(oldest as string);
+    keepNewest(this.#deliveries, nameOf(delivery.from, delivery.envelope.id), delivery, MAX_KEPT);
   }
 
-  /** Whether any agent's message with that id was seen. */
-  hasId(envelopeId: string): boolean {
-    return [...this.#deliveries.values()].some(({ envelope }) => envelope.id === envelopeId);
+  /** @returns whether it was replied to before. */
+  replied(delivery: Delivery): boolean {
+    const isRepeat = this.#replied.has(delivery);
+    this.#replied.add(delivery);
+    return isRepeat;
   }
 
-  find(from: string, envelopeId: string): Delivery | undefined {
-    return this.#deliveries.get(nameOf(from, envelopeId));
+  /** Those with that id: of that agent, or of any. */
+  find(envelopeId: string, from?: string): readonly Delivery[] {
+    const all = [...this.#deliveries.values()].filter(({ envelope }) => envelope.id === envelopeId);
+    return from === undefined ? all : all.filter((delivery) => delivery.from === from);
   }
 }
 

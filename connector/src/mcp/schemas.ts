@@ -1,16 +1,16 @@
 import { z } from "zod";
-import { AGENT_ID } from "../agent-id.ts";
-import { SESSION_TTL_MINUTES } from "../limits.ts";
+import { agentIdProblem } from "../agent-id.ts";
+import { MESSAGE_TYPE, TYPE_RULE } from "../envelope-rules.ts";
+import { SESSION_TTL_MINUTES, TEXT_LIMITS } from "../limits.ts";
 import { SESSION_ID } from "../session-id.ts";
 import type { Accepted, AcceptedSession } from "../types.ts";
+import { STATUSES } from "./session-state.ts";
 
 /**
  * Schemas that several tools share, as strict as the relay. Source: docs/protocol.md#envelopes,
  * docs/protocol.md#sessions.
  */
 
-/** Lengths are UTF-16 characters. */
-const TEXT_LIMITS = { message: 16_000, purpose: 500, intro: 1000, scope: 1000, reason: 500, taskId: 128 } as const;
 const MAX_PAYLOAD_DEPTH = 32;
 
 /** Seconds. MCP clients abort a call after 60 s by default. */
@@ -18,14 +18,18 @@ export const WAIT_S = { default: 30, max: 50, maxOnline: 20 } as const;
 
 const text = (max: number) => z.string().min(1).max(max);
 
-export const AgentId = z.string().regex(AGENT_ID, "must be agent://<name>, lower case");
+/** Without its pattern, of which a model makes less than of an example, or of the error. */
+export const AgentId = z
+  .string()
+  .refine((id) => agentIdProblem(id) === undefined, { error: ({ input }) => agentIdProblem(input) ?? "" })
+  .describe("Such as agent://bob.");
 
-export const SessionId = z.string().regex(SESSION_ID, "must be a session id, ses_ and 26 characters");
+export const SessionId = z.string().refine((id) => SESSION_ID.test(id), "must be a session id, ses_ and 26 characters");
 
 export const Payload = z
   .unknown()
   .refine(isPayload, "must be a JSON object, at most 32 levels deep, without a member __proto__")
-  .meta({ type: "object" });
+  .meta({ type: "object", description: "Instead of message." });
 
 /** What a tool sends: one of the two. */
 interface Content {
@@ -43,14 +47,20 @@ export function contentOf({ message, payload }: Content): object {
   return payload === undefined ? { message } : (payload as object);
 }
 
-export const Message = text(TEXT_LIMITS.message).describe('Sent as payload {"message": …}.');
+export const Message = text(TEXT_LIMITS.message).describe('Sent as {"message": …}.');
+export const MessageType = z
+  .string()
+  .refine((type) => MESSAGE_TYPE.test(type), TYPE_RULE)
+  .describe("message.…, as the target expects it; else message.send.")
+  .transform((type) => type as `message.${string}`);
 export const TaskId = text(TEXT_LIMITS.taskId);
-export const Seal = z.boolean().describe("Encrypt it; refused when nobody trusted vouches for the target's key.");
+export const Seal = z.boolean().describe("Encrypt it; refused when nobody trusted vouches for its key.");
 /** For the target to come online. */
 export const WaitOnlineSeconds = z.number().min(0).max(WAIT_S.maxOnline);
 export const Purpose = text(TEXT_LIMITS.purpose);
 export const Intro = z.string().max(TEXT_LIMITS.intro);
 export const Scope = z.string().max(TEXT_LIMITS.scope);
+export const ExpectedFrequency = z.string().max(TEXT_LIMITS.expectedFrequency);
 export const Reason = z.string().max(TEXT_LIMITS.reason);
 /** In which the target can decide. */
 export const TtlMinutes = z.int().min(SESSION_TTL_MINUTES.min).max(SESSION_TTL_MINUTES.max);
@@ -68,16 +78,17 @@ export const AcceptedMessage = z.strictObject({ ...AcceptedEnvelope.shape, seale
 export const AcceptedNegotiation = z.strictObject({
   ...AcceptedEnvelope.shape,
   session_id: z.string(),
-  session_status: z.enum(["pending_until_session.approve_or_session.reject", "approved", "rejected", "expired"]),
+  session_status: z.enum(STATUSES),
 });
 
-/**
- * A session that waits for this agent's decision: ids and times. Its contents came with the request, if it was
- * delivered.
- */
+/** A session that waits for this agent's decision. */
 export const PendingSession = z.strictObject({
   session_id: z.string(),
   requester: z.string(),
+  /** Of a request that came to this process. */
+  purpose: z.string().optional(),
+  /** Whether this agent got the request; absent where that is not known. */
+  received: z.boolean().optional(),
   created_at_iso: z.string(),
   expires_at_iso: z.string(),
 });

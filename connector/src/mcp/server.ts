@@ -6,6 +6,7 @@ import { Calls } from "./calls/calls.ts";
 import { ClientTransport, type Transport } from "./calls/client-transport.ts";
 import { askAgent, replyTo } from "./conversations.ts";
 import { INSTRUCTIONS } from "./instructions.ts";
+import type { LateAgent } from "./late-agent.ts";
 import { listing } from "./listing.ts";
 import { sendMessage, waitForMessages } from "./messages.ts";
 import { checkPresence } from "./presence.ts";
@@ -33,15 +34,17 @@ const CallTool = z.looseObject({ method: z.literal("tools/call"), params: z.unkn
 const CallParams = z.looseObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()).optional() });
 
 /**
- * Serves the tools to the client on the transport. When the relay ends the connection for good, such as for a refused key, the
- * server stays and the tools return the reason.
+ * Serves the tools to the client on the transport. When there is no agent, such as without a readable key, or the relay ends its
+ * connection for good, the server stays and the tools return the reason.
+ * @param isBehind whether the client reads less than it is told, where the transport does not wait for that.
  * @returns once it serves, with a promise of its end: that of the transport.
  */
 export async function serve(
-  agent: McpAgent,
+  agent: LateAgent,
   transport: Transport,
   version: string,
   calls: Calls = new Calls(),
+  isBehind: () => boolean = () => false,
 ): Promise<{ ended: Promise<void> }> {
   const mcp = new McpServer(
     { name: "agent-relay", title: "Agent Relay", version },
@@ -58,13 +61,21 @@ export async function serve(
   const ended = Promise.withResolvers<void>();
   server.onclose = ended.resolve;
   await mcp.connect(new ClientTransport(transport, calls));
-  const unsubscribe = agent.connector.on("delivery", () => notifyWaiting(mcp, agent));
+  const unsubscribe = agent.onDelivery(notifying(mcp, isBehind));
   return { ended: ended.promise.then(unsubscribe) };
 }
 
-/** A log message for hosts that show them. A call that waits gets the message itself, so nothing is logged then. */
-function notifyWaiting(server: McpServer, { queue }: McpAgent): void {
-  if (queue.isAwaited) return;
-  const data = { event: "message_arrived", waiting: queue.size };
-  server.sendLoggingMessage({ level: "info", logger: "relay", data }).catch(() => {});
+/**
+ * A log message for hosts that show them. A call that waits gets the message itself, so nothing is logged then. For a client that
+ * does not read at most one is kept: how often one is due is for others to choose.
+ */
+function notifying(server: McpServer, isBehind: () => boolean): (agent: McpAgent) => void {
+  let isUnread = false;
+  return ({ queue }) => {
+    if (queue.isAwaited || isUnread || isBehind()) return;
+    isUnread = true;
+    const data = { event: "message_arrived", waiting: queue.size };
+    const sent = server.sendLoggingMessage({ level: "info", logger: "relay", data });
+    sent.catch(() => {}).finally(() => (isUnread = false));
+  };
 }

@@ -1,44 +1,73 @@
-import { RelayError } from "../errors.ts";
+import { keepNewest } from "../keep-newest.ts";
+import { requestedSession } from "../requested-session.ts";
+import { PENDING } from "../session-status.ts";
 import type { AcceptedSession, Delivery, PendingSession } from "../types.ts";
+import type { SessionState } from "./session-state.ts";
 
 const MAX_KEPT = 1000;
+/** Sessions that are looked up at once, and how soon again: other processes of the address look things up, too. */
+const LOOK_UP = { max: 10, againMs: 5000 } as const;
 
-/** The sessions that were requested of this agent: who requested the newest ones, and which were pending when it came online. */
+/** A session that was requested of this agent and is, as far as is known here, undecided. */
+export interface SessionRequest extends PendingSession {
+  /** Untrusted, of a request that came here. */
+  readonly purpose?: string;
+  /** Whether this agent got the request, here or in another process; undefined while nobody has said. */
+  readonly isReceived?: boolean;
+}
+
+/** The newest sessions that were requested of this agent, and what was decided here. */
 export class SessionRequests {
   /** In the order in which they became known. */
-  readonly #requesters = new Map<string, string>();
+  readonly #undecided = new Map<string, SessionRequest>();
+  /** When the relay was asked for them last, by performance.now(). */
+  readonly #lookedUpAt = new Map<string, number>();
   /** What the relay accepted from here, in that order. */
   readonly #decisions = new Map<string, AcceptedSession>();
-  #pending: readonly PendingSession[] = [];
 
-  received({ type, sessionId, from }: Delivery): void {
-    if (type === "session.request" && sessionId !== undefined) this.#keep(sessionId, from);
+  received(delivery: Delivery): void {
+    const session = requestedSession(delivery);
+    if (session === undefined) return;
+    keepNewest(this.#undecided, session.sessionId, { ...session, isReceived: true }, MAX_KEPT);
   }
 
+  /** The relay's notice says nothing of contents, nor of what was received. */
   noticed(sessions: readonly PendingSession[]): void {
-    for (const { sessionId, requester } of sessions) this.#keep(sessionId, requester);
-    this.#pending = sessions;
+    for (const session of sessions) {
+      const known = this.#undecided.get(session.sessionId);
+      keepNewest(this.#undecided, session.sessionId, { ...known, ...session }, MAX_KEPT);
+    }
   }
 
-  /** A decided session stays known, so that the relay tells of a second decision what it is. @throws {RelayError} */
-  requesterOf(sessionId: string): string {
-    const requester = this.#requesters.get(sessionId);
-    if (requester !== undefined) return requester;
-    throw new RelayError("unknown_session", {
-      message: "No request of that session came to this process.",
-      hint: "Take the session_id of a session.request, or of pending_sessions in my_status. Else its requester may request another.",
-    });
+  find(sessionId: string): SessionRequest | undefined {
+    return this.#undecided.get(sessionId);
   }
 
-  /** The sessions of the latest notice that are neither decided here nor expired. */
-  pending(): readonly PendingSession[] {
-    return this.#pending.filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+  pending(): readonly SessionRequest[] {
+    return [...this.#undecided.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+  }
+
+  /** The newest that have not been looked up just now; they then have. */
+  toLookUp(): readonly SessionRequest[] {
+    const now = performance.now();
+    const due = this.pending().filter(
+      ({ sessionId }) => now - (this.#lookedUpAt.get(sessionId) ?? -Infinity) >= LOOK_UP.againMs,
+    );
+    const newest = due.slice(-LOOK_UP.max);
+    for (const { sessionId } of newest) keepNewest(this.#lookedUpAt, sessionId, now, MAX_KEPT);
+    return newest;
   }
 
   decided(accepted: AcceptedSession): void {
-    const { sessionId } = accepted;
-    this.#pending = this.#pending.filter((session) => session.sessionId !== sessionId);
-    keepNewest(this.#decisions, sessionId, accepted);
+    this.#undecided.delete(accepted.sessionId);
+    keepNewest(this.#decisions, accepted.sessionId, accepted, MAX_KEPT);
+  }
+
+  /** The relay has it so. */
+  found(sessionId: string, { status, isReceived }: SessionState): void {
+    const known = this.#undecided.get(sessionId);
+    if (status !== PENDING) this.#undecided.delete(sessionId);
+    else if (known !== undefined) this.#undecided.set(sessionId, { ...known, isReceived });
   }
 
   /** The decision that was made here, where it is that one: to make it again is no other. */
@@ -47,13 +76,7 @@ export class SessionRequests {
     return accepted?.status === status ? { ...accepted, duplicate: true } : undefined;
   }
 
-  #keep(sessionId: string, requester: string): void {
-    keepNewest(this.#requesters, sessionId, requester);
+  isDecidedHere(sessionId: string): boolean {
+    return this.#decisions.has(sessionId);
   }
-}
-
-function keepNewest<T>(map: Map<string, T>, key: string, value: T): void {
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > MAX_KEPT) map.delete(oldest as string);
 }

@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { SESSION_TTL_MINUTES } from "../limits.ts";
+import { decide } from "./decisions.ts";
 import { reach } from "./reach.ts";
 import {
   AcceptedNegotiation,
   AgentId,
   acceptedNegotiation,
+  ExpectedFrequency,
   Intro,
   Purpose,
   Reason,
@@ -20,21 +22,24 @@ const RequestInput = z.strictObject({
   ttl_minutes: TtlMinutes.optional(),
   intro: Intro.optional(),
   scope: Scope.optional(),
+  expected_frequency: ExpectedFrequency.optional(),
 });
 
 export const requestSession: Tool<typeof RequestInput, typeof AcceptedNegotiation> = {
   name: "request_session",
   title: "Request a session",
-  description: `Requests a session: an agreement to work together on \`purpose\`. \`intro\`: who you are. \`scope\`: what it covers. The target has ttl_minutes (default ${SESSION_TTL_MINUTES.default}) to decide; session.approve or session.reject comes through wait_for_messages.`,
+  description: `Requests a session: an agreement to work together on \`purpose\`. \`intro\`: who you are. \`scope\`: what it covers. The target has ttl_minutes (default ${SESSION_TTL_MINUTES.default}) to decide; the decision comes through wait_for_messages.`,
   input: RequestInput,
   output: AcceptedNegotiation,
   annotations: { destructiveHint: false },
-  async run({ to, purpose, ttl_minutes: ttlMinutes, intro, scope }, { connector }, { signal }) {
-    const proposal = { purpose, ttlMinutes, intro, scope };
+  async run({ to, purpose, ttl_minutes: ttlMinutes, expected_frequency, ...texts }, { connector }, { signal }) {
+    const proposal = { purpose, ttlMinutes, expectedFrequency: expected_frequency, ...texts };
     const requested = reach(connector, signal, (cancel) => connector.requestSession(to, proposal, cancel));
     return acceptedNegotiation(await requested, "request");
   },
 };
+
+type Send = Parameters<typeof decide>[1]["send"];
 
 const ApproveInput = z.strictObject({ session_id: SessionId });
 
@@ -46,13 +51,10 @@ export const approveSession: Tool<typeof ApproveInput, typeof AcceptedNegotiatio
   input: ApproveInput,
   output: AcceptedNegotiation,
   annotations: { destructiveHint: false, idempotentHint: true },
-  async run({ session_id }, { connector, requests }, { signal }) {
-    const former = requests.decisionOn(session_id, "approved");
-    if (former !== undefined) return acceptedNegotiation(former, "decision");
-    const requester = requests.requesterOf(session_id);
-    const accepted = await reach(connector, signal, (cancel) => connector.approve(session_id, requester, cancel));
-    requests.decided(accepted);
-    return acceptedNegotiation(accepted, "decision");
+  async run({ session_id: sessionId }, agent, { signal }) {
+    const send: Send = (to, options) => agent.connector.approve(sessionId, to, options);
+    const decided = await decide(agent, { sessionId, verdict: "approved", send }, signal);
+    return acceptedNegotiation(decided, "decision");
   },
 };
 
@@ -61,19 +63,13 @@ const RejectInput = z.strictObject({ session_id: SessionId, reason: Reason.optio
 export const rejectSession: Tool<typeof RejectInput, typeof AcceptedNegotiation> = {
   name: "reject_session",
   title: "Reject a session",
-  description:
-    "Rejects a session that was requested of you, for good, and tells the requester, who may request another.",
+  description: "Rejects a session that was requested of you, for good, and tells the requester.",
   input: RejectInput,
   output: AcceptedNegotiation,
   annotations: { idempotentHint: true },
-  async run({ session_id, reason }, { connector, requests }, { signal }) {
-    const former = requests.decisionOn(session_id, "rejected");
-    if (former !== undefined) return acceptedNegotiation(former, "decision");
-    const requester = requests.requesterOf(session_id);
-    const accepted = await reach(connector, signal, (cancel) =>
-      connector.reject(session_id, requester, reason, cancel),
-    );
-    requests.decided(accepted);
-    return acceptedNegotiation(accepted, "decision");
+  async run({ session_id: sessionId, reason }, agent, { signal }) {
+    const send: Send = (to, options) => agent.connector.reject(sessionId, to, reason, options);
+    const decided = await decide(agent, { sessionId, verdict: "rejected", send }, signal);
+    return acceptedNegotiation(decided, "decision");
   },
 };

@@ -1,12 +1,18 @@
 import { z } from "zod";
-import type { PendingSession as Pending } from "../types.ts";
+import type { ConnectorState } from "../types.ts";
+import type { McpAgent } from "./agent.ts";
 import type { AgentConnection } from "./agent-connection.ts";
 import { ConnectionState, connectionStateOf } from "./connection-state.ts";
+import { DecidedResult, decidedResult } from "./decided-sessions.ts";
+import { UNTRUSTED_NOTE } from "./instructions.ts";
 import { PendingSession } from "./schemas.ts";
+import type { SessionRequest } from "./session-requests.ts";
+import { sessionState } from "./session-state.ts";
 import type { Tool } from "./tool.ts";
 
 /** A model asks for its status first, often before the process had time to connect. */
 const FIRST_ATTEMPT_MS = 3000;
+const LOOKED_UP_WITHIN_MS = 3000;
 
 const StatusInput = z.strictObject({});
 const StatusOutput = z.strictObject({
@@ -14,33 +20,51 @@ const StatusOutput = z.strictObject({
   connection: ConnectionState,
   waiting: z.number(),
   dropped: z.number(),
-  /** Those that were undecided when this agent last came online; later ones come as messages. */
+  /** Undecided as far as is known. */
   pending_sessions: z.array(PendingSession),
+  /** The newest decisions on sessions that this agent requested. */
+  decided_sessions: z.array(DecidedResult),
 });
 
 export const myStatus: Tool<typeof StatusInput, typeof StatusOutput> = {
   name: "my_status",
   title: "My status",
   description:
-    "Your agent id, your connection, how many messages wait, and undecided sessions that were requested before you came online: reject them, or have their requesters ask again: to approve what you did not receive counts for nothing. A closed connection stays closed: `reason` and `hint` tell what a person has to fix.",
+    "Your agent id, connection, how many messages wait, the sessions that you have yet to decide, and those of yours that were decided. received false: it came while you were offline: reject it, or have its requester request again. A closed connection stays closed: a person has to do what `hint` says.",
   input: StatusInput,
   output: StatusOutput,
   annotations: { readOnlyHint: true, openWorldHint: false },
-  async run(_, { connector, queue, requests }, { signal }) {
+  async run(_, agent, { signal }) {
+    const { connector, queue } = agent;
     await firstAttempt(connector, signal);
     return {
       agent_id: connector.agent,
-      connection: connectionStateOf(connector.state),
+      connection: connectionStateOf(connector),
       waiting: queue.size,
       dropped: queue.dropped,
-      pending_sessions: requests.pending().map(pendingSession),
+      pending_sessions: (await undecided(agent, signal)).map(pendingSession),
+      decided_sessions: agent.decisions.all().map(decidedResult),
     };
   },
+  preface: ({ pending_sessions: sessions }) =>
+    sessions.some(({ purpose }) => purpose !== undefined) ? UNTRUSTED_NOTE : undefined,
 };
 
-/** Resolves once the first attempt to connect has come to an end, at the latest after FIRST_ATTEMPT_MS. */
+/** What other processes decided, and whether what came while the agent was away was received, only the relay knows. */
+async function undecided({ connector, requests, sessionOf }: McpAgent, signal: AbortSignal) {
+  const asked = connector.state.status === "online" ? requests.toLookUp() : [];
+  const inTime = AbortSignal.any([signal, AbortSignal.timeout(LOOKED_UP_WITHIN_MS)]);
+  const looks = asked.map(async ({ sessionId }) =>
+    requests.found(sessionId, await sessionState(sessionOf, sessionId, inTime)),
+  );
+  await Promise.allSettled(looks);
+  signal.throwIfAborted();
+  return requests.pending();
+}
+
+/** Resolves once the first attempt to connect has come to an end, and it is known which, at the latest after FIRST_ATTEMPT_MS. */
 async function firstAttempt(connector: AgentConnection, signal: AbortSignal): Promise<void> {
-  const isOver = () => connector.state.status !== "idle" && connector.state.status !== "connecting";
+  const isOver = () => hasEnded(connector.state);
   if (isOver()) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const stop = connector.on("state", () => isOver() && resolve());
@@ -51,10 +75,18 @@ async function firstAttempt(connector: AgentConnection, signal: AbortSignal): Pr
   signal.throwIfAborted();
 }
 
-function pendingSession({ sessionId, requester, createdAt, expiresAt }: Pending): z.infer<typeof PendingSession> {
+function hasEnded(state: ConnectorState): boolean {
+  if (state.status !== "reconnecting") return state.status === "online" || state.status === "closed";
+  return state.reason === "lost" || state.error !== undefined;
+}
+
+function pendingSession(request: SessionRequest): z.infer<typeof PendingSession> {
+  const { sessionId, requester, purpose, isReceived, createdAt, expiresAt } = request;
   return {
     session_id: sessionId,
     requester,
+    ...(purpose !== undefined && { purpose }),
+    ...(isReceived !== undefined && { received: isReceived }),
     created_at_iso: createdAt.toISOString(),
     expires_at_iso: expiresAt.toISOString(),
   };

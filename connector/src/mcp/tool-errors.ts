@@ -12,35 +12,58 @@ interface Failure extends Error {
   readonly retryAfterMs?: number | undefined;
 }
 
+/** What a tool refuses by itself: nothing was sent, and the same call cannot succeed. */
+export class ToolRefusal extends Error implements Failure {
+  override readonly name = "ToolRefusal";
+  readonly code: string;
+  readonly hint: string;
+  readonly retry = "never";
+  readonly outcome = "refused";
+
+  constructor(code: string, { message, hint }: { readonly message: string; readonly hint: string }) {
+    super(message);
+    this.code = code;
+    this.hint = hint;
+  }
+}
+
 /** Any other error may contain anything: it is not passed on. */
 const UNEXPECTED = { code: "internal_error", message: "The tool failed.", hint: "If it happens again, report it." };
+
+/** A wrong address is as likely as a wrong key: without RELAY_URL it is that of a relay on this machine. */
+const WHICH_RELAY = "Tell your user the url in connection: is that the relay of this key? RELAY_URL sets it. If it is:";
 
 /** Where the hint of the library, or of the relay, names what tools do not have. */
 const HINTS: Readonly<Record<string, string>> = {
   target_not_online: "Send it again when the target is online; wait_online_seconds waits for that.",
   superseded_elsewhere: "A person stops the other, or starts relay mcp with --take-over, which ends it.",
   superseded: "A person stops the other connection, then starts relay mcp again.",
+  unknown_session:
+    "Take the session_id of a session.request, or of pending_sessions in my_status. The relay forgets a session an hour after its end.",
   invalid_envelope:
     "The message says what is wrong: send it anew without that, such as half of a surrogate pair in a text.",
-  unknown_key: "A person has the relay's operator add the key; relay check --key FILE tells more.",
-  invalid_credential: "A person has the issuer issue another; relay check --key FILE tells more.",
+  unknown_key: `${WHICH_RELAY} A person has its operator add the key; relay check --key FILE tells more.`,
+  invalid_credential: `${WHICH_RELAY} A person has its operator admit the issuer (unknown_issuer), or the issuer issue another; relay check --key FILE tells more.`,
+  recipient_unknown:
+    "Check the target's id. It has to have been online with a credential: wait_online_seconds waits for that. Unsealed, the relay can read it: ask your user first.",
   recipient_unverified:
-    "A person adds the target's issuer to trusted_issuers of the key file. Unsealed, the relay can read it: ask your user first.",
+    "A person adds the target's issuer to trusted_issuers of the key file, unless the message names another reason. Unsealed, the relay can read it: ask your user first.",
+  recipient_unsealable:
+    "The target's owner has a credential with a sealing key issued. Unsealed, the relay can read it: ask your user first.",
 };
 
 export function hintOf({ code, hint }: Pick<Failure, "code" | "hint">): string {
   return HINTS[code] ?? hint;
 }
 
-/** What the tool answers for what it threw. */
-export function errorOf(error: unknown): object {
+/** What the tool answers for what it threw. @param hinted what to do about it. */
+export function errorOf(error: unknown, hinted: (failure: Failure) => string = hintOf): object {
   if (!isFailure(error)) return UNEXPECTED;
   const { code, message, retry, outcome, retryAfterMs } = error;
-  const hint = hintOf(error);
   return {
     code,
     message,
-    hint,
+    hint: hinted(error),
     retry,
     outcome,
     retry_after_ms: retryAfterOf(retry, retryAfterMs),
@@ -53,7 +76,7 @@ export function argumentErrorOf({ issues }: z.ZodError): object {
     code: "invalid_arguments",
     message: "The tool does not take these arguments; nothing was sent.",
     hint: "Mend the members in errors, as the tool's inputSchema has them, and call again.",
-    errors: issues.map((issue) => ({ member: memberOf(issue), message: issue.message })),
+    errors: issues.map((issue) => ({ member: memberOf(issue), message: textOf(issue) })),
     retry: "fix",
     outcome: "refused",
   };
@@ -61,6 +84,12 @@ export function argumentErrorOf({ issues }: z.ZodError): object {
 
 function memberOf(issue: z.core.$ZodIssue): string {
   return issue.code === "unrecognized_keys" ? issue.keys.join(", ") : issue.path.join(".");
+}
+
+function textOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === "unrecognized_keys") return "is no member of this tool's arguments";
+  if (issue.code !== "invalid_type") return issue.message;
+  return issue.input === undefined ? "is missing" : `must be of type ${issue.expected}`;
 }
 
 /** No time heals what somebody has to fix. */

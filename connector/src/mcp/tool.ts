@@ -1,10 +1,14 @@
 import type { CallToolResult, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js";
 import type { z } from "zod";
 import { RelayError } from "../errors.ts";
+import { membersOf } from "../frames.ts";
+import { parseJson } from "../parse-json.ts";
+import { printable, printableValues } from "../said-text.ts";
 import type { ConnectorState } from "../types.ts";
 import type { McpAgent } from "./agent.ts";
 import type { Call } from "./calls/call.ts";
 import { connectionStateOf } from "./connection-state.ts";
+import type { LateAgent } from "./late-agent.ts";
 import { argumentErrorOf, errorOf } from "./tool-errors.ts";
 
 /** What a tool knows of the request that it answers. */
@@ -27,42 +31,61 @@ export interface Tool<I extends z.ZodObject, O extends z.ZodObject> {
   readonly annotations: Omit<ToolAnnotations, "title">;
   /** What it throws becomes the tool's error; the texts of one with a code and a hint are passed on. */
   run(input: z.output<I>, agent: McpAgent, call: ToolCall): Promise<z.input<O>>;
+  /** What it returns is signed: as structured content it stays as it is. */
+  readonly isSigned?: boolean;
   /** A text for the model before the result. */
-  preface?(output: z.input<O>): string;
+  preface?(output: z.input<O>): string | undefined;
 }
 
-/** Never rejects: what is wrong with the arguments is an error of the tool, too, so that a model can mend it. */
-export async function runTool(
-  tool: Tool<z.ZodObject, z.ZodObject>,
-  given: unknown,
-  agent: McpAgent,
-  call: ToolCall,
-): Promise<CallToolResult> {
-  const input = tool.input.safeParse(given ?? {});
-  if (!input.success) return failed(argumentErrorOf(input.error), agent.connector.state);
+type AnyTool = Tool<z.ZodObject, z.ZodObject>;
+
+/** Never rejects: that there is no agent is an error of the tool, too. */
+export async function runTool(tool: AnyTool, given: unknown, late: LateAgent, call: ToolCall): Promise<CallToolResult> {
   try {
-    const output = await tool.run(input.data, agent, call);
-    return succeeded(output, tool.preface?.(output));
+    return await runAs(await late.present(), tool, given, call);
   } catch (error) {
-    const { state } = agent.connector;
-    return failed(errorOf(finalOf(error, state)), state);
+    // Its hint is for whoever starts the process, who alone can mend it.
+    return failed(
+      errorOf(error, ({ hint }) => hint),
+      { status: "idle" },
+    );
   }
 }
 
-/** Where the connection has ended for good, its end is the reason, whatever gave up first. */
-function finalOf(error: unknown, state: ConnectorState): unknown {
-  const isOfNoConnection = error instanceof RelayError && (error.code === "closed" || error.code === "timeout");
-  const isFinal = state.status === "closed" && state.error !== undefined;
-  return isOfNoConnection && isFinal && error.outcome === "refused" ? state.error : error;
+/** Never rejects: what is wrong with the arguments is an error of the tool, so that a model can mend it. */
+async function runAs(agent: McpAgent, tool: AnyTool, given: unknown, call: ToolCall): Promise<CallToolResult> {
+  const input = tool.input.safeParse(given ?? {}, { reportInput: true });
+  if (!input.success) return failed(argumentErrorOf(input.error), connectionStateOf(agent.connector));
+  try {
+    const output = await tool.run(input.data, agent, call);
+    return succeeded(output, tool);
+  } catch (error) {
+    const { connector } = agent;
+    return failed(errorOf(finalOf(error, connector.state)), connectionStateOf(connector));
+  }
 }
 
-function succeeded(output: Record<string, unknown>, preface: string | undefined): CallToolResult {
-  const texts = [preface, JSON.stringify(output)].filter((text) => text !== undefined);
-  return { structuredContent: output, content: texts.map((text) => ({ type: "text", text })) };
+/** Where there is no connection, that is the reason why nothing was sent, whatever gave up first. */
+function finalOf(error: unknown, state: ConnectorState): unknown {
+  const isOfNoConnection = error instanceof RelayError && (error.code === "closed" || error.code === "timeout");
+  if (!isOfNoConnection || error.outcome !== "refused") return error;
+  return (state.status === "closed" || state.status === "reconnecting") && state.error ? state.error : error;
+}
+
+/**
+ * What others wrote could say to a model, in characters that nobody sees, what its user does not read: they are escaped. The text
+ * is of the same value; structured content that has any shows them as texts.
+ */
+function succeeded(output: Record<string, unknown>, { isSigned = false, preface }: AnyTool): CallToolResult {
+  const json = JSON.stringify(output);
+  const text = printable(json);
+  const structuredContent = isSigned || text === json ? output : membersOf(parseJson(printableValues(json)));
+  const texts = [preface?.(output), text].filter((text) => text !== undefined);
+  return { structuredContent, content: texts.map((text) => ({ type: "text", text })) };
 }
 
 /** As text only: structured content would have to match the schema of a success. */
-function failed(error: object, state: ConnectorState): CallToolResult {
-  const text = JSON.stringify({ ...error, connection: connectionStateOf(state) });
+function failed(error: object, connection: object): CallToolResult {
+  const text = printable(JSON.stringify({ ...error, connection }));
   return { isError: true, content: [{ type: "text", text }] };
 }

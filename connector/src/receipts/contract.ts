@@ -35,8 +35,8 @@ export type ReceiptProblem =
   | { readonly code: "digest" }
   /** The decision names another session than the one that the request opens. */
   | { readonly code: "session" }
-  /** It was decided before the request, or after its end. */
-  | { readonly code: "time" }
+  /** It was decided before the request, by more than clocks may differ (5 minutes), or after its end. */
+  | { readonly code: "time"; readonly reason: "before_request" | "after_end" }
   /** No credential in it vouches for the key. */
   | { readonly code: "credential"; readonly part: "request" | "decision"; readonly reason: CredentialReason }
   | { readonly code: "signature"; readonly part: "request" | "decision" };

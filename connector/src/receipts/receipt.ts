@@ -45,34 +45,59 @@ export function buildReceipt({ request, decision, credentials }: ReceiptParts): 
   const signed = [request, decision].filter((envelope) => envelope !== undefined);
   const found = signed.map((envelope) => credentials.find((credential) => isOf(credential, envelope)));
   const lacks = [
-    ...(request === undefined ? [NO_REQUEST] : []),
+    ...(request === undefined ? [decision === undefined ? NO_SESSION : NO_REQUEST] : []),
     ...(decision === undefined ? [NO_DECISION] : []),
     ...(decision !== undefined && isUnbound(decision) ? [NO_DIGEST] : []),
     ...signed.filter((_, index) => found[index] === undefined).map(lackOfCredential),
   ];
   if (request === undefined || decision === undefined || lacks.length > 0) {
-    const message = `There is no receipt: ${lacks.map(({ why }) => why).join("; ")}.`;
-    throw new RelayError("receipt_incomplete", { message, missing: lacks.map(({ part }) => part) });
+    throw incomplete(lacks);
   }
   return { version: 1, request, decision, credentials: found.flatMap((credential) => credential?.token ?? []) };
 }
 
-/** A part of a receipt that is not there, and why there can be no receipt without it. */
+/** A part of a receipt that is not there, why there can be no receipt without it, and what to do. */
 interface Lack {
   readonly part: string;
   readonly why: string;
+  readonly hint: string;
 }
 
+/** Of a session without request and decision it says only that: most likely its id is wrong. */
+function incomplete(lacks: readonly Lack[]): RelayError {
+  const told = lacks.includes(NO_SESSION) ? [NO_SESSION] : lacks;
+  return new RelayError("receipt_incomplete", {
+    message: `There is no receipt: ${told.map(({ why }) => why).join("; ")}.`,
+    hint: [...new Set(told.map(({ hint }) => hint))].join(" "),
+    missing: lacks.map(({ part }) => part),
+  });
+}
+
+const NO_SESSION: Lack = {
+  part: "request",
+  why: "this agent has neither signed nor received anything of such a session since it was started",
+  hint: "Check the session's id. It has the receipts of the newest 1000 sessions whose request and decision it signed or received itself; the other agent of the session may have this one.",
+};
 const NO_REQUEST: Lack = {
   part: "request",
   why: "this agent neither signed nor received the request (one over HTTP is signed by the gateway)",
+  hint: "Ask the other agent of the session for its receipt. One over HTTP has none: request with the agent's own key.",
 };
-const NO_DECISION: Lack = { part: "decision", why: "this agent neither signed nor received a decision on the request" };
-const NO_DIGEST: Lack = { part: "request_sha256 of the decision", why: "the decision carries no request_sha256" };
+const NO_DECISION: Lack = {
+  part: "decision",
+  why: "this agent neither signed nor received a decision on the request",
+  hint: "Ask again once the session is decided. Where it was decided while this agent was away, the other agent has the receipt.",
+};
+const NO_DIGEST: Lack = {
+  part: "request_sha256 of the decision",
+  why: "the decision carries no request_sha256",
+  hint: "The target has to be online when it is requested, and to decide with the connector that received the request.",
+};
 
 function lackOfCredential({ from, type, key_id }: Envelope): Lack {
   const signer = key_id.startsWith(GATEWAY_KEY_PREFIX) ? "a gateway" : "a key without a credential";
-  return { part: `credential of ${from}`, why: `the ${type} of ${from} was signed by ${signer}` };
+  const hint = "Both agents need a credential, of keys of their own, before the request: request another session then.";
+  return { part: `credential of ${from}`, why: `the ${type} of ${from} was signed by ${signer}`, hint };
 }
 
 /** True for a decision that does not say on which request it was made. */

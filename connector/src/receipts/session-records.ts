@@ -41,10 +41,12 @@ export class SessionRecords {
     sessions.put(sessionId, { ...record, [kind]: [...record[kind], kept] });
   }
 
-  /** What a decision says of the request that this agent got from the requester; undefined when it is not clear which. */
-  digestOf(sessionId: string, requester: string): string | undefined {
+  /** The request that this agent got from the requester, and what a decision says of it; undefined when it is not clear which. */
+  requestOf(sessionId: string, requester: string): { readonly digest: string; readonly ts: number } | undefined {
     const requests = this.#found(sessionId, "requests").filter(({ envelope }) => envelope.from === requester);
-    return requests.length === 1 ? requests[0]?.digest : undefined;
+    const [request] = requests;
+    if (request === undefined || requests.length > 1) return undefined;
+    return { digest: request.digest, ts: request.envelope.ts };
   }
 
   /** Throws `receipt_incomplete`. */

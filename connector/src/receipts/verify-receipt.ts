@@ -42,9 +42,9 @@ async function unfittingIn({ request, decision }: Receipt): Promise<ReceiptProbl
   const digest = await requestDigest(request);
   if (decision.payload.request_sha256 !== digest) return { code: "digest" };
   if (!isSessionOf(decision.payload.session_id, digest)) return { code: "session" };
-  const begin = request.ts - ANNOUNCED_DEFAULTS.maxClockSkewMs;
-  const end = request.ts + (ttlOf(request) as number);
-  return decision.ts >= begin && decision.ts <= end ? undefined : { code: "time" };
+  const { maxClockSkewMs } = ANNOUNCED_DEFAULTS;
+  if (decision.ts < request.ts - maxClockSkewMs) return { code: "time", reason: "before_request" };
+  return decision.ts <= request.ts + (ttlOf(request) as number) ? undefined : { code: "time", reason: "after_end" };
 }
 
 /** The credential that held for the envelope's key when it was signed, or why none did. */

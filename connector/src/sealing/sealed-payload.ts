@@ -34,6 +34,9 @@ const VERSION = 1;
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const INFO = new TextEncoder().encode("agent-relay sealed payload v1");
 
+const NO_PAYLOAD =
+  'The payload is not a JSON object that can be sent, such as {"message": "hi"}. JSON has no BigInt, NaN or Infinity.';
+
 /** True for a payload with `sealed` as its only member: the name, alone, means nothing else. */
 export function isSealed(payload: object): boolean {
   // Members that are undefined are left out of what is sent.
@@ -48,7 +51,7 @@ export function isSealed(payload: object): boolean {
 export function plaintextOf(payload: object): Uint8Array {
   const text = tryCanonicalize(payload);
   if (text === undefined || !isPayload(parseJson(text))) {
-    throw new RelayError("invalid_envelope", { message: "The payload is not a JSON object that can be sent." });
+    throw new RelayError("invalid_envelope", { message: NO_PAYLOAD });
   }
   const plaintext = new TextEncoder().encode(text);
   if (plaintext.length <= MAX_SEALED_BYTES) return plaintext;

@@ -5,12 +5,15 @@ from agent_relay_connector import Connector, Delivery
 
 def answer(message: Delivery) -> dict[str, object]:
     """What the agent answers to a message: change it."""
-    return {"message": f"Hello, {message.sender}. You said: {message.payload.get('message')}"}
+    text = message.payload.get("message")
+    if not isinstance(text, str):
+        return {"error": 'Send a text, such as {"message":"Hi."}.'}
+    return {"message": f"Hello, {message.sender}. You said: {text}"}
 
 
 def approves(request: Delivery) -> bool:
-    """Whether the agent takes part in a session, here with all but a few: change it."""
-    return request.sender not in ["agent://mallory"]
+    """Whether it takes part in a session, here with those whom an issuer or a key that you trust vouches for: change it."""
+    return request.verified == "agent"
 
 
 async def serve(agent: Connector) -> None:
@@ -29,4 +32,4 @@ async def respond(agent: Connector, delivery: Delivery) -> None:
         if approves(delivery):
             await agent.approve(delivery.session_id, delivery.sender)
         else:
-            await agent.reject(delivery.session_id, delivery.sender)
+            await agent.reject(delivery.session_id, delivery.sender, "I do not know who vouches for you.")

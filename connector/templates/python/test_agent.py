@@ -4,14 +4,17 @@ from unittest.mock import Mock
 
 from agent_relay_connector import Connector, Delivery
 
-from agent import approves, serve
+from agent import answer, approves, serve
 from main import KEY_FILE, URL
 
 
 class RuleTest(unittest.TestCase):
-    def test_approves_sessions_with_all_but_mallory(self) -> None:
-        self.assertTrue(approves(Mock(Delivery, sender="agent://alice")))
-        self.assertFalse(approves(Mock(Delivery, sender="agent://mallory")))
+    def test_approves_sessions_with_those_whom_somebody_that_it_trusts_vouches_for(self) -> None:
+        self.assertTrue(approves(Mock(Delivery, verified="agent")))
+        self.assertFalse(approves(Mock(Delivery, verified="unverified")))
+
+    def test_says_what_it_understands_to_a_message_without_a_text(self) -> None:
+        self.assertNotIn("message", answer(Mock(Delivery, payload={"temperature": 21})))
 
 
 class AgentTest(unittest.IsolatedAsyncioTestCase):

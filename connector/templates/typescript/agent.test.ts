@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Connector } from "agent-relay-connector";
+import { Connector, type Delivery } from "agent-relay-connector";
 import { startRelay } from "agent-relay-testing";
-import { serve } from "./agent.ts";
+import { approves, serve } from "./agent.ts";
 
 test("the agent", async (t) => {
   await using relay = await startRelay();
   await using me = new Connector(await relay.agent("me"));
   await using alice = new Connector(await relay.agent("alice"));
-  await using mallory = new Connector(await relay.agent("mallory"));
-  await Promise.all([me.start(), alice.start(), mallory.start()]);
+  await Promise.all([me.start(), alice.start()]);
   void serve(me);
 
   await t.test("answers a message", async () => {
@@ -17,9 +16,14 @@ test("the agent", async (t) => {
     assert.deepEqual(payload, { message: "Hello, agent://alice. You said: Hi." });
   });
 
-  await t.test("approves sessions with all but mallory", async () => {
+  await t.test("says what it understands to a message without a text", async () => {
+    const { payload } = await alice.ask("agent://me", { temperature: 21 });
+    assert.equal(payload.message, undefined);
+  });
+
+  await t.test("approves sessions with those whom somebody that it trusts vouches for, and no other", async () => {
     assert.equal(await decisionFor(alice), "session.approve");
-    assert.equal(await decisionFor(mallory), "session.reject");
+    assert.equal(approves({ verified: "unverified" } as Delivery), false);
   });
 });
 

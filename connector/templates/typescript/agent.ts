@@ -2,12 +2,13 @@ import type { Connector, Delivery } from "agent-relay-connector";
 
 /** What the agent answers to a message: change it. */
 export function answer({ from, payload }: Delivery): object {
+  if (typeof payload.message !== "string") return { error: 'Send a text, such as {"message":"Hi."}.' };
   return { message: `Hello, ${from}. You said: ${payload.message}` };
 }
 
-/** Whether the agent takes part in a session, here with all but a few: change it. */
-export function approves({ from }: Delivery): boolean {
-  return !["agent://mallory"].includes(from);
+/** Whether the agent takes part in a session, here with those whom an issuer or a key that you trust vouches for: change it. */
+export function approves({ verified }: Delivery): boolean {
+  return verified === "agent";
 }
 
 /** Answers what comes in, until the connector ends. Rejects with what ended it, unless that was `close`. */
@@ -22,5 +23,5 @@ async function respond(agent: Connector, delivery: Delivery): Promise<void> {
   if (type === "message.send") await delivery.reply(answer(delivery));
   if (type !== "session.request" || sessionId === undefined) return;
   if (approves(delivery)) await agent.approve(sessionId, from);
-  else await agent.reject(sessionId, from);
+  else await agent.reject(sessionId, from, "I do not know who vouches for you.");
 }

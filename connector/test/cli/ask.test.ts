@@ -84,9 +84,15 @@ test("a program in any language asks by a line, and is answered by the reply", a
   ask({ to: "agent://nobody", ask: {} });
   await listener.prints(2);
   expect(listener.lines[1]).toMatchObject({ event: "refused", ref: 2, code: "target_not_online", outcome: "refused" });
-  ask({ to: BOB, ask: {}, timeout_ms: "soon" });
-  await listener.prints(3);
-  expect(listener.lines[2]).toMatchObject({ event: "refused", ref: 3, code: "usage" });
+  expect(listener.lines[1].hint).toMatch(/^(?!.*--).*wait_online_ms/);
+  // A command that goes through it is told of its own option.
+  const { code, stderr } = await line.run(["ask", ...as("alice"), "agent://nobody", HELLO, "--json"]);
+  expect([code, jsonLines(stderr).at(-1)]).toMatchObject([5, { code: "target_not_online" }]);
+  expect(jsonLines(stderr).at(-1).hint).toMatch(/^(?!.*wait_online_ms).*--wait-online/);
+  for (const timeout_ms of ["soon", -5, 1e300]) ask({ to: BOB, ask: {}, timeout_ms });
+  await listener.prints(5);
+  const refused = listener.lines.slice(2).map(({ event, ref, code }) => ({ event, ref, code }));
+  expect(refused).toEqual([3, 4, 5].map((ref) => ({ event: "refused", ref, code: "usage" })));
 });
 
 test("--exec --reply names the message that it answers, whether it has a task or not", async () => {

@@ -47,6 +47,17 @@ describe("An agent whose key is listed nowhere", () => {
     expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([7, "invalid_credential"]);
   });
 
+  test("is told the same by check and by send where the credential is gone from its file", async () => {
+    const { credential: _, ...bare } = await line.json("ann.json");
+    await line.write("bare.json", bare);
+    const check = await line.run(["check", ...as("bare")]);
+    const send = await line.run(["send", ...as("bare"), BOB, "{}"]);
+    const [{ hint, code }, said] = [jsonLines(check.stdout)[0].steps.at(-1), jsonLines(send.stderr).at(-1)];
+    expect([check.code, send.code, code, said?.code]).toEqual([7, 7, "unknown_key", "unknown_key"]);
+    expect(said?.hint).toBe(hint);
+    expect(send.stderr).not.toMatch(/payload\.|\?credential=/);
+  });
+
   test("is told by check why the relay does not take its credential", async () => {
     await line.print("evil.record.json", ["issuer", "new", "--issuer", "acme", "--out", "evil.issuer.json"]);
     await line.print("evil.public.json", ["keygen", "--agent", "agent://acme.eve", "--out", "eve.json"]);
@@ -77,13 +88,13 @@ describe("relay send --seal", () => {
   test("is refused for a target that nobody vouches for, and goes not over HTTP", async () => {
     const env = { RELAY_API_KEY: line.stage.agent("lister").apiKey };
     const { code, stderr } = await line.run(["send", ...as("ann"), "agent://lister", "{}", "--seal"], { env });
-    expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([3, "recipient_unverified"]);
+    expect([code, jsonLines(stderr).at(-1)?.code]).toEqual([7, "recipient_unknown"]);
   });
 
   test("does not advise to pin the issuer of an agent that never was", async () => {
     const { code, stderr } = await line.run(["send", ...as("ann"), "agent://acme.nobody", "{}", "--seal"]);
     const { hint, ...rest } = jsonLines(stderr).at(-1);
-    expect([code, rest.code]).toEqual([3, "recipient_unverified"]);
+    expect([code, rest.code]).toEqual([7, "recipient_unknown"]);
     expect(hint).not.toBe(CONNECTOR_ERRORS.recipient_unverified.hint);
   });
 });
@@ -124,6 +135,34 @@ describe("relay receipt", () => {
     await Promise.all([ann.end("SIGTERM"), bob.end("SIGTERM")]);
     const late = await line.run(["receipt", ...as("bob"), session]);
     expect([late.code, jsonLines(late.stderr).at(-1)?.code]).toEqual([8, "receipt_incomplete"]);
+  });
+});
+
+describe("relay request --wait --receipt", () => {
+  test.each([
+    ["over a connection of its own", false],
+    ["through the relay listen of its agent", true],
+  ])("writes a receipt that relay verify holds valid, %s", async (_, listens) => {
+    const bob = await line.listen("bob");
+    const ann = listens ? await line.listen("ann") : undefined;
+    const args = [
+      "request",
+      ...as("ann"),
+      BOB,
+      "--purpose",
+      "talk",
+      "--wait",
+      "--receipt",
+      line.file("own-receipt.json"),
+    ];
+    const requested = line.run(args);
+    await bob.prints(1);
+    expect((await line.run(["approve", ...as("bob"), String(bob.lines[0]?.session_id)])).code).toBe(0);
+    const { code, stdout } = await requested;
+    expect([code, jsonLines(stdout)[1]]).toMatchObject([0, { session_status: "approved", receipt: { version: 1 } }]);
+    const verify = await line.run(["verify", "own-receipt.json", "--json", "--issuer", "acme.record.json"]);
+    expect([verify.code, jsonLines(verify.stdout)[0]]).toMatchObject([0, { decision: "approved" }]);
+    await Promise.all([bob.end("SIGTERM"), ann?.end("SIGTERM")]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -67,8 +68,13 @@ describe("relay init", () => {
     expect(addresses).toHaveLength(3);
     for (const address of addresses) {
       expect(address.startsWith(`${relay.url}/packages/`)).toBe(true);
-      expect((await fetch(address)).status).toBe(200);
+      const answer = await fetch(address);
+      await answer.arrayBuffer();
+      expect(answer.status).toBe(200);
     }
+    const wheel = addresses.find((address) => address.includes(".whl")) as string;
+    const content = Buffer.from(await (await fetch(wheel)).arrayBuffer());
+    expect(wheel.split("#sha512=")[1]).toBe(createHash("sha512").update(content).digest("hex"));
     const { dependencies, devDependencies } = JSON.parse(texts[0] as string);
     const ours = Object.entries({ ...dependencies, ...devDependencies }).filter(([name]) => name.includes("relay"));
     expect(ours.map(([, version]) => String(version).startsWith(relay.url))).toEqual([true, true]);
@@ -78,7 +84,10 @@ describe("relay init", () => {
     await init(["compiled"]);
     const { devDependencies } = JSON.parse(await textOf("compiled", "package.json"));
     const own = JSON.parse(await readFile(new URL("../../../package.json", import.meta.url), "utf8"));
-    for (const name of ["typescript", "@types/node"]) expect(devDependencies[name]).toBe(own.devDependencies[name]);
+    expect(devDependencies).toMatchObject({
+      typescript: own.dependencies.typescript,
+      "@types/node": own.devDependencies["@types/node"],
+    });
   });
 
   test("prints what is to be done next, as its README says", async () => {

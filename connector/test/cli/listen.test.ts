@@ -1,7 +1,10 @@
-import { readFile, stat } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { runForDelivery } from "../../src/cli/exec.ts";
+import type { Io } from "../../src/cli/io.ts";
+import type { Reporter } from "../../src/cli/reporter.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
 import { CommandLine } from "./kit.ts";
@@ -133,6 +136,15 @@ describe("relay listen", () => {
     expect([first?.code, next?.code]).toEqual(["unknown_key", "unknown_key"]);
   });
 
+  test("ends with 6 where another process of this user has its agent, and names it", async () => {
+    const first = await line.listen("bob-hmac");
+    const { code, stderr } = await line.run(["listen", "--json", "--key", line.keyFile("bob-hmac")]);
+    expect([code, jsonLines(stderr).at(-1)]).toMatchObject([
+      6,
+      { code: "superseded_elsewhere", message: expect.stringContaining(`process ${first.child.pid} `) },
+    ]);
+  });
+
   test("ends with 6 when another connection takes its agent over, and with 7 when its key is refused", async () => {
     const listener = await line.listen("bob-hmac");
     await line.stage.online("bob-hmac", line.url, { takeOver: true });
@@ -194,6 +206,53 @@ describe("relay listen --exec", () => {
     await until("the program is gone", () => !lives(pid));
   });
 
+  test("ends at once for others, and in the end for what it started, when its program heeds no signal", async () => {
+    const program = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done'";
+    const listener = await line.listen("bob-hmac", "--exec", program);
+    await (await alice()).send(BOB, {});
+    await until("the program runs", async () => (await text("stubborn")) !== "");
+    const pid = Number(await text("stubborn"));
+    listener.child.kill("SIGTERM");
+    // It goes over a connection of its own, while the former process still waits for its program.
+    const sent = await line.run(["send", "--json", "--key", line.keyFile("bob-hmac"), "agent://alice", '{"n":1}']);
+    expect([sent.code, jsonLines(sent.stdout)[0]?.via, lives(pid)]).toEqual([0, "connection", true]);
+    expect(await listener.end()).toBe(0);
+    await until("the program is gone", () => !lives(pid));
+  });
+
+  test("goes on when a program has ended and left something behind that holds its output", async () => {
+    await line.listen("bob-hmac", "--reply", "--exec", "sleep 600 & echo $! >> left; echo hi");
+    const sender = await alice();
+    for (const n of [1, 2]) {
+      await sender.send(BOB, { n });
+      expect((await next(sender)).payload).toEqual({ message: "hi" });
+    }
+    for (const pid of (await text("left")).trim().split("\n")) process.kill(Number(pid));
+  });
+
+  test("says which program keeps the others waiting", async () => {
+    const said: string[] = [];
+    const reporter = { report: (event: string) => void said.push(event) } as unknown as Reporter;
+    const io = { env: process.env, stderr: process.stderr, signal: new AbortController().signal } as unknown as Io;
+    const receiver = await line.stage.online("bob-hmac", line.url);
+    await (await alice()).send(BOB, {});
+    const told = join(line.folder, "told");
+    const command = `while [ ! -e ${told} ]; do sleep 0.1; done`;
+    const options = { command, replies: false, variables: {}, reporter, slowAfterMs: 1 };
+    const running = runForDelivery(await next(receiver), options, io);
+    await until("it is said", () => said.length > 0);
+    await writeFile(told, "");
+    await running;
+    expect(said).toEqual(["exec_slow"]);
+  });
+
+  test("says why --reply sends nothing back on a session request", async () => {
+    const listener = await line.listen("bob-hmac", "--reply", "--exec", "echo hi");
+    await (await alice()).requestSession(BOB, { purpose: "talk" });
+    await listener.reported("exec_failed");
+    expect(listener.reports.at(-1)?.message).toContain("relay approve");
+  });
+
   test("sends back with --reply what the program prints, an object as it is and a text as a message", async () => {
     await line.listen(
       "bob-hmac",
@@ -235,7 +294,12 @@ describe("relay listen --stdin", () => {
     ask({ to: "agent://alice", payload: { n: 1 }, ref: "first" });
     await listener.prints(1);
     expect(listener.lines).toMatchObject([
-      { event: "accepted", ref: "first", target_delivery: { status: "online", can_deliver_realtime: true } },
+      {
+        event: "accepted",
+        ref: "first",
+        sealed: false,
+        target_delivery: { status: "online", can_deliver_realtime: true },
+      },
     ]);
     expect((await next(peer)).payload).toEqual({ n: 1 });
 

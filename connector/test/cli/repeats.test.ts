@@ -27,6 +27,7 @@ test("A relay writes few lines with all that it says unasked; what is about an e
   for (let n = 0; n < 100; n += 1) {
     emitter.emit("notice", { kind: "slow_down", envelopesPerSecond: 1, bytesPerSecond: n });
     emitter.emit("notice", { kind: "released", reason: "r" });
+    emitter.emit("overflow", { dropped: n });
     emitter.emit("error", new RelayError("unavailable"));
     emitter.emit("error", new RelayError("malformed_delivery"));
   }
@@ -35,6 +36,7 @@ test("A relay writes few lines with all that it says unasked; what is about an e
   expect(said).toEqual([
     "slow_down",
     "released",
+    "overflow",
     "unavailable",
     "malformed_delivery",
     "forged_delivery",

@@ -26,7 +26,8 @@ async function reachLimit(ms: number): Promise<() => Promise<unknown>> {
 async function expectFailure(args: string[], exitCode: number, code: string, env = {}): Promise<string> {
   const { code: ended, stdout, stderr } = await line.run(args, { env });
   expect([ended, stdout]).toEqual([exitCode, ""]);
-  const [{ retry, ...error }, ...more] = jsonLines(stderr) as [Record<string, unknown>];
+  const reports = jsonLines(stderr).filter(({ event }) => event !== "waiting");
+  const [{ retry, ...error }, ...more] = reports as [Record<string, unknown>];
   const texts = { message: expect.any(String), hint: expect.any(String) };
   expect([error, more]).toEqual([{ event: "error", ...texts, code, outcome: "refused" }, []]);
   expect([undefined, "never", "fix", "later"]).toContain(retry);
@@ -77,6 +78,7 @@ describe("relay send", () => {
     expect(jsonLines(json.stdout)).toEqual([
       {
         ok: true,
+        sealed: false,
         envelope_id: expect.any(String),
         target_delivery: { status: "not_seen", can_deliver_realtime: false },
         via: "connection",
@@ -104,7 +106,7 @@ describe("relay send", () => {
     expect(listener.child.exitCode).toBeNull();
 
     const refused = await line.run(["send", ...as("alice"), "agent://BOB", HELLO]);
-    expect(refused.code).toBe(3);
+    expect(refused.code).toBe(2);
     expect(await listener.end("SIGTERM")).toBe(0);
     expect((await readdir(line.folder)).filter((name) => name.startsWith("agent-relay-"))).toHaveLength(1);
   });
@@ -120,6 +122,34 @@ describe("relay send", () => {
     await line.serve();
     await listener.reported("online", 2);
     expect((await line.run(["send", ...as("alice"), BOB, HELLO])).code).toBe(0);
+  });
+
+  test("says within 3 s what it waits for, whether as text or as JSON, and sends it when it can", async () => {
+    const listener = await line.listen("alice");
+    listener.child.kill("SIGSTOP");
+    const before = performance.now();
+    const waiting = [[], ["--json"]].map((json) => line.begin(["send", ...json, ...as("alice"), BOB, HELLO]));
+    await Promise.all(waiting.map((command) => command.wrote("Waiting for")));
+    const startUpMs = 3000;
+    expect(performance.now() - before).toBeLessThan(3000 + startUpMs);
+    listener.child.kill("SIGCONT");
+    for (const command of waiting) expect(await command.end()).toBe(0);
+    expect(waiting[1]?.reports).toMatchObject([{ event: "waiting" }]);
+  });
+
+  test("as text says the outcome, too, where something was to be sent", async () => {
+    const listener = await line.listen("alice");
+    await line.shut();
+    await listener.reported("reconnecting");
+    const refused = await line.run(["send", ...as("alice"), BOB, HELLO]);
+    await line.serve();
+    await listener.reported("online", 2);
+    await bob();
+    const unknown = await line.run(["ask", ...as("alice"), BOB, HELLO, "--timeout", "1"]);
+    const { stderr } = await line.run(["send", ...as("alice"), BOB, "hi"]);
+    expect(refused.stderr).toContain("Outcome: refused.");
+    expect(unknown.stderr).toContain("Outcome: unknown.");
+    expect(stderr).not.toContain("utcome");
   });
 
   test("blames the payload alone, however the target is named", async () => {
@@ -179,12 +209,15 @@ describe("relay send", () => {
 
   test("tells by exit code and error code why nothing was sent", async () => {
     const send = (...args: string[]) => ["send", "--json", ...args];
-    await expectFailure(send("--url", await nowhere(), ...as("alice"), BOB, HELLO), 4, "unreachable");
+    const url = await nowhere();
+    const unreachable = await expectFailure(send("--url", url, ...as("alice"), BOB, HELLO), 4, "unreachable");
+    expect(unreachable).toContain(url);
     await expectFailure(send("--url", "ftp://127.0.0.1", ...as("alice"), BOB, HELLO), 2, "usage");
     await expectFailure(send(BOB, HELLO), 7, "invalid_key");
     await expectFailure(send("--key", "none.json", BOB, HELLO), 7, "invalid_key");
     await expectFailure(send(...as("alice"), BOB, "no json"), 2, "usage");
-    await expectFailure(send(...as("alice"), "agent://BOB", HELLO), 3, "invalid_envelope");
+    await expectFailure(send(...as("alice"), "agent://BOB", HELLO), 2, "usage");
+    await expectFailure(send(...as("alice"), "--type", "Mail", BOB, HELLO), 2, "invalid_envelope");
   });
 
   test("writes the reason as one line of text, without --json", async () => {
@@ -209,7 +242,12 @@ describe("relay request, approve and reject", () => {
       { session_id: session, session_status: "approved", target_delivery: { can_deliver_realtime: true } },
     ]);
     expect(await request.end()).toBe(0);
-    expect(await line.run(["reject", ...as("bob-hmac"), session])).toMatchObject({ code: 3 });
+    const late = await line.run(["reject", ...as("bob-hmac"), session]);
+    expect(late).toMatchObject({ code: 3, stderr: expect.stringContaining("It is approved since 20") });
+    expect(await line.run(["status", session])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`${session}  approved`),
+    });
   });
 
   test("end with 3 when the session was rejected", async () => {
@@ -220,7 +258,17 @@ describe("relay request, approve and reject", () => {
     expect((await line.run(["reject", ...as("bob-hmac"), session, "--reason", "no time"])).code).toBe(0);
     expect(await request.end()).toBe(3);
     expect(request.lines[1]).toEqual({ ok: true, session_id: session, session_status: "rejected", reason: "no time" });
-    expect(request.reports).toEqual([]);
+    expect(request.reports.filter(({ event }) => event !== "waiting")).toEqual([]);
+  });
+
+  test("approve nothing that the target did not receive, which would count for nothing; it can be rejected", async () => {
+    const request = await line.run(["request", ...as("alice"), BOB, "--purpose", "talk", "--json"]);
+    const session = jsonLines(request.stdout)[0].session_id;
+    await expectFailure(["approve", "--json", ...as("bob-hmac"), session], 3, "request_not_received");
+    const rejected = await line.run(["reject", "--json", ...as("bob-hmac"), session]);
+    expect(jsonLines(rejected.stdout)).toMatchObject([{ session_status: "rejected" }]);
+    const again = await expectFailure(["reject", "--json", ...as("bob-hmac"), session], 3, "session_closed");
+    expect(again).toContain("It is rejected since");
   });
 
   test("are waited for as long as it was told, where nobody decides", async () => {

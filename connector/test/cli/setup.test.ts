@@ -158,7 +158,15 @@ describe("relay check", () => {
   test("finds nothing wrong, step by step, and registers nobody", async () => {
     const { code, ok, steps } = await check(line.keyFile("alice"));
     expect([code, ok]).toEqual([0, true]);
-    expect(steps.map(({ step }) => step)).toEqual(["key", "relay", "ready", "websocket", "clock", "signature"]);
+    expect(steps.map(({ step }) => step)).toEqual([
+      "key",
+      "relay",
+      "ready",
+      "presence",
+      "websocket",
+      "clock",
+      "signature",
+    ]);
     expect(steps.every((step) => step.ok)).toBe(true);
     const text = await line.run(["check", "--key", line.keyFile("alice")]);
     expect(text).toMatchObject({ code: 0, stderr: "" });
@@ -202,6 +210,9 @@ describe("relay check", () => {
     expect(code).toBe(4);
     expect(steps).toContainEqual(
       expect.objectContaining({ step: "ready", ok: false, code: "unavailable", retry: "later" }),
+    );
+    expect(steps).toContainEqual(
+      expect.objectContaining({ step: "presence", ok: false, code: "unavailable", retry: "later" }),
     );
     expect(steps).toContainEqual(expect.objectContaining({ step: "signature", ok: true }));
   });

@@ -22,14 +22,14 @@ const KEY = ["--key", "alice.json", "--url"];
 const SHOWING: Readonly<Record<string, readonly string[]>> = {
   check: [...KEY, "URL"],
   listen: [...KEY, "URL"],
-  send: ["bob", "{}", ...KEY, "URL"],
-  ask: ["bob", "{}", ...KEY, "URL"],
-  request: ["bob", "--purpose", "p", "--json", ...KEY, "URL"],
+  send: ["agent://bob", "{}", ...KEY, "URL"],
+  ask: ["agent://bob", "{}", ...KEY, "URL"],
+  request: ["agent://bob", "--purpose", "p", "--json", ...KEY, "URL"],
   approve: ["ses_1", ...KEY, "URL"],
   reject: ["ses_1", ...KEY, "URL"],
   init: ["weather", "--url", "URL"],
   inspect: ["evil.credential"],
-  status: ["bob", "--url", "URL"],
+  status: ["agent://bob", "--url", "URL"],
 };
 /** These show texts of the one who runs them, and what Reporter says: `mcp` as `listen`. */
 const OTHERS = ["keygen", "issuer", "issue", "credential", "receipt", "verify", "mcp", "completion"];
@@ -82,7 +82,7 @@ const ANSWERS: Readonly<Record<string, object>> = {
   "/ready": {},
   "/api/onboarding/check-online": { ok: true, agent_id: EVIL, status: EVIL, can_deliver_realtime: false },
   "/api/onboarding/online-agents": { ok: true, online_agents: EVIL, stale_agents: EVIL, offline_agents: EVIL },
-  "/sessions/": { ok: true, requester: EVIL, status: "approved" },
+  "/sessions/": { ok: true, requester: "agent://eve", target: EVIL, status: "approved" },
 };
 const target_delivery = { status: EVIL, can_deliver_realtime: false };
 const ACK = { frame: "ack", accepted: true, target_delivery, session_id: EVIL, session_status: EVIL };
@@ -124,7 +124,7 @@ async function writtenBy(name: string, args: readonly string[]): Promise<string>
   await run([name, ...words.map((word) => (word === "URL" ? relay.url : word))], io);
   return written;
 }
-const SAID_BY_LISTEN = ["pending sessions", "Decided", "let the agent go", "agent://eve"];
+const SAID_BY_LISTEN = ["for your decision", "Decided", "let the agent go", "agent://eve"];
 
 test.each(Object.entries(SHOWING))(
   "Nothing that others wrote acts on a terminal in what relay %s shows",

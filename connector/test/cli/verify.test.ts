@@ -82,10 +82,35 @@ describe("relay verify", () => {
   });
 
   test("needs to be told whom to believe, and takes no private file for that", async () => {
-    expect((await shell.runHere(["verify", "-"])).code).toBe(2);
+    const unnamed = await shell.runHere(["verify", "-"]);
+    expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("--key FILE")]);
     await shell.write("private.json", { issuer: "acme", alg: "ed25519", private_key: ISSUER.d, public_key: ISSUER.x });
     const { code, stderr } = await shell.runHere(["verify", "-", "--issuer", "private.json"]);
     expect(code).toBe(2);
     expect(stderr).not.toContain(ISSUER.d);
+    expect(stderr).toContain("--key");
+  });
+
+  test("believes the issuers that a key file pins, and a record of one rather than the pin", async () => {
+    const { d: private_key } = BOB;
+    const pinning = { agent_id: "agent://acme.bob", key_id: "bob-1", alg: "ed25519", private_key };
+    await shell.write("bob.json", { ...pinning, trusted_issuers: [RECORD] });
+    const receipt = JSON.stringify(buildReceipt({ request, decision: await decision(), credentials: [alices, bobs] }));
+    const pinned = await shell.runHere(["verify", "-", "--key", "bob.json"], receipt);
+    expect(pinned).toMatchObject({ code: 0, stdout: expect.stringContaining("approved") });
+    await shell.write("acme.json", { ...RECORD, keys: [{ public_key: (await newKeys()).x }] });
+    const named = await shell.runHere(["verify", "-", "--key", "bob.json", "--issuer", "acme.json"], receipt);
+    expect(named.code).toBe(8);
+    await shell.write("bob.credential", bobs.token);
+    const inspected = await shell.runHere(["inspect", "bob.credential", "--key", "bob.json", "--json"]);
+    expect(jsonLines(inspected.stdout)[0]).toHaveProperty("holds");
+    expect(jsonLines(inspected.stdout)[0].holds).not.toBeNull();
+  });
+
+  test("says it of a decision that is dated before its request, and takes none by more than clocks may differ", async () => {
+    const slightly = await verify(await decision({ ts: NOW - 33 }));
+    expect(slightly).toMatchObject({ code: 0, stdout: expect.stringContaining("33 ms before its request") });
+    const early = await verify(await decision({ ts: NOW - 300_001 }));
+    expect(early).toMatchObject({ code: 8, stderr: expect.stringContaining("before its request") });
   });
 });

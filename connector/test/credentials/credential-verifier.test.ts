@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "@jest/globals";
 import { CredentialVerifier } from "../../src/credentials/credential-verifier.ts";
 import { Issuers } from "../../src/credentials/issuers.ts";
 import { SenderCredentials } from "../../src/credentials/sender-credentials.ts";
+import { CONNECTOR_ERRORS } from "../../src/errors.ts";
 import { BOB, envelopeOf, issued, NOW, newKeys, RECORD } from "./kit.ts";
 
 const EVE = await newKeys();
@@ -73,12 +74,16 @@ test("A key that has no credential is not looked up", async () => {
 
 test("Payloads are sealed to a key that a pinned issuer vouches for now, and to no other", async () => {
   const bob = "agent://acme.bob";
-  const refused = { code: "recipient_unverified" };
-  expect(await verifier.sealingKeyOf(bob, NOW)).toBe(SEALING.x);
-  await expect((await verifierWith([], [RECORD])).sealingKeyOf(bob, NOW)).rejects.toMatchObject(refused);
-  await expect(verifier.sealingKeyOf(bob, NOW + 3_600_000)).rejects.toMatchObject(refused);
+  const codeOf = async (by: CredentialVerifier, now = NOW) =>
+    await by.sealingKeyOf(bob, now, performance.now()).then(
+      () => "sealed",
+      ({ code, hint }) => [code, hint === CONNECTOR_ERRORS.recipient_unverified.hint],
+    );
+  expect(await verifier.sealingKeyOf(bob, NOW, performance.now())).toBe(SEALING.x);
+  expect(await codeOf(await verifierWith([], [RECORD]))).toEqual(["recipient_unverified", true]);
+  expect(await codeOf(verifier, NOW + 3_600_000)).toEqual(["recipient_unverified", false]);
   token = issued();
-  await expect((await verifierWith([RECORD])).sealingKeyOf(bob, NOW)).rejects.toMatchObject(refused);
+  expect(await codeOf(await verifierWith([RECORD]))).toEqual(["recipient_unsealable", false]);
   isDown = true;
-  await expect((await verifierWith([RECORD])).sealingKeyOf(bob, NOW)).rejects.toMatchObject(refused);
+  expect(await codeOf(await verifierWith([RECORD]))).toEqual(["recipient_unknown", false]);
 });

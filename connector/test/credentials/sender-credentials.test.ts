@@ -54,10 +54,15 @@ describe("A sender's credential", () => {
     expect(urls).toEqual([`${BASE}/v1/agents/acme.bob/credential`]);
   });
 
-  test("that the relay does not have is not asked for again at once", async () => {
+  test("that the relay does not have is not asked for again at once, but within seconds", async () => {
     respond = () => Promise.resolve(none);
     expect([await find(), await find()]).toEqual([undefined, undefined]);
+    jest.advanceTimersByTime(LOOK_UP.soonAgainAfterMs - 1);
+    await find();
     expect(urls).toHaveLength(1);
+    jest.advanceTimersByTime(1);
+    respond = () => Promise.resolve(found());
+    expect(await find()).toMatchObject(QUERY);
   });
 
   test("that has ended is looked up again, at most every five seconds", async () => {
@@ -94,6 +99,42 @@ describe("A sender's credential", () => {
     respond = () => Promise.reject(new TypeError("fetch failed"));
     expect(await find()).toMatchObject(QUERY);
     expect(urls).toHaveLength(2);
+  });
+});
+
+describe("A recipient's credential", () => {
+  const recipient = () => credentials.findRecipient(QUERY.agent, NOW, performance.now());
+
+  test("that there was none of is asked for again by whoever needs it next, once a second at most", async () => {
+    respond = () => Promise.resolve(none);
+    expect(await recipient()).toBeUndefined();
+    await jest.advanceTimersByTimeAsync(1);
+    const waiting = recipient();
+    await jest.advanceTimersByTimeAsync(LOOK_UP.recipientAgainAfterMs - 2);
+    expect(urls).toHaveLength(1);
+    respond = () => Promise.resolve(found());
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await waiting).toMatchObject(QUERY);
+    expect(urls).toHaveLength(2);
+  });
+
+  test("that there is none of is one question for all who need it meanwhile", async () => {
+    respond = () => Promise.resolve(none);
+    await recipient();
+    await jest.advanceTimersByTimeAsync(1);
+    const neededAt = performance.now();
+    const both = Promise.all([recipient(), recipient()]);
+    await jest.advanceTimersByTimeAsync(LOOK_UP.recipientAgainAfterMs);
+    expect([await both, urls.length]).toEqual([[undefined, undefined], 2]);
+    expect(await credentials.findRecipient(QUERY.agent, NOW, neededAt)).toBeUndefined();
+    expect(urls).toHaveLength(2);
+  });
+
+  test("that is found is kept for five minutes", async () => {
+    expect(await Promise.all([recipient(), recipient()])).toMatchObject([QUERY, QUERY]);
+    jest.advanceTimersByTime(LOOK_UP.againAfterMs - 1);
+    expect(await recipient()).toMatchObject(QUERY);
+    expect(urls).toHaveLength(1);
   });
 });
 

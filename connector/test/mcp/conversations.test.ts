@@ -1,4 +1,5 @@
-import { describe, expect, test } from "@jest/globals";
+import { describe, expect, jest, test } from "@jest/globals";
+import type { Connector } from "../../src/index.ts";
 import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
@@ -6,6 +7,14 @@ import { McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob-hmac"];
 const stage = shared(new McpStage("alice", "bob-hmac", "carol"));
+
+/** Alice is sent a message under this id. */
+async function sentUnder(id: string, connector: Connector): Promise<string> {
+  const made = jest.spyOn(crypto, "randomUUID").mockReturnValueOnce(id as ReturnType<typeof crypto.randomUUID>);
+  const sending = connector.send(ALICE, {});
+  made.mockRestore();
+  return (await sending).envelopeId;
+}
 
 describe("ask_agent", () => {
   test("returns what the other model replies with reply_to, marked as untrusted; wait_for_messages does not", async () => {
@@ -34,6 +43,17 @@ describe("ask_agent", () => {
     expect(messages).toMatchObject([{ type: "message.reply", payload: { late: true } }]);
   });
 
+  test("asks an agent that answers one type of message alone, as send_message sends it", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob-hmac", stage.url);
+    bob.on("delivery", (delivery) => delivery.reply({ got: delivery.type }));
+    const terms = { to: BOB, payload: { city: "Vienna" }, type: "message.weather" };
+    expect(await alice.call("ask_agent", terms)).toMatchObject({ reply: { payload: { got: "message.weather" } } });
+    await alice.call("send_message", terms);
+    const { messages } = await alice.call("wait_for_messages");
+    expect(messages).toMatchObject([{ type: "message.reply", payload: { got: "message.weather" } }]);
+  });
+
   test("waits for an agent to come online, as send_message does", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const asked = alice.call("ask_agent", { to: BOB, message: "1", wait_online_seconds: 20 });
@@ -60,5 +80,24 @@ describe("reply_to", () => {
     }
     await alice.call("reply_to", answer);
     expect((await next(bob)).envelope.task_id).toBe(message.envelopeId);
+  });
+
+  test("needs the id alone, and the sender too where another agent used it, who gets no reply that was not meant", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const [bob, carol] = [await stage.online("bob-hmac", stage.url), await stage.online("carol", stage.url)];
+    const envelope_id = await sentUnder("id-of-both", bob);
+    await alice.call("wait_for_messages");
+    expect(await alice.call("reply_to", { envelope_id, message: "1" })).not.toHaveProperty("next_action");
+    expect((await next(bob)).payload).toEqual({ message: "1" });
+    const repeated = await alice.call("reply_to", { envelope_id, message: "1 again" });
+    expect(repeated).toMatchObject({ can_deliver_realtime: true, next_action: expect.any(String) });
+    await next(bob);
+
+    await sentUnder(envelope_id, carol);
+    await alice.call("wait_for_messages");
+    const ambiguous = await alice.error("reply_to", { envelope_id, message: "2" });
+    expect(ambiguous).toMatchObject({ code: "not_answerable", retry: "fix", outcome: "refused" });
+    await alice.call("reply_to", { to: BOB, envelope_id, message: "2" });
+    expect((await next(bob)).payload).toEqual({ message: "2" });
   });
 });

@@ -50,10 +50,9 @@ describe("A model whose agent has a credential", () => {
     const heard = [];
     while (heard.length < 2) heard.push(...(await bob.call("wait_for_messages")).messages);
     expect(heard).toMatchObject([
-      { payload: { message: "open" }, verified: "agent", issuer: "acme" },
+      { payload: { message: "open" }, verified: "agent", issuer: "acme", sealed: false },
       { payload: { message: "for you alone" }, verified: "agent", issuer: "acme", sealed: true },
     ]);
-    expect(heard[0]).not.toHaveProperty("sealed");
   });
 
   test("gives the receipt of a session to its user, also over the connection of another process; of no other session", async () => {
@@ -69,7 +68,7 @@ describe("A model whose agent has a credential", () => {
     expect((await second.call("session_receipt", { session_id })).receipt).toEqual(receipt);
     for (const host of [ann, second]) {
       const error = await host.error("session_receipt", { session_id: `ses_${"0".repeat(26)}` });
-      expect(error).toMatchObject({ code: "receipt_incomplete", retry: "never" });
+      expect(error).toMatchObject({ code: "unknown_session", retry: "never" });
     }
   });
 
@@ -81,6 +80,20 @@ describe("A model whose agent has a credential", () => {
     ]);
     expect(await ann.error("send_message", { to: BOB, message: "hi", seal: true })).toMatchObject({
       code: "recipient_unverified",
+      hint: expect.stringContaining("trusted_issuers"),
     });
+  });
+
+  test("is not sent after a pin where its target has not been online yet, and seals as soon as it has", async () => {
+    const ann = await stage.issuedHost("ann");
+    const sealed = { to: "agent://acme.cleo", message: "for you alone", seal: true };
+    expect(await ann.error("send_message", sealed)).toMatchObject({
+      code: "recipient_unknown",
+      hint: expect.not.stringContaining("trusted_issuers"),
+      retry: "later",
+    });
+    const cleo = await stage.issuedHost("cleo");
+    await ann.call("send_message", sealed);
+    expect((await cleo.call("wait_for_messages")).messages).toMatchObject([{ sealed: true, verified: "agent" }]);
   });
 });

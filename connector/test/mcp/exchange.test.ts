@@ -133,16 +133,4 @@ describe("A session", () => {
     expect(await next(bob)).toMatchObject({ type: "session.reject", sessionId, payload: { reason: "No time." } });
     expect(await alice.error("approve_session", decision)).toMatchObject({ code: "session_closed", retry: "never" });
   });
-
-  test("that was asked for while the model was away stands in its status until it is decided", async () => {
-    const bob = await stage.online("bob-hmac", stage.url);
-    const { sessionId } = await bob.requestSession("agent://carol", { purpose: "Translate a page" });
-    const carol = await stage.onlineHost("carol", stage.url);
-    const pending = async () => (await carol.call("my_status")).pending_sessions;
-    await until("the notice came", async () => (await pending()).length === 1);
-    expect(await pending()).toMatchObject([{ session_id: sessionId, requester: BOB }]);
-    await carol.call("approve_session", { session_id: sessionId });
-    expect(await pending()).toEqual([]);
-    expect(await next(bob)).toMatchObject({ type: "session.approve", sessionId });
-  });
 });

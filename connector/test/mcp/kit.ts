@@ -155,7 +155,12 @@ export class McpStage extends WholeStage {
 
   /** The same, of a key file. */
   async hostOf(file: string, url: string, options: readonly string[] = []): Promise<Host> {
-    const args = [RELAY, "mcp", "--json", "--key", file, ...options];
+    return await this.keylessHost(url, ["--key", file, ...options]);
+  }
+
+  /** The same, of no key. */
+  async keylessHost(url: string, options: readonly string[] = []): Promise<Host> {
+    const args = [RELAY, "mcp", "--json", ...options];
     const command = { command: process.execPath, args, env: { RELAY_URL: url }, stderr: "pipe" as const };
     return await this.#started(new StdioClientTransport(command));
   }
@@ -181,8 +186,12 @@ export class McpStage extends WholeStage {
 
   /** The bare process, for what the SDK's transport does not show. */
   async process(name: string, url: string, options: readonly string[] = [], command = "mcp"): Promise<RelayProcess> {
-    const args = [command, "--json", "--key", await this.keyFile(this.agent(name)), "--url", url, ...options];
-    const process = new RelayProcess(args);
+    return this.processOf(await this.keyFile(this.agent(name)), url, options, command);
+  }
+
+  /** The same, of a key file. */
+  processOf(file: string, url: string, options: readonly string[] = [], command = "mcp"): RelayProcess {
+    const process = new RelayProcess([command, "--json", "--key", file, "--url", url, ...options]);
     this.#processes.push(process);
     return process;
   }
@@ -212,9 +221,9 @@ export class McpStage extends WholeStage {
   }
 
   /** A private file. @returns its path. */
-  async write(name: string, record: object): Promise<string> {
+  async write(name: string, record: object | string): Promise<string> {
     const path = this.path(name);
-    await writeFile(path, JSON.stringify(record), { mode: 0o600 });
+    await writeFile(path, typeof record === "string" ? record : JSON.stringify(record), { mode: 0o600 });
     return path;
   }
 

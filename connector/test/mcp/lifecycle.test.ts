@@ -14,7 +14,9 @@ const stage = shared(new McpStage("alice", "bob", "dora"));
 
 async function expectClosed(host: Host, code: string): Promise<void> {
   await host.untilConnection("closed");
-  const connection = { status: "closed", reason: code, hint: expect.any(String) };
+  const told = { message: expect.any(String), hint: expect.any(String) };
+  const since = { url: expect.stringMatching(/^ws:/), since_iso: expect.any(String) };
+  const connection = { status: "closed", reason: code, ...told, ...since };
   expect((await host.call("my_status")).connection).toEqual(connection);
   const error = { code, hint: expect.any(String), connection };
   expect(await host.error("send_message", { to: BOB, message: "hi" })).toMatchObject(error);
@@ -24,7 +26,9 @@ async function expectClosed(host: Host, code: string): Promise<void> {
 
 test("A model that asks for its status first is told that it is online: the answer waits for the first attempt to connect", async () => {
   const alice = await stage.host("alice", stage.url);
-  expect((await alice.call("my_status")).connection).toEqual({ status: "online" });
+  const url = `${stage.url.replace(/^http/, "ws")}/ws`;
+  const connection = { status: "online", url, since_iso: expect.any(String) };
+  expect((await alice.call("my_status")).connection).toEqual(connection);
 });
 
 describe("The tools say why there is no connection, and the process stays", () => {
@@ -57,21 +61,39 @@ describe("The tools say why there is no connection, and the process stays", () =
     const mute = createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
     await once(mute, "listening");
     const alice = await stage.host("alice", `http://127.0.0.1:${(mute.address() as AddressInfo).port}`);
-    expect((await alice.call("my_status")).connection).toEqual({ status: "connecting" });
+    expect((await alice.call("my_status")).connection).toMatchObject({
+      status: "connecting",
+      hint: expect.any(String),
+    });
     await stage.clear();
     mute.close();
   });
 
-  test("while no relay answers", async () => {
-    const alice = await stage.host("alice", `http://127.0.0.1:${await freePort()}`);
-    await alice.untilConnection("reconnecting");
-    const { connection } = await alice.call("wait_for_messages", { timeout_seconds: 0 });
-    expect(connection).toMatchObject({
-      status: "reconnecting",
-      reason: "unreachable",
+  test("while no relay answers: which one, since when, why, and what to do", async () => {
+    const place = `127.0.0.1:${await freePort()}`;
+    const alice = await stage.host("alice", `http://${place}`);
+    const { connection } = await alice.call("my_status");
+    expect(connection).toEqual({
+      ...{ status: "reconnecting", url: `ws://${place}/ws`, since_iso: expect.any(String) },
+      ...{ reason: "unreachable", message: expect.stringContaining(`${place}/ws`), hint: expect.any(String) },
       retry_in_ms: expect.any(Number),
     });
+    expect(connection.message).toContain("connection refused");
+    expect(Date.parse(connection.since_iso)).toBeLessThanOrEqual(Date.now());
+    const waited = await alice.call("wait_for_messages", { timeout_seconds: 0 });
+    expect(waited.connection).toMatchObject({ reason: "unreachable", since_iso: connection.since_iso });
     expect(await alice.error("check_presence", { agent_id: BOB })).toMatchObject({ code: "unreachable" });
+  });
+});
+
+test("A host whose address nobody set, or which HTTP cannot go to, is told so", async () => {
+  const host = await stage.host("alice", "");
+  await until("it is warned", () => host.events.includes("warning"));
+  expect(host.log).toContain("RELAY_URL");
+  const misled = await stage.host("bob", "http://127.0.0.1:9");
+  expect(await misled.error("check_presence", { agent_id: ALICE })).toMatchObject({
+    code: "unreachable",
+    retry: "fix",
   });
 });
 
@@ -103,8 +125,15 @@ test("A model's agent comes back after the relay was gone, and what it said mean
 test("A model is told within seconds that nothing is sent while no relay answers", async () => {
   const alice = await stage.host("alice", `http://127.0.0.1:${await freePort()}`);
   await alice.untilConnection("reconnecting");
-  const refused = await alice.error("send_message", { to: BOB, message: "hi" });
-  expect(refused).toMatchObject({ code: "unreachable", outcome: "refused", retry: "later" });
+  await until("it is known why", async () => (await alice.call("my_status")).connection.reason === "unreachable");
+  const why = expect.stringContaining("connection refused");
+  for (const [name, terms] of [
+    ["send_message", {}],
+    ["ask_agent", { timeout_seconds: 1 }],
+  ] as const) {
+    const refused = await alice.error(name, { to: BOB, message: "hi", ...terms });
+    expect(refused).toMatchObject({ code: "unreachable", outcome: "refused", retry: "later", message: why });
+  }
 });
 
 describe("A line that is no message", () => {

@@ -6,25 +6,34 @@ import type { Delivery } from "../../src/types.ts";
 const LONG_MS = 60_000;
 const never = new AbortController().signal;
 
-function delivery(id: string): Delivery {
+function delivery(id: string, from = "agent://bob"): Delivery {
   const payload = {};
-  const envelope = { id, type: "message.send", from: "agent://bob", payload, ts: 0, key_id: "bob-1", sig: "" };
-  const { from, type } = envelope;
-  return withReply({ envelope, from, type, payload, verified: "unverified", receivedAt: 0 }, () => Promise.reject());
+  const envelope = { id, type: "message.send", from, payload, ts: 0, key_id: "bob-1", sig: "" };
+  const { type } = envelope;
+  return withReply({ envelope, from, type, payload, verified: "unverified", sealed: false, receivedAt: 0 }, () =>
+    Promise.reject(),
+  );
 }
 
-function filled(max: number, ...ids: readonly string[]): MessageQueue {
-  const queue = new MessageQueue(max);
+function filled(max: number, ...ids: readonly string[]): MessageQueue<Delivery> {
+  const queue = new MessageQueue<Delivery>(max, ({ from }) => from);
   for (const id of ids) queue.add(delivery(id));
   return queue;
 }
 
-async function take(queue: MessageQueue, max = 10, timeoutMs = 0, signal = never) {
-  const { deliveries, putBack: _, ...rest } = await queue.take(max, timeoutMs, signal);
-  return { ids: deliveries.map(({ envelope }) => envelope.id), ...rest };
+async function take(queue: MessageQueue<Delivery>, max = 10, timeoutMs = 0, signal = never) {
+  const { items, putBack: _, ...rest } = await queue.take(max, timeoutMs, signal);
+  return { ids: items.map(({ envelope }) => envelope.id), ...rest };
 }
 
 describe("The queue of messages", () => {
+  test("drops nothing of others for the sender with the most", async () => {
+    const queue = filled(2);
+    queue.add(delivery("alice's", "agent://alice"));
+    for (const id of ["1", "2", "3"]) queue.add(delivery(id));
+    expect(await take(queue)).toEqual({ ids: ["alice's", "3"], waiting: 0, dropped: 2 });
+  });
+
   test("hands out what is there in order, each once, and says how many still wait", async () => {
     const queue = filled(10, "a", "b", "c");
     expect(await take(queue, 2)).toEqual({ ids: ["a", "b"], waiting: 1, dropped: 0 });

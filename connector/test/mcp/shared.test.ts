@@ -1,12 +1,24 @@
 import { describe, expect, test } from "@jest/globals";
+import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
+import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
-import { McpStage } from "./kit.ts";
+import { type Host, McpStage } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 
 const stage = shared(new McpStage("alice", "bob"));
+
+/** Why there is no connection, once that is known. */
+async function causeOf(host: Host): Promise<{ readonly reason: string; readonly message: string }> {
+  const cause = async () => {
+    const { reason, message } = (await host.call("my_status")).connection;
+    return { reason, message };
+  };
+  await until("the relay is away", async () => (await cause()).reason === "unreachable", 15_000);
+  return await cause();
+}
 
 describe("Two servers of one agent", () => {
   test("share a connection: both get what comes, both ask, reply and negotiate", async () => {
@@ -68,6 +80,34 @@ describe("Two servers of one agent", () => {
     expect(model.events).toContain("online");
   });
 
+  test("tell each model, and each host's log, that the other gets every message too, and why there is no connection", async () => {
+    const port = await freePort();
+    const relay = await serveWhole(stage.relay, { PORT: String(port) });
+    const url = `http://127.0.0.1:${port}`;
+    const first = await stage.onlineHost("alice", url);
+    const second = await stage.onlineHost("alice", url);
+    const connectionOf = async (host: Host) => (await host.call("my_status")).connection;
+    expect(await connectionOf(second)).toMatchObject({ status: "online", shared_with: expect.any(String) });
+    expect(await connectionOf(first)).toMatchObject({ status: "online", shared_with: expect.any(String) });
+    for (const host of [first, second]) expect(host.events).toContain("shared");
+    await relay.stop();
+    const causes = await Promise.all([first, second].map(causeOf));
+    expect(causes[1]).toEqual(causes[0]);
+    expect(causes[0]?.message).toContain(String(port));
+    await first.stop();
+    await until("the second takes over", async () => (await connectionOf(second)).shared_with === undefined);
+  });
+
+  test("end with one that no longer shares", async () => {
+    const first = await stage.onlineHost("alice", stage.url);
+    expect((await first.call("my_status")).connection).not.toHaveProperty("shared_with");
+    const second = await stage.onlineHost("alice", stage.url);
+    const shared = async () => (await first.call("my_status")).connection.shared_with !== undefined;
+    await until("the first is told", shared);
+    await second.stop();
+    await until("it is alone", async () => !(await shared()));
+  });
+
   test("share no connection with one that believes others", async () => {
     await stage.onlineHost("alice", stage.url);
     const second = await stage.host("alice", stage.url, ["--require-verified"]);
@@ -81,6 +121,20 @@ describe("Two servers of one agent", () => {
     const first = await stage.onlineHost("alice", stage.url);
     while ((await first.call("my_status")).pending_sessions.length === 0);
     const second = await stage.onlineHost("alice", stage.url);
+    const rejected = { session_status: "rejected" };
+    expect(await second.call("reject_session", { session_id: sessionId })).toMatchObject(rejected);
+  });
+
+  test("know of the sessions that were requested before they shared, and of those that are not decided by now", async () => {
+    const first = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId: decided } = await bob.requestSession(ALICE, { purpose: "Translate a page" });
+    const { sessionId } = await bob.requestSession(ALICE, { purpose: "Translate another" });
+    await until("both came", () => first.notifications.length === 2);
+    await first.call("reject_session", { session_id: decided });
+    const second = await stage.onlineHost("alice", stage.url);
+    const { pending_sessions } = await second.call("my_status");
+    expect(pending_sessions).toMatchObject([{ session_id: sessionId, requester: BOB, received: true }]);
     expect(await second.call("approve_session", { session_id: sessionId })).toMatchObject({
       session_status: "approved",
     });

@@ -151,7 +151,7 @@ describe("A receipt shows nothing", () => {
     const early = good < 0;
     const older = { iat: NOW / 1000 - 600, exp: NOW / 1000 + 3600 };
     const old = await credential({ ...OF_ALICE, ...older }, OTHER_HEADER, OTHER_ISSUER);
-    expect(await at(bad)).toEqual(problem("time"));
+    expect(await at(bad)).toEqual(problem("time", { reason: early ? "before_request" : "after_end" }));
     const receipt = receiptWith({
       decision: decisionOn(request, { ts: NOW + good }),
       credentials: [bobs.token, early ? old.token : alices.token],
@@ -163,7 +163,7 @@ describe("A receipt shows nothing", () => {
     request = requestOf({ payload: { purpose: "talk" } });
     const at = (after: number) => verified(receiptWith({ decision: decisionOn(request, { ts: NOW + after }) }));
     expect(await at(HOUR_MS - 1)).toMatchObject({ valid: true });
-    expect(await at(HOUR_MS + 1)).toEqual(problem("time"));
+    expect(await at(HOUR_MS + 1)).toEqual(problem("time", { reason: "after_end" }));
   });
 
   test.each([

@@ -27,7 +27,7 @@ async function holding(...requests: Envelope[]): Promise<SessionRecords> {
 test("A decision from or for somebody else, or on another request, takes nobody's place", async () => {
   const request = requestOf();
   const records = await holding(request);
-  const digest = records.digestOf("s", "agent://acme.bob");
+  const digest = records.requestOf("s", "agent://acme.bob")?.digest;
   const decision = decisionOn(digest);
   const [byOther, forOther, onOther] = [
     decisionOn(digest, { from: "agent://eve" }),
@@ -42,7 +42,7 @@ test("A decision from or for somebody else, or on another request, takes nobody'
 
 test("What nobody vouched for by a credential is missing", async () => {
   const records = await holding(requestOf());
-  await records.keep("s", decisionOn(records.digestOf("s", "agent://acme.bob")), undefined);
+  await records.keep("s", decisionOn(records.requestOf("s", "agent://acme.bob")?.digest), undefined);
   expect(() => records.receipt("s")).toThrow(
     expect.objectContaining({ code: "receipt_incomplete", missing: ["credential of agent://alice"] }),
   );
@@ -53,7 +53,7 @@ test("A decision that does not name its request, and a request by a gateway, are
   await records.keep("s", decisionOn(undefined, { payload: { session_id: "s" } }), alices);
   const unbound = ["request_sha256 of the decision"];
   expect(() => records.receipt("s")).toThrow(expect.objectContaining({ missing: unbound }));
-  await records.keep("s", decisionOn(records.digestOf("s", "agent://acme.bob")), alices);
+  await records.keep("s", decisionOn(records.requestOf("s", "agent://acme.bob")?.digest), alices);
   expect(records.receipt("s").credentials).toHaveLength(2);
   await records.keep("gateway's", { ...requestOf(), key_id: `gateway-${"A".repeat(22)}` }, undefined);
   const missing = ["decision", "credential of agent://acme.bob"];
@@ -69,9 +69,9 @@ test("Of a session that the gateway requested for this agent, the request alone 
 
 test("Of two requests of one requester it is not clear which is decided; of different ones it is", async () => {
   const records = await holding(requestOf("talk"), requestOf("something else"));
-  expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();
+  expect(records.requestOf("s", "agent://acme.bob")?.digest).toBeUndefined();
   await records.keep("s", { ...requestOf(), from: "agent://eve" }, undefined);
-  expect(records.digestOf("s", "agent://eve")).toMatch(/^[\w-]{43}$/);
+  expect(records.requestOf("s", "agent://eve")?.digest).toMatch(/^[\w-]{43}$/);
 });
 
 /** About as large as a frame may be. */
@@ -80,7 +80,7 @@ const FLOOD = (2 * SESSION_RECORDS.maxBytes) / Buffer.byteLength(LARGE);
 
 test("What is kept of the sessions of others is bounded in bytes, and takes no room of sessions in which this agent signed", async () => {
   const records = await holding(requestOf());
-  await records.keep("s", decisionOn(records.digestOf("s", "agent://acme.bob")), alices);
+  await records.keep("s", decisionOn(records.requestOf("s", "agent://acme.bob")?.digest), alices);
   const requested = { type: "session.request", from: "agent://alice", to: BOB_ID, payload: { purpose: "talk" } };
   await records.keep("requested", envelopeOf(ALICE, requested), alices);
   await records.keep("undecided", requestOf(), bobs);
@@ -88,10 +88,12 @@ test("What is kept of the sessions of others is bounded in bytes, and takes no r
   for (let n = 0; n < FLOOD; n += 1) await records.keep(`s${n}`, large, bobs);
   expect(records.receipt("s").credentials).toHaveLength(2);
   expect(() => records.receipt("requested")).toThrow(expect.objectContaining({ missing: ["decision"] }));
-  expect(records.digestOf("undecided", BOB_ID)).toBeUndefined();
-  const kept = Array.from({ length: FLOOD }, (_, n) => records.digestOf(`s${n}`, BOB_ID)).filter(Boolean).length;
+  expect(records.requestOf("undecided", BOB_ID)?.digest).toBeUndefined();
+  const kept = Array.from({ length: FLOOD }, (_, n) => records.requestOf(`s${n}`, BOB_ID)?.digest).filter(
+    Boolean,
+  ).length;
   expect(kept * Buffer.byteLength(LARGE)).toBeLessThanOrEqual(SESSION_RECORDS.maxBytes);
-  expect(records.digestOf(`s${Math.ceil(FLOOD) - 1}`, BOB_ID)).toBeDefined();
+  expect(records.requestOf(`s${Math.ceil(FLOOD) - 1}`, BOB_ID)?.digest).toBeDefined();
 });
 
 test("Large sessions in which this agent signed give way to newer ones of it", async () => {
@@ -106,12 +108,12 @@ test("Large sessions in which this agent signed give way to newer ones of it", a
 test("The newest sessions are remembered, each with few envelopes", async () => {
   const records = await holding(requestOf());
   for (let n = 1; n < SESSION_RECORDS.max; n += 1) await records.keep(`s${n}`, requestOf(), bobs);
-  expect(records.digestOf("s", "agent://acme.bob")).toBeDefined();
+  expect(records.requestOf("s", "agent://acme.bob")?.digest).toBeDefined();
   await records.keep("one more", requestOf(), bobs);
-  expect(records.digestOf("s", "agent://acme.bob")).toBeUndefined();
-  expect(records.digestOf("s1", "agent://acme.bob")).toBeDefined();
+  expect(records.requestOf("s", "agent://acme.bob")?.digest).toBeUndefined();
+  expect(records.requestOf("s1", "agent://acme.bob")?.digest).toBeDefined();
   for (let n = 0; n < SESSION_RECORDS.maxOfAKind; n += 1) await records.keep("s1", requestOf(`${n}`), bobs);
   const late = { ...requestOf(), from: "agent://eve" };
   await records.keep("s1", late, bobs);
-  expect(records.digestOf("s1", "agent://eve")).toBeUndefined();
+  expect(records.requestOf("s1", "agent://eve")?.digest).toBeUndefined();
 });

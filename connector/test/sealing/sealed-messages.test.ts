@@ -54,7 +54,7 @@ describe("A sealed message", () => {
     const read = [await next(bob), await next(bob), await next(bob)];
     expect(read.map(({ payload: { n }, sealed }) => [n, sealed])).toEqual([
       [0, true],
-      [1, undefined],
+      [1, false],
       [2, true],
     ]);
   });
@@ -86,7 +86,8 @@ describe("Nothing is sealed, nor sent,", () => {
       outcome: "refused",
     });
     expect(await errorOf(ann.send("agent://globex.nobody", {}, { seal: true }))).toMatchObject({
-      code: "recipient_unverified",
+      code: "recipient_unknown",
+      retry: "later",
     });
   });
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from ..limits import CREDENTIAL_AGAIN_AFTER_S, CREDENTIAL_SOON_AGAIN_AFTER_S
+from ..limits import CREDENTIAL_AGAIN_AFTER_S, CREDENTIAL_SOON_AGAIN_AFTER_S, RECIPIENT_AGAIN_AFTER_S
 from .read_credential import Credential
 
 # An agent, and the id of its key, or None for the newest of any.
@@ -15,19 +15,21 @@ Query = tuple[str, str | None]
 class Entry:
     """What is known of one key of an agent, as it was found last; a look-up that fails changes nothing."""
 
-    # None too when the relay had none: it is not asked again for that sooner than for any other.
+    # None too when the relay had none: that counts for seconds only, since the agent may come any moment.
     credential: Credential | None = None
     has_failed: bool = False
     # By time.monotonic().
     asked_at: float = float("-inf")
     asking: "asyncio.Task[None] | None" = None
 
-    def is_due(self, time_ms: float) -> bool:
+    def is_due(self, query: Query, time_ms: float) -> bool:
         """time_ms: at which it is to hold."""
-        has_ended = self.credential is not None and self.credential.expires_at <= time_ms
-        soon = self.has_failed or has_ended
-        again_after_s = CREDENTIAL_SOON_AGAIN_AFTER_S if soon else CREDENTIAL_AGAIN_AFTER_S
-        return time.monotonic() - self.asked_at >= again_after_s
+        soon_again_after_s = RECIPIENT_AGAIN_AFTER_S if query[1] is None else CREDENTIAL_SOON_AGAIN_AFTER_S
+        is_known = self.holds_at(time_ms) and not self.has_failed
+        return time.monotonic() - self.asked_at >= (CREDENTIAL_AGAIN_AFTER_S if is_known else soon_again_after_s)
+
+    def holds_at(self, time_ms: float) -> bool:
+        return self.credential is not None and self.credential.expires_at > time_ms
 
 
 class CredentialCache:

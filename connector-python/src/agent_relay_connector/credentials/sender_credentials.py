@@ -12,6 +12,7 @@ from ..limits import (
     LOOK_UP_WAIT_S,
     MAX_CREDENTIALS_KEPT,
     MAX_STRANGERS_KEPT,
+    RECIPIENT_AGAIN_AFTER_S,
     STRANGERS_AT_ONCE,
     STRANGERS_PER_MINUTE,
 )
@@ -45,7 +46,7 @@ class SenderCredentials:
         query = (agent, key_id)
         counts = is_stranger and query not in self._known
         entry = self._strangers.entry_of(query) if counts else self._known_entry_of(query)
-        if entry.asking is None and entry.is_due(time_ms) and (not counts or self._strangers_allowance.take()):
+        if entry.asking is None and entry.is_due(query, time_ms) and (not counts or self._strangers_allowance.take()):
             entry.asked_at = time.monotonic()
             entry.asking = self._background.spawn(self._ask(entry, query, counts))
         if entry.asking is not None:
@@ -53,6 +54,21 @@ class SenderCredentials:
             left_s = LOOK_UP_WAIT_S - (time.monotonic() - entry.asked_at)
             await asyncio.wait([entry.asking], timeout=max(0.0, left_s))
         return entry.credential
+
+    async def find_recipient(self, agent: str, time_ms: float, needed_at: float) -> Credential | None:
+        """The newest credential of an agent to seal to.
+
+        That there is none is taken from no look-up that began before it was needed, and asked at most once a second: who
+        waits for that has company, since all that needed it meanwhile take the same answer.
+        time_ms: see `find`. needed_at: by time.monotonic().
+        """
+        # A timer may be early by less than what it counts in: then once more.
+        while True:
+            credential = await self.find(agent, None, time_ms)
+            entry = self._known_entry_of((agent, None))
+            if entry.holds_at(time_ms) or entry.asked_at >= needed_at:
+                return credential
+            await asyncio.sleep(max(0.0, entry.asked_at + RECIPIENT_AGAIN_AFTER_S - time.monotonic()))
 
     def is_known(self, agent: str, key_id: str | None) -> None:
         """A pinned issuer vouched for it: no stranger takes its place."""

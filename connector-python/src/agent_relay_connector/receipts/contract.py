@@ -36,13 +36,13 @@ class ReceiptProblem:
     """Why a receipt shows nothing.
 
     `parties`: the decision is not from the request's target to its requester. `digest`: it is on another request.
-    `session`: it names another session than the one that the request opens. `time`: it was made before the request, or
-    after its end. `credential`: none in it vouches for the key of `part`, for a `reason`. `signature`: of `part`.
+    `session`: it names another session than the one that the request opens. `time`: it was made before the request, by
+    more than clocks may differ (5 minutes), or after its end: the `reason`. `credential`: none in it vouches for the key of `part`, for a `reason`. `signature`: of `part`.
     """
 
     code: Literal["malformed", "parties", "digest", "session", "time", "credential", "signature"]
     part: Literal["request", "decision"] | None = None
-    reason: CredentialReason | None = None
+    reason: CredentialReason | Literal["before_request", "after_end"] | None = None
 
 
 @dataclass(frozen=True)

@@ -50,30 +50,65 @@ def build_receipt(
     """
     signed = [envelope for envelope in (request, decision) if envelope is not None]
     found = [next((one for one in credentials if is_of(one, envelope)), None) for envelope in signed]
-    lacks = [_NO_REQUEST] if request is None else []
+    lacks = [] if request is not None else [_NO_SESSION if decision is None else _NO_REQUEST]
     lacks += [_NO_DECISION] if decision is None else []
     lacks += [_NO_DIGEST] if decision is not None and is_unbound(decision) else []
     lacks += [_lack_of_credential(one) for one, credential in zip(signed, found) if credential is None]
     if request is None or decision is None or lacks:
-        message = f"There is no receipt: {'; '.join(why for _, why in lacks)}."
-        raise RelayError("receipt_incomplete", message, missing=[part for part, _ in lacks])
+        raise _incomplete(lacks)
     tokens = [credential.token for credential in found if credential is not None]
     return {"version": 1, "request": request, "decision": decision, "credentials": tokens}
 
 
-# Parts of a receipt that are not there, and why there can be no receipt without them.
-_NO_REQUEST = (
+@dataclass(frozen=True)
+class _Lack:
+    """A part of a receipt that is not there, why there can be no receipt without it, and what to do."""
+
+    part: str
+    why: str
+    hint: str
+
+
+def _incomplete(lacks: Sequence[_Lack]) -> RelayError:
+    """Of a session without request and decision it says only that: most likely its id is wrong."""
+    told = [_NO_SESSION] if _NO_SESSION in lacks else lacks
+    message = f"There is no receipt: {'; '.join(lack.why for lack in told)}."
+    hint = " ".join(dict.fromkeys(lack.hint for lack in told))
+    return RelayError("receipt_incomplete", message, hint, missing=[lack.part for lack in lacks])
+
+
+_NO_SESSION = _Lack(
+    "request",
+    "this agent has neither signed nor received anything of such a session since it was started",
+    "Check the session's id. It has the receipts of the newest 1000 sessions whose request and decision it signed or"
+    " received itself; the other agent of the session may have this one.",
+)
+_NO_REQUEST = _Lack(
     "request",
     "this agent neither signed nor received the request (one over HTTP is signed by the gateway)",
+    "Ask the other agent of the session for its receipt. One over HTTP has none: request with the agent's own key.",
 )
-_NO_DECISION = ("decision", "this agent neither signed nor received a decision on the request")
-_NO_DIGEST = ("request_sha256 of the decision", "the decision carries no request_sha256")
+_NO_DECISION = _Lack(
+    "decision",
+    "this agent neither signed nor received a decision on the request",
+    "Ask again once the session is decided. Where it was decided while this agent was away, the other agent has the"
+    " receipt.",
+)
+_NO_DIGEST = _Lack(
+    "request_sha256 of the decision",
+    "the decision carries no request_sha256",
+    "The target has to be online when it is requested, and to decide with the connector that received the request.",
+)
 
 
-def _lack_of_credential(envelope: Envelope) -> tuple[str, str]:
+def _lack_of_credential(envelope: Envelope) -> _Lack:
     signer = "a gateway" if envelope["key_id"].startswith(GATEWAY_KEY_PREFIX) else "a key without a credential"
     sender = envelope["from"]
-    return f"credential of {sender}", f"the {envelope['type']} of {sender} was signed by {signer}"
+    return _Lack(
+        f"credential of {sender}",
+        f"the {envelope['type']} of {sender} was signed by {signer}",
+        "Both agents need a credential, of keys of their own, before the request: request another session then.",
+    )
 
 
 def is_unbound(decision: Envelope) -> bool:

@@ -23,6 +23,14 @@ class _Found:
     voucher: Voucher | None
 
 
+@dataclass(frozen=True)
+class Decidable:
+    """What a decision says of its request, and when that was signed, epoch milliseconds."""
+
+    digest: str
+    ts: int
+
+
 class SessionRecords:
     """Only the relay says which session a request opened: several may claim one, so nothing takes another's place."""
 
@@ -45,11 +53,13 @@ class SessionRecords:
         self._others.delete(session_id)
         (self._own if is_own else self._others).put(session_id, _with(record, envelope, credential))
 
-    def digest_of(self, session_id: str, requester: str) -> str | None:
-        """What a decision says of the request that this agent got from the requester; None when it is unclear which."""
+    def request_of(self, session_id: str, requester: str) -> Decidable | None:
+        """The request that this agent got from the requester; None when it is unclear which."""
         requests = _found(self._record_of(session_id).requests)
-        digests = [request.digest for request in requests if request.envelope["from"] == requester]
-        return digests[0] if len(digests) == 1 else None
+        of_requester = [request for request in requests if request.envelope["from"] == requester]
+        if len(of_requester) != 1:
+            return None
+        return Decidable(of_requester[0].digest, of_requester[0].envelope["ts"])
 
     def receipt(self, session_id: str) -> Receipt:
         """Raises `receipt_incomplete`."""

@@ -53,8 +53,10 @@ def _unfitting_in(receipt: Receipt) -> ReceiptProblem | None:
         return ReceiptProblem("digest")
     if not is_session_of(decision["payload"]["session_id"], digest):
         return ReceiptProblem("session")
-    begin, end = request["ts"] - MAX_CLOCK_SKEW_MS, request["ts"] + (ttl_ms_of(request) or 0)
-    return None if begin <= decision["ts"] <= end else ReceiptProblem("time")
+    if decision["ts"] < request["ts"] - MAX_CLOCK_SKEW_MS:
+        return ReceiptProblem("time", reason="before_request")
+    is_late = decision["ts"] > request["ts"] + (ttl_ms_of(request) or 0)
+    return ReceiptProblem("time", reason="after_end") if is_late else None
 
 
 def _vouching_in(

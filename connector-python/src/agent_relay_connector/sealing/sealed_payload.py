@@ -19,6 +19,7 @@ from .own_sealing_keys import OwnSealingKeys
 _VERSION = 1
 _INFO = b"agent-relay sealed payload v1"
 _SURROUNDINGS = ("from", "id", "task_id", "to", "type")
+_NO_PAYLOAD = 'The payload is not a JSON object that can be sent, such as {"message": "hi"}. JSON has no NaN or Infinity.'
 
 
 def is_sealed(payload: JsonObject) -> bool:
@@ -37,7 +38,7 @@ def plaintext_of(payload: JsonObject) -> bytes:
     except ValueError:
         text = ""
     if not text or not is_payload(parse_json(text)):
-        raise RelayError("invalid_envelope", "The payload is not a JSON object that can be sent.")
+        raise RelayError("invalid_envelope", _NO_PAYLOAD)
     plaintext = text.encode()
     if len(plaintext) > MAX_SEALED_BYTES:
         raise RelayError("frame_too_large", f"The JSON of the payload is over {MAX_SEALED_BYTES} bytes.")
@@ -48,7 +49,7 @@ def seal_payload(plaintext: bytes, surroundings: Mapping[str, Any], recipient_ke
     """surroundings: the envelope's members; it opens in no other. recipient_key: X25519, base64url, of a credential."""
     key = decode_base64url(recipient_key)
     if key is None:
-        raise RelayError("recipient_unverified")
+        raise RelayError("recipient_unsealable")
     kid = thumbprint_of(recipient_key, "X25519")
     sealed = seal_bytes(key, plaintext, _INFO, _aad(surroundings, kid))
     members = {"v": _VERSION, "kid": kid, "enc": encode_base64url(sealed.enc), "ct": encode_base64url(sealed.ct)}

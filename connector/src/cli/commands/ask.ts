@@ -35,7 +35,8 @@ Standard output has the payload of the reply as one line of JSON; with --json th
 
 A reply is a message.reply of the asked agent in the task of the question: relay listen --exec … --reply sends one. It comes over a
 connection, through a relay listen of the same agent on this machine where one runs, which then does not print it; never over HTTP.
-A target that is not online is told at once (exit code 5): the relay stores no contents.
+A target that is not online is told at once (exit code 5): the relay stores no contents. One that has no reply, since its program failed, too,
+sends none, and the time runs out (exit code 5): errors are replies of the target's own.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
@@ -58,10 +59,12 @@ A target that is not online is told at once (exit code 5): the relay stores no c
     const http = new RelayHttp(values.url, io, reporter.waiting);
     const identity = await readIdentity(values.key, io.env, reporter);
     const heard = (delivery: Delivery) => reportBeside(delivery, reporter);
-    const transport = await openAgentTransport(identity, http, takeOver, io, heard);
+    const { signal } = io;
+    const transport = await openAgentTransport({ identity, http, takeOver, reporter, heard }, io);
     try {
-      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, io.signal);
-      const reply = await transport.ask({ to, ask: payload, type, seal, timeout_ms: timeoutSeconds * 1000 });
+      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, { signal, reporter });
+      const asked = transport.ask({ to, ask: payload, type, seal, timeout_ms: timeoutSeconds * 1000 });
+      const reply = await reporter.whileWaiting(`Waiting for the reply of ${to}, up to ${timeoutSeconds} s.`, asked);
       const line = json ? { ok: true, ...reply, via: transport.name } : (reply.envelope as { payload: object }).payload;
       await writeLine(io.stdout, jsonLine(line));
     } finally {
@@ -74,7 +77,7 @@ A target that is not online is told at once (exit code 5): the relay stores no c
 /** What came in and is not the reply, such as an open one to a sealed question: no other process of the agent gets it. */
 function reportBeside(delivery: Delivery, reporter: Reporter): void {
   const { from, type, payload, sealed } = delivery;
-  const how = sealed === true ? "sealed" : "not sealed";
+  const how = sealed ? "sealed" : "not sealed";
   const text = `Not the reply: ${type} of ${from}, ${how}: ${jsonLine(payload)}`;
   reporter.report("delivery", text, deliveryMembers(delivery), "yellow");
 }

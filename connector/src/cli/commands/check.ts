@@ -1,7 +1,7 @@
 import type { Retry } from "../../errors.ts";
 import { outdatedWarning } from "../../version.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
-import { checkClock, checkReachable, checkReady, checkSignature, checkWebsocket } from "../checks.ts";
+import { checkClock, checkSignature, checkWebsocket } from "../checks.ts";
 import type { Command } from "../command.ts";
 import { reportWarning } from "../connection-reports.ts";
 import { EXIT } from "../exit-codes.ts";
@@ -9,12 +9,13 @@ import { type Failure, failureOf } from "../failure.ts";
 import { readIdentity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import { jsonLine, styled, writeLine } from "../output.ts";
+import { checkPresence, checkReachable, checkReady } from "../reach-checks.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
 import { connectionTransport } from "../transports/connection.ts";
 
 export const check: Command = {
-  help: `relay check: test key, clock and connection against a relay, and tell what to fix.
+  help: `relay check: test key, clock and connection against a relay, and what the relay reaches of the agent; tell what to fix.
 
   relay check --key alice.json --url https://relay.example
 
@@ -40,6 +41,7 @@ Without --register nothing changes at the relay. The exit code is that of the fi
     );
     const relay = await report.step("relay", () => checkReachable(http));
     if (relay) await report.step("ready", () => checkReady(http));
+    if (relay && credentials) await report.step("presence", () => checkPresence(credentials.agent, http));
     const hello =
       relay &&
       (await report.step(

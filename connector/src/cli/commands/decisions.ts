@@ -1,9 +1,12 @@
-import { textOf } from "../../frames.ts";
+import { membersOf, textOf } from "../../frames.ts";
+import { PENDING } from "../../session-status.ts";
+import type { JsonObject } from "../../types.ts";
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import type { ControlRequest } from "../control/request.ts";
 import { Failure, usageError } from "../failure.ts";
 import type { RelayHttp } from "../relay-http.ts";
+import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
 
 const OPTIONS = { ...AGENT_OPTIONS, "take-over": { type: "boolean" } } as const;
@@ -14,7 +17,7 @@ const OPTIONS_HELP = `  --take-over    decide although the agent is online elsew
   --json         the result as one line of JSON
 
 Only the agent that was asked can decide, with its own key: through a relay listen of the same agent on this machine, else
-over a connection of its own.
+over a connection of its own. A request that it did not receive, since it was not online, can be rejected alone.
 `;
 
 export const approve: Command = {
@@ -26,8 +29,12 @@ ${OPTIONS_HELP}`,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, OPTIONS);
     const sessionId = sessionIn(positionals);
-    const request = async (http: RelayHttp, agent: string): Promise<ControlRequest> => {
-      return { to: await requesterOf(sessionId, http, agent), approve: sessionId };
+    const request = async (http: RelayHttp, agent: string, reporter: Reporter): Promise<ControlRequest> => {
+      const session = await sessionOf(sessionId, http, agent, reporter);
+      const { status, target_delivery } = session;
+      const isReceived = membersOf(target_delivery).can_deliver_realtime !== false;
+      if (status === PENDING && !isReceived) throw notReceived(session, agent);
+      return { to: textOf(session.requester) ?? "", approve: sessionId };
     };
     return await sendOnce(values, { isForGateway: false, request }, io);
   },
@@ -44,8 +51,8 @@ ${OPTIONS_HELP}`,
     const { values, positionals } = readArguments(args, { ...OPTIONS, reason: { type: "string" } });
     const sessionId = sessionIn(positionals);
     const { reason } = values;
-    const request = async (http: RelayHttp, agent: string): Promise<ControlRequest> => {
-      const to = await requesterOf(sessionId, http, agent);
+    const request = async (http: RelayHttp, agent: string, reporter: Reporter): Promise<ControlRequest> => {
+      const to = textOf((await sessionOf(sessionId, http, agent, reporter)).requester) ?? "";
       return { to, reject: sessionId, ...(reason !== undefined && { reason }) };
     };
     return await sendOnce(values, { isForGateway: false, request }, io);
@@ -57,15 +64,25 @@ function sessionIn([sessionId, ...others]: string[]): string {
   return sessionId;
 }
 
-/** A decision is sent to the requester, whom the relay knows. */
-async function requesterOf(sessionId: string, http: RelayHttp, agent: string): Promise<string> {
-  const { requester } = await http.session(sessionId);
-  if (requester === agent) {
+/** What the relay knows of a session. @throws {Failure} of one that this agent requested itself. */
+async function sessionOf(id: string, http: RelayHttp, agent: string, reporter: Reporter): Promise<JsonObject> {
+  const session = await reporter.whileWaiting(`Waiting for the relay at ${http.url}.`, http.session(id));
+  if (session.requester === agent) {
     throw new Failure(
       "not_your_session",
       `${agent} requested this session: only its target decides it.`,
       "Wait for the decision, or decide with the key file of the target.",
     );
   }
-  return textOf(requester) ?? "";
+  return session;
+}
+
+/** The relay would accept the approval, which then counts for nothing. */
+function notReceived({ requester }: JsonObject, agent: string): Failure {
+  return new Failure(
+    "request_not_received",
+    `${agent} was not online and did not receive this request: to approve it would count for nothing.`,
+    `Keep the agent online with relay listen, have ${requester} request again, and approve that one; relay reject ends this one.`,
+    { retry: "never" },
+  );
 }

@@ -2,12 +2,12 @@ import type { CredentialReason } from "../../credentials/contract.ts";
 import { Issuers } from "../../credentials/issuers.ts";
 import type { Credential } from "../../credentials/read-credential.ts";
 import { readArguments } from "../arguments.ts";
+import { BELIEVED, readBelieved } from "../believed-issuers.ts";
 import type { Command } from "../command.ts";
 import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import { jsonLine, type Line, type Styled, styled, writeLine } from "../output.ts";
-import { readIssuerRecords } from "../records.ts";
 import { readToken } from "../token.ts";
 
 /** `unchecked`: no issuer was named to check it with. */
@@ -18,21 +18,23 @@ export const inspect: Command = {
 
   relay inspect bob.credential --issuer acme.json
   relay inspect bob.json
+  relay inspect alice.credential --key bob.json
 
 FILE holds the credential alone, or is a key file; - for standard input.
 
   --issuer FILE  the public record of its issuer, to check it with; may be repeated. A relay's signing manifest has records too:
                  curl -sS https://relay.example/.well-known/signing-manifest.json | relay inspect bob.json --issuer -
+  --key FILE     an agent's key file, to check it with the issuers in its trusted_issuers
   --json         one line of JSON: holds is true, false with a reason, or null where it was not checked
 
 Exit code: 7 when it does not hold.
 `,
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, { issuer: { type: "string", multiple: true } });
+    const { values, positionals } = readArguments(args, BELIEVED);
     const [word, ...more] = positionals;
     if (word === undefined || more.length > 0) throw usageError("inspect takes one word: a credential, or its file.");
     const credential = await readToken(word, io);
-    const verdict = await verdictOn(credential, values.issuer && (await readIssuerRecords(values.issuer, io)));
+    const verdict = await verdictOn(credential, await readBelieved(values, io));
     const lines = values.json ? [jsonLine(membersOf(credential, verdict))] : linesOf(credential, verdict);
     for (const line of lines) await writeLine(io.stdout, line);
     return verdict === "holds" || verdict === "unchecked" ? EXIT.ok : EXIT.key;
@@ -85,7 +87,8 @@ function linesOf(credential: Credential, verdict: Verdict): Line[] {
 
 function verdictText(verdict: Verdict): string | Styled {
   if (verdict === "holds") return styled("green", "It holds now.");
-  if (verdict === "unchecked") return "Its signature was not checked: name the issuer with --issuer.";
+  if (verdict === "unchecked")
+    return "Its signature was not checked: name the issuer with --issuer, or who pins it with --key.";
   return styled("red", `It does not hold: ${verdict}, ${CREDENTIAL_REASONS[verdict]}.`);
 }
 

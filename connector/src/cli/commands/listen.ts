@@ -1,14 +1,18 @@
+import { createInterface } from "node:readline";
 import { Connector } from "../../connector.ts";
 import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { reportConnection } from "../connection-reports.ts";
+import { holdingProcess } from "../control/holder.ts";
+import { type ControlPlace, controlPlace } from "../control/place.ts";
 import { serveRequestLines } from "../control/request-lines.ts";
 import { ControlServer } from "../control/server.ts";
 import { deliveryLine } from "../delivery-line.ts";
 import { runForDelivery } from "../exec.ts";
 import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
+import { Failure, failureOf, usageError } from "../failure.ts";
 import { readIdentity, requireKey } from "../identity.ts";
+import type { Io } from "../io.ts";
 import { writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
@@ -48,6 +52,9 @@ The command of --exec gets the envelope as one line of JSON on standard input, a
 RELAY_ENVELOPE_ID, RELAY_SESSION_ID, RELAY_VERIFIED, RELAY_ISSUER, RELAY_SEALED (1 or empty), RELAY_AGENT, RELAY_URL. Quote them;
 nothing of a delivery is part of the command. Its output goes to standard error, unless --reply is given. Replies have type
 message.reply and the message's task, else its id, as task_id; they are not replied to, and are sealed where the message was.
+Nothing is sent for a program that fails or prints nothing: it is reported here (exec_failed), and who asked sees a timeout. To tell of an
+error, print it, such as {"error":"…"}, and end with 0.
+When relay listen is stopped, a command that runs is sent SIGTERM, and killed after 5 s. What a command leaves behind when it ends goes on.
 
 A credential in the key file is renewed by itself once the file has another: relay credential replaces it.
 
@@ -59,7 +66,7 @@ Control requests of --stdin, each answered with a line {"event":"accepted"|"repl
   {"to":"agent://alice","approve":"ses_…"}
   {"to":"agent://alice","reject":"ses_…","reason":"…"}
   {"receipt":"ses_…"}, answered with {"event":"receipt","ref":…,"receipt":{…}}
-wait_online_ms: how long to wait for the target to come online. The control socket takes the same lines, encrypted, from commands that
+wait_online_ms: how long to wait for the target to come online; it and timeout_ms are 0 to 3600000. The control socket takes the same lines, encrypted, from commands that
 have the agent's key, and {"follow":true}, which is answered with the connection's state, and then with what comes over it.
 `,
   run: async (args, io) => {
@@ -87,19 +94,26 @@ have the agent's key, and {"follow":true}, which is answered with the connection
 
     const variables = { RELAY_AGENT: signing.agent, RELAY_URL: http.url };
     const program = exec && { command: exec, replies: values.reply === true, variables, reporter };
-    const close = () => void connector.close();
-    const controlServer = new ControlServer(connector, signing, http.websocketUrl, io);
+    const place = controlPlace(signing, http.websocketUrl, io, reporter);
+    const controlServer = new ControlServer(connector, place);
+    // At once, whatever still runs: who comes now finds none here, and sends by itself.
+    const close = () => {
+      controlServer.stop();
+      void connector.close();
+    };
     reportConnection(connector, http.websocketUrl, reporter, json);
     io.signal.addEventListener("abort", close);
     if (io.signal.aborted) close();
-    await controlServer.start();
+    const socket = await controlServer.start();
     try {
       void connector.start();
-      if (values.stdin) void serveRequestLines(io.stdin, io.stdout, connector, io).finally(close);
+      if (values.stdin) void serveInput(connector, io).finally(close);
       for await (const delivery of connector) {
         await writeLine(io.stdout, deliveryLine(delivery, io.stdout, json), io.signal);
         if (program) await runForDelivery(delivery, program, io);
       }
+    } catch (error) {
+      throw await withHolder(error, place, socket);
     } finally {
       controlServer.stop();
       await connector.close();
@@ -107,3 +121,18 @@ have the agent's key, and {"follow":true}, which is answered with the connection
     return EXIT.ok;
   },
 };
+
+/** Where the agent is online elsewhere, which process of this user it is, if it is one. @param socket of this process. */
+async function withHolder(error: unknown, place: ControlPlace, socket: string | undefined): Promise<unknown> {
+  const failure = failureOf(error);
+  if (failure.code !== "superseded_elsewhere") return error;
+  const pid = await holdingProcess(place, socket);
+  const who =
+    pid === undefined ? "None of this user's processes here shares it." : `It is process ${pid} of this machine.`;
+  return new Failure(failure.code, `${failure.message} ${who}`, failure.hint, failure);
+}
+
+async function serveInput(connector: Connector, { stdin, stdout, signal }: Io): Promise<void> {
+  const write = (line: string) => writeLine(stdout, line, signal);
+  await serveRequestLines(createInterface({ input: stdin, signal }), write, connector, { signal });
+}

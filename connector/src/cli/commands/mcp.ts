@@ -1,33 +1,17 @@
-import { once } from "node:events";
-import { finished, type Readable } from "node:stream";
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { Connector } from "../../connector.ts";
-import { McpAgent } from "../../mcp/agent.ts";
-import type { Transport } from "../../mcp/calls/client-transport.ts";
-import { type HttpServerOptions, McpHttpServer } from "../../mcp/http/server.ts";
-import { HttpSessions } from "../../mcp/http/sessions.ts";
-import { serve } from "../../mcp/server.ts";
-import { VERSION } from "../../version.ts";
+import type { McpAgent } from "../../mcp/agent.ts";
+import { LateAgent } from "../../mcp/late-agent.ts";
 import { AGENT_OPTIONS, deliveryAgeMs, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { reportConnection } from "../connection-reports.ts";
 import { EXIT } from "../exit-codes.ts";
-import { Failure, usageError } from "../failure.ts";
+import { Failure, failureOf, usageError } from "../failure.ts";
 import { httpAddress } from "../http-address.ts";
-import { readIdentity, requireKey } from "../identity.ts";
+import { keyFileOf, readIdentity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
+import { mcpAgent } from "../mcp-agent.ts";
+import { type Listening, serveHttp, serveStdio } from "../mcp-serving.ts";
 import { mcpToken } from "../mcp-token.ts";
 import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
-import { SharedConnection } from "../sharing/shared-connection.ts";
-import { readTrust } from "../trust.ts";
-
-const MAX_LINE_BYTES = 10_485_760;
-
-interface Listening extends HttpServerOptions {
-  /** Of the token, for people. */
-  readonly place: string;
-}
 
 export const mcp: Command = {
   help: `relay mcp: offer the relay to a model as MCP tools, over standard input and output, or over HTTP.
@@ -37,7 +21,9 @@ export const mcp: Command = {
 
 Over standard input an MCP client starts it; it is not meant for a terminal. The client's model is then the agent of the key: it sends and waits
 for messages, requests, approves and rejects sessions, and looks up who is online. It ends when the client closes standard
-input. Beside a relay listen or another relay mcp of the same agent it shares that one's connection: it gets every message that comes from then
+input. While the key cannot be used every tool says why, and each call reads the file again; with --http it ends instead.
+
+Beside a relay listen or another relay mcp of the same agent it shares that one's connection: it gets every message that comes from then
 on, whichever others get it too, and takes over when that one ends, after a second or so in which the agent is offline. It shares none
 with --trust, --require-verified or --max-age, since whom to believe is decided where the connection is.
 
@@ -68,88 +54,77 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
       "token-file": { type: "string" },
     });
     if (positionals.length > 0) throw usageError("mcp takes options only.");
-    const { json = false, "require-verified": requireVerified } = values;
-    const takeOver = values["take-over"] === true;
+    const { key, url, json = false, trust, "require-verified": requireVerified } = values;
     const maxDeliveryAgeMs = deliveryAgeMs(values["max-age"]);
-    const reporter = new Reporter(io.stderr, json);
-    const http = new RelayHttp(values.url, io);
-    const signing = requireKey(await readIdentity(values.key, io.env, reporter));
-    const trust = await readTrust(values.trust ?? [], signing.trust.issuers, io);
-
-    const file = values["token-file"] ?? keyFileToken(values.key ?? io.env.RELAY_KEY_FILE);
     const names = values["http-name"] ?? [];
     if (values.http === undefined && (values["token-file"] !== undefined || names.length > 0))
       throw usageError("--token-file and --http-name need --http.");
     const address = values.http === undefined ? undefined : httpAddress(values.http, names);
-    const listening = address && { ...address, names, ...(await mcpToken(file, io.env, reporter)) };
+    const reporter = new Reporter(io.stderr, json);
+    const http = new RelayHttp(url, io);
 
-    const open = (takeOver: boolean) => {
-      // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
-      const options = { ...signing, trust, requireVerified, maxDeliveryAgeMs, takeOver };
-      const own = new Connector({ url: http.url, ...options });
-      reportConnection(own, http.websocketUrl, reporter, json);
-      return own;
-    };
-    const believesAsOthers = !values.trust && !requireVerified && maxDeliveryAgeMs === undefined;
-    const { websocketUrl } = http;
-    const shared = { signing, websocketUrl, takeOver, mayFollow: believesAsOthers, open, io };
-    const connector = new SharedConnection(shared);
-    connector.on("state", (state) => {
-      if (state.status !== "closed" || state.error === undefined) return;
-      const { code, message, hint, retry } = state.error;
-      reporter.report("closed", `${message} ${hint}`, { code, retry }, "red");
-    });
-    const agent = new McpAgent(connector, (agentId, signal) =>
-      new RelayHttp(values.url, { env: io.env, signal }).presence(agentId),
-    );
-    agent.start();
-    try {
-      await (listening === undefined ? serveStdio(agent, reporter, io) : serveHttp(agent, listening, reporter, io));
-    } finally {
-      await connector.close();
-    }
-    return EXIT.ok;
+    if (http.isDefault) reporter.warn(`Neither --url nor RELAY_URL says which relay: ${http.url}.`, { url: http.url });
+    const takeOver = values["take-over"] === true;
+    const options = { key, json, takeOver, trust, requireVerified, maxDeliveryAgeMs };
+    const make = () => mcpAgent(options, http, reporter, io);
+    const file = keyFileOf(key, io.env);
+    if (address === undefined) return await overStdio(make, file, reporter, io);
+    // Before it connects: who starts a server sees how it ends.
+    requireKey(await readIdentity(key, io.env, reporter));
+    const token = await mcpToken(values["token-file"] ?? keyFileToken(file), io.env, reporter);
+    return await overHttp(make, { ...address, names, ...token }, reporter, io);
   },
 };
 
-/** Until standard input ends. @throws {Failure} `failed` for a line that no message can be as long as. */
-async function serveStdio(agent: McpAgent, reporter: Reporter, io: Io): Promise<void> {
-  const transport = new StdioServerTransport(io.stdin, io.stdout, { maxBufferSize: MAX_LINE_BYTES });
-  // Every answer that standard output does not take at once waits for it with a listener of its own.
-  io.stdout.setMaxListeners(0);
-  let isTooLong = false;
-  transport.onerror = ({ message }) => {
-    isTooLong ||= message.startsWith("ReadBuffer exceeded");
-    if (!isTooLong) reporter.warn("A line on standard input is no message of JSON-RPC: it was ignored.");
-  };
-  const { ended } = await serve(agent, transport, VERSION);
-  const signal = AbortSignal.any([io.signal, endOf(io.stdin)]);
-  signal.addEventListener("abort", () => void transport.close());
-  if (signal.aborted) await transport.close();
-  await ended;
-  if (isTooLong) throw new Failure("failed", `A line has over ${MAX_LINE_BYTES} bytes.`, "A message is far shorter.");
+type Make = () => Promise<McpAgent>;
+
+/**
+ * A client shows of a process that ended that it has: while there is no agent, such as without a key, the tools say why, and each
+ * call looks again.
+ */
+async function overStdio(make: Make, keyFile: string | undefined, reporter: Reporter, io: Io): Promise<number> {
+  let failure: Failure | undefined;
+  const agent = new LateAgent(async () => {
+    try {
+      const made = await make();
+      failure = undefined;
+      return made;
+    } catch (error) {
+      failure = mendable(failureOf(error), keyFile);
+      throw failure;
+    }
+  });
+  await agent.present().catch(() => failure && reporter.fail(failure));
+  try {
+    await serveStdio(agent, reporter, io);
+  } finally {
+    await agent.close();
+  }
+  return failure?.exitCode ?? EXIT.ok;
 }
 
-/** Until the signal. @throws {Failure} `failed` when it cannot listen. */
-async function serveHttp(agent: McpAgent, { place, ...options }: Listening, reporter: Reporter, io: Io): Promise<void> {
-  const sessions = new HttpSessions(({ transport, calls }) => serve(agent, transport as Transport, VERSION, calls));
-  const server = new McpHttpServer(sessions, options);
-  const url = await server.start().catch(({ code }) => {
-    throw new Failure("failed", `It cannot listen there (${code}).`, "Choose another port with --http.");
-  });
-  reporter.report("mcp_http", `MCP at ${url}; its token: ${place}`, { url, token_place: place }, "green");
-  if (!io.signal.aborted) await once(io.signal, "abort");
-  await server.stop();
+/** A file is read anew at each call; the environment of a process stays as it is. */
+function mendable(failure: Failure, keyFile: string | undefined): Failure {
+  const { code, message, hint, retry = "fix" } = failure;
+  const next =
+    keyFile === undefined
+      ? "A person does that, and starts relay mcp again."
+      : "A person does that; then call again: no restart is needed.";
+  return new Failure(code, message, `${hint} ${next}`, { retry });
+}
+
+async function overHttp(make: Make, listening: Listening, reporter: Reporter, io: Io): Promise<number> {
+  const agent = new LateAgent(make);
+  try {
+    await agent.present();
+    await serveHttp(agent, listening, reporter, io);
+  } finally {
+    await agent.close();
+  }
+  return EXIT.ok;
 }
 
 /** Beside the key file. */
 function keyFileToken(keyFile: string | undefined): string | undefined {
   return keyFile ? `${keyFile}.mcp-token` : undefined;
-}
-
-/** Aborted when the stream ends or fails. */
-function endOf(stdin: Readable): AbortSignal {
-  const ended = new AbortController();
-  finished(stdin, () => ended.abort());
-  return ended.signal;
 }

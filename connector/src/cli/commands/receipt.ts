@@ -1,5 +1,6 @@
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
+import { controlPlace } from "../control/place.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { readIdentity, requireKey } from "../identity.ts";
@@ -28,7 +29,8 @@ there all the while; keys without a credential have none. Whoever has the issuer
     const reporter = new Reporter(io.stderr, values.json === true);
     const signing = requireKey(await readIdentity(values.key, io.env, reporter));
     const { websocketUrl } = new RelayHttp(values.url, io);
-    const listener = await listenerTransport(signing, websocketUrl, io);
+    const found = listenerTransport(controlPlace(signing, websocketUrl, io, reporter));
+    const listener = await reporter.whileWaiting("Waiting for the process that holds it.", found);
     if (listener === undefined) throw notListening(signing.agent);
     try {
       await writeLine(io.stdout, jsonLine(await listener.receipt(sessionId)));

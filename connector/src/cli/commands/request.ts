@@ -8,7 +8,8 @@ import { Failure, usageError } from "../failure.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { RejectReasons } from "../reject-reasons.ts";
 import type { RelayHttp } from "../relay-http.ts";
-import { sendOnce } from "../send-once.ts";
+import { type Opened, sendOnce } from "../send-once.ts";
+import { receiptOf, writeReceipt } from "../session-receipt.ts";
 import { targetOf } from "../target.ts";
 
 const POLL_MS = 1000;
@@ -29,12 +30,15 @@ export const request: Command = {
   --frequency TEXT  how often you expect to send messages
   --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired,
                     5 at once when the target is not online
+  --receipt FILE    with --wait: write the receipt of the decision there, for relay verify; exit code 8 when there is none. It
+                    is signed by the agent's own key, never over HTTP
   --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
   --take-over       send although the agent is online elsewhere, which ends that connection
   --key FILE        the agent's key file; or RELAY_KEY_FILE
   --url URL         the relay; or RELAY_URL; default http://127.0.0.1:8080
   --json            the result as one line of JSON; with --wait a second one has session_id and the decision in session_status,
-                    and the reason of a reject, where it came over a connection of this command (a relay listen prints it itself)
+                    its receipt, where there is one, and the reason of a reject, where it came over a connection of this
+                    command (a relay listen prints it itself)
 
 It is sent as relay send does; see its help. A session is an agreement to communicate, never a payment or a promise of work.
 `,
@@ -47,6 +51,7 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       scope: { type: "string" },
       frequency: { type: "string" },
       wait: { type: "boolean" },
+      receipt: { type: "string" },
       timeout: { type: "string" },
       "take-over": { type: "boolean" },
     });
@@ -54,6 +59,7 @@ It is sent as relay send does; see its help. A session is an agreement to commun
     const { purpose, intro, scope, frequency } = values;
     if (target === undefined || others.length > 0) throw usageError("request takes one word, the target.");
     if (purpose === undefined) throw usageError("The purpose of the session is missing: --purpose TEXT.");
+    if (values.receipt !== undefined && !values.wait) throw usageError("--receipt needs --wait.");
     const ttl_minutes = wholeNumber("ttl", values.ttl, SESSION_TTL_MINUTES.min, SESSION_TTL_MINUTES.max);
     const sent = {
       to: targetOf(target),
@@ -62,22 +68,39 @@ It is sent as relay send does; see its help. A session is an agreement to commun
     const endS = (ttl_minutes ?? SESSION_TTL_MINUTES.default) * 60 + GRACE_S;
     const timeoutS = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? endS;
     const reasons = new RejectReasons(sent.to);
-    const after = async (result: ControlResult, http: RelayHttp) => {
+    const after = async (result: ControlResult, { http, reporter, transport }: Opened) => {
       // A duplicate says how the target is now: it may have got the first.
       if (!result.target_delivery.can_deliver_realtime && !result.duplicate) throw notOnline();
       const { session_id = "" } = result;
-      const decision = await decisionOn(session_id, http, Date.now() + timeoutS * 1000, io.signal);
+      const decided = decisionOn(session_id, http, Date.now() + timeoutS * 1000, io.signal);
+      const text = `Waiting for ${sent.to} to decide, up to ${timeoutS} s.`;
+      const decision = await reporter.whileWaiting(text, decided);
       const reason = decision === "rejected" ? await reasons.of(session_id, io.signal) : undefined;
+      const wantsReceipt = decision !== "expired" && (values.json === true || values.receipt !== undefined);
+      const made = wantsReceipt ? await settled(receiptOf(session_id, transport, io.signal)) : {};
       const line = values.json
-        ? jsonLine({ ok: true, session_id, session_status: decision, reason })
+        ? jsonLine({ ok: true, session_id, session_status: decision, reason, receipt: made.receipt })
         : `The session is ${decision}${reason === undefined ? "" : `: ${jsonLine(reason)}`}.`;
       await writeLine(io.stdout, line);
+      if (wantsReceipt && values.receipt !== undefined) {
+        if (made.error !== undefined) throw made.error;
+        await writeReceipt(values.receipt, made.receipt);
+      }
       return decision === "approved" ? EXIT.ok : EXIT.refused;
     };
-    const once = { isForGateway: true, request: async () => sent, ...(values.wait && { after, heard: reasons.heard }) };
+    const isForGateway = values.receipt === undefined;
+    const once = { isForGateway, request: async () => sent, ...(values.wait && { after, heard: reasons.heard }) };
     return await sendOnce(values, once, io);
   },
 };
+
+/** The receipt, or why there is none. */
+async function settled(making: Promise<unknown>): Promise<{ readonly receipt?: unknown; readonly error?: unknown }> {
+  return await making.then(
+    (receipt) => ({ receipt }),
+    (error: unknown) => ({ error }),
+  );
+}
 
 /** Asks the relay: the answer itself may be delivered to another process of the agent. @throws {Failure} `timeout`. */
 async function decisionOn(sessionId: string, http: RelayHttp, deadline: number, signal: AbortSignal): Promise<string> {

@@ -3,6 +3,7 @@ import type { Command } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { readPayload } from "../payload.ts";
 import type { RelayHttp } from "../relay-http.ts";
+import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
 import { targetOf } from "../target.ts";
 import { MAX_WAIT_S, untilOnline } from "../until-online.ts";
@@ -49,8 +50,9 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
     const { type, "task-id": task_id, seal = false } = values;
     const members = { ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
     const sent = { to, payload, ...members, ...(seal && { seal }) };
-    const request = async (http: RelayHttp) => {
-      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, io.signal);
+    const { signal } = io;
+    const request = async (http: RelayHttp, _: string, reporter: Reporter) => {
+      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, { signal, reporter });
       return sent;
     };
     return await sendOnce(values, { isForGateway: !seal, request }, io);

@@ -1,6 +1,7 @@
 import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
+import { type Failure, failureOf } from "../failure.ts";
 import { readKeyFile } from "../key-file.ts";
 import { jsonLine, type Line, type Style, styled, writeLine } from "../output.ts";
 import { RelayHttp } from "../relay-http.ts";
@@ -9,33 +10,70 @@ import { targetOf } from "../target.ts";
 type Members = Readonly<Record<string, unknown>>;
 
 export const status: Command = {
-  help: `relay status [agent…]: show who is online.
+  help: `relay status [agent…] [session…]: show who is online, and how sessions are.
 
   relay status agent://alice agent://bob
+  relay status ses_01h2x3y4z5a6b7c8d9e0f1g2h3
 
   --key FILE  show the agent of this key file, too
   --url URL   the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --json      one line of JSON: the relay's counts, and its answer for each agent
+  --json      one line of JSON: the relay's counts, and its answer for each agent and session, or "ok":false with its error
 
-Needs no key. Without agents it shows only the relay's counts; the relay never lists who is online.
+Needs no key. A word that begins with ses_ is a session; an agent of such a name is written agent://ses_…. Without agents it shows only the relay's counts; the relay never lists who is online. Where some cannot be told, the others
+are, and the exit code is that of the first error.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, AGENT_OPTIONS);
     const own = values.key === undefined ? [] : [(await readKeyFile(values.key)).agent];
+    const isSession = (word: string) => word.startsWith(SESSION_PREFIX);
+    const names = [...own, ...positionals.filter((word) => !isSession(word)).map(targetOf)];
     const http = new RelayHttp(values.url, io);
-    const [relay, ...agents] = await Promise.all([
-      http.get("/api/onboarding/online-agents"),
-      ...[...own, ...positionals.map(targetOf)].map((agent) => http.presence(agent)),
+    const [relay, agents, sessions] = await Promise.all([
+      looked(http.get("/api/onboarding/online-agents")),
+      Promise.all(names.map((agent_id) => looked(http.presence(agent_id), { agent_id }))),
+      Promise.all(positionals.filter(isSession).map((session_id) => looked(http.session(session_id), { session_id }))),
     ]);
+    const all = [relay, ...agents, ...sessions];
+    const failure = all.find((one) => one.failure)?.failure;
+    if (failure !== undefined && all.every((one) => one.failure)) throw failure;
+
     if (values.json) {
-      await writeLine(io.stdout, jsonLine({ ok: true, relay, agents }));
-      return EXIT.ok;
+      const answers = { relay: relay.answer, agents: agents.map(({ answer }) => answer) };
+      const asked = sessions.length > 0 && { sessions: sessions.map(({ answer }) => answer) };
+      await writeLine(io.stdout, jsonLine({ ok: failure === undefined, ...answers, ...asked }));
+    } else {
+      for (const session of sessions) await writeLine(io.stdout, failureText(session) ?? sessionText(session.answer));
+      for (const agent of agents) await writeLine(io.stdout, failureText(agent) ?? agentText(agent.answer));
+      await writeLine(io.stdout, failureText(relay) ?? relayText(relay.answer, http.baseUrl));
     }
-    for (const agent of agents) await writeLine(io.stdout, agentText(agent));
-    await writeLine(io.stdout, relayText(relay ?? {}, http.baseUrl));
-    return EXIT.ok;
+    return failure?.exitCode ?? EXIT.ok;
   },
 };
+
+interface Looked {
+  /** The relay's; of a failure what programs are told in its place. */
+  readonly answer: Members;
+  readonly failure?: Failure;
+}
+
+/** On a cluster, the part that one agent lies in may be out of reach. @param of what a failure is told with. */
+async function looked(asked: Promise<Members>, of: Members = {}): Promise<Looked> {
+  try {
+    return { answer: await asked };
+  } catch (error) {
+    const failure = failureOf(error);
+    const { code, message, hint, retry } = failure;
+    return { answer: { ok: false, ...of, code, message, hint, retry }, failure };
+  }
+}
+
+const SESSION_PREFIX = "ses_";
+
+function sessionText({ session_id, status, requester, target, expires_at_iso, decided_at_iso, next_action }: Members) {
+  const name = String(status).replace(/_.*/, "");
+  const when = decided_at_iso === null ? `expires ${expires_at_iso}` : `decided ${decided_at_iso}`;
+  return [`${session_id}  `, styled("bold", name), `  ${requester} asked ${target}, ${when}. ${next_action}`];
+}
 
 const STYLES: ReadonlyMap<string, Style> = new Map([
   ["online", "green"],
@@ -50,6 +88,17 @@ function agentText({ agent_id, status, stale_ms }: Members): Line {
   return [`${agent_id}  `, styled(STYLES.get(name) ?? "bold", name), `  ${age}`];
 }
 
-function relayText({ online_agents, stale_agents, offline_agents }: Members, url: string): string {
-  return `${url}: ${online_agents} online, ${stale_agents} stale, ${offline_agents} offline.`;
+function failureText({ answer, failure }: Looked): Line | undefined {
+  if (failure === undefined) return undefined;
+  const { code, message, hint } = failure;
+  return [
+    `${answer.agent_id ?? answer.session_id ?? "The relay's counts"}  `,
+    styled("red", code),
+    `  ${message} ${hint}`.trimEnd(),
+  ];
+}
+
+function relayText({ complete, online_agents, stale_agents, offline_agents }: Members, url: string): string {
+  const part = complete === false ? ", in the part of the relay that is in reach" : "";
+  return `${url}: ${online_agents} online, ${stale_agents} stale, ${offline_agents} offline${part}.`;
 }

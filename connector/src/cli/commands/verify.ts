@@ -1,24 +1,27 @@
 import type { CredentialFacts } from "../../credentials/contract.ts";
 import { Issuers } from "../../credentials/issuers.ts";
+import { ANNOUNCED_DEFAULTS } from "../../limits.ts";
 import type { ReceiptFacts, ReceiptProblem } from "../../receipts/contract.ts";
 import { verifyReceipt } from "../../receipts/verify-receipt.ts";
 import { readArguments } from "../arguments.ts";
+import { BELIEVED, readBelieved } from "../believed-issuers.ts";
 import type { Command } from "../command.ts";
 import { CREDENTIAL_REASONS } from "../credential-reasons.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { readText } from "../files.ts";
 import { jsonLine, writeLine } from "../output.ts";
-import { readIssuerRecords } from "../records.ts";
 
 export const verify: Command = {
-  help: `relay verify RECEIPT --issuer FILE: check the receipt of a session. Offline.
+  help: `relay verify RECEIPT --issuer FILE | --key FILE: check the receipt of a session. Offline.
 
   relay verify receipt.json --issuer acme.json --issuer globex.json
+  relay verify receipt.json --key bob.json
 
 RECEIPT is what relay receipt printed; - for standard input.
 
   --issuer FILE  the public record of an issuer that you believe; once for each, mostly one for each of the two agents
+  --key FILE     an agent's key file: the issuers in its trusted_issuers
   --json         one line of JSON
 
 Exit code: 0 when the receipt is valid, whatever was decided; 8 when it is not.
@@ -28,12 +31,12 @@ when they signed, that a relay accepted it, or that there is no other decision. 
 key may have been in other hands already.
 `,
   run: async (args, io) => {
-    const { values, positionals } = readArguments(args, { issuer: { type: "string", multiple: true } });
+    const { values, positionals } = readArguments(args, BELIEVED);
     const [file, ...more] = positionals;
     if (file === undefined || more.length > 0) throw usageError("verify takes one word: the receipt's file, or -.");
-    if (values.issuer === undefined) throw usageError("Name whom you believe: --issuer FILE.");
-    const issuers = await Issuers.from(await readIssuerRecords(values.issuer, io));
-    const verdict = await verifyReceipt(await readText(file, io), issuers);
+    const believed = await readBelieved(values, io);
+    if (believed === undefined) throw usageError("Name whom you believe: --issuer FILE, or --key FILE.");
+    const verdict = await verifyReceipt(await readText(file, io), await Issuers.from(believed));
     if (!verdict.valid) throw invalid(verdict.problem);
     const lines = values.json ? [jsonLine({ ok: true, ...membersOf(verdict.facts) })] : linesOf(verdict.facts);
     for (const line of lines) await writeLine(io.stdout, line);
@@ -60,7 +63,13 @@ function membersOf({ sessionId, requester, target, decision, requestedAt, decide
 function linesOf({ sessionId, requester, target, decision, requestedAt, decidedAt, revoked }: ReceiptFacts): string[] {
   const requested = `that ${requester} requested at ${new Date(requestedAt).toISOString()}`;
   const decided = `${target} ${decision} the session ${sessionId} ${requested}, at ${new Date(decidedAt).toISOString()}.`;
-  return [decided, ...revoked.map(revokedText)];
+  return [decided, ...earlyText(requestedAt - decidedAt), ...revoked.map(revokedText)];
+}
+
+/** Two clocks dated them. */
+function earlyText(byMs: number): string[] {
+  if (byMs <= 0) return [];
+  return [`The decision is dated ${byMs} ms before its request: no more than clocks may differ (${TOLERANCE}).`];
 }
 
 function revokedText({ agent, issuer }: CredentialFacts): string {
@@ -75,13 +84,19 @@ function why(problem: ReceiptProblem): string {
   if (problem.code === "credential")
     return `the key of the ${problem.part} is not vouched for: ${problem.reason}, ${CREDENTIAL_REASONS[problem.reason]}`;
   if (problem.code === "signature") return `the ${problem.part} is not signed by the key that it names`;
+  if (problem.code === "time") return TIMES[problem.reason];
   return WHY[problem.code];
 }
 
-const WHY: Readonly<Record<Exclude<ReceiptProblem["code"], "credential" | "signature">, string>> = {
+const TOLERANCE = `${ANNOUNCED_DEFAULTS.maxClockSkewMs / 1000} s`;
+const TIMES: Readonly<Record<(ReceiptProblem & { code: "time" })["reason"], string>> = {
+  before_request: `the decision is dated before its request, by more than clocks may differ (${TOLERANCE})`,
+  after_end: "the decision is dated after the end of the request",
+};
+
+const WHY: Readonly<Record<Exclude<ReceiptProblem["code"], "credential" | "signature" | "time">, string>> = {
   malformed: "it does not have the form of a receipt",
   parties: "the decision is not from the request's target to its requester",
   digest: "the decision is on another request",
   session: "the decision names another session than the one that the request opens",
-  time: "the decision was made before the request, or after its end",
 };

@@ -1,16 +1,20 @@
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
 import type { Connector } from "../../connector.ts";
 import { membersOf } from "../../frames.ts";
 import { parseJson } from "../../parse-json.ts";
 import { failureOf, usageError } from "../failure.ts";
-import type { Output } from "../io.ts";
-import { jsonLine, writeLine } from "../output.ts";
+import { jsonLine } from "../output.ts";
 import { executeAsk } from "./ask.ts";
-import { execute, isFollow, parseRequest, receiptAskedBy } from "./request.ts";
+import { execute, isFollow, parseRequest, receiptAskedBy, sealedOf } from "./request.ts";
 
 /** With this many requests unanswered, no further line is read. */
 const MAX_UNANSWERED = 100;
+
+/** Where the hint of a command names one of its options: a line has members. */
+const HINTS: Readonly<Record<string, string>> = {
+  target_not_online: "Send it again when the target is online; wait_online_ms waits for that.",
+  recipient_unknown:
+    "Check its id. It has to have been online with a credential: wait_online_ms waits for that, then seals again.",
+};
 
 interface Serving {
   readonly signal: AbortSignal;
@@ -21,25 +25,23 @@ interface Serving {
 }
 
 /**
- * Reads control requests, one JSON object a line, and answers each with one line, `accepted`, `reply`, `receipt` or `refused`, that
+ * Takes control requests, one JSON object a line, and answers each with one line, `accepted`, `reply`, `receipt` or `refused`, that
  * repeats the request's `ref`, or else the number of its line. Envelopes go out in the order of the lines; answers are written as
- * they arrive. Resolves when the input has ended and all requests are answered, or when the signal aborts.
+ * they arrive. Resolves when the lines have ended and all requests are answered.
+ * @param write resolves when the next line can be written.
  */
 export async function serveRequestLines(
-  input: Readable,
-  output: Output,
+  lines: AsyncIterable<string>,
+  write: (line: string) => Promise<void>,
   connector: Connector,
   { signal, perform = execute, follow }: Serving,
 ): Promise<void> {
   const unanswered = new Set<Promise<void>>();
   let number = 0;
-  const lines = createInterface({ input, signal });
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector, { signal, perform, follow }).then((text) =>
-      writeLine(output, text, signal),
-    );
+    const answer = answerTo(line, number, connector, { signal, perform, follow }).then(write);
     unanswered.add(answer);
     void answer.then(() => unanswered.delete(answer));
     if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
@@ -61,10 +63,10 @@ async function answerTo(line: string, number: number, connector: Connector, how:
     const request = parseRequest(value);
     if ("ask" in request)
       return jsonLine({ event: "reply", ref, ...(await executeAsk(connector, request, how.signal)) });
-    return jsonLine({ event: "accepted", ref, ...(await how.perform(connector, request)) });
+    return jsonLine({ event: "accepted", ref, ...(await how.perform(connector, request)), ...sealedOf(request) });
   } catch (error) {
     const { code, message, hint, retry, outcome } = failureOf(error);
-    return jsonLine({ event: "refused", ref, code, message, hint, retry, outcome });
+    return jsonLine({ event: "refused", ref, code, message, hint: HINTS[code] ?? hint, retry, outcome });
   }
 }
 

@@ -36,6 +36,9 @@ export interface ControlResult {
 type MemberType = "object" | "string" | "boolean" | "number";
 type Kind = Readonly<Record<string, MemberType>>;
 
+/** Of a wait: an hour, as that of the commands. A timer takes a longer one, or one below 0, for 1 ms. */
+const MAX_WAIT_MS = 3_600_000;
+
 /** Each kind of request, as its members and their types; the first member, which must be there, tells the kind. */
 const KINDS: readonly Kind[] = [
   { payload: "object", type: "string", task_id: "string", seal: "boolean", wait_online_ms: "number" },
@@ -82,6 +85,7 @@ function isOfKind(kind: Kind, members: JsonObject): boolean {
 
 function hasType(value: unknown, type: MemberType | undefined): boolean {
   if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (typeof value === "number") return type === "number" && value >= 0 && value <= MAX_WAIT_MS;
   return value === undefined || typeof value === type;
 }
 
@@ -102,6 +106,11 @@ export async function execute(
   }
   if ("approve" in request) return resultOf(await connector.approve(request.approve, to, { signal }));
   return resultOf(await connector.reject(request.reject, to, request.reason, { signal }));
+}
+
+/** Of a message: whether nobody but its target can read it. */
+export function sealedOf(request: ControlRequest): { readonly sealed?: boolean } {
+  return "payload" in request ? { sealed: request.seal === true } : {};
 }
 
 function resultOf({ envelopeId, delivery, duplicate, ...rest }: Accepted | AcceptedSession): ControlResult {

@@ -1,15 +1,20 @@
-import { createServer, type Server, type Socket } from "node:net";
+import { once } from "node:events";
+import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Connector } from "../../connector.ts";
+import type { ConnectorState } from "../../types.ts";
 import { unlessAway } from "../../unless-away.ts";
-import type { Io } from "../io.ts";
-import type { SigningAgent } from "../key-file.ts";
-import { channelOpener } from "./channel.ts";
-import { type PendingNotice, pendingLine, stateLine, tellFollower } from "./follow.ts";
+import { jsonLine } from "../output.ts";
+import { acceptedChannel, canOpenChannels } from "./channel.ts";
+import { Clients } from "./clients.ts";
+import { ControlSocket } from "./control-socket.ts";
+import { isOfSessions, noticeLine, stateLine, tellFollower } from "./follow.ts";
+import { LiveLines } from "./live-lines.ts";
+import type { ControlPlace } from "./place.ts";
 import { execute } from "./request.ts";
 import { serveRequestLines } from "./request-lines.ts";
-import { socketFolder, socketPath } from "./socket-path.ts";
-import { removeStaleSockets } from "./stale-sockets.ts";
+import { SessionNotices } from "./session-notices.ts";
+import { onState } from "./told-states.ts";
 
 /** Whoever waits at a prompt is told within 3 s; connections that are replaced are back sooner, as a rule. */
 const AWAY_MS = 2000;
@@ -17,7 +22,8 @@ const AWAY_MS = 2000;
 const MAX_UNREAD_BYTES = 8_388_608;
 /** More than any request has: a line without an end would fill the memory. */
 const MAX_LINE_BYTES = 262_144;
-const MAX_CLIENTS = 128;
+/** Whoever does not take the last answers holds up no end. */
+const LAST_ANSWERS_MS = 1000;
 
 /**
  * The control socket of a running `relay listen` or `relay mcp`: other commands of the same user that have the agent's key send
@@ -25,77 +31,104 @@ const MAX_CLIENTS = 128;
  */
 export class ControlServer {
   readonly #connector: Connector;
-  readonly #signing: SigningAgent;
-  readonly #websocketUrl: string;
-  readonly #io: Io;
-  readonly #clients = new Set<Socket>();
-  #server: Server | undefined;
-  /** The latest, for those who follow later. */
-  #pending: PendingNotice | undefined;
+  readonly #place: ControlPlace;
+  readonly #clients = new Clients();
+  readonly #socket: ControlSocket;
+  readonly #served = new Set<LiveLines>();
+  readonly #notices = new SessionNotices();
+  readonly #followed: (count: number) => void;
+  #followers = 0;
+  #state: ConnectorState;
+  #isStopped = false;
 
-  constructor(connector: Connector, signing: SigningAgent, websocketUrl: string, io: Io) {
+  /** @param followed called with how many processes share the connection, whenever that changes. */
+  constructor(connector: Connector, place: ControlPlace, followed: (count: number) => void = () => {}) {
     this.#connector = connector;
-    this.#signing = signing;
-    this.#websocketUrl = websocketUrl;
-    this.#io = io;
+    this.#place = place;
+    this.#followed = followed;
+    this.#state = connector.state;
+    this.#socket = new ControlSocket(place, (client) => void this.#meet(client));
   }
 
-  /** @returns the socket's path. Without a private folder there is no control socket, and it does without. */
+  /** @returns the socket's path; undefined where there can be none: it is warned of, and the connection is shared with nobody. */
   async start(): Promise<string | undefined> {
     this.#connector.on("notice", (notice) => {
-      if (notice.kind === "pending_sessions") this.#pending = notice;
+      if (isOfSessions(notice)) this.#notices.noticed(notice);
     });
-    const folder = await socketFolder(this.#io.env);
-    if (folder === undefined) return undefined;
-    const path = socketPath(folder, this.#connector.agent, this.#websocketUrl);
-    await removeStaleSockets(folder);
-    const open = channelOpener(this.#signing, this.#websocketUrl, (client) => void this.#serve(client));
-    this.#server = createServer((socket) => {
-      this.#clients.add(socket.on("error", () => {}));
-      socket.once("close", () => this.#clients.delete(socket));
-      void open(socket);
+    this.#connector.on("delivery", (delivery) => this.#notices.received(delivery));
+    onState(this.#connector, (state) => {
+      this.#state = state;
     });
-    this.#server.on("error", () => {});
-    this.#server.maxConnections = MAX_CLIENTS;
-    await new Promise<void>((done) => this.#server?.once("error", () => done()).listen(path, done));
-    return path;
+    return canOpenChannels(this.#place.warn) ? await this.#socket.start() : undefined;
   }
 
+  /** Takes nobody and nothing from now on. What was taken is still answered. */
   stop(): void {
-    this.#server?.close();
-    for (const client of this.#clients) client.destroy();
+    this.#isStopped = true;
+    this.#socket.stop();
+    for (const lines of this.#served) lines.stop();
+    setTimeout(() => this.#clients.destroy(), LAST_ANSWERS_MS).unref();
+  }
+
+  async #meet(client: Socket): Promise<void> {
+    this.#clients.admit(client);
+    const channel = await acceptedChannel(client, this.#place).catch(() => undefined);
+    if (channel === undefined) client.destroy();
+    else if (this.#clients.prove(client)) await this.#serve(channel);
   }
 
   async #serve(client: TLSSocket): Promise<void> {
     const closed = new AbortController();
-    client.on("error", () => {}).once("close", () => closed.abort());
+    client.once("close", () => closed.abort());
     const perform: typeof execute = (connector, request) =>
       unlessAway(connector, AWAY_MS, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
-    const signal = AbortSignal.any([this.#io.signal, closed.signal]);
+    const signal = AbortSignal.any([this.#place.signal, closed.signal]);
     boundLines(client);
+    const lines = new LiveLines(client);
+    const write = async (text: string) => {
+      if (!lines.write(text)) await once(client, "drain", { signal }).catch(() => {});
+    };
     let isFollowing = false;
     const follow = () => {
-      if (isFollowing) return stateLine(this.#connector.state);
+      if (isFollowing) return stateLine(this.#state);
       isFollowing = true;
-      return this.#tell(client);
+      return this.#tell(client, lines);
     };
-    // The socket of a client that was killed fails to be read, which ends what it asked for and nothing else.
-    await serveRequestLines(client, client, this.#connector, { signal, perform, follow }).catch(() => {});
+    this.#served.add(lines);
+    if (this.#isStopped) lines.stop();
+    await serveRequestLines(lines.texts, write, this.#connector, { signal, perform, follow });
+    this.#served.delete(lines);
+    // In answer to the lines that were not taken.
+    if (client.writable) lines.write(jsonLine(lines.isLate ? LATE : ENDING));
     client.end();
   }
 
   /** @returns the present state; what follows is written as it comes. */
-  #tell(client: TLSSocket): string {
+  #tell(client: TLSSocket, lines: LiveLines): string {
     const write = (line: string) => {
-      client.write(`${line}\n`);
+      lines.write(line);
       if (client.writableLength > MAX_UNREAD_BYTES) client.destroy();
     };
     const end = tellFollower(this.#connector, write);
-    client.once("close", end);
-    if (this.#pending !== undefined) write(pendingLine(this.#pending));
-    return stateLine(this.#connector.state);
+    client.once("close", () => {
+      end();
+      this.#count(-1);
+    });
+    this.#count(1);
+    for (const notice of this.#notices.all()) write(noticeLine(notice));
+    return stateLine(this.#state);
+  }
+
+  #count(change: 1 | -1): void {
+    this.#followers += change;
+    this.#followed(this.#followers);
   }
 }
+
+const REFUSED = { event: "refused", code: "unreachable", retry: "later", outcome: "refused" } as const;
+const AGAIN = "Nothing was sent: send it again.";
+const LATE = { ...REFUSED, message: "It came too late to the process that has the agent's connection.", hint: AGAIN };
+const ENDING = { ...REFUSED, message: "The process that has the agent's connection ends.", hint: AGAIN };
 
 /** Ends a client whose line has no end. */
 function boundLines(client: TLSSocket): void {

@@ -4,10 +4,17 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { SOCKET_NAME } from "./socket-path.ts";
 
-/** Removes the sockets that killed processes left in the folder. */
+/** Far more than killed processes leave: whatever else bears their names must not delay a start. */
+const MAX_LOOKED_AT = 512;
+
+/**
+ * Removes the sockets that killed processes left in the folder. One after the other: whoever fills the folder would else have this
+ * process open a file for each name.
+ */
 export async function removeStaleSockets(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
-  await Promise.all(names.map((name) => removeIfStale(folder, name)));
+  const sockets = names.filter((name) => SOCKET_NAME.test(name)).slice(0, MAX_LOOKED_AT);
+  for (const name of sockets) await removeIfStale(folder, name);
 }
 
 /**

@@ -14,12 +14,12 @@ import type {
 } from "../../types.ts";
 import { proposalMembers } from "../../wire-mapping.ts";
 import type { ControlClient } from "../control/client.ts";
-import { deliveryOf, pendingOf } from "../control/follow.ts";
+import { deliveryOf, noticeOf, stateOf } from "../control/follow.ts";
+import { findHolder } from "../control/holder.ts";
+import type { ControlPlace } from "../control/place.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { Failure } from "../failure.ts";
-import type { Io } from "../io.ts";
-import type { SigningAgent } from "../key-file.ts";
-import { connectToListener, type ListenerTransport, listenerTransport } from "../transports/listener.ts";
+import { type ListenerTransport, listenerTransport } from "../transports/listener.ts";
 
 type Calls = Pick<AgentConnection, "send" | "ask" | "requestSession" | "approve" | "reject" | "receipt">;
 
@@ -30,22 +30,18 @@ interface Told {
 
 /** The connection of an agent that another process of the same user holds, over the control socket of that process. */
 export class FollowedConnection implements Calls {
-  readonly #signing: SigningAgent;
-  readonly #websocketUrl: string;
-  readonly #io: Io;
+  readonly #place: ControlPlace;
   readonly #client: ControlClient;
 
-  constructor(signing: SigningAgent, websocketUrl: string, io: Io, client: ControlClient) {
-    this.#signing = signing;
-    this.#websocketUrl = websocketUrl;
-    this.#io = io;
+  constructor(place: ControlPlace, client: ControlClient) {
+    this.#place = place;
     this.#client = client;
   }
 
-  /** Undefined when no process of this user holds the agent's connection. @throws {Failure} as connectToListener does. */
-  static async find(signing: SigningAgent, websocketUrl: string, io: Io): Promise<FollowedConnection | undefined> {
-    const client = await connectToListener(signing, websocketUrl, io);
-    return client && new FollowedConnection(signing, websocketUrl, io, client);
+  /** Undefined when no process of this user holds the agent's connection. @throws {Failure} as findHolder does. */
+  static async find(place: ControlPlace): Promise<FollowedConnection | undefined> {
+    const client = await findHolder(place);
+    return client && new FollowedConnection(place, client);
   }
 
   /** Emits what comes over the connection; resolves when the other process has ended, or the signal aborts. */
@@ -56,9 +52,10 @@ export class FollowedConnection implements Calls {
     this.#client.write({ follow: true });
     for (let line = await this.#client.next(); line !== undefined; line = await this.#client.next()) {
       const { event, ...members } = line;
-      if (event === "state") state(members.state as ConnectorState);
+      if (event === "state") state(stateOf(members));
       if (event === "delivery") emitter.emit("delivery", this.#delivery(members));
-      if (event === "pending_sessions") emitter.emit("notice", pendingOf(members));
+      const notice = noticeOf(line);
+      if (notice !== undefined) emitter.emit("notice", notice);
     }
     signal.removeEventListener("abort", close);
     close();
@@ -100,8 +97,8 @@ export class FollowedConnection implements Calls {
 
   /** Each call over a socket of its own, whose end cancels it. @throws {Failure} */
   async #call<T>(call: (transport: ListenerTransport) => Promise<T>, cancelled: AbortSignal | undefined): Promise<T> {
-    const signal = cancelled ? AbortSignal.any([this.#io.signal, cancelled]) : this.#io.signal;
-    const transport = await listenerTransport(this.#signing, this.#websocketUrl, { ...this.#io, signal });
+    const signal = cancelled ? AbortSignal.any([this.#place.signal, cancelled]) : this.#place.signal;
+    const transport = await listenerTransport({ ...this.#place, signal });
     if (transport === undefined) throw gone();
     try {
       return await call(transport);

@@ -12,22 +12,22 @@ import type {
   SendOptions,
   SessionProposal,
 } from "../../types.ts";
+import { findHolder } from "../control/holder.ts";
+import type { ControlPlace } from "../control/place.ts";
 import { ControlServer } from "../control/server.ts";
-import type { Io } from "../io.ts";
-import type { SigningAgent } from "../key-file.ts";
-import { connectToListener } from "../transports/listener.ts";
+import { onState } from "../control/told-states.ts";
 import { FollowedConnection } from "./followed-connection.ts";
 
 export interface SharedOptions {
-  readonly signing: SigningAgent;
-  readonly websocketUrl: string;
+  readonly place: ControlPlace;
   /** Take the agent's connection from whoever has it. */
   readonly takeOver: boolean;
   /** False: it believes others than the process that has the connection, and never uses that one's. */
   readonly mayFollow: boolean;
+  /** Called when another process begins to use the connection, or this process that of another. */
+  readonly shares: (holder: "this" | "other") => void;
   /** A connector of this process, not started. */
   readonly open: (takeOver: boolean) => Connector;
-  readonly io: Io;
 }
 
 interface Own {
@@ -36,6 +36,10 @@ interface Own {
 }
 
 const TURN_MS = 300;
+/** Whoever passes channels on could show each to the others for good: then the relay decides which of them is the agent. */
+const MAX_GAVE_WAY = 5;
+/** How long after a refusal, and after each look in vain, this process looks for the one that has the connection. */
+const LOOK_AGAIN_MS = [1000, 2000, 4000];
 /** One that does not take this agent's key is as none: what this process may do is for the relay to say. */
 const absent = () => undefined;
 const SUPERSEDED: readonly string[] = ["superseded", "superseded_elsewhere"];
@@ -46,6 +50,7 @@ const SUPERSEDED: readonly string[] = ["superseded", "superseded_elsewhere"];
  */
 export class SharedConnection implements AgentConnection {
   readonly agent: string;
+  readonly relayUrl: string;
   readonly #options: SharedOptions;
   readonly #emitter = new Emitter();
   readonly #closed = new AbortController();
@@ -53,14 +58,27 @@ export class SharedConnection implements AgentConnection {
   #via = Promise.withResolvers<Connector | FollowedConnection>();
   #ended: Promise<void> | undefined;
   #state: ConnectorState = { status: "idle" };
+  #since = new Date();
+  #isShared = false;
+  /** How often in turn, since the agent was last online, or the relay had its say. */
+  #gaveWay = 0;
 
   constructor(options: SharedOptions) {
-    this.agent = options.signing.agent;
+    this.agent = options.place.signing.agent;
+    this.relayUrl = options.place.websocketUrl;
     this.#options = options;
   }
 
   get state(): ConnectorState {
     return this.#state;
+  }
+
+  get since(): Date {
+    return this.#since;
+  }
+
+  get isShared(): boolean {
+    return this.#isShared;
   }
 
   on<N extends keyof ConnectorEvents>(event: N, listener: (value: ConnectorEvents[N]) => unknown): () => void {
@@ -103,24 +121,37 @@ export class SharedConnection implements AgentConnection {
     return await (await this.#via.promise).receipt(sessionId);
   }
 
+  get #mayGiveWay(): boolean {
+    return this.#options.mayFollow && this.#gaveWay < MAX_GAVE_WAY;
+  }
+
   async #run(): Promise<void> {
     this.#setState({ status: "connecting" });
     let { takeOver } = this.#options;
     let error: RelayError | undefined;
+    let looks = 0;
     while (!this.#closed.signal.aborted) {
       if (!takeOver && (await this.#follow())) {
         error = undefined;
+        looks = 0;
         await this.#turn();
         continue;
       }
-      // Nobody of this user took the agent over: it stays where it is.
-      if (error !== undefined) break;
+      if (error !== undefined) {
+        const waitMs = this.#options.mayFollow ? LOOK_AGAIN_MS[looks] : undefined;
+        // Nobody of this user has the agent: it stays where it is.
+        if (waitMs === undefined) break;
+        looks += 1;
+        await this.#pause(waitMs);
+        continue;
+      }
       const own = await this.#claim(takeOver);
       if (own === undefined) {
         await this.#turn();
         continue;
       }
       error = await this.#hold(own);
+      this.#gaveWay = 0;
       takeOver = false;
       if (error === undefined || !SUPERSEDED.includes(error.code)) break;
     }
@@ -129,12 +160,15 @@ export class SharedConnection implements AgentConnection {
 
   /** Until the process that has the connection ends. @returns whether there was one. */
   async #follow(): Promise<boolean> {
-    const { signing, websocketUrl, mayFollow, io } = this.#options;
-    const followed = mayFollow ? await FollowedConnection.find(signing, websocketUrl, io).catch(absent) : undefined;
+    const { place } = this.#options;
+    const followed = this.#mayGiveWay ? await FollowedConnection.find(place).catch(absent) : undefined;
     if (followed === undefined) return false;
     this.#use(followed);
+    this.#share("other");
     const told = { state: (state: ConnectorState) => this.#setState(state), emitter: this.#emitter };
     await followed.follow(told, this.#closed.signal);
+    this.#isShared = false;
+    this.#gaveWay += 1;
     this.#via = Promise.withResolvers();
     this.#setState({ status: "connecting" });
     return true;
@@ -142,7 +176,11 @@ export class SharedConnection implements AgentConnection {
 
   /** Several that followed wait for different times, so that one comes first and the others find it. */
   async #turn(): Promise<void> {
-    await delay(Math.random() * TURN_MS, undefined, { signal: this.#closed.signal }).catch(() => {});
+    await this.#pause(Math.random() * TURN_MS);
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#closed.signal }).catch(() => {});
   }
 
   /**
@@ -150,13 +188,14 @@ export class SharedConnection implements AgentConnection {
    * later one finds the earlier one's. @returns undefined when there is another.
    */
   async #claim(takeOver: boolean): Promise<Own | undefined> {
-    const { signing, open, websocketUrl, mayFollow, io } = this.#options;
+    const { place, open } = this.#options;
     const connector = open(takeOver);
-    const control = new ControlServer(connector, signing, websocketUrl, io);
+    const control = new ControlServer(connector, place, (count) => this.#followed(count));
     const path = await control.start();
-    const mayFind = mayFollow && !takeOver;
-    const other = mayFind ? await connectToListener(signing, websocketUrl, io, path).catch(absent) : undefined;
+    const mayFind = this.#mayGiveWay && !takeOver;
+    const other = mayFind ? await findHolder(place, path).catch(absent) : undefined;
     if (other === undefined) return { connector, control };
+    this.#gaveWay += 1;
     other.close();
     control.stop();
     return undefined;
@@ -165,7 +204,7 @@ export class SharedConnection implements AgentConnection {
   /** Until the connection of this process ends. @returns why; undefined after `close`. */
   async #hold({ connector, control }: Own): Promise<RelayError | undefined> {
     const ended = Promise.withResolvers<RelayError | undefined>();
-    connector.on("state", (state) => (state.status === "closed" ? ended.resolve(state.error) : this.#setState(state)));
+    onState(connector, (state) => (state.status === "closed" ? ended.resolve(state.error) : this.#setState(state)));
     connector.on("delivery", (delivery) => this.#emitter.emit("delivery", delivery));
     connector.on("notice", (notice) => this.#emitter.emit("notice", notice));
     connector.on("overflow", (overflow) => this.#emitter.emit("overflow", overflow));
@@ -177,8 +216,20 @@ export class SharedConnection implements AgentConnection {
     const error = await ended.promise;
     this.#closed.signal.removeEventListener("abort", close);
     control.stop();
+    this.#isShared = false;
     await connector.close();
     return error;
+  }
+
+  /** @param count of the processes that share the connection of this one. */
+  #followed(count: number): void {
+    if (count === 0) this.#isShared = false;
+    else if (!this.#isShared) this.#share("this");
+  }
+
+  #share(holder: "this" | "other"): void {
+    this.#isShared = true;
+    this.#options.shares(holder);
   }
 
   #use(via: Connector | FollowedConnection): void {
@@ -188,6 +239,8 @@ export class SharedConnection implements AgentConnection {
   }
 
   #setState(state: ConnectorState): void {
+    if ((state.status === "online") !== (this.#state.status === "online")) this.#since = new Date();
+    if (state.status === "online") this.#gaveWay = 0;
     this.#state = state;
     this.#emitter.emit("state", state);
   }

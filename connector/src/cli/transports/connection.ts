@@ -44,6 +44,7 @@ export async function connectionTransport(
   return {
     name: "connection",
     send: (request) => execute(connector, request, io.signal),
+    receipt: async (sessionId) => connector.receipt(sessionId),
     ask: (request) => executeAsk(connector, request, io.signal),
     close: () => connector.close(),
   };

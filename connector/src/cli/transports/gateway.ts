@@ -1,10 +1,9 @@
 import { membersOf } from "../../frames.ts";
+import { PENDING } from "../../session-status.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
 import { usageError } from "../failure.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import type { Transport } from "./transport.ts";
-
-const PENDING = "pending_until_session.approve_or_session.reject";
 
 /** Over HTTP with an API key: the relay's gateway signs, and the agent's connection is not involved. */
 export function gatewayTransport(agent: string, apiKey: string, http: RelayHttp): Transport {

@@ -1,12 +1,11 @@
 import { knownRetry } from "../../errors.ts";
 import { textOf } from "../../frames.ts";
 import type { JsonObject } from "../../types.ts";
-import { ControlClient } from "../control/client.ts";
+import type { ControlClient } from "../control/client.ts";
+import { findHolder } from "../control/holder.ts";
+import type { ControlPlace } from "../control/place.ts";
 import type { ControlResult } from "../control/request.ts";
-import { socketFolder, socketPaths } from "../control/socket-path.ts";
-import { Failure } from "../failure.ts";
-import type { Io } from "../io.ts";
-import type { SigningAgent } from "../key-file.ts";
+import { Failure, hintOf } from "../failure.ts";
 import type { AgentTransport } from "./transport.ts";
 
 /** What only the process that has an agent's connection can do. */
@@ -17,39 +16,11 @@ export interface ListenerTransport extends AgentTransport {
 
 /**
  * Over the control socket of a `relay listen` or `relay mcp` of the same user and agent; undefined when none runs.
- * @throws {Failure} `invalid_key` when it has not the agent's key.
+ * @throws {Failure} as findHolder does.
  */
-export async function listenerTransport(
-  signing: SigningAgent,
-  websocketUrl: string,
-  io: Io,
-): Promise<ListenerTransport | undefined> {
-  const client = await connectToListener(signing, websocketUrl, io);
-  return client && transportOver(client, io.signal);
-}
-
-/** A control socket of the agent, but `except`; undefined when no process of this user has its connection. @throws {Failure} as above. */
-export async function connectToListener(
-  signing: SigningAgent,
-  websocketUrl: string,
-  io: Io,
-  except?: string,
-): Promise<ControlClient | undefined> {
-  const folder = await socketFolder(io.env);
-  if (folder === undefined) return undefined;
-  let refusal: unknown;
-  for (const path of await socketPaths(folder, signing.agent, websocketUrl)) {
-    if (path === except) continue;
-    try {
-      const client = await ControlClient.connect(path, signing, websocketUrl, io.signal);
-      if (client !== undefined || io.signal.aborted) return client;
-    } catch (error) {
-      // Whatever lies there hides no other that has the key.
-      refusal ??= error;
-    }
-  }
-  if (refusal !== undefined) throw refusal;
-  return undefined;
+export async function listenerTransport(place: ControlPlace): Promise<ListenerTransport | undefined> {
+  const client = await findHolder(place);
+  return client && transportOver(client, place.signal);
 }
 
 function transportOver(client: ControlClient, signal: AbortSignal): ListenerTransport {
@@ -70,9 +41,10 @@ function transportOver(client: ControlClient, signal: AbortSignal): ListenerTran
 
 function resultOf({ event, ref: _, ...members }: JsonObject): JsonObject {
   if (event !== "refused") return members;
-  const { code, message, hint } = members;
+  const [code = "failed", message = "", hint = ""] = [members.code, members.message, members.hint].map(textOf);
   const details = { retry: knownRetry(members.retry), outcome: knownOutcome(members.outcome) };
-  throw new Failure(textOf(code) ?? "failed", textOf(message) ?? "", textOf(hint) ?? "", details);
+  // The hint is for who writes lines.
+  throw new Failure(code, message, hintOf({ code, hint }), details);
 }
 
 function knownOutcome(value: unknown): "refused" | "unknown" {
@@ -82,5 +54,7 @@ function knownOutcome(value: unknown): "refused" | "unknown" {
 function disconnected({ aborted }: AbortSignal): Failure {
   const hint = "The message may have been sent.";
   if (aborted) return new Failure("aborted", "Interrupted.", hint, { outcome: "unknown" });
-  return new Failure("timeout", "The process that was to send it has ended.", hint, { outcome: "unknown" });
+  return new Failure("timeout", "The process that was to send it has ended, or is not heard of any more.", hint, {
+    outcome: "unknown",
+  });
 }

@@ -1,7 +1,11 @@
 import type { Delivery } from "../../types.ts";
+import { controlPlace } from "../control/place.ts";
+import { EXIT } from "../exit-codes.ts";
+import { type Failure, failureOf } from "../failure.ts";
 import { type Identity, requireKey } from "../identity.ts";
 import type { Io } from "../io.ts";
 import type { RelayHttp } from "../relay-http.ts";
+import type { Reporter } from "../reporter.ts";
 import { connectionTransport } from "./connection.ts";
 import { gatewayTransport } from "./gateway.ts";
 import { listenerTransport } from "./listener.ts";
@@ -10,37 +14,48 @@ import type { AgentTransport, Transport } from "./transport.ts";
 export interface TransportOptions {
   readonly identity: Identity;
   readonly http: RelayHttp;
-  /** The gateway can send it, too. */
-  readonly isForGateway: boolean;
   readonly takeOver: boolean;
+  readonly reporter: Reporter;
+  /** Called with what comes over a connection of its own, beside replies; a listener prints it itself. */
+  readonly heard?: ((delivery: Delivery) => void) | undefined;
 }
 
 /**
  * The transport that disturbs the agent's connection least: the gateway when there is an API key, else the control socket
  * of a running `relay listen`, else a connection of its own. @throws {Failure}
- * @param heard what comes over a connection of its own; a listener prints it itself.
+ * @param isForGateway the gateway can send it, too.
  */
-export async function openTransport(
-  { identity, http, isForGateway, takeOver }: TransportOptions,
-  io: Io,
-  heard?: (delivery: Delivery) => void,
-): Promise<Transport> {
-  const { agent } = identity;
+export async function openTransport(isForGateway: boolean, options: TransportOptions, io: Io): Promise<Transport> {
   const apiKey = io.env.RELAY_API_KEY;
-  if (isForGateway && apiKey) return gatewayTransport(agent, apiKey, http);
-  return await openAgentTransport(identity, http, takeOver, io, heard);
+  if (isForGateway && apiKey) return gatewayTransport(options.identity.agent, apiKey, options.http);
+  return await openAgentTransport(options, io);
 }
 
-/** The same for what the gateway cannot do. @param heard as above, beside replies. @throws {Failure} */
-export async function openAgentTransport(
-  identity: Identity,
-  http: RelayHttp,
-  takeOver: boolean,
-  io: Io,
-  heard?: (delivery: Delivery) => void,
-): Promise<AgentTransport> {
+/** The same for what the gateway cannot do. @throws {Failure} */
+export async function openAgentTransport(options: TransportOptions, io: Io): Promise<AgentTransport> {
+  const text = `Waiting for a process of the agent on this machine, or for the relay at ${options.http.url}.`;
+  return await options.reporter.whileWaiting(text, agentTransport(options, io));
+}
+
+async function agentTransport(options: TransportOptions, io: Io): Promise<AgentTransport> {
+  const { identity, http, takeOver, reporter, heard } = options;
   const credentials = requireKey(identity);
-  const listener = await listenerTransport(credentials, http.websocketUrl, io);
+  let doubt: Failure | undefined;
+  const listener = await listenerTransport(controlPlace(credentials, http.websocketUrl, io, reporter)).catch(
+    (error) => {
+      doubt = failureOf(error);
+      return undefined;
+    },
+  );
   if (listener !== undefined) return listener;
-  return await connectionTransport({ credentials, http, takeOver, ...(heard && { heard }) }, io);
+  try {
+    return await connectionTransport({ credentials, http, takeOver, ...(heard && { heard }) }, io);
+  } catch (error) {
+    throw doubt !== undefined && isTaken(failureOf(error)) ? doubt : error;
+  }
+}
+
+/** The relay does not let it connect, since the agent is online or the key is none: why no process here let it in says more. */
+function isTaken({ exitCode }: Failure): boolean {
+  return exitCode === EXIT.superseded || exitCode === EXIT.key;
 }

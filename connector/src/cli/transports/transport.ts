@@ -8,6 +8,8 @@ export interface Transport {
   readonly name: "gateway" | "listener" | "connection";
   /** Rejects with a Failure or a RelayError. */
   send(request: ControlRequest): Promise<ControlResult>;
+  /** The receipt of a session, where this agent's own key signs. Rejects as `send` does. */
+  receipt?(sessionId: string): Promise<unknown>;
   close(): Promise<void>;
 }
 

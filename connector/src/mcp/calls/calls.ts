@@ -1,4 +1,5 @@
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import { keepNewest } from "../../keep-newest.ts";
 import { Call } from "./call.ts";
 
 /** Of so many answered calls a cancellation still counts: it crossed the answer, which its client then ignores. */
@@ -37,9 +38,7 @@ export class Calls {
     if (call === undefined) return;
     this.#open.delete(id);
     this.#answered.delete(id);
-    this.#answered.set(id, call);
-    const [oldest] = this.#answered.keys();
-    if (this.#answered.size > MAX_CROSSED) this.#answered.delete(oldest as RequestId);
+    keepNewest(this.#answered, id, call, MAX_CROSSED);
     call.answered();
   }
 

@@ -11,13 +11,25 @@ export class HttpSession {
   readonly calls = new Calls();
   readonly transport: StreamableHTTPServerTransport;
 
+  /** Of the GET that is open: the transport has one. */
+  #stream: ServerResponse | undefined;
+
   /** @param began called with its id, once it is initialized. */
   constructor(began: (id: string) => void) {
     this.transport = new StreamableHTTPServerTransport({ sessionIdGenerator: randomUUID, onsessioninitialized: began });
   }
 
+  /** Whether its client does not read what belongs to no call. */
+  get isBehind(): boolean {
+    return this.#stream?.writableNeedDrain === true;
+  }
+
   /** A GET, whose stream carries what belongs to no call, or a DELETE. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === "GET" && this.#stream === undefined) {
+      this.#stream = response;
+      response.once("close", () => (this.#stream = undefined));
+    }
     await this.transport.handleRequest(request, response);
   }
 

@@ -1,0 +1,78 @@
+"""One connection, at a relay that greets it."""
+
+import asyncio
+import json
+import unittest
+from typing import Any
+from unittest.mock import Mock, patch
+
+import websockets
+
+from agent_relay_connector import connection
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.clock import Clock
+from agent_relay_connector.connection import Connection, ConnectionEnd, ConnectionOptions
+from agent_relay_connector.given import AgentKey
+from agent_relay_connector.limits import REGISTER_WITHIN_S
+from agent_relay_connector.presence import Presence, PresenceOptions, Registration
+from agent_relay_connector.signer import Signer
+
+# Exported in a way that type checkers do not see.
+serve: Any = getattr(websockets, "serve")
+# Source: docs/protocol.md#limits.
+RELAY_WAITS_S = 10
+KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
+# Patched in for the limit, where it is to pass, and where it is to be kept.
+SHORT_S, LONG_S = 0.05, 1.0
+
+
+class AFirstRegister(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        self.received: list[str] = []
+        self.registered = asyncio.Event()
+        server = await serve(self.greet, "127.0.0.1", 0)
+        self.url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        self.ended: asyncio.Future[ConnectionEnd] = asyncio.get_running_loop().create_future()
+        # Until it is set the register may not go out.
+        self.may_register = asyncio.Event()
+        self.connection = self.connect()
+        self.addAsyncCleanup(server.wait_closed)
+        self.addCleanup(server.close)
+        self.addAsyncCleanup(self.connection.close)
+
+    async def greet(self, socket: Any, *_: str) -> None:
+        await socket.send('{"frame":"hello"}')
+        async for text in socket:
+            envelope = json.loads(text)
+            self.received.append(envelope["type"])
+            await asyncio.sleep(LONG_S * 1.2)
+            ack = {"frame": "ack", "envelope_id": envelope["id"], "type": envelope["type"], "accepted": True}
+            await socket.send(json.dumps(ack))
+
+    def connect(self) -> Connection:
+        async def before_register() -> None:
+            await self.may_register.wait()
+
+        clock = Clock()
+        registration = Registration(Signer(KEY, clock), None)
+        options = PresenceOptions("agent://a", "relay", clock, before_register, lambda: [registration], Mock())
+        events = Mock(
+            registered=lambda _: self.registered.set(),
+            connection_ended=lambda _, end: self.ended.set_result(end),
+        )
+        return Connection(ConnectionOptions(self.url, clock, Presence(options)), events)
+
+    async def test_that_does_not_go_out_in_time_ends_the_connection_before_the_relay_does_for_good(self) -> None:
+        self.assertLess(REGISTER_WITHIN_S, RELAY_WAITS_S)
+        with patch.object(connection, "REGISTER_WITHIN_S", SHORT_S):
+            self.connection.open()
+            end = await asyncio.wait_for(self.ended, 5)
+        # Without an error: another attempt follows.
+        self.assertEqual((end.reason, end.error, self.received), ("lost", None, []))
+
+    async def test_that_went_out_in_time_may_be_answered_later(self) -> None:
+        self.may_register.set()
+        with patch.object(connection, "REGISTER_WITHIN_S", LONG_S):
+            self.connection.open()
+            await asyncio.wait_for(self.registered.wait(), 10)
+        self.assertEqual((self.ended.done(), self.received), (False, ["agent.register"]))

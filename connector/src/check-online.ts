@@ -1,0 +1,60 @@
+import { RelayError } from "./errors.ts";
+import { membersOf } from "./frames.ts";
+import { answerTo } from "./http-answer.ts";
+import { ONLINE_LOOK } from "./limits.ts";
+import { parseJson } from "./parse-json.ts";
+import { problemIn } from "./problem.ts";
+import type { JsonObject, Presence } from "./types.ts";
+
+/** Asks the relay whether an agent can be reached now. Source: docs/protocol.md#presence. */
+
+const STATUSES: readonly unknown[] = ["online", "stale", "offline", "not_seen"] satisfies Presence["status"][];
+const HINT = "Check the address that the connector was given.";
+
+export function checkOnlineUrl(base: string, agent: string): string {
+  return `${base}/api/onboarding/check-online?agent_id=${encodeURIComponent(agent)}`;
+}
+
+/** What an answer says of the agent; undefined for a refusal, and for what is no answer of a relay. */
+export function presenceIn(agent: string, answer: JsonObject): Presence | undefined {
+  const { status, can_deliver_realtime } = answer;
+  if (!STATUSES.includes(status)) return undefined;
+  const canDeliverRealtime = can_deliver_realtime === true;
+  return { agent, status: status as Presence["status"], canDeliverRealtime, details: answer };
+}
+
+/**
+ * @param base address of the relay (http, https), without a slash at its end.
+ * Rejects with `unreachable`, `aborted`, or the relay's refusal.
+ */
+export async function presenceOf(
+  base: string,
+  agent: string,
+  timeoutMs: number = ONLINE_LOOK.answer.timeoutMs,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Presence> {
+  const answer = await membersAt(base, agent, timeoutMs, signal);
+  const presence = presenceIn(agent, answer);
+  if (presence !== undefined) return presence;
+  if (typeof answer.code === "string") throw problemIn(answer);
+  throw new RelayError("unreachable", { message: `The server at ${base} is not an Agent Relay.`, hint: HINT });
+}
+
+async function membersAt(base: string, agent: string, timeoutMs: number, signal: AbortSignal): Promise<JsonObject> {
+  try {
+    const { text } = await answerTo(checkOnlineUrl(base, agent), { ...ONLINE_LOOK.answer, timeoutMs }, signal);
+    return membersOf(parsed(text));
+  } catch (cause) {
+    if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
+    throw new RelayError("unreachable", { message: `The relay at ${base} does not answer.`, hint: HINT, cause });
+  }
+}
+
+/** Undefined for what is not JSON. */
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,36 @@
+import { keepNewest } from "../../keep-newest.ts";
+import { requestedSession } from "../../requested-session.ts";
+import type { Delivery, PendingSession } from "../../types.ts";
+import type { SessionNotice } from "./follow.ts";
+
+/** As many as a relay lets wait for one agent. */
+const MAX_PENDING = 100;
+
+/** What a process that follows a connection later has to know of the agent's sessions. */
+export class SessionNotices {
+  /** By id, in the order in which they became known; some may be decided by now. */
+  readonly #pending = new Map<string, PendingSession>();
+  #decided: SessionNotice | undefined;
+
+  noticed(notice: SessionNotice): void {
+    if (notice.kind === "decided_sessions") this.#decided = notice;
+    else for (const session of notice.sessions) this.#keep(session);
+  }
+
+  received(delivery: Delivery): void {
+    const requested = requestedSession(delivery);
+    if (requested === undefined) return;
+    const { purpose: _, ...session } = requested;
+    this.#keep(session);
+  }
+
+  all(): readonly SessionNotice[] {
+    const sessions = [...this.#pending.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+    const pending: SessionNotice = { kind: "pending_sessions", total: sessions.length, sessions };
+    return [pending, ...(this.#decided === undefined ? [] : [this.#decided])];
+  }
+
+  #keep(session: PendingSession): void {
+    keepNewest(this.#pending, session.sessionId, session, MAX_PENDING);
+  }
+}

@@ -1,0 +1,61 @@
+import { Connector } from "../connector.ts";
+import { McpAgent } from "../mcp/agent.ts";
+import { reportConnection } from "./connection-reports.ts";
+import { controlPlace } from "./control/place.ts";
+import { hintOf } from "./failure.ts";
+import { readIdentity, requireKey } from "./identity.ts";
+import type { Io } from "./io.ts";
+import { RelayHttp } from "./relay-http.ts";
+import type { Reporter } from "./reporter.ts";
+import { SharedConnection } from "./sharing/shared-connection.ts";
+import { readTrust } from "./trust.ts";
+
+/** Options of `relay mcp` that are of its agent. */
+export interface McpAgentOptions {
+  readonly key: string | undefined;
+  readonly json: boolean;
+  readonly takeOver: boolean;
+  /** Files. */
+  readonly trust: readonly string[] | undefined;
+  readonly requireVerified: boolean | undefined;
+  readonly maxDeliveryAgeMs: number | undefined;
+}
+
+/** The agent of `relay mcp`, not started, of what its files have now. @throws {Failure | RelayError} as readIdentity and readTrust do. */
+export async function mcpAgent(
+  options: McpAgentOptions,
+  http: RelayHttp,
+  reporter: Reporter,
+  io: Io,
+): Promise<McpAgent> {
+  const { key, json, takeOver, requireVerified, maxDeliveryAgeMs } = options;
+  const signing = requireKey(await readIdentity(key, io.env, reporter));
+  const trust = await readTrust(options.trust ?? [], signing.trust.issuers, io);
+  const open = (takesOver: boolean) => {
+    // The address as it was given: the address of a websocket would not tell the base path of the signing manifest.
+    const own = new Connector({
+      ...{ url: http.url, ...signing, trust },
+      ...{ requireVerified, maxDeliveryAgeMs, takeOver: takesOver },
+    });
+    reportConnection(own, http.websocketUrl, reporter, json);
+    return own;
+  };
+  const believesAsOthers = !options.trust && !requireVerified && maxDeliveryAgeMs === undefined;
+  const place = controlPlace(signing, http.websocketUrl, io, reporter);
+  const shares = (holder: "this" | "other") => {
+    const whose = holder === "this" ? "this process" : "another process";
+    const text = `${signing.agent} has several processes here, which share the connection of ${whose}: each gets every message, and may answer it.`;
+    reporter.report("shared", text, { agent_id: signing.agent, holder }, "yellow");
+  };
+  const connector = new SharedConnection({ place, takeOver, mayFollow: believesAsOthers, shares, open });
+  connector.on("state", (state) => {
+    if (state.status !== "closed" || state.error === undefined) return;
+    const { code, message, retry } = state.error;
+    reporter.report("closed", `${message} ${hintOf(state.error)}`, { code, retry }, "red");
+  });
+  const asked = (signal: AbortSignal) => new RelayHttp(http.url, { env: io.env, signal });
+  return new McpAgent(connector, {
+    presenceOf: (agentId, signal) => asked(signal).presence(agentId),
+    sessionOf: (sessionId, signal) => asked(signal).session(sessionId),
+  });
+}

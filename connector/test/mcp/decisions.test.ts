@@ -1,0 +1,131 @@
+import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
+import { shared } from "../fixture.ts";
+import { next } from "../kit.ts";
+import { McpStage } from "./kit.ts";
+
+const [ALICE, BOB, CAROL] = ["agent://alice", "agent://bob", "agent://carol"];
+const PROPOSAL = { purpose: "Translate a page", ttlMinutes: 5 };
+
+const stage = shared(new McpStage("alice", "bob", "carol"));
+
+describe("A request that came while its target was away", () => {
+  test("is not approved, which would count for nothing: the model is told so, and can reject it", async () => {
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
+    const alice = await stage.onlineHost("alice", stage.url);
+    await until("the notice came", async () => (await alice.call("my_status")).pending_sessions.length === 1);
+    const { pending_sessions } = await alice.call("my_status");
+    expect(pending_sessions).toMatchObject([{ session_id, requester: BOB, received: false }]);
+    const refused = await alice.error("approve_session", { session_id });
+    expect(refused).toMatchObject({ code: "request_not_received", retry: "never", outcome: "refused" });
+    expect(refused.hint).toContain(BOB);
+    const [, second] = [await bob.requestSession(ALICE, PROPOSAL), await alice.call("wait_for_messages")];
+    const [{ session_id: again }] = second.messages;
+    expect(await alice.call("approve_session", { session_id: again })).toMatchObject({ session_status: "approved" });
+    expect(await next(bob)).toMatchObject({ type: "session.approve", sessionId: again });
+    expect(await alice.call("reject_session", { session_id })).toMatchObject({ session_status: "rejected" });
+    expect((await alice.call("my_status")).pending_sessions).toEqual([]);
+  });
+});
+
+describe("A request that its target received", () => {
+  test("stands in my_status, with its purpose, until it is decided, also once it was returned as a message", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
+    await alice.call("wait_for_messages");
+    const none = { code: "receipt_incomplete", retry: "later", hint: expect.stringContaining(ALICE) };
+    expect(await alice.error("session_receipt", { session_id })).toMatchObject(none);
+    const mistyped = `ses_${"0".repeat(26)}`;
+    expect(await alice.error("session_receipt", { session_id: mistyped })).toMatchObject({ code: "unknown_session" });
+    const [preface, body] = await alice.texts("my_status");
+    expect(preface).toBe(UNTRUSTED_NOTE);
+    const pending = { session_id, requester: BOB, purpose: PROPOSAL.purpose, received: true };
+    expect(JSON.parse(body ?? "").pending_sessions).toMatchObject([pending]);
+    await alice.call("approve_session", { session_id });
+    expect((await alice.call("my_status")).pending_sessions).toEqual([]);
+  });
+
+  test("can be approved by a process that was started later", async () => {
+    const former = await stage.online("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
+    await next(former);
+    await former.close();
+    const alice = await stage.onlineHost("alice", stage.url);
+    await until("the notice came", async () => (await alice.call("my_status")).pending_sessions.length === 1);
+    expect((await alice.call("my_status")).pending_sessions).toMatchObject([{ session_id, received: true }]);
+    expect(await alice.call("approve_session", { session_id })).toMatchObject({ session_status: "approved" });
+  });
+});
+
+describe("A decision that was made while its requester was away", () => {
+  test("reaches its model: a call that waits, once, and my_status, also of a process that shares the connection", async () => {
+    const former = await stage.online("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId: session_id } = await former.requestSession(BOB, PROPOSAL);
+    await former.close();
+    await bob.approve(session_id, ALICE);
+    const decided = [{ session_id, target: BOB, status: "approved", decided_at_iso: expect.any(String) }];
+    const first = await stage.host("alice", stage.url);
+    expect(await first.call("wait_for_messages")).toMatchObject({ messages: [], decided_sessions: decided });
+    const second = await stage.onlineHost("alice", stage.url);
+    expect(await second.call("wait_for_messages")).toMatchObject({ messages: [], decided_sessions: decided });
+    for (const host of [first, second]) {
+      expect(await host.call("wait_for_messages", { timeout_seconds: 0 })).not.toHaveProperty("decided_sessions");
+      expect((await host.call("my_status")).decided_sessions).toEqual(decided);
+    }
+  });
+
+  test("is told once, also where the connection was lost and the relay tells it again", async () => {
+    const former = await stage.online("carol", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId } = await former.requestSession(BOB, PROPOSAL);
+    await former.close();
+    await bob.reject(sessionId, CAROL);
+    const proxy = await stage.proxy(stage.url);
+    const carol = await stage.onlineHost("carol", proxy.url);
+    await carol.call("wait_for_messages");
+    proxy.cut();
+    await until("it was lost", () => carol.events.includes("reconnecting"), 15_000);
+    const told = () => carol.events.filter((event) => event === "decided_sessions").length;
+    await until("the relay told it again", () => told() > 1, 15_000);
+    await bob.send(CAROL, { n: 1 }, { waitOnline: 15_000 });
+    const { messages, ...rest } = await carol.call("wait_for_messages");
+    expect(messages).toMatchObject([{ payload: { n: 1 } }]);
+    expect(rest).not.toHaveProperty("decided_sessions");
+    expect((await carol.call("my_status")).decided_sessions).toHaveLength(1);
+  });
+});
+
+describe("A session that the model cannot decide", () => {
+  test("is its own request, of which it is told who decides", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    await stage.online("bob", stage.url);
+    const { session_id } = await alice.call("request_session", { to: BOB, purpose: "Translate a page" });
+    const refused = await alice.error("approve_session", { session_id });
+    expect(refused).toMatchObject({ code: "not_your_session", hint: expect.stringContaining(BOB) });
+  });
+
+  test("is one of two others", async () => {
+    const [alice, bob] = [await stage.onlineHost("alice", stage.url), await stage.online("bob", stage.url)];
+    await stage.online("carol", stage.url);
+    const { sessionId: session_id } = await bob.requestSession(CAROL, PROPOSAL);
+    expect(await alice.error("reject_session", { session_id })).toMatchObject({ code: "not_your_session" });
+  });
+
+  test("is one that another process of its agent decided: it is told how, and no longer shown it as undecided", async () => {
+    const first = await stage.onlineHost("alice", stage.url);
+    const second = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
+    for (const host of [first, second]) await host.call("wait_for_messages");
+    await first.call("approve_session", { session_id });
+    const closed = { code: "session_closed", message: expect.stringMatching(/approved .*agent:\/\/alice/) };
+    expect(await second.error("reject_session", { session_id })).toMatchObject(closed);
+    expect((await second.call("my_status")).pending_sessions).toEqual([]);
+    expect(await first.error("reject_session", { session_id })).toMatchObject(closed);
+  });
+});
