@@ -50,12 +50,13 @@ async function membersOf(clusterUrl: string): Promise<ClusterMember[]> {
 }
 
 async function memberAt(url: string): Promise<ClusterMember> {
-  const { hostname, port: given, username, password } = new URL(url);
+  const { protocol, hostname, port: given, username, password } = new URL(url);
   const port = Number(given || DEFAULT_PORT);
   const login = [`AUTH ${username} ${JSON.stringify(decodeURIComponent(password))}`];
   // CLUSTER MEET takes no host names.
   const { address } = await lookup(hostname, { family: 4 });
-  const ask = (...commands: readonly string[]) => askRedis({ host: address, port }, login, commands);
+  const place = { host: address, port, ...(protocol === "rediss:" && { certifiedName: hostname }) };
+  const ask = (...commands: readonly string[]) => askRedis(place, login, commands);
   await untilAll(`answer (${hostname})`, [ask], () => ask("PING").then(Boolean, () => false));
   const [, busPort] = /@(\d+)\S* \S*\bmyself\b/.exec(await ask("CLUSTER NODES")) ?? [];
   return { meeting: `${address} ${port} ${busPort}`, ask };

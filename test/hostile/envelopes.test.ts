@@ -33,15 +33,15 @@ const keyOf = (name: string) => relay.keys.agents.get(name) as AgentKey;
 const message = (name: string, fields: object = {}): Frame =>
   relay.envelope(name, "message.send", { to: BOB, ...fields });
 
-/** The answer to a text: one, neither none nor two, which the heartbeat behind it shows. */
+/** The answer to a text: one, neither none nor two, which the message behind it shows: its target was never seen. */
 async function answerTo(name: string, text: string): Promise<Frame> {
   const socket = socketOf(name);
   const from = socket.frames.length;
-  const heartbeat = relay.envelope(name, "agent.heartbeat");
+  const last = message(name, { to: "agent://never-seen" });
   socket.send(text);
-  socket.send(heartbeat);
+  socket.send(last);
   const answers = () => socket.frames.slice(from).filter((one) => one.frame === "ack" || one.frame === "error");
-  while (answers().at(-1)?.envelope_id !== heartbeat.id) await once(socket.socket, "message");
+  while (answers().at(-1)?.envelope_id !== last.id) await once(socket.socket, "message");
   expect(answers()).toHaveLength(2);
   return answers()[0];
 }
@@ -77,7 +77,7 @@ afterEach(async () => {
     .filter((one) => one.frame === "ack" && one.duplicate === undefined && one.target_delivery?.can_deliver_realtime)
     .map((ack) => ack.envelope_id);
   await until("all is delivered", () => bob.deliveries.length >= acked.length);
-  await bob.ask(relay.envelope("bob", "agent.heartbeat"));
+  await bob.ask(message("bob", { to: "agent://never-seen" }));
   expect(bob.deliveries.map(({ envelope }) => envelope.id).sort()).toEqual(acked.sort());
   for (const text of bob.texts.filter((one) => one.startsWith('{"frame":"deliver"'))) expectSigned(text);
 });

@@ -7,9 +7,10 @@ import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { Counters } from "window/counters.ts";
 import { notePromotions } from "window/lapses.ts";
-import { observeAcceptor, observeCounters, observeLinks, observePartitions } from "window/observe.ts";
+import { observeAcceptance, observeCounters, observeLinks, observePartitions } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { ReachLog } from "window/reach-log.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
 import { EnvelopePublisher } from "./api/envelope-publisher.ts";
 import { observeKeys } from "./api/observe-keys.ts";
@@ -32,14 +33,15 @@ interface GatewayOptions {
  * @throws {SettingsError} when RELAY_PACKAGES_DIR does not hold what its index says.
  */
 export function createGateway(settings: GatewaySettings, { logger, connectionCount }: GatewayOptions): HttpService {
-  const { partitions, offlineAfterMs, proofFreshnessMs, deployId } = settings;
+  const { partitions, gatherMs, offlineAfterMs, proofFreshnessMs, deployId } = settings;
   const link = redisAt({ url: settings.redisUrl, name: "gateway", logger });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
-  notePromotions(link, window);
+  notePromotions(link, window, logger);
+  const reachLog = new ReachLog({ link, partitions, logger });
   const counters = new Counters({ link, window });
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
-  const acceptor = new Acceptor({ link, window, offlineAfterMs, proofFreshnessMs, logger });
+  const acceptor = new Acceptor({ link, window, gatherMs, offlineAfterMs, proofFreshnessMs, logger });
   const metrics = new ServiceMetrics("gateway");
   const reached = metrics.counter("relay_limits_total");
   const limitReached = (limit: LimitName) => reached.add(limit);
@@ -66,7 +68,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   observeLinks(metrics, link);
   observeCounters(metrics, counters);
   observePartitions(metrics, link, partitions);
-  observeAcceptor(metrics, acceptor);
+  observeAcceptance(metrics, acceptor);
   observeAnswers(metrics, app);
   observeKeys(metrics, app);
 
@@ -82,12 +84,15 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
       gatewayKey.start();
       await counters.start();
       await link.start();
-      if (!stopped) await window.start();
+      if (stopped) return;
+      await reachLog.start();
+      await window.start();
     },
     async stop() {
       stopped = true;
       keys.stop();
       gatewayKey.stop();
+      await reachLog.stop();
       await window.stop();
       await counters.stop();
       await link.stop();

@@ -205,9 +205,10 @@ describe("what crawlers read", () => {
     expect(await text("/robots.txt")).toBe(`User-agent: *\nAllow: /\n\nSitemap: ${BASE}/sitemap.xml\n`);
   });
 
-  test("maps every read that is counted and needs no parameter", async () => {
+  test("maps every read that is counted and needs no parameter, and the packages", async () => {
     const mapped = [...(await text("/sitemap.xml")).matchAll(/<loc>(.*?)<\/loc>/g)].map(([, url]) => url);
-    const expected = CATALOGUE.filter(({ path, traffic }) => traffic && !/\{|robots|sitemap|check-online/.test(path));
+    const isMapped = ({ path, traffic }: (typeof CATALOGUE)[number]) => traffic || path === "/connectors";
+    const expected = CATALOGUE.filter((one) => isMapped(one) && !/\{|robots|sitemap|check-online/.test(one.path));
     expect(mapped).toEqual(expected.map(({ path }) => BASE + path));
   });
 

@@ -22,6 +22,10 @@ describe("The pages", () => {
     expect(home).toContain("15&nbsp;s");
   });
 
+  test("lead people to the packages that the relay hands out", () => {
+    for (const page of Object.values(renderPages(SETTINGS))) expect(page).toContain('href="/connectors"');
+  });
+
   test("escape what the settings say", () => {
     const { home } = renderPages({ ...SETTINGS, baseUrl: "https://relay.example/a<script>b\"'&" });
     expect(home).not.toContain("a<script>");

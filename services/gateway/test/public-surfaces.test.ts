@@ -49,6 +49,7 @@ describe("presence", () => {
   test("of all is counts, never ids", async () => {
     const text = await (await get("/api/onboarding/online-agents")).text();
     expect(OnlineAgents.parse(JSON.parse(text))).toMatchObject({
+      complete: true,
       online_agents: 1,
       stale_agents: 0,
       by_severity: { ok: 1 },

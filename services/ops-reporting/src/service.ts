@@ -8,6 +8,7 @@ import { Counters } from "window/counters.ts";
 import { observeCounters, observeLinks, observePartitions } from "window/observe.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { ReachLog } from "window/reach-log.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
 import { readSnapshot } from "window/snapshot.ts";
 import { createOpsReportingApp } from "./app.ts";
@@ -30,6 +31,7 @@ export function createOpsReporting(
   const { partitions, offlineAfterMs } = settings;
   const link = redisAt({ url: settings.redisUrl, name: "ops-reporting", logger });
   const window = new ProcessWindow({ link, partitions, deployId: null, logger });
+  const reachLog = new ReachLog({ link, partitions, logger });
   const counters = new Counters({ link, window });
   // A user that may not read the figures is found out before the link is up; that there is no window yet is no fault.
   link.onUsable(async () => void (await readSnapshot(link, window).catch(() => {})));
@@ -58,6 +60,7 @@ export function createOpsReporting(
   observeCounters(metrics, counters);
   observePartitions(metrics, link, partitions);
   observeAnswers(metrics, app);
+  let stopped = false;
   return {
     handler: app.callback(),
     metrics: metrics.registry,
@@ -65,8 +68,11 @@ export function createOpsReporting(
     async start() {
       await counters.start();
       await link.start();
+      if (!stopped) await reachLog.start();
     },
     async stop() {
+      stopped = true;
+      await reachLog.stop();
       await counters.stop();
       await link.stop();
     },

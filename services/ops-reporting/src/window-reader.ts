@@ -1,6 +1,6 @@
 import { REPORT_LIMITS } from "protocol/contract/limits.ts";
 import { type GatewayKey, readGatewayKeys } from "window/gateway-keys.ts";
-import { readJourneys } from "window/journeys.ts";
+import { JourneysCopy } from "window/journeys.ts";
 import { SeenPromotions } from "window/lapses.ts";
 import type { PresenceCounts, PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
@@ -66,9 +66,10 @@ export class WindowReader {
       const snapshot = await readSnapshot(link, window);
       return { snapshot, receivedAt: performance.now() };
     });
+    const journeys = new JourneysCopy(link, window);
     this.#parts = {
-      presence: shared(() => presenceStore.countReached()),
-      journeys: shared(() => readJourneys(link, window)),
+      presence: shared(() => presenceStore.count()),
+      journeys: shared(() => journeys.read()),
       gatewayKeys: shared(() => readGatewayKeys(link)),
       connections: shared(async () => connectionCount?.()),
     };

@@ -1,6 +1,7 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { CATEGORIES, SENTIMENTS } from "protocol/contract/feedback-labels.ts";
-import { PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { PRESENCE_LIMITS, REPORT_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { surfacesOf } from "runtime/http/router.ts";
 import { HttpServer } from "runtime/http/server.ts";
@@ -8,7 +9,7 @@ import { createLogger } from "runtime/logging.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { Counters } from "window/counters.ts";
 import { addFeedback } from "window/feedback.ts";
-import { readJourneys } from "window/journeys.ts";
+import { JourneysCopy } from "window/journeys.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
@@ -21,7 +22,7 @@ import { WindowView } from "../../../test/support/window-view.ts";
 import { createOpsReporting } from "../src/service.ts";
 import { readOpsReportingSettings } from "../src/settings.ts";
 
-/** What Redis sends at most for a report of figures; the journeys of a full window are far more. */
+/** What Redis sends at most for a report; the journeys of a full window, which a service reads once, are far more. */
 const FIGURES_BYTES = 20_000;
 const WITH_JOURNEYS: readonly SurfaceId[] = ["trafficDaily", "sessionJourneys"];
 const LONGEST_NAME = "x".repeat(61);
@@ -105,15 +106,19 @@ describe("a report of a full window", () => {
       minutes: WINDOW_LIMITS.minutes,
     });
     expect(surfaces.size).toBe(Object.keys(SURFACES).length);
-    const journeys = await readJourneys(full.link, full.window);
+    const journeys = await new JourneysCopy(full.link, full.window).read();
     expect(journeys.length).toBe(WINDOW_LIMITS.journeys);
     expect(journeys.every(({ actions }) => actions.length === WINDOW_LIMITS.actionsPerJourney)).toBe(true);
   });
 
   test.each(reports)("%s has Redis send what it needs, and only then the journeys", async (id) => {
-    const bytes = await bytesFor(id, proxy);
+    const [bytes] = await bytesFor(id, proxy);
     if (WITH_JOURNEYS.includes(id)) expect(bytes).toBeGreaterThan(10 * FIGURES_BYTES);
     else expect(bytes).toBeLessThan(FIGURES_BYTES);
+  });
+
+  test.each(WITH_JOURNEYS)("%s has Redis send the journeys once, and then what was added to them", async (id) => {
+    for (const bytes of (await bytesFor(id, proxy, 4)).slice(1)) expect(bytes).toBeLessThan(FIGURES_BYTES);
   });
 });
 
@@ -137,17 +142,22 @@ describe("what reports read", () => {
   });
 });
 
-/** Bytes that Redis sends for one report of a service that has just started and keeps no read. */
-async function bytesFor(id: SurfaceId, proxy: MeteredProxy): Promise<number> {
+/** Bytes that Redis sends for each of so many reports of a service that has just started, each of them read anew. */
+async function bytesFor(id: SurfaceId, proxy: MeteredProxy, reports = 1): Promise<number[]> {
   const service = createOpsReporting(readOpsReportingSettings({ REDIS_URL: proxy.url }), { logger });
   const server = new HttpServer({ handler: service.handler, host: "127.0.0.1", port: 0, logger });
   await service.start();
   await server.start();
   try {
-    const before = proxy.bytes;
-    const answer = await fetch(`http://127.0.0.1:${server.port}${SURFACES[id].path}`);
-    expect(answer.status).toBe(200);
-    return proxy.bytes - before;
+    const sent: number[] = [];
+    for (let n = 0; n < reports; n += 1) {
+      if (n > 0) await delay(REPORT_LIMITS.keptReadMs);
+      const before = proxy.bytes;
+      const answer = await fetch(`http://127.0.0.1:${server.port}${SURFACES[id].path}`);
+      expect(answer.status).toBe(200);
+      sent.push(proxy.bytes - before);
+    }
+    return sent;
   } finally {
     await server.stop();
     await service.stop();
@@ -166,8 +176,11 @@ async function fillWindow({ link, window }: FilledRedis): Promise<void> {
   for (const category of CATEGORIES) await addFeedback(link, window, { category });
   for (const sentiment of SENTIMENTS) await addFeedback(link, window, { sentiment });
   const minute = Math.floor(Date.now() / 60_000);
-  const minutes = Array.from({ length: WINDOW_LIMITS.minutes }, (_, n) => [minute - n + 1, 1_000_000]);
-  await link.command("HSET", (await windowKeysIn(link.client)).partition(0).minutes, ...minutes.flat());
+  const minutes = Array.from({ length: WINDOW_LIMITS.minutes }, (_, n) => [
+    `${minute - n + 1} websocket_accepted`,
+    1_000_000,
+  ]);
+  await link.command("HSET", (await windowKeysIn(link.client)).partition(0).published, ...minutes.flat());
   const acceptor = new Acceptor({ link, window, pod: "test", offlineAfterMs, proofFreshnessMs, logger });
   for (let n = 0; n < SESSION_LIMITS.retainedProofs; n += 1) await requestSession(acceptor, n);
 }
@@ -206,7 +219,7 @@ async function medians(few: FilledRedis, many: FilledRedis): Promise<[few: numbe
 async function timeReads({ link, window }: FilledRedis): Promise<number> {
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
   const startedAt = performance.now();
-  await Promise.all([readSnapshot(link, window), presenceStore.count(), readJourneys(link, window)]);
+  await Promise.all([readSnapshot(link, window), presenceStore.count(), new JourneysCopy(link, window).read()]);
   return performance.now() - startedAt;
 }
 

@@ -14,7 +14,7 @@ function journeyOf(...names: string[]): Journey {
 }
 
 const reportOf = (...journeys: Journey[]) =>
-  SessionJourneys.parse(sessionJourneys(sourceOf({ journeys, visitors: 7 }), SETTINGS));
+  SessionJourneys.parse(JSON.parse(sessionJourneys(sourceOf({ journeys, visitors: 7 }), SETTINGS)));
 
 const WHOLE_PATH = ["trafficDaily", "selfTest", "sendMessage", "requestSession", "submitFeedback"];
 

@@ -16,7 +16,7 @@ export interface Absent {
 
 export interface Owned {
   readonly kind: "owned";
-  /** Rises with each takeover. */
+  /** Rises with each register. */
   readonly epoch: number;
   /** Identity of the key that signed the last register or heartbeat that was answered. */
   readonly key: string;

@@ -10,7 +10,7 @@ import {
   type Unknown,
 } from "./agent-state.ts";
 
-export type AgentEvent = Requested | Answer | Superseded | Released;
+export type AgentEvent = Requested | Answer | Touched | Superseded | Released;
 
 /** A register or heartbeat was sent to Redis. */
 interface Requested {
@@ -38,6 +38,13 @@ interface Unanswered {
   readonly key: string;
 }
 
+/** A heartbeat was taken of the agent as the connection owned it: it gives nothing. */
+interface Touched {
+  readonly kind: "touched";
+  readonly epoch: number;
+  readonly heardAt: number;
+}
+
 /** Another connection took the agent over. */
 interface Superseded {
   readonly kind: "superseded";
@@ -59,11 +66,11 @@ export interface Step<Next extends AgentState = AgentState> {
 /** State × event. The answers of a pending agent go by the row of its settled state. */
 // biome-ignore format: a table
 const TRANSITIONS: Table = {
-  absent:    { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   superseded: stay,     released: stay },
-  owned:     { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, superseded: lose,     released: forget },
-  unknown:   { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   superseded: stay,     released: forget },
-  uncertain: { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, superseded: lose,     released: forget },
-  pending:   { requested: more, granted: settle, not_granted: settle, unanswered: settle,      superseded: remember, released: disown },
+  absent:    { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   touched: stay,    superseded: stay,     released: stay },
+  owned:     { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, touched: hear,    superseded: lose,     released: forget },
+  unknown:   { requested: wait, granted: own,    not_granted: stay,   unanswered: toUnknown,   touched: stay,    superseded: stay,     released: forget },
+  uncertain: { requested: wait, granted: own,    not_granted: stay,   unanswered: toUncertain, touched: hear,    superseded: lose,     released: forget },
+  pending:   { requested: more, granted: settle, not_granted: settle, unanswered: settle,      touched: hearNow, superseded: remember, released: disown },
 };
 
 export function transition(state: AgentState, event: AgentEvent): Step {
@@ -113,6 +120,11 @@ function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertai
   return next({ kind: "uncertain", epoch, key, heardAt, unansweredKey: event.key });
 }
 
+/** What was heard under another epoch says nothing of this one. */
+function hear(state: Owned | Uncertain, { epoch, heardAt }: Touched): Step<Owned | Uncertain> {
+  return next(epoch === state.epoch ? { ...state, heardAt: Math.max(state.heardAt, heardAt) } : state);
+}
+
 /** An uncertain agent may have been taken back by the request without an answer. */
 function lose(state: Owned | Uncertain, { epoch }: Superseded): Step<SettledState> {
   if (epoch <= state.epoch) return next(state);
@@ -129,6 +141,10 @@ function settle(state: Pending, answer: Answer): Step {
   const { state: known } = transition(state.settled, answer) as Step<SettledState>;
   if (state.requests > 1) return next({ ...state, requests: state.requests - 1, settled: known });
   return transition(known, { kind: "superseded", epoch: state.takeover });
+}
+
+function hearNow(state: Pending, event: Touched): Step<Pending> {
+  return next({ ...state, settled: transition(state.settled, event).state as SettledState });
 }
 
 function remember(state: Pending, { epoch }: Superseded): Step<Pending> {

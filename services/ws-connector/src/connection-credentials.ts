@@ -13,7 +13,7 @@ const MOST_PER_AGENT = 2;
 /** What is held of a credential: what it is judged by, and its text, which Redis may have to be given again. */
 interface Held extends Omit<Credential, "signed" | "signature" | "sealingKey" | "audience" | "publicKey"> {
   readonly entry: SigningEntry;
-  /** When it holds, by `#issuers`; undefined until a message asks. */
+  /** When it holds, by `#issuers`; undefined until that is asked. */
   term: Validity | undefined;
 }
 
@@ -32,7 +32,7 @@ export class ConnectionCredentials {
   readonly #unanswered = new Map<string, readonly Held[]>();
   /** The keys of those that were accepted, by id, which agents may share: each message asks for one. */
   readonly #keys = new Map<string, readonly Held[]>();
-  /** Of the keys file that a message was judged by last. */
+  /** Of the keys file that any of them was judged by last. */
   #issuers: Issuers | undefined;
   #nextEnd = Number.POSITIVE_INFINITY;
 
@@ -41,7 +41,7 @@ export class ConnectionCredentials {
     const held = heldOf(credential);
     this.refused(credential);
     const others = this.#unanswered.get(held.agent) ?? NONE;
-    this.#unanswered.set(held.agent, [...others, held].slice(-MOST_PER_AGENT));
+    this.#unanswered.set(held.agent, added(others, held).slice(-MOST_PER_AGENT));
     this.#nextEnd = Math.min(this.#nextEnd, held.expiresAt);
   }
 
@@ -51,8 +51,8 @@ export class ConnectionCredentials {
       this.#unanswered.get(credential.agent)?.find(({ token }) => token === credential.token) ?? heldOf(credential);
     this.refused(credential);
     const before = this.#accepted.get(held.agent) ?? NONE;
-    const kept = [...before.filter(({ keyId }) => keyId !== held.keyId), held].slice(-MOST_PER_AGENT);
-    this.#accept(held.agent, kept);
+    const others = before.filter(({ keyId }) => keyId !== held.keyId);
+    this.#accept(held.agent, added(others, held).slice(-MOST_PER_AGENT));
     this.#nextEnd = Math.min(this.#nextEnd, held.expiresAt);
   }
 
@@ -78,11 +78,9 @@ export class ConnectionCredentials {
    * sign, of another agent's.
    */
   keyOf(keyId: string, agent: unknown, { issuers }: KeyRing, now: number): SigningEntry | undefined {
-    if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);
     let anothers: SigningEntry | undefined;
     for (const held of this.#keys.get(keyId) ?? NONE) {
-      held.term ??= issuers.holdsDuring(held);
-      if (!isValidAt(held.term, now)) continue;
+      if (!isValidAt(this.#termOf(held, issuers), now)) continue;
       if (held.agent === agent) return held.entry;
       anothers ??= held.entry;
     }
@@ -90,8 +88,8 @@ export class ConnectionCredentials {
   }
 
   /** True when a credential of the agent holds now. */
-  mayAct(agent: string, ring: KeyRing, now: number): boolean {
-    return this.#of(agent).some((held) => ring.issuers.problemOf(held, now) === undefined);
+  mayAct(agent: string, { issuers }: KeyRing, now: number): boolean {
+    return this.#of(agent).some((held) => isValidAt(this.#termOf(held, issuers), now));
   }
 
   /** Why the newest credential of the agent does not hold. */
@@ -105,10 +103,10 @@ export class ConnectionCredentials {
     return this.#of(agent).at(-1)?.issuer;
   }
 
-  /** Unix ms at which the last credential of the agent ends; undefined when none is held whose issuer is known. */
-  lastEnd(agent: string, ring: KeyRing): number | undefined {
+  /** Unix ms at which the last credential of the agent ends; undefined when its issuer does not vouch for any that is held. */
+  lastEnd(agent: string, { issuers }: KeyRing): number | undefined {
     let last = Number.NEGATIVE_INFINITY;
-    for (const held of this.#of(agent)) last = Math.max(last, ring.issuers.endOf(held));
+    for (const held of this.#of(agent)) last = Math.max(last, this.#termOf(held, issuers).until);
     return Number.isFinite(last) ? last : undefined;
   }
 
@@ -140,15 +138,24 @@ export class ConnectionCredentials {
     return unanswered === undefined ? accepted : [...unanswered, ...accepted];
   }
 
+  /** By the issuers of the keys file that is: of what was judged by another one nothing is left. */
+  #termOf(held: Held, issuers: Issuers): Validity {
+    if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);
+    held.term ??= issuers.holdsDuring(held);
+    return held.term;
+  }
+
   #judgeAnewBy(issuers: Issuers): void {
     this.#issuers = issuers;
-    for (const held of [...this.#keys.values()].flat()) held.term = undefined;
+    for (const byAgent of [this.#accepted, this.#unanswered]) {
+      for (const held of [...byAgent.values()].flat()) held.term = undefined;
+    }
   }
 
   /** The credentials of the agent are these, and its keys theirs. */
   #accept(agent: string, held: readonly Held[]): void {
     for (const { keyId } of this.#accepted.get(agent) ?? NONE) keep(this.#keys, keyId, this.#othersWith(keyId, agent));
-    for (const each of held) this.#keys.set(each.keyId, [...this.#othersWith(each.keyId, agent), each]);
+    for (const each of held) this.#keys.set(each.keyId, added(this.#othersWith(each.keyId, agent), each));
     keep(this.#accepted, agent, held);
   }
 
@@ -172,6 +179,11 @@ function keptKey(publicKey: Buffer): Buffer {
   const kept = room.subarray(0, publicKey.copy(room));
   room = room.subarray(kept.length);
   return kept;
+}
+
+/** Nearly every list has one member, and no room for more: a spread would leave some. */
+function added(others: readonly Held[], held: Held): readonly Held[] {
+  return others.length === 0 ? [held] : [...others, held];
 }
 
 function keep<T>(map: Map<string, readonly T[]>, name: string, values: readonly T[]): void {

@@ -19,17 +19,15 @@ export interface RateWait {
   readonly limit: LimitName;
 }
 
-/** Whose rates a connection counts for, too. */
-interface Share {
-  readonly holder: RateHolder;
-  /** What one envelope, or byte, takes from the holder's bucket: a token, of an issuer 1/25 of one. */
-  readonly cost: number;
-}
-
-/** What a registered connection may still send, by its own rates and those of its holders. Times are monotonic ms. */
+/**
+ * What a registered connection may still send, by its own rates and those of its holders. Times are monotonic ms. Every
+ * connection has one: a list of its holders would take as much again.
+ */
 export class ConnectionRates {
   readonly #rates: PodRates;
-  readonly #shares: readonly Share[];
+  readonly #principal: RateHolder;
+  /** Undefined where the principal is no issuer. */
+  readonly #agent: RateHolder | undefined;
   /** When each bucket of the connection is full again. */
   #envelopesFullAt = 0;
   #pingsFullAt = 0;
@@ -38,7 +36,7 @@ export class ConnectionRates {
   /** @param holders of the connection's first valid envelope. */
   constructor(rates: PodRates, holders: readonly RateHolder[]) {
     this.#rates = rates;
-    this.#shares = holders.map((holder) => ({ holder, cost: 1 / boundsFactorOf(holder) }));
+    [this.#principal, this.#agent] = holders as readonly [RateHolder, RateHolder?];
   }
 
   /** Takes the tokens of one envelope, which may wait for them. Returns null, or how long until they are there. */
@@ -66,9 +64,10 @@ export class ConnectionRates {
    * the text itself are taken when the whole chunk has been handed over.
    */
   waitForBytes(): RateWait | null {
+    const { principalBytes } = this.#rates;
     const now = performance.now();
-    let ms = 0;
-    for (const { holder } of this.#shares) ms = Math.max(ms, this.#rates.principalBytes.wait(holder, now));
+    const ofAgent = this.#agent === undefined ? 0 : principalBytes.wait(this.#agent, now);
+    const ms = Math.max(principalBytes.wait(this.#principal, now), ofAgent);
     return ms === 0 ? null : { ms, limit: "key_bytes" };
   }
 
@@ -83,10 +82,16 @@ export class ConnectionRates {
 
   /** Takes of every holder, whichever has to wait. Returns the longest wait. */
   #takeShares(rates: PrincipalRates, now: number, count: number): number {
-    let longest = 0;
-    for (const { holder, cost } of this.#shares) longest = Math.max(longest, rates.take(holder, now, count * cost));
-    return longest;
+    const ofPrincipal = rates.take(this.#principal, now, count * costOf(this.#principal));
+    return this.#agent === undefined
+      ? ofPrincipal
+      : Math.max(ofPrincipal, rates.take(this.#agent, now, count * costOf(this.#agent)));
   }
+}
+
+/** What one envelope, or byte, takes from the holder's bucket: a token, of an issuer 1/25 of one. */
+function costOf(holder: RateHolder): number {
+  return 1 / boundsFactorOf(holder);
 }
 
 function longer(own: RateWait, shared: RateWait): RateWait | null {

@@ -127,8 +127,8 @@ export class ConnectionRegistry {
     connection.open();
   }
 
-  pingAll(): void {
-    for (const connection of this) connection.ping();
+  checkSilence(): void {
+    for (const connection of this) connection.checkSilence();
   }
 
   /** Forgets the rates of principals that send nothing any more. @param now monotonic ms. */

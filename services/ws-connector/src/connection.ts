@@ -53,9 +53,13 @@ export interface ConnectionEvents {
 /** How soon a connection is looked at again that is late with its register because its turn has not come. */
 const TURN_RECHECK_MS = 1000;
 
+/** The first check may come at once after something was heard: the one after these has seen a whole interval of silence. */
+const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silenceCheckMs;
+
 /** Takes in the texts of one connection while any envelope of it is in flight. */
 export interface ConnectionIntake {
-  receive(text: string): void;
+  /** @param cameAt monotonic ms. */
+  receive(text: string, cameAt: number): void;
 }
 
 /** The property of a socket and its stream that holds their connection, so that all share one set of listeners. */
@@ -88,7 +92,8 @@ export class Connection implements OutboxOwner, InflowOwner {
   #registerTimer: NodeJS.Timeout | undefined;
   #principal: Principal | undefined;
   #refusalsInARow = 0;
-  #unansweredPings = 0;
+  /** How often nothing was heard since the check before. */
+  #silentChecks = 0;
   #closing = false;
   #closedWith: number | undefined;
   /** Undefined until something is read after the end was decided. */
@@ -188,20 +193,16 @@ export class Connection implements OutboxOwner, InflowOwner {
   }
 
   /**
-   * Asks whether the client is there; one that left two pings unanswered is disconnected. Those that could not be answered
-   * because the connection is not read do not count.
+   * Asks a silent client whether it is there; one that left two pings unanswered is disconnected. While it is not read nothing is
+   * heard from it, and no silence counts.
    */
-  ping(): void {
+  checkSilence(): void {
     if (this.isClosing) return;
-    if (this.#reading.isPaused) {
-      this.#unansweredPings = 0;
-    } else if (this.#unansweredPings < CONNECTION_LIMITS.maxUnansweredPings) {
-      this.#unansweredPings += 1;
-    } else {
-      this.close(CLOSE_CODES.slowConsumer);
-      return;
-    }
-    this.#socket.ping();
+    this.#silentChecks = this.#reading.isPaused ? 0 : this.#silentChecks + 1;
+    const pings = (this.#silentChecks - 1) / CHECKS_A_PING;
+    if (pings < 1 || !Number.isInteger(pings)) return;
+    if (pings > CONNECTION_LIMITS.maxUnansweredPings) this.close(CLOSE_CODES.slowConsumer);
+    else this.#socket.ping();
   }
 
   limitReached(limit: LimitName): void {
@@ -230,11 +231,13 @@ export class Connection implements OutboxOwner, InflowOwner {
     },
     pong(this: WebSocket) {
       const connection = connectionOf(this);
-      connection.#unansweredPings = 0;
+      connection.#silentChecks = 0;
       connection.#inflow.pong();
     },
     ping(this: WebSocket) {
-      connectionOf(this).#inflow.ping();
+      const connection = connectionOf(this);
+      connection.#silentChecks = 0;
+      connection.#inflow.ping();
     },
     // After the listener of ws, which has handed over the texts of the chunk by then.
     data(this: Duplex, chunk: Buffer) {
@@ -254,7 +257,7 @@ export class Connection implements OutboxOwner, InflowOwner {
   };
 
   #receive(data: Buffer, isBinary: boolean): void {
-    this.#unansweredPings = 0;
+    this.#silentChecks = 0;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
     else if (!this.isClosing) this.#inflow.text(data.toString());
   }

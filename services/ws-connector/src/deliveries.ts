@@ -17,18 +17,23 @@ export interface DeliveryDependencies {
 }
 
 /**
- * Passes what comes in over the pod's channel on to the connections. A delivery to a connection
- * that is closing or unknown, or a probe of one that no longer has the agent, tells of a route that was left behind: it is
- * released, so that the agent is stale at once.
- * Source: docs/protocol.md#presence.
+ * Passes what comes in over the pod's channel on to the connections. A delivery to a connection that does not have the agent goes to the one
+ * of this pod that has taken it since, in the order of the channel, and to nobody else: the agent's key may be revoked there. Without one, the
+ * delivery tells, as such a probe does, of a route that was left behind: it is released, so that the agent is stale at once.
+ * Source: docs/protocol.md#presence, docs/redis.md#routes-left-behind.
  */
 export function deliverFrom(
   channel: PodChannel,
   { connections, registrar, releaser, epochs, delivered }: DeliveryDependencies,
 ): void {
+  const mayHave = (id: string, agent: string) => {
+    const connection = connections.find(id);
+    return connection?.agents.mayOwn(agent) ? connection : undefined;
+  };
   channel.listen({
     deliver: (id, epoch, agent, sessionId, text) => {
-      const isSent = connections.find(id)?.send(deliverFrame(sessionId, text)) ?? false;
+      const connection = mayHave(id, agent) ?? registrar.holderSince(agent, epoch);
+      const isSent = connection?.send(deliverFrame(sessionId, text)) ?? false;
       delivered.add(isSent ? "sent" : "connection_gone");
       if (!isSent) releaser.release([{ agent, connection: id, epoch }]);
     },
@@ -38,8 +43,7 @@ export function deliverFrom(
       if (connection !== undefined) registrar.superseded(connection, agent, epoch);
     },
     probe: (id, epoch, agent) => {
-      const mayOwn = connections.find(id)?.agents.mayOwn(agent) ?? false;
-      if (!mayOwn) releaser.release([{ agent, connection: id, epoch }]);
+      if (mayHave(id, agent) === undefined) releaser.release([{ agent, connection: id, epoch }]);
     },
   });
 }

@@ -1,18 +1,18 @@
-import type { ErrorCode } from "protocol/contract/errors.ts";
-import { CONNECTION_LIMITS, HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
-import { sessionRefusal } from "protocol/contract/rate-limits.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { isCredentialKey } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
-import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
-import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
+import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { boundsFactorOf, labelsOf, type Principal, principalOf } from "window/principal.ts";
+import { principalOf } from "window/principal.ts";
+import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
+import { CarriedMark } from "./congestion.ts";
 import type { Connection } from "./connection.ts";
-import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
+import type { Heartbeats } from "./heartbeats.ts";
+import { type IntakeBatch, mayBeHeartbeat } from "./intake-batch.ts";
+import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
 import { VerificationQueue, type WaitingEnvelope } from "./verification-queue.ts";
@@ -20,31 +20,35 @@ import { VerificationQueue, type WaitingEnvelope } from "./verification-queue.ts
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
 const MAX_IN_FLIGHT = 256;
 
-/** Outcomes that do not count as refusals in a row: a client that goes on with its other agents is not closed for them. */
-const NO_ROOM = {
-  unavailable: { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs },
-  over_capacity: { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs },
-  agents_per_key: {},
-} as const;
-
 /** What intake works with, the same for all connections of the pod. */
 export interface IntakeDependencies {
   readonly verifier: EnvelopeVerifier;
   readonly authority: Authority;
   readonly acceptor: Acceptor;
   readonly registrar: Registrar;
-  /** Error frames sent, by code. */
-  readonly refusals: Tally;
-  /** Base address of the HTTP surfaces, for links in acks. */
-  readonly baseUrl: string;
-  /** Those that a key's holder got, by key. */
-  readonly keyRefusals: KeyRefusals;
+  readonly heartbeats: Heartbeats;
+  readonly batch: IntakeBatch;
+  readonly answers: Answers;
 }
 
-/** Takes in one text frame. Most connections are silent most of the time, and have no intake then. */
+/**
+ * Takes in one text frame; those of heartbeats wait for each other. Most connections are silent most of the time, and have no
+ * intake then.
+ */
 export function receiveText(connection: Connection, text: string, dependencies: IntakeDependencies): void {
-  connection.intake ??= new Intake(connection, dependencies);
-  connection.intake.receive(text);
+  const { batch } = dependencies;
+  const cameAt = performance.now();
+  const takeIn = () => {
+    connection.intake ??= new Intake(connection, dependencies);
+    connection.intake.receive(text, cameAt);
+  };
+  // One that is not registered has its turn now, and answers for all that is done in it.
+  if (connection.principal === undefined) takeIn();
+  else if (mayBeHeartbeat(text)) batch.add(takeIn);
+  else {
+    batch.flush();
+    takeIn();
+  }
 }
 
 /**
@@ -57,37 +61,36 @@ class Intake {
   readonly #authority: Authority;
   readonly #acceptor: Acceptor;
   readonly #registrar: Registrar;
-  readonly #refusals: Tally;
-  readonly #baseUrl: string;
-  readonly #keyRefusals: KeyRefusals;
+  readonly #heartbeats: Heartbeats;
+  readonly #answers: Answers;
   readonly #queue: VerificationQueue;
   #accepting = 0;
   /** Of the envelope at the head of the queue. */
   #preparation: PreparationState = IDLE;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { verifier, authority, acceptor, registrar, refusals, keyRefusals, baseUrl } = dependencies;
+    const { verifier, authority, acceptor, registrar, heartbeats, answers } = dependencies;
     this.#connection = connection;
     this.#authority = authority;
     this.#acceptor = acceptor;
     this.#registrar = registrar;
-    this.#refusals = refusals;
-    this.#baseUrl = baseUrl;
-    this.#keyRefusals = keyRefusals;
+    this.#heartbeats = heartbeats;
+    this.#answers = answers;
     this.#queue = new VerificationQueue({
       verifier,
-      handle: (result) => this.#handle(result),
+      handle: (result, cameAt) => this.#handle(result, cameAt),
       recheck: (waiting) => this.#recheck(waiting),
       advanced: () => this.#adjustReading(),
     });
   }
 
-  receive(text: string): void {
+  /** @param cameAt monotonic ms. */
+  receive(text: string, cameAt: number): void {
     const candidate = this.#check(text);
     const awaited = awaitedKeyOf(candidate);
     const isBehind = awaited !== undefined && (this.#queue.length > 0 || this.#connection.agents.hasPending);
-    if (isBehind) this.#queue.pushWaiting({ text, ...awaited });
-    else this.#queue.push(candidate);
+    if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, cameAt);
+    else this.#queue.push(candidate, cameAt);
     this.#adjustReading();
   }
 
@@ -105,41 +108,76 @@ class Intake {
   }
 
   /** Handles the head of the queue; false while it must wait there. */
-  #handle(result: Refusal | VerifiedEnvelope): boolean {
+  #handle(result: Refusal | VerifiedEnvelope, cameAt: number): boolean {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
-      const { code, envelopeId, hint, errors, canonicalSha256, from, signer } = result;
-      const details = { envelopeId, detail: detailOf(result), hint, errors, canonicalSha256 };
-      this.#refuse(code, details, from, signer && principalOf(signer));
+      this.#answers.refused(this.#connection, result);
       return true;
     }
-    if (isPresence(result)) return this.#handlePresence(result);
+    if (isPresence(result)) return this.#handlePresence(result, cameAt);
     return this.#handlePublication(result);
   }
 
-  #handlePresence(verified: VerifiedEnvelope): boolean {
+  #handlePresence(verified: VerifiedEnvelope, cameAt: number): boolean {
     const { envelope } = verified;
     if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
-      this.#refuse("invalid_envelope", { envelopeId: envelope.id, detail }, envelope.from, principalOf(verified));
+      this.#answers.refuse(this.#connection, verified, "invalid_envelope", detail);
       return true;
     }
     // Its credential may have ended since it was checked.
     if (verified.credential === undefined && !this.#authority.knows(this.#connection, verified.keyId, envelope.from)) {
-      this.#refuse("unknown_key", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
+      this.#answers.refuse(this.#connection, verified, "unknown_key");
       return true;
     }
-    if (!this.#registrar.canTake(this.#connection, envelope.from)) {
+    const canTake = this.#registrar.canTake(this.#connection, envelope.from);
+    if (!canTake || this.#registrar.awaitsRelease(this.#connection, verified)) {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
+    const hold = verified.kind === "heartbeat" ? this.#connection.agents.certainHold(envelope.from) : null;
+    if (hold?.key === verified.key) this.#gather(verified, hold, cameAt);
+    else this.#acceptPresence(verified);
+    return true;
+  }
+
+  /** A heartbeat that changes nothing but when its agent was last heard needs no answer at once. */
+  #gather(verified: VerifiedEnvelope, { epoch }: Hold, heardAt: number): void {
+    // It ends a row of refusals where it stands, not when it is written.
+    this.#connection.noteValid(principalOf(verified), verified.envelope.from);
+    this.#accepting += 1;
+    const mark = new CarriedMark(this.#connection);
+    this.#heartbeats.gather({
+      item: this.#itemOf(verified, mark),
+      connection: this.#connection,
+      epoch,
+      heardAt,
+      answered: (answer) => {
+        this.#accepting -= 1;
+        mark.settled();
+        if (answer === null) this.#acceptAfterAll(verified);
+        else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answer(verified, refused));
+        this.#adjustReading();
+      },
+    });
+  }
+
+  /** A connection that has lost the agent since the heartbeat came in does not take it back by it. */
+  #acceptAfterAll(verified: VerifiedEnvelope): void {
+    const { from } = verified.envelope;
+    if (this.#connection.isClosing) return;
+    if (!this.#connection.agents.owns(from)) this.#answers.refuse(this.#connection, verified, "not_registered");
+    else if (!this.#registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
+    else this.#acceptPresence(verified);
+  }
+
+  #acceptPresence(verified: VerifiedEnvelope): void {
     this.#registrar.requested(this.#connection, verified);
     this.#accept(verified, (acceptance) => {
       this.#registrar.answered(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
       this.#queue.advance();
     });
-    return true;
   }
 
   #handlePublication(verified: VerifiedEnvelope): boolean {
@@ -147,7 +185,7 @@ class Intake {
     const { agents } = this.#connection;
     if (!agents.owns(envelope.from)) {
       if (agents.isPending(envelope.from)) return false;
-      this.#refuse("not_registered", { envelopeId: envelope.id }, envelope.from, principalOf(verified));
+      this.#answers.refuse(this.#connection, verified, "not_registered");
       return true;
     }
     if (this.#acceptor.needsPreparation(verified)) return this.#handlePrepared(verified);
@@ -180,62 +218,38 @@ class Intake {
 
   #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void, prepared?: Prepared): void {
     this.#accepting += 1;
-    const item: AcceptanceItem = {
+    const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
+    this.#acceptor.accept({
+      ...this.#itemOf(verified, mark),
+      prepared,
+      // A decision that comes this far is in effect: it must reach its requester.
+      abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
+      done: (acceptance) => {
+        this.#accepting -= 1;
+        mark?.settled();
+        done(acceptance);
+        this.#adjustReading();
+      },
+    });
+  }
+
+  /** @param mark of a register or heartbeat. */
+  #itemOf(verified: VerifiedEnvelope, mark?: CarriedMark): Omit<AcceptanceItem, "done"> {
+    return {
       envelope: verified.envelope,
       kind: verified.kind,
       text: verified.text,
       origin: "websocket",
       principal: principalOf(verified),
       connection: this.#connection.id,
-      isCongested: () => this.#connection.isCongested,
-      prepared,
-      credential: isPresence(verified) ? this.#authority.keptCredential(this.#connection, verified) : undefined,
-      hasNamespace: isPresence(verified) && this.#authority.hasNamespace(verified),
-      // A decision that comes this far is in effect: it must reach its requester.
-      abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
-      done: (acceptance) => {
-        this.#accepting -= 1;
-        done(acceptance);
-        this.#adjustReading();
-      },
+      isCongested: mark && (() => mark.carry()),
+      credential: mark && this.#authority.keptCredential(this.#connection, verified),
+      hasNamespace: mark !== undefined && this.#authority.hasNamespace(verified),
     };
-    this.#acceptor.accept(item);
   }
 
   #answer(verified: VerifiedEnvelope, acceptance: Acceptance): void {
-    const { envelope } = verified;
-    const principal = principalOf(verified);
-    if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
-      this.#connection.noteValid(principal, envelope.from);
-      if (acceptance.about === "delivery") this.#connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
-    } else if (isNoRoom(acceptance.outcome)) {
-      this.#connection.noteValid(principal, envelope.from);
-      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(labelsOf(principal));
-      this.#sendError(acceptance.outcome, { envelopeId: envelope.id, ...NO_ROOM[acceptance.outcome] });
-    } else if (acceptance.outcome === "rate_limited") {
-      this.#keyRefusals.add(labelsOf(principal));
-      const refusal = sessionRefusal(acceptance.limit, acceptance.retryAfterMs, boundsFactorOf(principal));
-      this.#sendError("rate_limited", { envelopeId: envelope.id, ...refusal });
-    } else if (isWebsocketRefusal(acceptance.outcome)) {
-      this.#refuse(acceptance.outcome, { envelopeId: envelope.id }, envelope.from, principal);
-    }
-  }
-
-  /**
-   * @param from the sender that the envelope names, verified or not.
-   * @param signer whose signature holds; anybody can write another's key id. Whoever was handed an envelope, by whatever way, can
-   * send it again: it counts for its signer only where the connection is the signer's.
-   */
-  #refuse(code: ErrorCode, details: ErrorDetails, from: string | undefined, signer: Principal | undefined): void {
-    const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (signer !== undefined && signer === this.#connection.principal) this.#keyRefusals.add(labelsOf(signer));
-    this.#sendError(code, { ...details, ...serverTime });
-    if (!this.#authority.isForgiven(this.#connection, code, from)) this.#connection.noteRefusal();
-  }
-
-  #sendError(code: ErrorCode, details: ErrorDetails): void {
-    this.#refusals.add(code);
-    this.#connection.send(errorFrame(code, details));
+    this.#answers.answer(this.#connection, verified, acceptance);
   }
 
   /** Stops or resumes reading from the socket, and ends this intake when nothing is in flight. */
@@ -260,17 +274,4 @@ function awaitedKeyOf(checked: Refusal | Candidate): Omit<WaitingEnvelope, "text
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {
   return kind === "register" || kind === "heartbeat";
-}
-
-function isNoRoom(outcome: Acceptance["outcome"]): outcome is keyof typeof NO_ROOM {
-  return outcome in NO_ROOM;
-}
-
-function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<Acceptance["outcome"], ErrorCode> {
-  return outcome !== "abandoned" && outcome !== "replayed" && outcome !== "reused";
-}
-
-function detailOf({ detail, errors }: Refusal): string | undefined {
-  const fields = errors?.map(({ field, message }) => `${field}: ${message}`).join("; ");
-  return [detail, fields && `${fields}.`].filter((text) => text !== undefined).join(" ") || undefined;
 }

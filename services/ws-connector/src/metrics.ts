@@ -5,7 +5,8 @@ import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import type { ServiceMetrics, Tally } from "runtime/metrics/service-metrics.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
-import { observeAcceptor, observeLinks, observePartitions } from "window/observe.ts";
+import type { Touches } from "window/acceptance/touches.ts";
+import { observeAcceptance, observeLinks, observePartitions } from "window/observe.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RedisCalls } from "window/redis/redis-calls.ts";
 import type { Outboxes } from "./outboxes.ts";
@@ -31,6 +32,7 @@ export interface PodParts {
   readonly link: RedisCalls;
   readonly channel: PodChannel;
   readonly acceptor: Acceptor;
+  readonly touches: Touches;
   readonly probes: Probes;
 }
 
@@ -58,10 +60,10 @@ export function createPodCounters(metrics: ServiceMetrics): PodCounters {
 
 /** Adds the metrics of a pod's parts; gauges are read at each scrape. */
 export function observePod(metrics: ServiceMetrics, parts: PodParts): void {
-  const { connections, outboxes, link, channel, acceptor, probes } = parts;
+  const { connections, outboxes, link, channel, acceptor, touches, probes } = parts;
   observeLinks(metrics, link, () => channel.links);
   observePartitions(metrics, link, channel.partitions);
-  observeAcceptor(metrics, acceptor);
+  observeAcceptance(metrics, acceptor, touches);
   observeAnswers(metrics, probes);
   metrics.gauge("relay_connections", () => [["", connections.size]]);
   metrics.gauge("relay_partitions_unheard", () => [["", channel.unheard.length]]);

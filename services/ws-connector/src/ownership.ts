@@ -36,6 +36,12 @@ export class Ownership {
     return holdOf(this.#stateOf(agent));
   }
 
+  /** The same, or null while a register or heartbeat of the agent waits for its answer, or had none. */
+  certainHold(agent: string): Hold | null {
+    const state = this.#stateOf(agent);
+    return state.kind === "owned" ? state : null;
+  }
+
   /** The agents that the connection owns. */
   owned(): string[] {
     return this.#all().flatMap(([agent, state]) => (ownedEpoch(state) === null ? [] : agent));

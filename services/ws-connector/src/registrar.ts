@@ -1,10 +1,10 @@
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
-import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
+import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import { principalOf } from "window/principal.ts";
-import type { RouteReleaser } from "window/routes.ts";
+import type { Route, RouteReleaser } from "window/routes.ts";
 import type { AgentEvent } from "./agent-transitions.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
@@ -15,6 +15,8 @@ import {
   releasedNotice,
   supersededNotice,
 } from "./frames.ts";
+import type { Heartbeats } from "./heartbeats.ts";
+import type { IntakeBatch } from "./intake-batch.ts";
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
 const SETTLED_WITHIN_MS = 1500;
@@ -28,13 +30,25 @@ export class Registrar {
   readonly #authority: Authority;
   readonly #channel: PodChannel;
   readonly #releaser: RouteReleaser;
+  readonly #heartbeats: Heartbeats;
+  readonly #batch: IntakeBatch;
+  /** The connection that was granted an agent last, of those that may have it. */
+  readonly #holders = new Map<string, Connection>();
   /** Callers of `settled`. */
   readonly #settling = new Map<Connection, () => void>();
 
-  constructor(options: { authority: Authority; channel: PodChannel; releaser: RouteReleaser }) {
+  constructor(options: {
+    authority: Authority;
+    channel: PodChannel;
+    releaser: RouteReleaser;
+    heartbeats: Heartbeats;
+    batch: IntakeBatch;
+  }) {
     this.#authority = options.authority;
     this.#channel = options.channel;
     this.#releaser = options.releaser;
+    this.#heartbeats = options.heartbeats;
+    this.#batch = options.batch;
   }
 
   /**
@@ -45,8 +59,25 @@ export class Registrar {
     return this.#channel.isReadyFor(agent) && !connection.isDraining;
   }
 
-  /** A register or heartbeat of the agent goes to acceptance. */
+  /**
+   * True while a release of the agent from this connection may be carried out after a register or heartbeat of it, and would take what that
+   * gives. A register gives an epoch of its own, which only a release whatever the epoch takes.
+   */
+  awaitsRelease(connection: Connection, { kind, envelope }: Pick<VerifiedEnvelope, "kind" | "envelope">): boolean {
+    if (kind === "heartbeat" && connection.agents.mayOwn(envelope.from)) return false;
+    const release = this.#releaser.unreleased(envelope.from, connection.id);
+    return release !== undefined && (kind === "heartbeat" || release.epoch === null);
+  }
+
+  /** The connection of this pod that has taken the agent since that epoch. */
+  holderSince(agent: string, epoch: number): Connection | undefined {
+    const holder = this.#holders.get(agent);
+    return (holder?.agents.hold(agent)?.epoch ?? 0) > epoch ? holder : undefined;
+  }
+
+  /** A register or heartbeat of the agent goes to acceptance, behind the heartbeats of it that were gathered. */
   requested(connection: Connection, verified: VerifiedEnvelope): void {
+    this.#heartbeats.flushOf(connection, verified.envelope.from);
     connection.agents.apply(verified.envelope.from, { kind: "requested" });
     this.#authority.presented(connection, verified);
   }
@@ -64,14 +95,14 @@ export class Registrar {
     const { envelope, key } = verified;
     const { agents } = connection;
     const agent = envelope.from;
-    // While the channel is down no delivery reaches this connection, so its register is not acknowledged as online.
-    const isReached = this.#channel.isReadyFor(agent);
-    const acceptance: Acceptance = isReached || !isPresence(answer) ? answer : { outcome: "unavailable" };
+    const acceptance = this.#unlessUnreached(agent, answer);
     // A repeat brings the notices of sessions again only if its first answer may not have arrived.
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
     this.#authority.answered(connection, verified, acceptance);
-    const supersededBy = agents.apply(agent, eventOf(acceptance, key));
-    if (!agents.mayOwn(agent)) this.#authority.lost(connection, agent);
+    const event = eventOf(acceptance, key);
+    const supersededBy = agents.apply(agent, event);
+    if (event.kind === "granted") this.#holders.set(agent, connection);
+    if (!agents.mayOwn(agent)) this.#lost(connection, agent);
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
     if (acceptance.outcome === "not_registered") void this.supersedeInOrder(connection, agent, acceptance.epoch);
@@ -85,8 +116,27 @@ export class Registrar {
     if (!this.#authority.mayAct(connection, key, agent)) this.releaseRevoked(connection, envelope);
   }
 
+  /** Applies the answer to a heartbeat that was gathered. @param refuse as in `answered`. */
+  touched(
+    connection: Connection,
+    verified: VerifiedEnvelope,
+    answer: PresenceAcceptance | Unavailable,
+    refuse: (acceptance: Acceptance) => void,
+  ): void {
+    const agent = verified.envelope.from;
+    const touch = this.#unlessUnreached(agent, answer);
+    const { epoch, heardAt } = isPresence(touch) ? touch : {};
+    if (epoch && heardAt) connection.agents.apply(agent, { kind: "touched", epoch, heardAt });
+    if (connection.isClosing) return;
+    if (!isPresence(touch)) refuse(touch);
+    // Its client was told first that it lost the agent.
+    else if (!connection.agents.owns(agent)) refuse({ outcome: "not_registered", epoch: touch.epoch ?? 0 });
+    else this.#acknowledge(connection, verified, touch);
+  }
+
   /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
   async settled(connection: Connection): Promise<void> {
+    await this.#heartbeats.settled(connection);
     if (!connection.agents.hasPending) return;
     await new Promise<void>((resolve) => {
       this.#settling.set(connection, resolve);
@@ -97,8 +147,10 @@ export class Registrar {
 
   /** Another connection took an agent over. */
   superseded(connection: Connection, agent: string, epoch: number): void {
+    // A heartbeat from before does not take the agent back.
+    this.#batch.flush();
     const supersededBy = connection.agents.apply(agent, { kind: "superseded", epoch });
-    if (!connection.agents.mayOwn(agent)) this.#authority.lost(connection, agent);
+    if (!connection.agents.mayOwn(agent)) this.#lost(connection, agent);
     if (supersededBy !== null) this.#tellSuperseded(connection, agent, supersededBy);
   }
 
@@ -108,9 +160,10 @@ export class Registrar {
    * its client knows of the release by then.
    */
   releaseRevoked(connection: Connection, answered?: Pick<Envelope, "type" | "from">): void {
+    this.#heartbeats.flushOf(connection);
     const routes = connection.agents.releaseUnless((key, agent) => this.#authority.mayAct(connection, key, agent));
     if (routes.length === 0) return;
-    this.#releaser.release(routes);
+    this.#release(connection, routes);
     for (const { agent } of routes) {
       const isLate = answered?.type === "agent.heartbeat" && answered.from === agent;
       const isTold = isLate && this.#authority.hasReleased(connection, agent);
@@ -122,8 +175,9 @@ export class Registrar {
 
   /** Releases every agent of a connection that ends. */
   releaseAll(connection: Connection): void {
+    this.#heartbeats.flushOf(connection);
     const routes = connection.agents.releaseAll();
-    if (routes.length > 0) this.#releaser.release(routes);
+    if (routes.length > 0) this.#release(connection, routes);
   }
 
   /**
@@ -134,6 +188,26 @@ export class Registrar {
     if (!connection.agents.owns(agent)) return;
     await this.#channel.caughtUp(agent);
     this.superseded(connection, agent, epoch);
+  }
+
+  #release(connection: Connection, routes: readonly Route[]): void {
+    for (const { agent } of routes) this.#forgetHolder(connection, agent);
+    this.#releaser.release(routes);
+  }
+
+  /** The connection has lost the agent to another. */
+  #lost(connection: Connection, agent: string): void {
+    this.#forgetHolder(connection, agent);
+    this.#authority.lost(connection, agent);
+  }
+
+  #forgetHolder(connection: Connection, agent: string): void {
+    if (this.#holders.get(agent) === connection) this.#holders.delete(agent);
+  }
+
+  /** While the channel is down no delivery reaches this connection, so that none of its agents is acknowledged as online. */
+  #unlessUnreached(agent: string, answer: Acceptance): Acceptance {
+    return this.#channel.isReadyFor(agent) || !isPresence(answer) ? answer : { outcome: "unavailable" };
   }
 
   /** The repeat of a register that another connection sent is acknowledged, and proves nothing of this one. */

@@ -10,6 +10,7 @@ import { relayHosts } from "runtime/relay-hosts.ts";
 import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
+import { Touches } from "window/acceptance/touches.ts";
 import { CongestionMarks } from "window/congestion.ts";
 import { KnownEpochs } from "window/known-epochs.ts";
 import { notePromotions } from "window/lapses.ts";
@@ -17,10 +18,12 @@ import { PodChannel } from "window/pod-channel.ts";
 import { PresenceStore } from "window/presence.ts";
 import { PrincipalShares } from "window/principal-shares.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { ReachLog } from "window/reach-log.ts";
 import { redisAt } from "window/redis/connect-redis.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RouteAsserter } from "window/route-asserter.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
+import { Answers } from "./answers.ts";
 import { Asserts } from "./asserts.ts";
 import { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
@@ -28,7 +31,9 @@ import { ConnectionQuota } from "./connection-quota.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrom } from "./deliveries.ts";
 import { drain } from "./drain.ts";
+import { Heartbeats } from "./heartbeats.ts";
 import { receiveText } from "./intake.ts";
+import { IntakeBatch } from "./intake-batch.ts";
 import { KeyAudit } from "./key-audit.ts";
 import { createPodCounters, observePod } from "./metrics.ts";
 import { OUTBOX_CHECK_MS, Outboxes } from "./outboxes.ts";
@@ -48,7 +53,7 @@ export function createWsConnector(
   { logger }: { readonly logger: Logger },
 ): Required<HttpService> {
   const { redisUrl: url, partitions, offlineAfterMs, proofFreshnessMs, deployId, baseUrl } = settings;
-  const { drainMs, trustedProxyHops, alternateWsPath } = settings;
+  const { drainMs, gatherMs, trustedProxyHops, alternateWsPath } = settings;
   const pod = `pod_${randomBytes(12).toString("base64url")}`;
   const metrics = new ServiceMetrics("ws-connector");
   const counters = createPodCounters(metrics);
@@ -56,27 +61,31 @@ export function createWsConnector(
   const link = redisAt({ url, name: "ws-connector", logger });
   const channel = new PodChannel({ calls: link, pod, partitions });
   const window = new ProcessWindow({ link, partitions, deployId, logger });
-  notePromotions(link, window);
+  notePromotions(link, window, logger);
+  const reachLog = new ReachLog({ link, partitions, logger });
   const { agentsPerKey, agentsPerIssuer } = settings;
   const epochs = new KnownEpochs(partitions);
   const acceptance = { link, window, pod, epochs, offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
-  const acceptor = new Acceptor({ ...acceptance, logger });
+  const acceptor = new Acceptor({ ...acceptance, gatherMs, logger });
   const releaser = new RouteReleaser({ link, window, pod });
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
 
   const keys = new KeyStore({ path: settings.keysFile, logger });
   const verifier = new SignatureVerifier();
   const authority = new Authority({ keys, hosts: relayHosts(settings) });
-  const registrar = new Registrar({ authority, channel, releaser });
+  const touches = new Touches({ ...acceptance, logger });
+  const heartbeats = new Heartbeats({ touches, channel, logger });
+  const batch = new IntakeBatch();
+  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch });
   const { refusals, keyRefusals } = counters;
   const intake = {
     authority,
     verifier: new EnvelopeVerifier(verifier),
     acceptor,
     registrar,
-    refusals,
-    keyRefusals,
-    baseUrl,
+    heartbeats,
+    batch,
+    answers: new Answers({ authority, refusals, keyRefusals, baseUrl }),
   };
   const quota = new ConnectionQuota(settings, counters.limitReached);
   const outboxes = new Outboxes(settings);
@@ -100,13 +109,14 @@ export function createWsConnector(
   const keyAudit = new KeyAudit({ keys, connections, registrar });
   const tasks = new PeriodicTasks([
     { everyMs: KEYS_FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
-    { everyMs: CONNECTION_LIMITS.pingIntervalMs, run: () => connections.pingAll() },
+    { everyMs: CONNECTION_LIMITS.silenceCheckMs, run: () => connections.checkSilence() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
     { everyMs: OUTBOX_CHECK_MS, run: () => outboxes.check() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
     { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void asserts.flush() },
+    { everyMs: REDIS_LIMITS.heartbeatGatherMs, run: () => heartbeats.flush() },
     { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);
@@ -123,7 +133,7 @@ export function createWsConnector(
     trustedProxyHops,
     alternateWsPath,
   });
-  observePod(metrics, { connections, outboxes, link, channel, acceptor, probes });
+  observePod(metrics, { connections, outboxes, link, channel, acceptor, touches, probes });
 
   let stopped: Promise<void> | undefined;
 
@@ -133,6 +143,7 @@ export function createWsConnector(
     if (stopped === undefined) await link.start();
     if (stopped === undefined) await channel.start();
     if (stopped !== undefined) return;
+    await reachLog.start();
     await window.start();
     tasks.start();
     connections.open();
@@ -142,6 +153,7 @@ export function createWsConnector(
     connections.close();
     await drain(connections, { registrar, channel, releaser, drainMs });
     tasks.stop();
+    await reachLog.stop();
     await window.stop();
     keys.stop();
     await verifier.stop();

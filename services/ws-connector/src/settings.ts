@@ -22,6 +22,7 @@ export const readWsConnectorSettings = settingsReader(
   "RELAY_BYTES_PER_SECOND",
   "RELAY_ALLOWED_ORIGINS",
   "RELAY_PARTITIONS",
+  "RELAY_GATHER_MS",
   "RELAY_OUTBOX_BYTES",
   "RELAY_OUTBOX_TOTAL",
   "RELAY_DRAIN_MS",

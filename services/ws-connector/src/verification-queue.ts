@@ -3,6 +3,8 @@ import type { Candidate, VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 
 interface Entry {
+  /** When it came in: monotonic ms. */
+  readonly cameAt: number;
   /** Undefined while the signatures are being checked, and of an envelope that waits for its key. */
   result: Refusal | VerifiedEnvelope | undefined;
   /** An envelope that waits for its key. */
@@ -20,7 +22,7 @@ export interface WaitingEnvelope {
 export interface VerificationQueueOptions {
   readonly verifier: EnvelopeVerifier;
   /** Is handed the head of the queue; false keeps it there until the next `advance`. */
-  readonly handle: (result: Refusal | VerifiedEnvelope) => boolean;
+  readonly handle: (result: Refusal | VerifiedEnvelope, cameAt: number) => boolean;
   /** Checks an envelope that was pushed to wait, once it is the head; undefined, at no cost, while it is still to wait. */
   readonly recheck: (waiting: WaitingEnvelope) => Refusal | Candidate | undefined;
   /** Called after each `advance`. */
@@ -44,15 +46,16 @@ export class VerificationQueue {
     return this.#entries.length;
   }
 
-  push(candidate: Refusal | Candidate): void {
-    const entry: Entry = { result: undefined, waiting: undefined };
+  /** @param cameAt monotonic ms. */
+  push(candidate: Refusal | Candidate, cameAt: number): void {
+    const entry: Entry = { cameAt, result: undefined, waiting: undefined };
     this.#entries.push(entry);
     this.#verify(entry, candidate);
   }
 
   /** Adds an envelope whose key the register before it may bring. */
-  pushWaiting(waiting: WaitingEnvelope): void {
-    this.#entries.push({ result: undefined, waiting });
+  pushWaiting(waiting: WaitingEnvelope, cameAt: number): void {
+    this.#entries.push({ cameAt, result: undefined, waiting });
     this.advance();
   }
 
@@ -84,7 +87,7 @@ export class VerificationQueue {
     if (head?.result === undefined) return false;
     let isDone = true;
     try {
-      isDone = this.#options.handle(head.result);
+      isDone = this.#options.handle(head.result, head.cameAt);
     } finally {
       if (isDone) this.#entries.shift();
     }

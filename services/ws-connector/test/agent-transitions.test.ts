@@ -19,6 +19,9 @@ const EVENTS = {
   "granted by a replica that knows an older epoch": { kind: "granted", epoch: 4, key: "new", heardAt: 60 },
   "not granted": { kind: "not_granted" },
   unanswered: { kind: "unanswered", key: "new" },
+  touched: { kind: "touched", epoch: 5, heardAt: 60 },
+  "touched with what was heard before": { kind: "touched", epoch: 5, heardAt: 40 },
+  "touched under an older epoch": { kind: "touched", epoch: 4, heardAt: 60 },
   "superseded by an older epoch": { kind: "superseded", epoch: 4 },
   "superseded by the same epoch": { kind: "superseded", epoch: 5 },
   "superseded by a newer epoch": { kind: "superseded", epoch: 6 },
@@ -48,6 +51,9 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
       "granted by a replica that knows an older epoch": [GRANTED_BEFORE],
       "not granted": [ABSENT],
       unanswered: [UNANSWERED],
+      touched: [ABSENT],
+      "touched with what was heard before": [ABSENT],
+      "touched under an older epoch": [ABSENT],
       "superseded by an older epoch": [ABSENT],
       "superseded by the same epoch": [ABSENT],
       "superseded by a newer epoch": [ABSENT],
@@ -62,6 +68,9 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
       "granted by a replica that knows an older epoch": [STILL_OWNED],
       "not granted": [OWNED],
       unanswered: [OWNED_UNANSWERED],
+      touched: [{ ...OWNED, heardAt: 60 }],
+      "touched with what was heard before": [OWNED],
+      "touched under an older epoch": [OWNED],
       "superseded by an older epoch": [OWNED],
       "superseded by the same epoch": [OWNED],
       "superseded by a newer epoch": [ABSENT, 6],
@@ -76,6 +85,9 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
       "granted by a replica that knows an older epoch": [GRANTED_BEFORE],
       "not granted": [UNKNOWN],
       unanswered: [UNANSWERED],
+      touched: [UNKNOWN],
+      "touched with what was heard before": [UNKNOWN],
+      "touched under an older epoch": [UNKNOWN],
       "superseded by an older epoch": [UNKNOWN],
       "superseded by the same epoch": [UNKNOWN],
       "superseded by a newer epoch": [UNKNOWN],
@@ -90,6 +102,9 @@ const SETTLED_TABLE: readonly (readonly [SettledState, Record<EventName, Expecte
       "granted by a replica that knows an older epoch": [STILL_OWNED],
       "not granted": [UNCERTAIN],
       unanswered: [OWNED_UNANSWERED],
+      touched: [{ ...UNCERTAIN, heardAt: 60 }],
+      "touched with what was heard before": [UNCERTAIN],
+      "touched under an older epoch": [UNCERTAIN],
       "superseded by an older epoch": [UNCERTAIN],
       "superseded by the same epoch": [UNCERTAIN],
       "superseded by a newer epoch": [UNKNOWN, 6],
@@ -139,6 +154,11 @@ describe("pending", () => {
   test("with another request: waits for both answers", () => {
     const { state } = transition(pending(OWNED, 1, 4), EVENTS.requested);
     expect(state).toEqual(pending(OWNED, 2, 4));
+  });
+
+  test("touched: goes on waiting, and knows when the agent was heard", () => {
+    const { state } = transition(pending(OWNED, 2, 4), EVENTS.touched);
+    expect(state).toEqual(pending({ ...OWNED, heardAt: 60 }, 2, 4));
   });
 
   test("with a takeover: remembers the newest, and tells the client of none yet", () => {

@@ -91,6 +91,23 @@ test("a key signs by the keys file that is, not by one that was", async () => {
   expect(signs).toEqual([true, false, true, false]);
 });
 
+test("an agent is held, and its end told, by the keys file that is, before its register is answered and after", async () => {
+  const held = new ConnectionCredentials();
+  const bobs = await credential();
+  const judged = () =>
+    [RING, WITHOUT_ISSUER, RING, OF_ANOTHER].map((ring) => [held.mayAct(BOB, ring, NOW), held.lastEnd(BOB, ring)]);
+  const expected = [
+    [true, END],
+    [false, undefined],
+    [true, END],
+    [false, undefined],
+  ];
+  held.presented(bobs);
+  expect(judged()).toEqual(expected);
+  held.accepted(bobs);
+  expect(judged()).toEqual(expected);
+});
+
 /** Of the agent, as look-ups find them. */
 const known = (held: ConnectionCredentials, ring = RING, now = NOW) => {
   const { records, expiresAt } = held.holding(BOB, ring, now) ?? {};

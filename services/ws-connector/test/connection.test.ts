@@ -69,29 +69,60 @@ afterEach(async () => {
   server.close();
 });
 
-async function pingAndWait(): Promise<void> {
+const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silenceCheckMs;
+const checkSilence = (times: number) => {
+  for (let n = 0; n < times; n += 1) connection.checkSilence();
+};
+
+/** Of a client that is silent from now on. */
+async function untilPinged(): Promise<void> {
+  // What the client sent last may still be on its way to be taken in: until then the socket is not read.
+  await until("the socket is read", () => !socket.isPaused);
   const arrived = once(client, "ping");
-  connection.ping();
+  checkSilence(CHECKS_A_PING + 1);
   await arrived;
 }
 
 describe("pings", () => {
-  test("that are unanswered twice end the connection with 1013 at the third", async () => {
-    await pingAndWait();
-    await pingAndWait();
+  const pings: unknown[] = [];
+  beforeEach(() => {
+    pings.length = 0;
+    client.on("ping", (data) => pings.push(data));
+  });
+
+  test("go to no client that was heard from within the interval", async () => {
+    for (let n = 0; n < 3; n += 1) {
+      checkSilence(CHECKS_A_PING);
+      const heard = once(socket, "message");
+      client.send("text");
+      await heard;
+    }
+    // What was sent before has arrived with it.
+    connection.send("last");
+    await once(client, "message", { signal: AbortSignal.timeout(5000) });
+    expect(pings).toEqual([]);
+  });
+
+  test("that are unanswered twice end the connection with 1013 when the third would be due", async () => {
+    await untilPinged();
+    const second = once(client, "ping");
+    checkSilence(CHECKS_A_PING);
+    await second;
+    checkSilence(CHECKS_A_PING - 1);
     expect(connection.isClosing).toBe(false);
-    connection.ping();
+    checkSilence(1);
     const [code] = await once(client, "close");
-    expect(code).toBe(1013);
+    expect([code, pings.length]).toEqual([1013, 2]);
   });
 
   test.each([
     ["a pong", "pong", () => client.pong()],
     ["any text", "message", () => client.send("text")],
+    ["a ping", "ping", () => client.ping()],
   ])("are answered by %s", async (_what, event, answer) => {
     for (let n = 0; n < 3; n += 1) {
-      await pingAndWait();
-      await pingAndWait();
+      await untilPinged();
+      checkSilence(CHECKS_A_PING);
       const heard = once(socket, event);
       answer();
       await heard;
@@ -99,20 +130,20 @@ describe("pings", () => {
     expect(connection.isClosing).toBe(false);
   });
 
-  test("that a client could not answer because it was not read do not count", async () => {
+  test("are not due of a client that is not read", () => {
+    checkSilence(CHECKS_A_PING);
     connection.pause("rate");
-    for (let n = 0; n < 5; n += 1) connection.ping();
+    checkSilence(5 * CHECKS_A_PING);
     connection.resume("rate");
-    connection.ping();
-    connection.ping();
+    checkSilence(2 * CHECKS_A_PING);
     expect(connection.isClosing).toBe(false);
   });
 
   test("are not sent once the connection closes", async () => {
     connection.close({ code: 4409, reason: "superseded" });
-    for (let n = 0; n < 5; n += 1) connection.ping();
+    checkSilence(5 * CHECKS_A_PING);
     const [code] = await once(client, "close");
-    expect(code).toBe(4409);
+    expect([code, pings]).toEqual([4409, []]);
   });
 });
 

@@ -10,9 +10,12 @@ import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
+import { Answers } from "../src/answers.ts";
 import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
+import type { GatheredHeartbeat, Heartbeats } from "../src/heartbeats.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake.ts";
+import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { Registrar } from "../src/registrar.ts";
 import { online } from "./registrar-harness.ts";
@@ -23,9 +26,13 @@ let connection: Connection;
 /** What was sent to acceptance. */
 const BASE_URL = "https://relay.example";
 let accepting: AcceptanceItem[];
+let gathered: GatheredHeartbeat[];
 /** What the preparation of the last session envelope comes to. */
 let prepared: PromiseWithResolvers<Acceptance | Prepared>;
 let dependencies: IntakeDependencies;
+let keyRefusals: KeyRefusals;
+/** Whether a release may take what the connection is granted now. */
+let awaitsRelease: boolean;
 
 const verifier = new SignatureVerifier();
 beforeAll(() => verifier.start());
@@ -34,6 +41,8 @@ afterAll(() => verifier.stop());
 beforeEach(() => {
   errors = [];
   accepting = [];
+  gathered = [];
+  awaitsRelease = false;
   prepared = Promise.withResolvers();
   const agents = new Ownership("con_1");
   connection = {
@@ -46,18 +55,26 @@ beforeEach(() => {
     send: (text: string) => errors.push(JSON.parse(text).code),
   } as unknown as Connection;
   const keys = KEYS as unknown as KeyStore;
+  const authority = new Authority({ keys, hosts: new Set() });
+  keyRefusals = new KeyRefusals();
   dependencies = {
-    authority: new Authority({ keys, hosts: new Set() }),
+    authority,
     verifier: new EnvelopeVerifier(verifier),
     acceptor: {
       accept: (item: AcceptanceItem) => accepting.push(item),
       needsPreparation: ({ kind }: Pick<AcceptanceItem, "kind">) => kind !== "message",
       prepare: () => prepared.promise,
     } as unknown as Acceptor,
-    registrar: { canTake: () => true, requested: () => {}, answered: () => {} } as unknown as Registrar,
-    refusals: new Tally(),
-    baseUrl: BASE_URL,
-    keyRefusals: new KeyRefusals(),
+    registrar: {
+      canTake: () => true,
+      awaitsRelease: () => awaitsRelease,
+      requested: () => {},
+      answered: () => {},
+      touched: () => {},
+    } as unknown as Registrar,
+    heartbeats: { gather: (heartbeat: GatheredHeartbeat) => gathered.push(heartbeat) } as unknown as Heartbeats,
+    batch: new IntakeBatch(),
+    answers: new Answers({ authority, refusals: new Tally(), keyRefusals, baseUrl: BASE_URL }),
   };
 });
 
@@ -86,6 +103,176 @@ describe("a connection has no intake", () => {
     expect(connection.intake).toBeDefined();
     await until("it is refused", () => errors.length > 0);
     expect([errors, connection.intake]).toEqual([["bad_signature"], undefined]);
+  });
+});
+
+describe("a heartbeat", () => {
+  const ALICE = "agent://alice";
+  const beat = () => receive(signed({ id: "beat", type: "agent.heartbeat", payload: {}, ts: Date.now() }));
+  const own = (key: string) => connection.agents.apply(ALICE, { kind: "granted", epoch: 7, key, heardAt: 0 });
+  /** The key of the agent, as the connection knows it from a register. */
+  let key: string;
+  const counts = () => [gathered.length, accepting.length];
+
+  beforeEach(() => {
+    let verifiedKey = "";
+    const requested: Registrar["requested"] = (_, verified) => {
+      verifiedKey = verified.key;
+    };
+    const { registrar } = dependencies;
+    Object.assign(registrar, { requested });
+    receive(register("first"));
+    accepting.pop()?.done(online(7));
+    key = verifiedKey;
+  });
+
+  test("is gathered when its connection owns the agent, under the key that it has", () => {
+    own(key);
+    beat();
+    expect(counts()).toEqual([1, 0]);
+    expect(gathered[0]).toMatchObject({ epoch: 7, item: { envelope: { id: "beat" } } });
+  });
+
+  test.each<[string, () => void]>([
+    ["the connection does not own the agent", () => {}],
+    ["the agent's key is another one so far", () => own("another")],
+    [
+      "a register waits for its answer",
+      () => {
+        own(key);
+        connection.agents.apply(ALICE, { kind: "requested" });
+      },
+    ],
+    [
+      "one had none",
+      () => {
+        own(key);
+        connection.agents.apply(ALICE, { kind: "requested" });
+        connection.agents.apply(ALICE, { kind: "unanswered", key });
+      },
+    ],
+  ])("goes to acceptance at once where %s", (_, given) => {
+    given();
+    beat();
+    expect(counts()).toEqual([0, 1]);
+  });
+
+  test("of a registered connection waits for others, and was heard when it came in", () => {
+    own(key);
+    Object.assign(connection, { principal: "key:alice-hmac" });
+    beat();
+    const cameBefore = performance.now();
+    expect([counts(), connection.intake]).toEqual([[0, 0], undefined]);
+    while (performance.now() < cameBefore + 2);
+    dependencies.batch.flush();
+    expect(counts()).toEqual([1, 0]);
+    expect(gathered[0]?.heardAt).toBeLessThanOrEqual(cameBefore);
+  });
+
+  test("is taken in before what follows it", () => {
+    own(key);
+    Object.assign(connection, { principal: "key:alice-hmac" });
+    beat();
+    receive(signed({ id: "message", ts: Date.now() }));
+    expect(counts()).toEqual([1, 1]);
+    expect(gathered[0]).toMatchObject({ item: { envelope: { id: "beat" } } });
+  });
+
+  test("keeps the intake of its connection until it is answered", () => {
+    own(key);
+    beat();
+    expect(connection.intake).toBeDefined();
+    gathered[0]?.answered(online(7));
+    expect(connection.intake).toBeUndefined();
+  });
+
+  test("of which more comes than a touch goes to acceptance after all", () => {
+    own(key);
+    beat();
+    gathered[0]?.answered(null);
+    expect(counts()).toEqual([1, 1]);
+    expect(connection.intake).toBeDefined();
+    accepting[0]?.done(online(8));
+    expect(connection.intake).toBeUndefined();
+  });
+
+  test("takes no agent back that its connection has lost meanwhile", () => {
+    own(key);
+    beat();
+    connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
+    gathered[0]?.answered(null);
+    expect([errors, counts(), connection.intake]).toEqual([["not_registered"], [1, 0], undefined]);
+  });
+
+  test("takes none to a connection that its pod lets go", () => {
+    own(key);
+    beat();
+    Object.assign(dependencies.registrar, { canTake: () => false });
+    gathered[0]?.answered(null);
+    expect([errors, counts()]).toEqual([["unavailable"], [1, 0]]);
+  });
+
+  test("is unavailable while a release may take what it would be granted", () => {
+    awaitsRelease = true;
+    beat();
+    expect([errors, counts()]).toEqual([["unavailable"], [0, 0]]);
+  });
+
+  test("is discarded when its connection closes meanwhile", () => {
+    own(key);
+    beat();
+    Object.assign(connection, { isClosing: true });
+    gathered[0]?.answered(null);
+    expect([errors, counts(), connection.intake]).toEqual([[], [1, 0], undefined]);
+  });
+});
+
+describe("what a call says of the congestion of its connection is said again once it is over", () => {
+  let isCongested: boolean;
+  let said: boolean[];
+  const call = (type: string) => {
+    receive(signed({ id: type, type, payload: {}, ts: Date.now() }));
+    const heartbeat = gathered[0];
+    if (heartbeat === undefined)
+      return { item: accepting[0], end: () => accepting[0]?.done({ outcome: "unavailable" }) };
+    return { item: heartbeat.item, end: () => heartbeat.answered({ outcome: "unavailable" }) };
+  };
+
+  beforeEach(() => {
+    isCongested = true;
+    said = [];
+    Object.defineProperty(connection, "isCongested", { get: () => isCongested });
+    Object.assign(connection, { congestionChanged: () => said.push(isCongested) });
+    const requested: Registrar["requested"] = (_, { key }) => {
+      connection.agents.apply("agent://alice", { kind: "granted", epoch: 7, key, heardAt: 0 });
+    };
+    Object.assign(dependencies.registrar, { requested });
+  });
+
+  test.each(["agent.register", "agent.heartbeat"])("where it is not true any more: of an %s", (type) => {
+    if (type === "agent.heartbeat") {
+      receive(register("first"));
+      accepting.pop()?.done(online(7));
+    }
+    const { item, end } = call(type);
+    expect(item?.isCongested?.()).toBe(true);
+    isCongested = false;
+    end();
+    expect(said).toEqual([false]);
+  });
+
+  test("and only there", () => {
+    const { item, end } = call("agent.register");
+    expect(item?.isCongested?.()).toBe(true);
+    end();
+    expect(said).toEqual([]);
+  });
+
+  test("unless the call was never made", () => {
+    const { end } = call("agent.register");
+    isCongested = false;
+    end();
+    expect(said).toEqual([]);
   });
 });
 
@@ -148,7 +335,7 @@ describe.each([
     receive(signed({ id: "message", ts: Date.now(), ...changes }));
     await until("it is refused", () => errors.length > 0);
     expect(errors).toEqual([code]);
-    return [...dependencies.keyRefusals].length;
+    return [...keyRefusals].length;
   };
 
   test.each([undefined, "key:bob-1", "issuer:alice-hmac"] as const)(

@@ -1,19 +1,22 @@
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyStore } from "runtime/key-store.ts";
-import type { Acceptance, PresenceAcceptance } from "window/acceptance/acceptance.ts";
+import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
 import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
+import type { Heartbeats } from "../src/heartbeats.ts";
+import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { PauseReason } from "../src/reading.ts";
 import { Registrar } from "../src/registrar.ts";
 
 export const AGENT = "agent://alice";
 export const KEY_ID = "alice-1";
-const verified = (type: string) =>
+export const verified = (type: string) =>
   ({
     envelope: { id: "e", type, from: AGENT },
+    kind: type.slice("agent.".length),
     keyId: KEY_ID,
     key: `${KEY_ID} identity`,
   }) as unknown as VerifiedEnvelope;
@@ -33,11 +36,24 @@ export class RegistrarHarness {
   readonly connection: Connection;
   /** Routes that were released. */
   readonly released: Route[] = [];
+  /** What went to Redis, in its order: heartbeats that were gathered, of an agent or of all, and releases. */
+  readonly sentToRedis: string[] = [];
+  readonly heartbeats = {
+    flushOf: (_: Connection, agent = "all") => void this.sentToRedis.push(`heartbeats of ${agent}`),
+    settled: async () => this.heartbeats.flushOf(this.connection),
+  } as unknown as Heartbeats;
+  readonly batch = new IntakeBatch();
   readonly releaser = {
-    release: (routes: readonly Route[]) => void this.released.push(...routes),
+    release: (routes: readonly Route[]) => {
+      this.sentToRedis.push("release");
+      this.released.push(...routes);
+    },
+    unreleased: () => this.unreleased,
     flush: async () => {},
   } as unknown as RouteReleaser;
 
+  /** What is to be released of the agent and the connection yet. */
+  unreleased: Route | undefined;
   /** What the keys file says of the agent's key. */
   isAllowed = true;
 
@@ -45,7 +61,8 @@ export class RegistrarHarness {
     const keys = { ring: { mayAct: () => this.isAllowed } } as unknown as KeyStore;
     const authority = new Authority({ keys, hosts: new Set() });
     const channel = this.channel as unknown as PodChannel;
-    this.registrar = new Registrar({ authority, channel, releaser: this.releaser });
+    const { releaser, heartbeats } = this;
+    this.registrar = new Registrar({ authority, channel, releaser, heartbeats, batch: this.batch });
     this.connection = {
       id: "con_1",
       agents: this.agents,
@@ -70,6 +87,12 @@ export class RegistrarHarness {
   answer(acceptance: Acceptance, type: "agent.register" | "agent.heartbeat" = "agent.register"): void {
     const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
     this.registrar.answered(this.connection, verified(type), acceptance, refuse);
+  }
+
+  /** A heartbeat that was gathered is answered. */
+  touch(answer: PresenceAcceptance | Unavailable): void {
+    const refuse = ({ outcome }: Acceptance) => this.sent.push({ refused: outcome });
+    this.registrar.touched(this.connection, verified("agent.heartbeat"), answer, refuse);
   }
 
   /** What was published to the pod before comes in. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import { AGENT, KEY_ID, online, RegistrarHarness } from "./registrar-harness.ts";
+import { AGENT, KEY_ID, online, RegistrarHarness, verified } from "./registrar-harness.ts";
 
 const PENDING = [
   { sessionId: `ses_00${"0".repeat(24)}`, requester: "agent://bob", createdAt: 1, expiresAt: 60_001 },
@@ -124,7 +124,7 @@ test("A register that is never answered is not waited for without end", async ()
   jest.useFakeTimers();
   harness.request();
   const settled = harness.registrar.settled(harness.connection);
-  jest.runAllTimers();
+  await jest.runAllTimersAsync();
   await settled;
   expect(harness.agents.hasPending).toBe(true);
 });
@@ -132,4 +132,85 @@ test("A register that is never answered is not waited for without end", async ()
 test("An agent whose register had no answer has a route that its connection releases at its end", () => {
   register(UNAVAILABLE);
   expect(harness.agents.releaseAll()).toEqual([{ agent: AGENT, connection: "con_1", epoch: null }]);
+});
+
+describe("a release that Redis has not carried out", () => {
+  const held = () =>
+    ["agent.register", "agent.heartbeat"].filter((type) =>
+      harness.registrar.awaitsRelease(harness.connection, verified(type)),
+    );
+  const unreleased = (epoch: number | null) =>
+    Object.assign(harness, { unreleased: { agent: AGENT, connection: "con_1", epoch } });
+
+  test("of an epoch keeps heartbeats from taking the agent again, whose epoch would be that one, and no register", () => {
+    expect(held()).toEqual([]);
+    unreleased(7);
+    expect(held()).toEqual(["agent.heartbeat"]);
+    register(online(8));
+    expect(held()).toEqual([]);
+  });
+
+  test("of whatever epoch keeps registers from it as well", () => {
+    unreleased(null);
+    expect(held()).toEqual(["agent.register", "agent.heartbeat"]);
+  });
+});
+
+describe("heartbeats that were gathered", () => {
+  test("go to Redis before a register of their agent, and before each release", () => {
+    harness.request();
+    expect(harness.sentToRedis.splice(0)).toEqual([`heartbeats of ${AGENT}`]);
+    harness.answer(online(1));
+    harness.isAllowed = false;
+    harness.registrar.releaseRevoked(harness.connection);
+    expect(harness.sentToRedis.splice(0)).toEqual(["heartbeats of all", "release"]);
+    harness.isAllowed = true;
+    register(online(2));
+    harness.sentToRedis.splice(0);
+    harness.registrar.releaseAll(harness.connection);
+    expect(harness.sentToRedis).toEqual(["heartbeats of all", "release"]);
+  });
+
+  test("say when the agent was heard, count for the connection, and are acked", () => {
+    register(online(1));
+    harness.touch(online(1, { heardAt: 70 }));
+    expect(harness.agents.hold(AGENT)).toMatchObject({ epoch: 1, heardAt: 70 });
+    expect([harness.sent.at(-1).frame, harness.validKeys.length]).toEqual(["ack", 2]);
+  });
+
+  test("bring nothing back to a connection that was superseded meanwhile", () => {
+    register(online(1));
+    harness.takeOver(2);
+    harness.touch(online(1, { heardAt: 70 }));
+    expect([harness.agents.owns(AGENT), harness.sent.at(-1)]).toEqual([false, { refused: "not_registered" }]);
+  });
+
+  test("and came in before a takeover are taken in before it is told", () => {
+    register(online(1));
+    const owned: boolean[] = [];
+    harness.batch.add(() => owned.push(harness.agents.owns(AGENT)));
+    harness.takeOver(2);
+    expect([owned, harness.agents.owns(AGENT)]).toEqual([[true], false]);
+  });
+
+  test("are unavailable where no delivery reaches the agent by now", () => {
+    register(online(1));
+    harness.channel.isReady = false;
+    harness.touch(online(1, { heardAt: 70 }));
+    expect([harness.sent.at(-1), harness.agents.hold(AGENT)?.heardAt]).toEqual([{ refused: "unavailable" }, 1]);
+  });
+
+  test("leave their agent as it was when they have no answer", () => {
+    register(online(1));
+    harness.touch({ outcome: "unavailable" });
+    expect([harness.sent.at(-1), harness.agents.isOutcomeUnknown(AGENT)]).toEqual([{ refused: "unavailable" }, false]);
+  });
+
+  test("are not answered on a connection that closes", () => {
+    register(online(1));
+    const { length } = harness.sent;
+    Object.assign(harness.connection, { isClosing: true });
+    harness.touch(online(1));
+    expect(harness.sent).toHaveLength(length);
+  });
 });

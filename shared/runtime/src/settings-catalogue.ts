@@ -186,6 +186,12 @@ export const SETTINGS = {
     description:
       "Number of partitions of the window; must be the same for every service, and at least 2 on a Redis Cluster.",
   },
+  RELAY_GATHER_MS: {
+    schema: integer(0, 10),
+    default: "0",
+    description:
+      "Milliseconds that acceptance calls of one process and partition lie apart at least: what comes in meanwhile shares one; 0 = none waits. Heartbeats have their own, up to 250 ms.",
+  },
   RELAY_OUTBOX_BYTES: {
     schema: integer(ENVELOPE_LIMITS.maxFrameBytes, 2 ** 30),
     default: "1048576",

@@ -124,6 +124,8 @@ export class Counters implements Service {
       names.visitors,
       names.journeys,
       names.journeysSeen,
+      names.journeyVersions,
+      names.lastJourneyVersion,
     ];
     const reply = await this.#link.run("flush_counters", keys, [windowId, this.#process, number, ...gathered.args()]);
     if (reply === "window") await this.#window.adoptOpenWindow();

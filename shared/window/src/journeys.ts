@@ -4,6 +4,7 @@ import type { SurfaceId } from "protocol/contract/surfaces.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { type Journey, parseJourney, stageBit } from "./records/journey.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
+import type { WholeKeys } from "./redis/window-keys.ts";
 
 /**
  * What visitors did since the last write, on its way to Redis. A journey is what one anonymous visitor did, in order. It is
@@ -49,14 +50,55 @@ interface Visit {
   readonly actions: { readonly name: SurfaceId; readonly at: number }[];
 }
 
+/** Journeys by version, the form in which they are held. */
+type Versions = ReadonlyMap<string, Journey>;
+
+const NONE: Versions = new Map();
+
 /**
- * The journeys of the window, the visitor seen last first; at most 200 of 50 actions, some 280 KB.
- * @throws ServiceError `unavailable`.
+ * The journeys of the window as one process has read them. Of 200 with 50 actions, some 280 KB, few change between two reads:
+ * only these leave Redis. A version stands for what was written of one journey, once and for all, and which there are is read
+ * each time: nothing is shown that Redis no longer has. Source: docs/redis.md#journeys.
  */
-export async function readJourneys(link: RedisCalls, window: ProcessWindow): Promise<Journey[]> {
-  const { keys } = await window.known();
-  const records = (await link.run("read_journeys", [keys.whole.journeys])) as string[];
-  return records.map(parseJourney).sort((a, b) => b.lastSeen - a.lastSeen);
+export class JourneysCopy {
+  readonly #link: RedisCalls;
+  readonly #window: ProcessWindow;
+  #keys: WholeKeys | undefined;
+  #held = NONE;
+
+  constructor(link: RedisCalls, window: ProcessWindow) {
+    this.#link = link;
+    this.#window = window;
+  }
+
+  /**
+   * The visitor seen last first; a journey is the same object for as long as nothing is added to it.
+   * @throws ServiceError `unavailable`.
+   */
+  async read(): Promise<readonly Journey[]> {
+    const keys = (await this.#window.known()).keys.whole;
+    const held = this.#keys === keys ? this.#held : NONE;
+    // Older ones than those held come back with a promotion: what they are is then read anew.
+    const journeys = (await this.#readAbove(held, keys)) ?? (await this.#readAbove(NONE, keys)) ?? NONE;
+    this.#keys = keys;
+    this.#held = journeys;
+    return [...journeys.values()].sort((a, b) => b.lastSeen - a.lastSeen);
+  }
+
+  /** Null when some are neither held nor higher. */
+  async #readAbove(held: Versions, { journeys, journeyVersions }: WholeKeys): Promise<Versions | null> {
+    const highest = Math.max(0, ...[...held.keys()].map(Number));
+    const [all = "", ...changed] = (await this.#link.run(
+      "read_journeys",
+      [journeys, journeyVersions],
+      [highest],
+    )) as string[];
+    const known = new Map(held);
+    for (let n = 0; n < changed.length; n += 2) known.set(changed[n] as string, parseJourney(changed[n + 1] as string));
+    const versions = all === "" ? [] : all.split(" ");
+    if (!versions.every((version) => known.has(version))) return null;
+    return new Map(versions.map((version) => [version, known.get(version) as Journey]));
+  }
 }
 
 function firstOf(visits: ReadonlyMap<string, Visit>): string {

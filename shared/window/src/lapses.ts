@@ -1,32 +1,33 @@
+import type { Place } from "protocol/contract/part-refusal.ts";
+import type { Logger } from "runtime/logging.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys } from "./redis/keys.ts";
 import { CONTROL_SLOT, slotOfPartition } from "./redis/partitions.ts";
 import type { Promotion, RedisCalls } from "./redis/redis-calls.ts";
 import type { WindowKeys } from "./redis/window-keys.ts";
 
-/** Where something may be missing: a partition, or the control slot, which has what is counted for all of them. */
-export type Place = number | "control";
-
 /** Since when something may be missing in a place that lost something, Unix ms. Source: docs/reports.md#complete. */
 export type Lapses = ReadonlyMap<Place, number>;
 
 /**
- * Notes in the control slot which partitions a replica took over that nobody had asked to. All that see a promotion note it, once
- * the primary that they note it at can be reached; the earliest time counts.
+ * Notes in the control slot which partitions a replica took over that nobody had asked to, and tells the log. All that see a
+ * promotion note it, once the primary that they note it at can be reached; the earliest time counts.
  */
-export function notePromotions(link: RedisCalls, window: ProcessWindow): void {
+export function notePromotions(link: RedisCalls, window: ProcessWindow, logger: Logger): void {
   const unnoted = new Map<Place, number>();
   link.onPromotion((promotion) => {
-    for (const place of placesOf(promotion, window.partitions)) {
-      unnoted.set(place, Math.min(promotion.silentSince, unnoted.get(place) ?? Number.POSITIVE_INFINITY));
+    const places = placesOf(promotion, window.partitions);
+    for (const place of places) {
+      unnoted.set(place, Math.min(promotion.lackingSince, unnoted.get(place) ?? Number.POSITIVE_INFINITY));
     }
+    logger.warn({ link: link.name, places }, "a replica was promoted: what its primary took last may be lacking");
   });
-  // A promotion comes with a primary that was none before: its link goes up.
+  // Runs after a promotion was told, and after each link that goes up, until it is done.
   link.onUsable(async () => {
     if (unnoted.size === 0) return;
     const noted = new Map(unnoted);
     await recordPromotions(link, window, noted);
-    for (const place of noted.keys()) unnoted.delete(place);
+    for (const [place, since] of noted) if (unnoted.get(place) === since) unnoted.delete(place);
   });
 }
 
@@ -36,11 +37,11 @@ export function notePromotions(link: RedisCalls, window: ProcessWindow): void {
  */
 export class SeenPromotions {
   /** The last of each place, monotonic ms. */
-  readonly #seen = new Map<Place, { readonly silentSince: number; readonly seenAt: number }>();
+  readonly #seen = new Map<Place, { readonly lackingSince: number; readonly seenAt: number }>();
 
   constructor(link: RedisCalls, partitions: number) {
     link.onPromotion((promotion) => {
-      const seen = { silentSince: promotion.silentSince, seenAt: performance.now() };
+      const seen = { lackingSince: promotion.lackingSince, seenAt: performance.now() };
       for (const place of placesOf(promotion, partitions)) this.#seen.set(place, seen);
     });
   }
@@ -49,21 +50,21 @@ export class SeenPromotions {
   in(keys: WindowKeys, now: number): Lapses {
     const unixTimeOf = (monotonicMs: number) => Math.floor(now - (performance.now() - monotonicMs));
     const seen = [...this.#seen].filter(([, { seenAt }]) => unixTimeOf(seenAt) > beginningOf(keys));
-    // Of a primary that this process never reached it is not known how long it had been silent.
-    const sinceOf = (silentSince: number) =>
-      Number.isFinite(silentSince) ? unixTimeOf(silentSince) : beginningOf(keys);
-    return new Map(seen.map(([place, { silentSince }]) => [place, sinceOf(silentSince)]));
+    // Of a primary that this process never reached, or whose replicas it never knew to follow, nothing later is known.
+    const sinceOf = (lackingSince: number) =>
+      Number.isFinite(lackingSince) ? unixTimeOf(lackingSince) : beginningOf(keys);
+    return new Map(seen.map(([place, { lackingSince }]) => [place, sinceOf(lackingSince)]));
   }
 }
 
-/** @param silentSince of each place, as of a promotion. @throws ServiceError `unavailable`. */
+/** @param lackingSince of each place, as of a promotion. @throws ServiceError `unavailable`. */
 export async function recordPromotions(
   link: RedisCalls,
   window: ProcessWindow,
-  silentSince: ReadonlyMap<Place, number>,
+  lackingSince: ReadonlyMap<Place, number>,
 ): Promise<void> {
   await window.inWindow(async ({ id }) => {
-    const ages = [...silentSince].flatMap(([place, since]) => [
+    const ages = [...lackingSince].flatMap(([place, since]) => [
       place,
       Number.isFinite(since) ? Math.ceil(performance.now() - since) : "",
     ]);

@@ -1,15 +1,13 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
-import type { Acceptor } from "./acceptance/acceptor.ts";
+import type { AcceptanceObserver } from "./acceptance/acceptor.ts";
 import type { Counters } from "./counters.ts";
-import { partitionKeys } from "./redis/keys.ts";
-import { everyPartition } from "./redis/partitions.ts";
+import { outOfReach } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
 
-/** How many partitions of the window the service's calls do not reach. Nothing is asked of Redis: its link says it. */
+/** How many partitions of the window the service's calls do not reach. */
 export function observePartitions(metrics: ServiceMetrics, redis: RedisCalls, partitions: number): void {
-  const keys = everyPartition(partitions).map(partitionKeys.window);
-  metrics.gauge("relay_partitions_out_of_reach", () => [["", keys.filter((key) => !redis.serverOf(key)?.up).length]]);
+  metrics.gauge("relay_partitions_out_of_reach", () => [["", outOfReach(redis, partitions).length]]);
 }
 
 /**
@@ -54,12 +52,15 @@ export function observeCounters(metrics: ServiceMetrics, counters: Counters): vo
 }
 
 /** Envelopes by type and outcome, limits of sessions, deliveries by status, and how many envelopes one call to Redis carried. */
-export function observeAcceptor(metrics: ServiceMetrics, acceptor: Acceptor): void {
+export function observeAcceptance(
+  metrics: ServiceMetrics,
+  ...accepting: readonly { observe(observer: AcceptanceObserver): void }[]
+): void {
   const sizes = metrics.histogram("relay_acceptance_batch_size");
   const envelopes = metrics.counter("relay_envelopes_total");
   const deliveries = metrics.counter("relay_deliveries_total");
   const limits = metrics.counter("relay_limits_total");
-  acceptor.observe({
+  const observer: AcceptanceObserver = {
     called: (size) => sizes.observe(size),
     settled: ({ envelope }, acceptance) => {
       if (acceptance.outcome === "rate_limited") limits.add(acceptance.limit);
@@ -70,7 +71,8 @@ export function observeAcceptor(metrics: ServiceMetrics, acceptor: Acceptor): vo
       const isNew = acceptance.outcome === "accepted";
       if (acceptance.about === "delivery" && isNew) deliveries.add(acceptance.delivery);
     },
-  });
+  };
+  for (const one of accepting) one.observe(observer);
 }
 
 /** The sender chooses the word in `message.<word>`: a label value for each would let agents fill the memory. */

@@ -2,6 +2,7 @@ import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import { partitionKeys } from "./redis/keys.ts";
 import { REDIS_LIMITS } from "./redis/limits.ts";
+import { mostTelling } from "./redis/link-down.ts";
 import { everyPartition, partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
 import { type AgentLine, ServerChannel } from "./server-channel.ts";
@@ -56,7 +57,7 @@ export class PodChannel implements Service {
 
   /** Why nothing comes in; null also where no link is down, and messages of the pod to itself do not come back. */
   get downKind(): RedisDownKind | null {
-    return this.links.map((link) => link.downKind).find((kind) => kind !== null) ?? null;
+    return mostTelling(this.links.map(({ downKind }) => downKind));
   }
 
   /** True while deliveries to agents of some partition come in. */
@@ -157,7 +158,7 @@ export class PodChannel implements Service {
     if (known !== undefined) return known;
     const made = new ServerChannel({
       server,
-      send: (p, message) => this.#send(p, message),
+      send: (...message) => this.#send(...message),
       receive: (line) => this.#receive(line),
       becameReady: (partition) => this.#becameReady(partition),
     });
@@ -170,11 +171,11 @@ export class PodChannel implements Service {
    * Publishes a message of the pod to itself. Over several partitions its lease is renewed with it, so that a moment in which
    * nobody hears the pod costs no agent its owner. Source: docs/redis.md#leases-of-pods.
    */
-  #send(p: number, message: string): Promise<unknown> {
+  #send(p: number, message: string, pauseMs: number): Promise<unknown> {
     const channel = this.#channels[p] as string;
     if (this.#channels.length === 1) return this.#calls.command("SPUBLISH", channel, message);
-    const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs } = REDIS_LIMITS;
-    const args = [this.#pod, podLeaseMs, podLeaseGapMs, podLeasesKeptMs, channel, message];
+    const { podLeaseMs, partitionSilenceMs, podLeasesKeptMs } = REDIS_LIMITS;
+    const args = [this.#pod, podLeaseMs, Math.ceil(pauseMs) + partitionSilenceMs, podLeasesKeptMs, channel, message];
     return this.#calls.run("renew_lease", [partitionKeys.pods(p)], args);
   }
 

@@ -84,14 +84,10 @@ export class PresenceStore {
     return presenceOf(Number(now), timeOf(lastSeen), timeOf(heldSince), this.#offlineAfterMs, isCongested);
   }
 
-  /** Of all partitions. */
-  async count(): Promise<PresenceCounts> {
-    return sumOfCounts(await Promise.all(this.#countEach()));
-  }
-
-  /** Counts those of the partitions that can be reached. @returns with the partitions that are missing. */
-  async countReached(): Promise<ReachedPresence> {
-    const { found, missing } = await reachedOf(this.#countEach());
+  /** Those of the partitions that can be reached. @returns with the partitions that are missing. */
+  async count(): Promise<ReachedPresence> {
+    const each = everyPartition(this.#window.partitions).map((p) => this.countIn(p));
+    const { found, missing } = await reachedOf(each);
     return { ...sumOfCounts(found), missing };
   }
 
@@ -102,10 +98,6 @@ export class PresenceStore {
       this.#link.run("count_presence", [presence, online], limits),
     )) as [number, number, number, number];
     return { ok, stale, critical_stale, offline };
-  }
-
-  #countEach(): Promise<PresenceCounts>[] {
-    return everyPartition(this.#window.partitions).map((p) => this.countIn(p));
   }
 
   /** Forgets agents unseen for a day, some of each partition a call. */

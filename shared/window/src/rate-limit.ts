@@ -1,7 +1,7 @@
 import { partitionKeys } from "./redis/keys.ts";
 import { partitionOf } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
-import { unavailable } from "./unavailable.ts";
+import { OutOfReachError, placeOutOfReach, unavailable } from "./unavailable.ts";
 
 /** Every limit counts in fixed windows of a minute, over all gateways. Source: docs/protocol.md#limits. */
 export const RATE_WINDOW_SECONDS = 60;
@@ -69,8 +69,10 @@ export class RateLimit {
           resolve(this.#usage(used - waiting.length + place + 1, resetMs));
         });
       });
-    } catch {
-      for (const { reject } of asked.flatMap(([, waiting]) => waiting)) reject(unavailable());
+    } catch (error) {
+      const place = placeOutOfReach(error);
+      const refusal = place === undefined ? unavailable() : new OutOfReachError(place, undefined, true);
+      for (const { reject } of asked.flatMap(([, waiting]) => waiting)) reject(refusal);
     }
   }
 

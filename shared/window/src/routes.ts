@@ -17,13 +17,14 @@ export interface Route {
 
 /**
  * Releases routes of one pod. What Redis did not take is kept, and sent again with each `flush` and each new connection, so
- * that a close during an outage does not leave an agent online after it; connection and epoch are compared, so a late release never removes a newer owner's.
+ * that a close during an outage does not leave an agent online after it; connection and epoch are compared, so a late release never removes
+ * a newer owner's, nor what the same connection got by a register since.
  */
 export class RouteReleaser {
   readonly #link: RedisCalls;
   readonly #window: ProcessWindow;
   readonly #pod: string;
-  /** By partition. */
+  /** By partition, and there by agent and connection. */
   readonly #unreleased: readonly Map<string, Route>[];
   /** By partition. */
   readonly #running = new Map<number, Promise<void>>();
@@ -40,9 +41,14 @@ export class RouteReleaser {
     const { partitions } = this.#window;
     const touched = Map.groupBy(routes, ({ agent }) => partitionOf(agent, partitions));
     for (const [p, released] of touched) {
-      for (const route of released) this.#of(p).set(this.#nameOf(route), route);
+      for (const route of released) this.#add(this.#of(p), route);
       void this.#flushPartition(p);
     }
+  }
+
+  /** What is to be released of an agent and a connection, and may be carried out yet. */
+  unreleased(agent: string, connection: string): Route | undefined {
+    return this.#of(partitionOf(agent, this.#window.partitions)).get(nameOf({ agent, connection }));
   }
 
   /** Resolves when everything was sent, or Redis did not answer. */
@@ -70,18 +76,26 @@ export class RouteReleaser {
     const args = routes.flatMap((route) => [route.agent, this.#owner(route)]);
     const { online, route } = this.#window.current.keys.partition(p);
     await this.#link.run("release", [online, route], args);
-    for (const route of routes) this.#of(p).delete(this.#nameOf(route));
+    const unreleased = this.#of(p);
+    for (const route of routes) if (unreleased.get(nameOf(route)) === route) unreleased.delete(nameOf(route));
+  }
+
+  /** Of several epochs of one connection all are released: it has given up each of them. */
+  #add(unreleased: Map<string, Route>, route: Route): void {
+    const before = unreleased.get(nameOf(route));
+    const isOfSeveral = before !== undefined && before.epoch !== route.epoch;
+    unreleased.set(nameOf(route), isOfSeveral ? { ...route, epoch: null } : route);
   }
 
   #of(p: number): Map<string, Route> {
     return this.#unreleased[p] as Map<string, Route>;
   }
 
-  #nameOf(route: Route): string {
-    return `${route.agent} ${this.#owner(route)}`;
-  }
-
   #owner({ connection, epoch }: Route): string {
     return formatRouteOwner({ pod: this.#pod, connection, epoch });
   }
+}
+
+function nameOf({ agent, connection }: Pick<Route, "agent" | "connection">): string {
+  return `${agent} ${connection}`;
 }

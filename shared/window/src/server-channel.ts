@@ -15,6 +15,10 @@ interface Subscription {
   isReady: boolean;
   /** Messages of the pod to itself since the last that came back. */
   missed: number;
+  /** When the last of them was sent, monotonic ms; undefined before the first. */
+  sentAt: number | undefined;
+  /** The longest that the pod waited before it sent one, of those since the server answered one. */
+  pauseMs: number;
 }
 
 /**
@@ -28,7 +32,7 @@ interface Subscription {
 export class ServerChannel {
   readonly link: SubscribingLink;
   readonly #server: ServerLink;
-  readonly #send: (partition: number, message: string) => Promise<unknown>;
+  readonly #send: (partition: number, message: string, pauseMs: number) => Promise<unknown>;
   readonly #receive: (line: AgentLine) => void;
   readonly #becameReady: (partition: number) => void;
   /** By partition. */
@@ -41,12 +45,13 @@ export class ServerChannel {
   readonly #awaited = new Map<string, () => void>();
 
   /**
-   * @param options.send publishes a message of the pod to itself.
+   * @param options.send publishes a message of the pod to itself; `pauseMs` is how long the pod itself had sent none, at the longest,
+   * since the server answered one.
    * @param options.becameReady runs each time the subscription of a partition is ready again.
    */
   constructor(options: {
     readonly server: ServerLink;
-    readonly send: (partition: number, message: string) => Promise<unknown>;
+    readonly send: (partition: number, message: string, pauseMs: number) => Promise<unknown>;
     readonly receive: (line: AgentLine) => void;
     readonly becameReady: (partition: number) => void;
   }) {
@@ -72,7 +77,7 @@ export class ServerChannel {
 
   /** Hears what is published of the partition, from when its server takes the subscription. */
   join(partition: number, channel: string): void {
-    const subscription = { partition, channel, isReady: false, missed: 0 };
+    const subscription = { partition, channel, isReady: false, missed: 0, sentAt: undefined, pauseMs: 0 };
     this.#subscriptions.set(partition, subscription);
     void this.#subscribe(subscription);
   }
@@ -161,8 +166,16 @@ export class ServerChannel {
     await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#sendLoopback(subscription)));
   }
 
-  async #sendLoopback({ partition }: Subscription, id = loopbackId()): Promise<void> {
-    await this.#send(partition, formatLoopback(id)).catch(() => {});
+  async #sendLoopback(subscription: Subscription, id = loopbackId()): Promise<void> {
+    const now = performance.now();
+    subscription.pauseMs = Math.max(subscription.pauseMs, now - (subscription.sentAt ?? now));
+    subscription.sentAt = now;
+    try {
+      await this.#send(subscription.partition, formatLoopback(id), subscription.pauseMs);
+      subscription.pauseMs = 0;
+    } catch {
+      // The server's silence does not come of the pod's: what it waited goes on to count until there is an answer.
+    }
   }
 
   #receiveMessage(subscription: Subscription, message: string): void {

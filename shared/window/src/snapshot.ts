@@ -2,6 +2,7 @@ import { SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { type Lapses, lapsesOf } from "./lapses.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { reachedOf } from "./reached-partitions.ts";
+import { publishedOf } from "./records/published.ts";
 import { parseSessionProof, type SessionProof } from "./records/session-proof.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
 import { everyPartition } from "./redis/partitions.ts";
@@ -96,14 +97,13 @@ async function readControl(link: RedisCalls, { traffic, surfaces, feedback, visi
 }
 
 async function readPartition(link: RedisCalls, p: number, keys: PartitionKeys): Promise<Part> {
-  const names = [partitionKeys.window(p), keys.counters, keys.minutes, keys.proofs, keys.lastOnlineProof];
-  const [windowId, counters, minutes, proofs, last] = (await link.run("snapshot", names)) as [
+  const names = [partitionKeys.window(p), keys.counters, keys.published, keys.proofs, keys.lastOnlineProof];
+  const [windowId, counters, published, proofs, last] = (await link.run("snapshot", names)) as [
     ...[string, string[], string[], string[], string],
   ];
   return {
     windowId,
-    counters: countsOf(counters),
-    minutes: countsOf(minutes),
+    ...publishedOf(countsOf(published), countsOf(counters)),
     proofs: proofs.map(parseSessionProof),
     lastOnlineProof: last === "" ? null : parseSessionProof(last),
   };

@@ -1,10 +1,28 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { type Place, partRefusal } from "protocol/contract/part-refusal.ts";
 
 /** The refusal for whatever needs Redis while it does not answer. @param cause what Redis or the client said. */
 export function unavailable(cause?: unknown): ServiceError {
   const error = new ServiceError("unavailable", { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
   return cause === undefined ? error : Object.assign(error, { cause });
+}
+
+/** The same of a part of Redis that does not answer, while others do. */
+export class OutOfReachError extends ServiceError {
+  readonly place: Place;
+
+  /** @param counted as of `partRefusal`. */
+  constructor(place: Place, cause?: unknown, counted = false) {
+    super("unavailable", { ...partRefusal(place, counted), retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs });
+    this.place = place;
+    if (cause !== undefined) this.cause = cause;
+  }
+}
+
+/** Which part a failed call found out of reach; undefined where that is all of Redis, or another fault. */
+export function placeOutOfReach(failure: unknown): Place | undefined {
+  return failure instanceof OutOfReachError ? failure.place : undefined;
 }
 
 export function isUnavailable(error: unknown): boolean {

@@ -1,9 +1,9 @@
 import { ServiceError } from "protocol/contract/errors.ts";
-import type { NotReadyReason } from "protocol/contract/responses.ts";
+import type { NotReadyReason, RedisDownKind } from "protocol/contract/responses.ts";
 import { type PresenceCounts, type PresenceStore, sumOfCounts } from "./presence.ts";
 import type { ProcessWindow } from "./process-window.ts";
 import { controlKeys, partitionKeys } from "./redis/keys.ts";
-import { linkDown } from "./redis/link-down.ts";
+import { linkDown, mostTelling } from "./redis/link-down.ts";
 import { everyPartition } from "./redis/partitions.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 
@@ -38,7 +38,7 @@ export async function reachWindow(
     }),
   );
   const answered = counts.filter(isCounts);
-  if (answered.length === 0) return reasonOf(counts[0]);
+  if (answered.length === 0) return mostTelling(counts.map(kindOf)) ?? "no_window";
   const silent = everyPartition(window.partitions).filter((p) => !isCounts(counts[p]));
   return { counts: sumOfCounts(answered), silent, hasControl: fault === null };
 }
@@ -59,5 +59,10 @@ function isCounts(counted: unknown): counted is PresenceCounts {
 }
 
 function reasonOf(fault: unknown): NotReadyReason {
-  return isWindowless(fault) ? "no_window" : linkDown(fault).kind;
+  return kindOf(fault) ?? "no_window";
+}
+
+/** Null of a fault that is not the link's. */
+function kindOf(fault: unknown): RedisDownKind | null {
+  return isWindowless(fault) ? null : linkDown(fault).kind;
 }

@@ -168,17 +168,18 @@ describe("a batch", () => {
     const ts = Date.now();
     const messages = Array.from({ length: 50 }, () => messageOf("agent://alice", "agent://bob", { ts }));
     const calls = await callsDuring(() => pod.acceptAll(...messages));
-    const { sadd, zscore, hget, spublish, pexpireat, hincrby, ...others } = calls;
-    expect({ sadd, zscore, hget, spublish, pexpireat, hincrby }).toEqual({
+    const { sadd, scard, zscore, hget, spublish, pexpireat, hincrby, ...others } = calls;
+    expect({ sadd, scard, zscore, hget, spublish, pexpireat, hincrby }).toEqual({
       sadd: 50,
+      scard: 1,
       zscore: undefined,
       hget: 2,
       spublish: 1,
       pexpireat: 1,
-      hincrby: 3,
+      hincrby: 1,
     });
-    // The first batch of a minute looks for minutes to forget.
-    const expected = /^(config\|resetstat|evalsha|info|time|ping|hkeys)$/;
+    // The first batch of a minute looks for minutes to fold.
+    const expected = /^(config\|resetstat|evalsha|info|time|ping|hgetall)$/;
     expect(Object.keys(others).filter((name) => !expected.test(name))).toEqual([]);
   });
 

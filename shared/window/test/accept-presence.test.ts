@@ -27,11 +27,17 @@ describe("a register", () => {
     expect(await bench.client.zscore((await bench.keys()).online, "agent://bob")).toBe(String(lastSeen));
   });
 
-  test("on the connection that has the agent keeps its epoch, and tells nobody", async () => {
+  test("on the connection that has the agent has a newer epoch, goes on with the hold, and tells nobody", async () => {
     const ear = await bench.ear("pod-a");
+    const heldSince = async () =>
+      (await bench.client.hget((await bench.keys()).route, "agent://bob"))?.split(" ").at(-1);
     const first = await pod.register("agent://bob", "c1");
+    const since = await heldSince();
     const again = await pod.register("agent://bob", "c1");
-    expect(again).toMatchObject({ outcome: "accepted", status: "online", epoch: first.epoch });
+    expect(again).toMatchObject({ outcome: "accepted", status: "online" });
+    expect(again.epoch).toBeGreaterThan(first.epoch as number);
+    expect(await routeOf("agent://bob")).toBe(`pod-a c1 ${again.epoch}`);
+    expect(await heldSince()).toBe(since);
     expect(await ear.lines()).toEqual([]);
   });
 

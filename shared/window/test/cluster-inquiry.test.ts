@@ -35,6 +35,17 @@ describe("a node that was cut off", () => {
     expect(await primaryOf(asked.ask([nodeSaying("ok", 8, ["replica", "former"])]))).toBe("replica");
   });
 
+  test.each([
+    ["does not know that another has its place", nodeSaying("ok", 7, ["former", "replica"]), true],
+    ["nor whom it reaches", nodeSaying("fail", 7, ["former"]), true],
+    ["is none that knows of the election", nodeSaying("ok", 8, ["former", "replica"]), false],
+    ["nor one that knows who has its place", nodeSaying("ok", 7, ["replica", "former"]), false],
+  ])("%s", async (_what, former, isLeftBehind) => {
+    const asked = inquiry();
+    await asked.ask([nodeSaying("ok", 8, ["replica", "former"])]);
+    expect(await asked.isLeftBehind(former, 0)).toBe(isLeftBehind);
+  });
+
   test("is told from a cluster that was made anew, whose epochs begin anew", async () => {
     const asked = inquiry();
     await asked.ask([nodeSaying("ok", 8, ["a", "b"])]);

@@ -1,10 +1,11 @@
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { Touches } from "../src/acceptance/touches.ts";
 import { CongestionMarks } from "../src/congestion.ts";
 import { Counters } from "../src/counters.ts";
 import { readCredentials } from "../src/credentials.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
-import { readJourneys } from "../src/journeys.ts";
+import { JourneysCopy } from "../src/journeys.ts";
 import { recordPromotions } from "../src/lapses.ts";
 import { PodChannel } from "../src/pod-channel.ts";
 import { PresenceStore } from "../src/presence.ts";
@@ -17,7 +18,7 @@ import { RouteReleaser } from "../src/routes.ts";
 import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { readTarget } from "../src/targets.ts";
-import { decisionOf, requestOf } from "./envelopes.ts";
+import { decisionOf, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { type Bench, LOGGER } from "./kit.ts";
 
 /** Has every script run, each by its callers. */
@@ -33,6 +34,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await window.adoptOpenWindow();
   await new ProcessWindow({ link, partitions, deployId: null, logger: LOGGER }).adoptOpenWindow();
   const { epoch } = await pod.register("agent://bob");
+  await pod.accept(messageOf("agent://alice", "agent://bob"));
   const request = requestOf("agent://alice", "agent://bob");
   await pod.take(request, { origin: "gateway", claim: { digest: "a", bodyDigest: "b" } });
   const { sessionId } = await pod.request("agent://alice", "agent://bob");
@@ -58,6 +60,12 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   const held = { ...mark, agent: "agent://bob", heardAt: performance.now(), credentials, ...bringer };
   for (const [p, slice] of asserter.slices([held])) await asserter.assert(p, slice);
   await new PrincipalShares({ link, partitions, pod: "pod-a" }).lease("key_envelopes", ["key:k"]);
+  const touches = new Touches({ ...pod, pod: "pod-a", agentsPerKey: 1, logger: LOGGER });
+  const touch = { envelope: envelopeOf("agent.heartbeat", "agent://bob"), connection: "c1", credential: credentials };
+  const [answer] = await touches.write(touches.partitionOf("agent://bob"), [
+    { item: { ...touch, ...bringer }, epoch: epoch as number, heardAt: performance.now() },
+  ]);
+  if (answer?.outcome !== "accepted") throw new Error("the heartbeat was left to acceptance");
   releaser.release([{ agent: "agent://bob", connection: "c1", epoch: epoch as number }]);
   await releaser.flush();
   counters.view("readSession", "visitor-1");
@@ -67,7 +75,7 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
   await announceGatewayKey(link, { keyId: "gateway-1", publicKey: "A" });
   await readGatewayKeys(link);
   await readCredentials(link, window, "agent://bob");
-  await readJourneys(link, window);
+  await new JourneysCopy(link, window).read();
   await new RateLimit({ link, partitions, name: "send", most: 1 }).use("key-1");
   await resetWindow(link, { partitions, deployId: "deploy-1", force: true });
 }

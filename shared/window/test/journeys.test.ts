@@ -3,7 +3,7 @@ import { WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { openAnotherWindow } from "../../../test/support/another-window.ts";
 import { until } from "../../../test/support/until.ts";
 import { Counters } from "../src/counters.ts";
-import { readJourneys } from "../src/journeys.ts";
+import { JourneysCopy } from "../src/journeys.ts";
 import type { Journey } from "../src/records/journey.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { unavailable } from "../src/unavailable.ts";
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => bench.clear());
 afterAll(() => bench.redis.stop());
 
-const journeys = () => readJourneys(pod.link, pod.window);
+const journeys = () => new JourneysCopy(pod.link, pod.window).read();
 const namesOf = ({ actions }: Journey) => actions.map(({ name }) => name);
 
 describe("a journey", () => {

@@ -4,7 +4,7 @@ import { kindOf } from "protocol/contract/envelope.ts";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
-import { windowKeysIn } from "../../../test/support/window-keys-in.ts";
+import { countersOf, windowKeysIn } from "../../../test/support/window-keys-in.ts";
 import type {
   Acceptance,
   AcceptanceItem,
@@ -107,6 +107,11 @@ export class Bench {
     return Object.fromEntries(routes.map(([agent, route]) => [agent, route.split(" ").slice(0, 3).join(" ")]));
   }
 
+  /** The counters that acceptance moves. */
+  async counters(partition = 0): Promise<Record<string, number>> {
+    return await countersOf(this.client, await this.keys(partition));
+  }
+
   /** How often Redis carried out each command since the last `CONFIG RESETSTAT`. */
   async commandCalls(): Promise<Record<string, number>> {
     const stats = await this.client.info("commandstats");
@@ -120,6 +125,7 @@ interface PodOptions {
   readonly deployId?: string;
   readonly agentsPerKey?: number;
   readonly agentsPerIssuer?: number;
+  readonly gatherMs?: number;
   readonly link?: RedisLink;
   /** Of the link. */
   readonly logger?: Logger;
@@ -128,12 +134,19 @@ interface PodOptions {
 /** What a pod needs to accept envelopes, on a link that somebody else starts and stops. */
 export function podOn<Link extends RedisCalls>(
   link: Link,
-  { pod = "pod-a", partitions = 1, deployId = "deploy-1", agentsPerKey = 0, agentsPerIssuer = 0 }: PodOptions = {},
+  {
+    pod = "pod-a",
+    partitions = 1,
+    deployId = "deploy-1",
+    agentsPerKey = 0,
+    agentsPerIssuer = 0,
+    gatherMs = 0,
+  }: PodOptions = {},
 ): Pod<Link> {
   const window = new ProcessWindow({ link, partitions, deployId, logger: LOGGER });
   const { offlineAfterMs } = PRESENCE_LIMITS;
   const { proofFreshnessMs } = SESSION_LIMITS;
-  const limits = { offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer };
+  const limits = { offlineAfterMs, proofFreshnessMs, agentsPerKey, agentsPerIssuer, gatherMs };
   const epochs = new KnownEpochs(partitions);
   return new Pod(link, window, new Acceptor({ link, window, pod, epochs, ...limits, logger: LOGGER }), epochs);
 }

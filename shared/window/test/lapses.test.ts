@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { type Place, recordPromotions } from "../src/lapses.ts";
+import type { Place } from "protocol/contract/part-refusal.ts";
+import { recordPromotions } from "../src/lapses.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import { resetWindow } from "../src/reset.ts";
 import { readSnapshot } from "../src/snapshot.ts";

@@ -65,7 +65,11 @@ async function fake(answers: ConstructorParameters<typeof FakeRedis>[0]): Promis
 }
 
 const warnings = () => log.filter(({ level }) => level === "warn");
-const kindsLogged = () => warnings().map(({ kind }) => kind);
+/** Of all warnings but those that the link is up again. */
+const kindsLogged = () =>
+  warnings()
+    .filter(({ msg }) => msg !== "redis link is up")
+    .map(({ kind }) => kind);
 /** The kinds that were told, each once a change of state. On a busy machine a silence may come between as a change of its own. */
 function kindsTold(): unknown[] {
   const kinds = kindsLogged();

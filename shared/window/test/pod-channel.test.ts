@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, jest, test } from "@jest/globals";
+import { Redis } from "ioredis";
 import { createLogger } from "runtime/logging.ts";
 import { watchLeaks } from "../../../test/support/leaks.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
@@ -8,6 +10,7 @@ import { PodChannel } from "../src/pod-channel.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
+import type { SubscribingLink } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
@@ -102,6 +105,33 @@ test("A connection on which nothing comes back any more is given up, and made an
   expect(channel.ready).toBe(false);
   await until("messages come back", () => channel.isReadyFor(OF_FIRST) && channel.isReadyFor(OF_SECOND));
   await channel.caughtUp();
+});
+
+test.each([
+  ["came to it", (link: SubscribingLink, name: string) => link.subscribe(name, () => {})],
+  ["went", (link: SubscribingLink, name: string) => link.unsubscribe(name)],
+])("What a server publishes that goes on, and was silent when a partition %s, comes in", async (_change, act) => {
+  const heard: string[] = [];
+  channel.listen({ deliver: (...[, , , , text]) => heard.push(text), superseded: () => {}, probe: () => {} });
+  const patient = new Redis({ path: redis.path, replyMapping: "legacy", disconnectTimeout: 10 });
+  try {
+    await patient.ping();
+    await redis.pause();
+    const line = `deliver c 1 ${OF_FIRST} - promised`;
+    const published = patient.spublish(partitionKeys.podChannel(0, "pod-a"), line);
+    const [link] = channel.links as [SubscribingLink];
+    await expect(act(link, partitionKeys.podChannel(2, "pod-a"))).rejects.toMatchObject({ code: "unavailable" });
+    // By then a connection that was given up is closed.
+    await delay(2 * REDIS_LIMITS.disconnectTimeoutMs);
+    await redis.resume();
+    expect(await published).toBe(1);
+    await until("the server answers", () => publisher.up && channel.isReadyFor(OF_FIRST));
+    await channel.caughtUp(OF_FIRST);
+    expect(heard).toEqual(["promised"]);
+  } finally {
+    await redis.resume();
+    patient.disconnect();
+  }
 });
 
 test("A channel that is stopped while it connects leaves no timer behind", async () => {

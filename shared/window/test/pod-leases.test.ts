@@ -13,7 +13,9 @@ import { envelopeOf, messageOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const { offlineAfterMs } = PRESENCE_LIMITS;
-const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs } = REDIS_LIMITS;
+const { podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionLoopbackMs, partitionSilenceMs } = REDIS_LIMITS;
+/** Of a process that has too little of a processor: each turn of its event loop takes that long. */
+const TURN_MS = 400;
 const PARTITIONS = 2;
 const ALICE = "agent://alice";
 const BOB = agentIn(0);
@@ -82,6 +84,7 @@ describe("a pod whose lease is over", () => {
   test.each([
     ["that is old", { "pod-a": 0, "pod-b": podLeaseMs + 500 }],
     ["that was taken away", { "pod-a": 0 }],
+    ["that was taken away, while no other is renewed", { "pod-a": podLeaseGapMs + 500 }],
   ])("of a lease %s, loses its routes with the next envelope that nobody hears", async (_which, ages) => {
     await leases(ages);
     expect(await pod.accept(messageOf(ALICE, BOB))).toMatchObject({ delivery: "stale" });
@@ -122,13 +125,37 @@ describe("a lease", () => {
   });
 
   test("of another pod begins anew when none was renewed for a while, and ends when others were", async () => {
-    await leases({ "pod-a": podLeaseGapMs + 500, "pod-b": 5000 });
+    await leases({ "pod-a": partitionLoopbackMs + partitionSilenceMs + 200, "pod-b": 5000 });
     await renew("pod-a");
     expect(await ages()).toEqual({ "pod-a": expect.any(Number), "pod-b": expect.any(Number) });
     expect((await ages())["pod-b"]).toBeLessThan(podLeaseMs);
     await leases({ "pod-a": 0, "pod-b": 5000, "pod-c": podLeaseMs / 2 });
     await renew("pod-a");
     expect(Object.keys(await ages()).toSorted()).toEqual(["pod-a", "pod-c"]);
+  });
+
+  test("of a pod that died ends, though the only one that lives is late with each of its own", async () => {
+    await started("pod-a");
+    await bench.seed(BOB, "pod-b c2 7", Date.now());
+    await bench.client.zadd(PODS, Date.now(), "pod-b");
+    const busy = setInterval(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TURN_MS), 1);
+    bench.later(() => clearInterval(busy));
+    const diedAt = performance.now();
+    await until("its lease is over", async () => (await bench.client.zscore(PODS, "pod-b")) === null);
+    // The next renewal is due that long after the lease, and the look at it takes some turns.
+    expect(performance.now() - diedAt).toBeLessThan(podLeaseMs + 2 * podLeaseGapMs + 6 * TURN_MS);
+    clearInterval(busy);
+    expect(await pod.heartbeat(BOB, "c1")).toMatchObject({ outcome: "accepted", status: "online" });
+  });
+
+  test("begins anew as well where the pod that renews next was late, and the partition away for longer", async () => {
+    const lateMs = podLeaseGapMs + 200;
+    await leases({ "pod-a": lateMs, "pod-b": podLeaseMs - 500 });
+    await renew("pod-a", lateMs);
+    expect((await ages())["pod-b"]).toBeGreaterThanOrEqual(podLeaseMs - 500);
+    await leases({ "pod-a": lateMs + partitionSilenceMs + 200, "pod-b": 5000 });
+    await renew("pod-a", lateMs);
+    expect((await ages())["pod-b"]).toBeLessThan(podLeaseMs);
   });
 
   test("outlives a reset of the window: what is asserted there is not taken for a dead pod's", async () => {
@@ -193,8 +220,10 @@ async function ages(): Promise<Record<string, number>> {
   return Object.fromEntries(await Promise.all(ages));
 }
 
-async function renew(name: string): Promise<unknown> {
-  const args = [name, podLeaseMs, podLeaseGapMs, podLeasesKeptMs, partitionKeys.podChannel(0, name), "loopback 1"];
+/** @param pauseMs for how long the pod had not tried to. */
+async function renew(name: string, pauseMs: number = partitionLoopbackMs): Promise<unknown> {
+  const channel = partitionKeys.podChannel(0, name);
+  const args = [name, podLeaseMs, pauseMs + partitionSilenceMs, podLeasesKeptMs, channel, "loopback 1"];
   return await pod.link.run("renew_lease", [PODS], args);
 }
 

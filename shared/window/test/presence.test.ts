@@ -109,7 +109,7 @@ describe("presence in Redis", () => {
         presenceOf(link.at, link.at - age, connected ? link.at - age : null, offlineAfterMs),
       );
 
-      const none = { ok: 0, stale: 0, critical_stale: 0, offline: 0 };
+      const none = { ok: 0, stale: 0, critical_stale: 0, offline: 0, missing: [] };
       expect(await presenceStore().count()).toEqual(severity === null ? none : { ...none, [severity]: 1 });
 
       const met = delivery(await pod.accept(messageOf("agent://alice", "agent://bob")));
@@ -191,7 +191,13 @@ describe("presence in Redis", () => {
     await bench.seed("agent://b", "pod-a c1 7", link.at, 3);
     await bench.seed("agent://c", "pod-a c1 7", link.at - 60_001, 2);
     await bench.seed("agent://d", "pod-a c1 7", link.at - 60_000, 1);
-    expect(await presenceStore(4, 60_000).count()).toEqual({ ok: 2, stale: 1, critical_stale: 0, offline: 1 });
+    expect(await presenceStore(4, 60_000).count()).toEqual({
+      ok: 2,
+      stale: 1,
+      critical_stale: 0,
+      offline: 1,
+      missing: [],
+    });
   });
 
   test("is pruned of agents unseen for more than a day, their routes included, and of no others", async () => {

@@ -5,7 +5,7 @@ import { ProcessWindow } from "../src/process-window.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
-import { messageOf } from "./envelopes.ts";
+import { envelopeOf, messageOf } from "./envelopes.ts";
 import { Bench, LOGGER } from "./kit.ts";
 
 const bench = new Bench();
@@ -125,18 +125,18 @@ describe("a process window", () => {
 });
 
 describe("a service in another window than Redis", () => {
-  test("does nothing in the old one, adopts the new one and goes on there", async () => {
+  test.each([
+    ["a message", messageOf("agent://alice", "agent://bob"), { published_envelopes: 1, websocket_accepted: 1 }],
+    ["a register", envelopeOf("agent.register", "agent://alice"), { websocket_accepted: 1 }],
+  ])("does nothing in the old one, adopts the new one and goes on there with %s", async (_, envelope, counted) => {
     const pod = await bench.pod();
     const old = pod.window.current;
     const id = await openAnotherWindow(bench.client);
     await bench.client.config("RESETSTAT");
-    expect(await pod.accept(messageOf("agent://alice", "agent://bob"))).toMatchObject({ outcome: "accepted" });
+    expect(await pod.accept(envelope)).toMatchObject({ outcome: "accepted" });
     expect(pod.window.current.id).toBe(id);
     expect(old.id).not.toBe(id);
-    expect(await bench.client.hgetall((await bench.keys()).counters)).toEqual({
-      published_envelopes: "1",
-      websocket_accepted: "1",
-    });
+    expect(await bench.counters()).toEqual(counted);
     expect((await bench.commandCalls()).sadd).toBe(1);
   });
 

@@ -52,7 +52,7 @@ test.each(REPLACEMENTS)(
     await replace();
     expect(await readSession(link, window, sessionId as string)).toBeNull();
     expect(await readCredentials(link, window, BOB)).toEqual([]);
-    expect(await presence.count()).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0 });
+    expect(await presence.count()).toEqual({ ok: 0, stale: 0, critical_stale: 0, offline: 0, missing: [] });
   },
 );
 

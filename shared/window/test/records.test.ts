@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { parseChannelLine } from "../src/records/channel-line.ts";
-import { formatCredentials, parseCredentials } from "../src/records/credential.ts";
+import { formatCredential, formatCredentials, parseCredentials } from "../src/records/credential.ts";
 import { parseJourney } from "../src/records/journey.ts";
 import { CONGESTED, formatRouteOwner } from "../src/records/route.ts";
 import { parseSessionProof } from "../src/records/session-proof.ts";
@@ -30,17 +30,17 @@ async function lua(library: string, expression: string, ...args: (string | numbe
   return await bench.client.eval(`${files.map(luaFile).join("\n")}\nreturn ${expression}`, 0, ...args);
 }
 
-describe("What Lua writes", () => {
-  test("of credentials is read in TypeScript and in Lua, and written alike in both", async () => {
-    const line = (keyId: string) => lua("credential", "format_credential(ARGV[1], 'a.b.c')", keyId);
-    const [first, second] = [await line("jkt-a"), await line("jkt-b")];
-    const lines = `${first}\n${second}`;
-    const records = ["jkt-a", "jkt-b"].map((keyId) => ({ keyId, token: "a.b.c" }));
-    expect([parseCredentials(lines), formatCredentials(records)]).toEqual([records, lines]);
-    const another = (keyId: string) => lua("credential", "newest_of_another_key(ARGV[1], ARGV[2])", lines, keyId);
-    expect([await another("jkt-a"), await another("jkt-b"), await another("jkt-c")]).toEqual([second, first, first]);
-  });
+test("credentials are read as they are written, and Lua tells them apart by their keys", async () => {
+  const records = ["jkt-a", "jkt-b"].map((keyId) => ({ keyId, token: "a.b.c" }));
+  const [first, second] = records.map(formatCredential);
+  const lines = formatCredentials(records);
+  expect([lines, parseCredentials(lines)]).toEqual([`${first}\n${second}`, records]);
+  const another = (keyId: string) =>
+    lua("credential", "newest_of_another_key(ARGV[1], ARGV[2])", lines, formatCredential({ keyId, token: "d.e.f" }));
+  expect([await another("jkt-a"), await another("jkt-b"), await another("jkt-c")]).toEqual([second, first, first]);
+});
 
+describe("What Lua writes", () => {
   test("of a session is read in TypeScript and in Lua, while it pends and once it is decided", async () => {
     const records = "make_session_records(0)";
     const format = "format_session('not_seen', ARGV[1], 60, 'agent://alice', 'agent://bob')";

@@ -65,6 +65,30 @@ describe("a release", () => {
     expect(await routes()).toEqual({ "agent://bob": `pod-a c2 ${second.epoch}` });
   });
 
+  test("that is late takes nothing that the same connection got by a register since", async () => {
+    const first = await pod.register("agent://bob", "c1");
+    const letGo = holdNextCall();
+    releaser.release([route("agent://bob", "c1", first.epoch)]);
+    const again = await pod.register("agent://bob", "c1");
+    letGo();
+    await releaser.flush();
+    expect(await routes()).toEqual({ "agent://bob": `pod-a c1 ${again.epoch}` });
+    expect(await online()).toEqual(["agent://bob"]);
+  });
+
+  test("is known until it is carried out, and takes each epoch that its connection gave up meanwhile", async () => {
+    await bench.seed("agent://bob", "pod-a c1 8", 1000);
+    const letGo = holdNextCall();
+    releaser.release([route("agent://bob", "c1", 7)]);
+    expect(releaser.unreleased("agent://bob", "c1")).toEqual(route("agent://bob", "c1", 7));
+    releaser.release([route("agent://bob", "c1", 8)]);
+    releaser.release([route("agent://bob", "c1", 6)]);
+    expect(releaser.unreleased("agent://bob", "c1")).toEqual(route("agent://bob", "c1", null));
+    letGo();
+    await releaser.flush();
+    expect([releaser.unreleased("agent://bob", "c1"), await routes()]).toEqual([undefined, {}]);
+  });
+
   test("finds each agent in its partition, and takes as many as there are", async () => {
     await bench.client.flushall();
     const many = new RouteReleaser({ ...(await bench.pod({ partitions: 4 })), pod: "pod-a" });
@@ -118,6 +142,17 @@ describe("a release", () => {
     await until("the route is gone", async () => Object.keys(await routes()).length === 0);
   });
 });
+
+/** Holds the next call that the pod's link is given. @returns lets it go. */
+function holdNextCall(): () => void {
+  const run = pod.link.run.bind(pod.link);
+  const isDue = Promise.withResolvers<void>();
+  jest.spyOn(pod.link, "run").mockImplementationOnce(async (...call) => {
+    await isDue.promise;
+    return await run(...call);
+  });
+  return isDue.resolve;
+}
 
 function agentOf(p: number, partitions: number): string {
   for (let n = 0; ; n += 1) if (partitionOf(`agent://a${n}`, partitions) === p) return `agent://a${n}`;

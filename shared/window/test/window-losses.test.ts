@@ -83,9 +83,7 @@ describe("a partition that was lost", () => {
     await losePartition();
     const [agent] = AGENTS.filter((each) => partitionOf(each, PARTITIONS) === LOST) as [string];
     expect(await pod.accept(messageOf("agent://alice", agent))).toMatchObject({ outcome: "accepted" });
-    const counts = await Promise.all(
-      Array.from({ length: PARTITIONS }, async (_, p) => bench.client.hgetall((await bench.keys(p)).counters)),
-    );
+    const counts = await Promise.all(Array.from({ length: PARTITIONS }, (_, p) => bench.counters(p)));
     expect(counts.map(({ published_envelopes: n }) => Number(n ?? 0))).toEqual([0, 0, 1, 0]);
   });
 

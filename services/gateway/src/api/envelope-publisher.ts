@@ -7,7 +7,7 @@ import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { principalOfApiKey } from "window/principal.ts";
-import { unavailable } from "window/unavailable.ts";
+import { OutOfReachError, unavailable } from "window/unavailable.ts";
 import type { GatewayKey } from "../gateway-key.ts";
 import type { AuthenticatedRequest } from "./authentication.ts";
 import { newEnvelopeId } from "./envelope-id.ts";
@@ -114,7 +114,9 @@ function publishedEnvelope(envelopeId: string, acceptance: Acceptance): Publishe
   if (acceptance.outcome === "over_capacity") {
     throw new ServiceError("over_capacity", { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs });
   }
-  // Anything else is the relay's own fault: Redis is not reachable, or the gateway's clock is wrong.
+  // Anything else is the relay's own fault: Redis, or a part of it, is not reachable, or the gateway's clock is wrong.
+  if (acceptance.outcome === "unavailable" && acceptance.place !== undefined)
+    throw new OutOfReachError(acceptance.place);
   if (!("about" in acceptance) || acceptance.about !== "delivery") throw unavailable();
   const { delivery, sessionId, acceptedAt } = acceptance;
   return { first: { envelopeId, delivery, sessionId, acceptedAt }, replayed: false };

@@ -1,7 +1,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ADDRESS, CONNECTOR_PACKAGE, type Connectors, type PackageRecord } from "protocol/contract/packages.ts";
+import {
+  ADDRESS,
+  CONNECTOR_PACKAGE,
+  type Connectors,
+  type PackageRecord,
+  RELAY_ADDRESS,
+} from "protocol/contract/packages.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { readPackageIndex } from "runtime/package-index.ts";
 import { SettingsError } from "runtime/settings.ts";
@@ -59,10 +65,12 @@ export function connectorsDocument(packages: Packages, baseUrl: string): Connect
     ok: true,
     service: SERVICE,
     base_url: baseUrl,
-    packages: [...packages.values()].map(({ content: _content, file, usage, ...record }) => {
+    packages: [...packages.values()].map(({ content: _content, file, usage, first_program, ...record }) => {
       const url = baseUrl + pathOf(file);
-      const lines = usage.map((one) => ({ for: one.for, line: one.line.replaceAll(ADDRESS, url) }));
-      return { ...record, usage: lines, path: pathOf(file), url };
+      const lineOf = (line: string) => line.replaceAll(ADDRESS, url).replaceAll(RELAY_ADDRESS, baseUrl);
+      const lines = usage.map((one) => ({ for: one.for, line: lineOf(one.line) }));
+      const program = first_program && { first_program: first_program.replaceAll(RELAY_ADDRESS, baseUrl) };
+      return { ...record, usage: lines, ...program, path: pathOf(file), url };
     }),
     note: packages.size === 0 ? NONE : SOME,
   };

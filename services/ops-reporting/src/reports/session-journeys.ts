@@ -10,17 +10,24 @@ import {
   STAGE_OF_ACTION,
 } from "protocol/contract/reports/session-journeys.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
+import type { JsonText } from "runtime/http/router.ts";
 import type { Journey } from "window/records/journey.ts";
 import type { ReportSettings } from "../settings.ts";
 import type { ReportSource } from "../window-reader.ts";
 import { completenessOf } from "./completeness.ts";
 
-/** What visitors did, and after which stage they stopped. Pure. */
-export function sessionJourneys(source: ReportSource<"journeys">, { baseUrl }: ReportSettings): SessionJourneys {
+/**
+ * What visitors did, and after which stage they stopped: the text of a SessionJourneys. Pure. Of a full window it is 560 KB,
+ * so what stays the same of a journey is made text once.
+ */
+export function sessionJourneys(
+  source: ReportSource<"journeys">,
+  { baseUrl }: ReportSettings,
+): JsonText<SessionJourneys> {
   const { now, windowStartedAt, journeys } = source;
   const summary = journeySummary(source);
   const { largest_drop_off } = summary;
-  return {
+  const head: Omit<SessionJourneys, "journeys"> = {
     ok: true,
     service: "agent-relay",
     endpoint: SURFACES.sessionJourneys.path,
@@ -32,12 +39,13 @@ export function sessionJourneys(source: ReportSource<"journeys">, { baseUrl }: R
     stage_of_action: STAGE_OF_ACTION,
     ...summary,
     next_action: overallAction(journeys.length, largest_drop_off, baseUrl),
-    journeys: journeys.map((journey, index) => journeyEntry(journey, index + 1, now, baseUrl)),
     caveat:
       "HTTP requests only: what an agent sends over the websocket belongs to no journey. A visitor is an address and a " +
       "user agent, stored as a salted hash that no report shows. Where a journey stopped is judged by the furthest stage that any of its actions reached, those included that are no longer listed.",
     privacy: PRIVACY,
   };
+  const entries = journeys.map((journey, index) => entryText(journey, index + 1, now, baseUrl));
+  return `${JSON.stringify(head).slice(0, -1)},"journeys":[${entries.join()}]}` as JsonText<SessionJourneys>;
 }
 
 /** How many journeys stopped after which stage. Pure. */
@@ -78,22 +86,43 @@ function minuteOf(time: number): number {
   return time - (time % JOURNEY_RESOLUTION_MS);
 }
 
-function journeyEntry(journey: Journey, number: number, now: number, baseUrl: string): SessionJourney {
+/** What a report says of a journey that stays the same until something is added to it. */
+type Lasting = Omit<SessionJourney, "journey" | "idle_ms" | "next_best_action">;
+
+/** Texts of these. A reader gives the same object for as long as a journey stays the same. */
+const LASTING_TEXTS = new WeakMap<Journey, string>();
+
+/** The text of a SessionJourney. */
+function entryText(journey: Journey, number: number, now: number, baseUrl: string): string {
+  const entry: Omit<SessionJourney, keyof Lasting> = {
+    journey: number,
+    idle_ms: Math.max(0, now - minuteOf(journey.lastSeen)),
+    next_best_action: nextBestAction(stageReached(journey), baseUrl),
+  };
+  return `${JSON.stringify(entry).slice(0, -1)},${lastingText(journey).slice(1)}`;
+}
+
+function lastingText(journey: Journey): string {
+  const kept = LASTING_TEXTS.get(journey);
+  if (kept !== undefined) return kept;
+  const text = JSON.stringify(lastingOf(journey));
+  LASTING_TEXTS.set(journey, text);
+  return text;
+}
+
+function lastingOf(journey: Journey): Lasting {
   const { firstSeen, lastSeen, count, actions } = journey;
   const reached = stageReached(journey);
   const next_stage = STAGES[STAGES.indexOf(reached) + 1];
   return {
-    journey: number,
     first_seen: minuteOf(firstSeen),
     first_seen_iso: new Date(minuteOf(firstSeen)).toISOString(),
     last_seen: minuteOf(lastSeen),
     last_seen_iso: new Date(minuteOf(lastSeen)).toISOString(),
-    idle_ms: Math.max(0, now - minuteOf(lastSeen)),
     event_count: count,
     actions: actions.map(({ name, at }) => ({ action: name, at: minuteOf(at) })),
     actions_truncated: count > actions.length,
     drop_off: next_stage === undefined ? null : { stage: reached, next_stage },
-    next_best_action: nextBestAction(reached, baseUrl),
   };
 }
 

@@ -52,7 +52,9 @@ export const CONNECTION_LIMITS = {
   /** What is read of a connection once its close is decided, and how long after that its client may read the close frame. */
   closingBytes: 65_536,
   closingGraceMs: 1000,
+  /** A client that was silent for so long is pinged, and again after as long; and how often it is looked at. */
   pingIntervalMs: 15_000,
+  silenceCheckMs: 5000,
   /** Consecutive pings that may stay unanswered. */
   maxUnansweredPings: 2,
   /** Size of the token bucket, in seconds of the allowed rate of envelopes. */

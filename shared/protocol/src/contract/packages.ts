@@ -14,6 +14,9 @@ export const PackageFile = z
 /** Stands in a line of `usage` for the address of the package. */
 export const ADDRESS = "{url}";
 
+/** Stands in a line of `usage`, and in a first program, for the base address of the relay. */
+export const RELAY_ADDRESS = "{relay}";
+
 /** One package as whoever made it describes it. */
 export const PackageRecord = z.strictObject({
   name: z.string().meta({ examples: [CONNECTOR_PACKAGE] }),
@@ -36,6 +39,14 @@ export const PackageRecord = z.strictObject({
   usage: z
     .array(z.strictObject({ for: z.string(), line: z.string() }))
     .meta({ examples: [[{ for: "the command", line: "npx --yes --package=https://relay.example/… relay --help" }]] }),
+  first_program: z
+    .string()
+    .optional()
+    .meta({ description: "A whole agent in a few lines, with the key file of relay keygen.", examples: ["import …"] }),
+  manual: z.string().meta({
+    description: "Where its manual is.",
+    examples: [`node_modules/${CONNECTOR_PACKAGE}/README.md, once installed`],
+  }),
 });
 export type PackageRecord = z.infer<typeof PackageRecord>;
 

@@ -205,10 +205,16 @@ export const Health = z
   .strictObject({ ok: z.literal(true), service: z.string(), status: z.literal("healthy") })
   .meta({ id: "Health" });
 
+const UnavailablePartitions = z.array(z.int().nonnegative()).meta({
+  description: "Partitions whose agents are unavailable, while those of others go on. Counts are without them.",
+});
+
 /** Body of GET /api/onboarding/online-agents: counts only, never ids. */
 export const OnlineAgents = z
   .strictObject({
     ok: z.literal(true),
+    complete: z.boolean().meta({ description: "False while a part of the agents cannot be counted." }),
+    unavailable_partitions: UnavailablePartitions.optional(),
     online_agents: z.int(),
     stale_agents: z.int(),
     offline_agents: z.int(),
@@ -267,9 +273,7 @@ const readiness = {
     description:
       "redis_memory: Redis is short of memory, and new sessions, Idempotency-Keys and agents are refused. partitions: those in unavailable_partitions are out of reach. control_slot: the slot of the whole window is; the service goes on in the window that it knows.",
   }),
-  unavailable_partitions: z.array(z.int().nonnegative()).optional().meta({
-    description: "Partitions whose agents are unavailable, while those of others go on. Counts are without them.",
-  }),
+  unavailable_partitions: UnavailablePartitions.optional(),
   next_action: z.string(),
   privacy: Privacy,
 };

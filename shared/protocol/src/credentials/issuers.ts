@@ -60,7 +60,7 @@ export class Issuers {
     return this.#objectionTo(credential);
   }
 
-  /** When the credential holds, its signature aside. Of an immutable file it stays true: who asks for each message keeps it. */
+  /** When the credential holds, its signature aside. Of an immutable file it stays true: who asks again and again keeps it. */
   holdsDuring(credential: Terms): Validity {
     const term = this.#termOf(credential);
     return term === undefined || this.#objectionTo(credential) !== undefined ? NEVER : term;
@@ -85,7 +85,7 @@ export class Issuers {
   #objectionTo({ issuer, agent, issuedAt }: Terms): CredentialProblem | undefined {
     if (!this.#holders.isOfIssuer(agent, issuer)) return "agent_not_allowed";
     const revokedBefore = this.#issuers.get(issuer)?.revokedBefore;
-    const isRevoked = [agent, ANY_AGENT].some((pattern) => issuedAt < (revokedBefore?.get(pattern) ?? 0));
+    const isRevoked = issuedAt < Math.max(revokedBefore?.get(agent) ?? 0, revokedBefore?.get(ANY_AGENT) ?? 0);
     return isRevoked ? "revoked" : undefined;
   }
 }

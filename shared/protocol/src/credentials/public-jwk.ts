@@ -6,15 +6,22 @@ import { isSmallOrderX25519 } from "../signing/small-order.ts";
 /** The curves of the keys in a credential: one for signatures, one for sealed payloads. Source: RFC 8037, section 2. */
 export type Curve = "Ed25519" | "X25519";
 
+/** A public key as it stands in a JWK, in base64url, and its 32 bytes. */
+export interface PublicJwkKey {
+  readonly x: string;
+  readonly bytes: Buffer;
+}
+
 /**
- * The `x` of a public JWK of the curve; undefined when the value is anything else: a private key, an `x` that is not the
+ * The key of a public JWK of the curve; undefined when the value is anything else: a private key, an `x` that is not the
  * one spelling of 32 bytes, a point of small order. Other members do not count.
  */
-export function readPublicJwk(value: unknown, curve: Curve): string | undefined {
+export function readPublicJwk(value: unknown, curve: Curve): PublicJwkKey | undefined {
   if (typeof value !== "object" || value === null || Object.hasOwn(value, "d")) return undefined;
   const { kty, crv, x } = value as { readonly [name: string]: unknown };
   if (kty !== "OKP" || crv !== curve || typeof x !== "string") return undefined;
-  return isUsable(x, curve) ? x : undefined;
+  const bytes = curve === "X25519" ? usableX25519(x) : usableEd25519(x);
+  return bytes && { x, bytes };
 }
 
 /** Identifies the key, in base64url. Source: RFC 7638, section 3. */
@@ -22,21 +29,20 @@ export function thumbprintOf(x: string, curve: Curve): string {
   return hash("sha256", `{"crv":"${curve}","kty":"OKP","x":"${x}"}`, "base64url");
 }
 
-function isUsable(x: string, curve: Curve): boolean {
-  return curve === "X25519" ? isUsableX25519(x) : isPublicKey(x);
-}
-
 /** True for an Ed25519 key that can be used, in base64url. */
 export function isPublicKey(x: string): boolean {
+  return usableEd25519(x) !== undefined;
+}
+
+function usableEd25519(x: string): Buffer | undefined {
   try {
-    importPublicKey(x);
-    return true;
+    return importPublicKey(x);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
-function isUsableX25519(x: string): boolean {
+function usableX25519(x: string): Buffer | undefined {
   const bytes = decodeBase64url(x);
-  return bytes?.length === ED25519_BYTES.key && !isSmallOrderX25519(bytes);
+  return bytes?.length === ED25519_BYTES.key && !isSmallOrderX25519(bytes) ? bytes : undefined;
 }

@@ -42,13 +42,14 @@ let lastIssuerKey: string | undefined;
 /** The credential of a token; undefined when it is malformed. Never throws; its time is bounded by the size of a token. */
 export function readCredential(token: unknown): Credential | undefined {
   if (typeof token !== "string" || token.length > CREDENTIAL_LIMITS.maxCharacters) return undefined;
-  const [head = "", body = "", signature = "", ...more] = token.split(".");
-  if (more.length > 0 || !SIGNATURE.test(signature)) return undefined;
-  const issuerKey = issuerKeyIn(head);
-  const claims = objectIn(body);
+  const headEnd = token.indexOf(".");
+  const bodyEnd = token.indexOf(".", headEnd + 1);
+  const signature = token.slice(bodyEnd + 1);
+  if (bodyEnd === -1 || !SIGNATURE.test(signature)) return undefined;
+  const issuerKey = issuerKeyIn(token.slice(0, headEnd));
+  const claims = objectIn(token.slice(headEnd + 1, bodyEnd));
   if (issuerKey === undefined || claims === undefined) return undefined;
-  const read = readClaims(claims);
-  return read && { token, signed: token.slice(0, -signature.length - 1), signature, issuerKey, ...read };
+  return withClaims({ token, signed: token.slice(0, bodyEnd), signature, issuerKey }, claims);
 }
 
 /** One spelling, UTF-8, one JSON object, no member twice: two readers of a token never see two different things. */
@@ -83,10 +84,11 @@ function issuerKeyOf(header: JsonObject | undefined): string | undefined {
   return isKnown && typeof kid === "string" ? kid : undefined;
 }
 
-type Claims = Omit<Credential, "token" | "signed" | "signature" | "issuerKey">;
+/** What a token says of itself, its claims aside. */
+type Parts = Pick<Credential, "token" | "signed" | "signature" | "issuerKey">;
 
-/** Members that are not named here do not count. */
-function readClaims({ iss, sub, cnf, enc, iat, exp, nbf, aud }: JsonObject): Claims | undefined {
+/** Claims that are not named here do not count. */
+function withClaims(parts: Parts, { iss, sub, cnf, enc, iat, exp, nbf, aud }: JsonObject): Credential | undefined {
   if (typeof iss !== "string" || !ISSUER_PATTERN.test(iss)) return undefined;
   if (typeof sub !== "string" || !AGENT_ID_PATTERN.test(sub)) return undefined;
   const key = readPublicJwk(isObject(cnf) ? cnf.jwk : undefined, "Ed25519");
@@ -99,9 +101,22 @@ function readClaims({ iss, sub, cnf, enc, iat, exp, nbf, aud }: JsonObject): Cla
   if (expiresAt <= issuedAt || expiresAt - issuedAt > CREDENTIAL_LIMITS.maxLifeMs) return undefined;
   const audience = aud === undefined ? undefined : audienceOf(aud);
   if (aud !== undefined && audience === undefined) return undefined;
-  const keyId = `${CREDENTIAL_KEY_PREFIX}${thumbprintOf(key, "Ed25519")}`;
-  const publicKey = Buffer.from(key, "base64url");
-  return { issuer: iss, agent: sub, keyId, publicKey, sealingKey, issuedAt, expiresAt, notBefore, audience };
+  const keyId = `${CREDENTIAL_KEY_PREFIX}${thumbprintOf(key.x, "Ed25519")}`;
+  return {
+    token: parts.token,
+    signed: parts.signed,
+    signature: parts.signature,
+    issuerKey: parts.issuerKey,
+    issuer: iss,
+    agent: sub,
+    keyId,
+    publicKey: key.bytes,
+    sealingKey: sealingKey?.x,
+    issuedAt,
+    expiresAt,
+    notBefore,
+    audience,
+  };
 }
 
 /** Unix ms of whole seconds. */

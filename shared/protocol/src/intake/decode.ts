@@ -1,3 +1,4 @@
+import type { JsonObject } from "../contract/envelope.ts";
 import { ENVELOPE_LIMITS } from "../contract/limits.ts";
 import { parseJson } from "./parse-json.ts";
 import { type Refusal, refuse } from "./refusal.ts";
@@ -49,12 +50,12 @@ function problemInItems(items: readonly unknown[], level: number, size: Size): s
 }
 
 function problemInMembers(object: object, level: number, size: Size): string | undefined {
-  const members = Object.entries(object);
-  if (level > 0 && isTooMany(members.length, size)) return TOO_MANY_MEMBERS;
-  for (const [name, value] of members) {
+  const names = Object.keys(object);
+  if (level > 0 && isTooMany(names.length, size)) return TOO_MANY_MEMBERS;
+  for (const name of names) {
     if (name === "__proto__") return "A member must not be named __proto__.";
     if (!name.isWellFormed()) return "A member name contains a lone surrogate.";
-    const problem = problemIn(value, level + 1, size);
+    const problem = problemIn((object as JsonObject)[name], level + 1, size);
     if (problem !== undefined) return problem;
   }
   return undefined;

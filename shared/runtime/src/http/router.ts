@@ -27,8 +27,11 @@ export type SurfaceContext<Id extends SurfaceId = SurfaceId> = Koa.Parameterized
   { params: Record<string, string> }
 >;
 
+/** The JSON of a body, for one that is too large to be made text as a whole for each request. */
+export type JsonText<Body> = string & { readonly textOf: Body };
+
 /**
- * Answers one surface: returns the body, or its bytes as they are to be sent, or throws ServiceError. The status is the
+ * Answers one surface: returns the body, or its text or bytes as they are to be sent, or throws ServiceError. The status is the
  * surface's unless it sets another.
  */
 export type Handler<Id extends SurfaceId> = (ctx: SurfaceContext<Id>) => Answer<Id> | Promise<Answer<Id>>;
@@ -39,7 +42,7 @@ export type Handlers<S extends ServiceName> = { readonly [Id in SurfacesOf<S>]: 
 /** Called with each answer of a handler before it is sent; if it throws, the request fails. */
 export type OnAnswer = (surfaceId: SurfaceId, surface: Surface, ctx: SurfaceContext) => void;
 
-type Answer<Id extends SurfaceId> = BodyOf<Id> | Buffer;
+type Answer<Id extends SurfaceId> = BodyOf<Id> | JsonText<BodyOf<Id>> | Buffer;
 type BodyOf<Id extends SurfaceId> = DeepReadonly<z.output<(typeof SURFACES)[Id]["response"]>>;
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 

@@ -7,6 +7,7 @@ import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
+import { freeRemainsOfHttp } from "./handed-over.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -189,6 +190,7 @@ export class HttpServer implements Service {
     this.#connections.remove(socket);
     socket.off("close", this.#forget);
     if (socket.listenerCount("error") > 1) socket.off("error", ignore);
+    freeRemainsOfHttp(socket);
   }
 
   #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal?: ServiceError): void {

@@ -35,10 +35,11 @@ export class EnvelopeVerifier {
         settle();
       });
     }
-    this.#signatures.verify(entry.key, canonical, envelope.sig, (isValid) => {
+    const signed = (isValid: boolean) => {
       isSigned = isValid;
       settle();
-    });
+    };
+    this.#signatures.verify(entry.key, canonical, envelope.sig, signed);
   }
 
   #verifyToken({ credential, issuerKey }: PresentedCredential, done: (isIssued: boolean) => void): void {

@@ -27,7 +27,7 @@ interface Thread {
 
 /** One thread for each core, up to as many as one event loop can keep busy: it spends a third of a signature on an envelope. */
 const MAX_THREADS = 4;
-/** For fewer checks, waking another thread costs more than it saves. */
+/** For fewer checks each, waking another thread costs more than it saves. */
 const MIN_CHECKS = 16;
 
 /**
@@ -37,6 +37,8 @@ const MIN_CHECKS = 16;
 export class SignatureVerifier implements Service {
   readonly #threads: Thread[] = [];
   #waiting: Check[] = [];
+  /** True when those that wait are sent at the end of this turn of the event loop. */
+  #isDue = false;
 
   /** Resolves when every thread is ready. */
   async start(): Promise<void> {
@@ -59,16 +61,20 @@ export class SignatureVerifier implements Service {
       done(verify(key, text, sig));
       return;
     }
-    if (this.#waiting.length === 0) setImmediate(() => this.#dispatch());
     this.#waiting.push({ publicKey: key.publicKey, text, sig, done });
+    if (this.#isDue) return;
+    this.#isDue = true;
+    setImmediate(() => this.#dispatch());
   }
 
   /** Divides the waiting checks among as many threads as pay off, those with the shortest backlog first. */
   #dispatch(): void {
+    this.#isDue = false;
     const checks = this.#waiting;
     this.#waiting = [];
     const threads = this.#threads.toSorted((a, b) => backlogOf(a) - backlogOf(b));
-    const share = Math.max(Math.ceil(checks.length / threads.length), MIN_CHECKS);
+    const used = Math.min(Math.max(Math.floor(checks.length / MIN_CHECKS), 1), threads.length);
+    const share = Math.ceil(checks.length / used);
     for (const thread of threads) {
       const part = checks.splice(0, share);
       if (part.length > 0) send(thread, part);

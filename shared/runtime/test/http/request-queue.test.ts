@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { RequestQueue } from "../../src/http/request-queue.ts";
 
+const LONG_TURN_MS = 5;
 let queue: RequestQueue;
 let begun: string[];
 /** Monotonic ms. */
@@ -32,13 +33,36 @@ async function pass(count: number): Promise<void> {
 }
 
 describe("requests", () => {
-  test("of one address begin one in a turn of the event loop, however many came in at once", async () => {
+  test("of one address begin one in a turn of the event loop after a long one, however many came in at once", async () => {
     join("a", 5);
     expect(begun).toEqual([]);
     for (let n = 1; n <= 5; n += 1) {
       await pass(1);
       expect(begun).toHaveLength(n);
+      now += LONG_TURN_MS;
     }
+  });
+
+  test("of one address begin twice as many after each short turn, up to sixteen, and one again after a long one", async () => {
+    join("a", 100);
+    const counts: number[] = [];
+    for (let n = 0; n < 7; n += 1) {
+      const before = begun.length;
+      await pass(1);
+      counts.push(begun.length - before);
+      if (n === 5) now += LONG_TURN_MS;
+    }
+    expect(counts).toEqual([1, 2, 4, 8, 16, 16, 1]);
+  });
+
+  test("of one address begin one in a turn while others connect", async () => {
+    join("a", 100);
+    for (let n = 0; n < 5; n += 1) join(`b${n}`, 100);
+    await pass(3);
+    begun.length = 0;
+    queue.accepted();
+    await pass(1);
+    expect(begun).toHaveLength(6);
   });
 
   test("of many addresses share a turn of the event loop, as many as fit into its slice", async () => {
@@ -70,7 +94,8 @@ describe("requests", () => {
     await pass(2);
     join("newcomer");
     await pass(1);
-    expect(begun).toEqual(["crowd 0", "other 0", "crowd 1", "other 1", "crowd 2", "newcomer 0"]);
+    const beforeIt = ["crowd 0", "other 0", "crowd 1", "other 1", "crowd 2", "crowd 3"];
+    expect(begun).toEqual([...beforeIt, "newcomer 0", "crowd 4", "crowd 5", "crowd 6"]);
   });
 
   test("leave most turns to connections that wait to be accepted, and never all", async () => {

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
+import type { TakeUpgrade } from "../../src/http/server.ts";
 import { exchange } from "./kit.ts";
 import { closed, UNREADABLE, UPGRADE, useServers } from "./server-kit.ts";
 
@@ -118,6 +119,23 @@ describe("the http server", () => {
     const answered = await asked.promise;
     socket.write(bytes);
     await closed(answered);
+  });
+
+  test("leaves neither a timer nor the address of its client on a socket that it handed over", async () => {
+    const remainsOn = (socket: Duplex) => {
+      const values = Reflect.ownKeys(socket).map((key) => Reflect.get(socket, key));
+      return {
+        timers: values.filter((value) => value?.constructor?.name === "Timeout").length,
+        addresses: values.filter((value) => value?.address === "127.0.0.1").length,
+      };
+    };
+    const taken = Promise.withResolvers<{ socket: Duplex; before: ReturnType<typeof remainsOn> }>();
+    const upgrade: TakeUpgrade = (_, socket) => taken.resolve({ socket, before: remainsOn(socket) });
+    connect(await start({ upgrade })).write(UPGRADE);
+    const { socket, before } = await taken.promise;
+    expect(before).toEqual({ timers: 1, addresses: 1 });
+    expect(remainsOn(socket)).toEqual({ timers: 0, addresses: 0 });
+    socket.destroy();
   });
 
   test("closes who does not read the refusal of its upgrade, whatever it goes on sending", async () => {

@@ -54,6 +54,15 @@ test("a thread is sent no more memory than its keys take", async () => {
   expect(sizes).toEqual([ED25519_BYTES.key]);
 });
 
+test("one thread is sent what is too little for two", async () => {
+  const sent = jest.spyOn(Worker.prototype, "postMessage");
+  const sig = sign(PAIR.signing, "text");
+  const answers = await Promise.all(Array.from({ length: 31 }, () => answerTo(PAIR.checking, "text", sig)));
+  const sizes = sent.mock.calls.map(([message]) => (message as Checks).texts.length);
+  sent.mockRestore();
+  expect([sizes, new Set(answers)]).toEqual([[31], new Set([true])]);
+});
+
 test("the event loop goes on while signatures are checked", async () => {
   const sig = sign(PAIR.signing, "text");
   let open = 400;

@@ -9,6 +9,7 @@ import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
+import { formatCredential } from "../records/credential.ts";
 import { CONGESTED } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
 import { partitionKeys } from "../redis/keys.ts";
@@ -34,8 +35,9 @@ const NOTHING_ELSEWHERE: PreparedRequest = {
   openedByPrincipalElsewhere: 0,
 };
 
-/** KEYS and ARGV of one call of the script accept; the link adds its deadline. */
+/** One call of a script that accepts a batch; the link adds its deadline. */
 export interface AcceptCall {
+  readonly script: "accept" | "accept_messages";
   readonly keys: string[];
   readonly args: (string | number)[];
 }
@@ -59,7 +61,29 @@ export interface AcceptContext {
   readonly highestEpoch: number | undefined;
 }
 
+/** A batch of plain messages goes to a script of its own: most are that, and it costs Redis less. */
 export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
+  return items.every(isPlain) ? encodeMessages(items, context) : encodeItems(items, context);
+}
+
+function encodeMessages(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
+  const { partition: p, keys: names } = context;
+  const keys = [partitionKeys.window(p), names.presence, names.online, names.route, names.counters, names.published];
+  const numberOf = keyNumbers(keys);
+  const args: (string | number)[] = [
+    ...commonArgs(context),
+    WINDOW_LIMITS.minutes,
+    context.highestEpoch === undefined ? "" : podLeases(p, numberOf),
+  ];
+  for (const run of runs(items)) {
+    const minute = minuteOf(run[0] as PlacedItem);
+    args.push(run.length * 3 + 3, minute, numberOf(partitionKeys.seen(p, minute)), (run[0] as PlacedItem).origin);
+    for (const { digest, envelope, text } of run) args.push(digest, envelope.to as string, text);
+  }
+  return { script: "accept_messages", keys, args };
+}
+
+function encodeItems(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
   const { partition: p, keys: names } = context;
   const keys = [
     partitionKeys.window(p),
@@ -70,16 +94,11 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     names.counters,
     names.proofs,
     names.lastOnlineProof,
-    names.minutes,
+    names.published,
   ];
   const numberOf = keyNumbers(keys);
   const args: (string | number)[] = [
-    context.windowId,
-    partitionKeys.podChannelPrefix(p),
-    PRESENCE_LIMITS.staleAfterMs,
-    context.offlineAfterMs,
-    PRESENCE_LIMITS.forgetAfterMs,
-    GUARD_MARGIN_MS,
+    ...commonArgs(context),
     sessionBounds(context.proofFreshnessMs),
     SESSION_LIMITS.retainedProofs,
     SESSION_LIMITS.keepAfterEndMs,
@@ -96,7 +115,14 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
     if (isPlain(first)) add("messages", first, [first.origin, ...run.flatMap(plainDetails)]);
     else add(first.kind, first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
   }
-  return { keys, args };
+  return { script: "accept", keys, args };
+}
+
+/** What both scripts are told first. */
+function commonArgs({ partition, windowId, offlineAfterMs }: AcceptContext): readonly (string | number)[] {
+  const { staleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
+  const channelPrefix = partitionKeys.podChannelPrefix(partition);
+  return [windowId, channelPrefix, staleAfterMs, offlineAfterMs, forgetAfterMs, GUARD_MARGIN_MS];
 }
 
 /** One argument, which says no more than it must where the window has one partition: each word more costs every call. */
@@ -107,9 +133,14 @@ function circumstances(
 ): number | string {
   const isShort = isShortOfMemory ? 1 : 0;
   if (highestEpoch === undefined) return isShort;
-  const { podLeaseMs, podLeaseGapMs } = REDIS_LIMITS;
   const epoch = items.some(isOfPresence) ? highestEpoch : 0;
-  return [isShort, numberOf(partitionKeys.pods(partition)), podLeaseMs, podLeaseGapMs, epoch].join(" ");
+  return `${isShort} ${podLeases(partition, numberOf)} ${epoch}`;
+}
+
+/** What tells the scripts which pods are gone, over several partitions. */
+function podLeases(partition: number, numberOf: (key: string) => number): string {
+  const { podLeaseMs, podLeaseGapMs } = REDIS_LIMITS;
+  return `${numberOf(partitionKeys.pods(partition))} ${podLeaseMs} ${podLeaseGapMs}`;
 }
 
 /** A register or heartbeat. */
@@ -231,7 +262,7 @@ function credentialOf(
   if (credential === undefined) return [];
   const { expiresAt, presented } = credential;
   const key = numberOf(keys.credential(envelope.from));
-  return [key, expiresAt, ...(presented === undefined ? [] : [presented.keyId, presented.token])];
+  return presented === undefined ? [key, expiresAt] : [key, expiresAt, formatCredential(presented)];
 }
 
 function claimOf(item: PlacedItem, numberOf: (key: string) => number): (string | number)[] {

@@ -14,7 +14,7 @@ import {
 } from "./acceptance.ts";
 import { isPlain } from "./acceptance-call.ts";
 
-/** Replies of the script accept as outcomes. Pure. */
+/** Replies of the scripts that accept, as outcomes. Pure. */
 
 /** Outcome and delivery status of a plain message by its letter. Source: shared/window/src/lua/accept.lua. */
 const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryStatus]> = new Map([
@@ -34,8 +34,8 @@ const LETTERS: ReadonlyMap<string, readonly ["accepted" | "duplicate", DeliveryS
  * @param sentAt when the batch was sent: monotonic ms.
  */
 export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[], sentAt: number): Acceptance[] {
-  const [, nowText, letters, ...results] = reply as [string, string, string, ...Reply[][]];
-  const now = Number(nowText);
+  const [, time, letters, ...results] = reply as [string, string | number, string, ...Reply[][]];
+  const now = Number(time);
   let plain = 0;
   let other = 0;
   return items.map((item) =>

@@ -1,9 +1,11 @@
 import type { UnsignedEnvelope } from "protocol/contract/envelope.ts";
+import type { Place } from "protocol/contract/part-refusal.ts";
 import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.ts";
 import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { AgentBringer } from "../agent-limits.ts";
+import type { CredentialRecord } from "../records/credential.ts";
 import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
 
 /** The vocabulary of acceptance: what goes into the one atomic step, and what comes out of it. */
@@ -26,7 +28,7 @@ export interface AcceptanceItem extends AgentBringer {
   /** The connection that it came in on; empty for the gateway. */
   readonly connection: string;
   /** Whether that connection is congested, asked when a register or heartbeat is sent to Redis. */
-  readonly isCongested?: () => boolean;
+  readonly isCongested?: (() => boolean) | undefined;
   /** There for an envelope that `prepare` was asked for. */
   readonly prepared?: Prepared | undefined;
   /** There for a register or heartbeat under the key of a credential. */
@@ -43,7 +45,7 @@ export interface KeptCredential {
   /** Unix ms: when the last of the agent's credentials ends. */
   readonly expiresAt: number;
   /** There for a register, which brings it. */
-  readonly presented?: { readonly keyId: string; readonly token: string } | undefined;
+  readonly presented?: CredentialRecord | undefined;
 }
 
 /** An item with what acceptance derives from it. */
@@ -111,6 +113,8 @@ export interface Unavailable {
   readonly outcome: "unavailable";
   /** There when it certainly was not: it was not sent to Redis at all, or Redis came to it too late, or says so. */
   readonly done?: false;
+  /** The part of Redis that is out of reach, where others answer. */
+  readonly place?: Place;
 }
 
 export const UNDONE: Unavailable = { outcome: "unavailable", done: false };

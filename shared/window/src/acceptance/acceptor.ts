@@ -4,23 +4,31 @@ import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";
 import { KnownEpochs } from "../known-epochs.ts";
 import type { ProcessWindow } from "../process-window.ts";
 import { partitionKeys } from "../redis/keys.ts";
-import { REDIS_LIMITS } from "../redis/limits.ts";
 import { isUndone } from "../redis/link-down.ts";
-import { partitionOf } from "../redis/partitions.ts";
+import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
+import { placeOutOfReach } from "../unavailable.ts";
 import type { WindowIdentity } from "../window-identity.ts";
-import { type Acceptance, type AcceptanceItem, type PlacedItem, type Prepared, UNDONE } from "./acceptance.ts";
+import {
+  type Acceptance,
+  type AcceptanceItem,
+  type PlacedItem,
+  type Prepared,
+  UNDONE,
+  type Unavailable,
+} from "./acceptance.ts";
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
+import { Lane } from "./lane.ts";
 import { type Preparable, prepare } from "./preparation.ts";
 
 /** Is called for every envelope, so it must be cheap. */
 export interface AcceptanceObserver {
   /** Redis answered a call that carried `size` envelopes. */
   readonly called: (size: number) => void;
-  readonly settled: (item: AcceptanceItem, acceptance: Acceptance) => void;
+  readonly settled: (item: Pick<AcceptanceItem, "envelope">, acceptance: Acceptance) => void;
 }
 
 /**
@@ -47,6 +55,8 @@ export class Acceptor {
       readonly pod?: string;
       /** Those that the pod knows. */
       readonly epochs?: KnownEpochs;
+      /** How far apart calls of one partition begin at least. */
+      readonly gatherMs?: number;
       readonly offlineAfterMs: number;
       readonly proofFreshnessMs: number;
       readonly logger: Logger;
@@ -60,11 +70,8 @@ export class Acceptor {
     this.#limits = limitsOfPartition(options, options.window.partitions);
     this.#epochs = options.epochs ?? new KnownEpochs(options.window.partitions);
     this.#logger = options.logger;
-    this.#lanes = Array.from({ length: options.window.partitions }, (_, partition) => ({
-      partition,
-      waiting: [],
-      running: false,
-    }));
+    const { gatherMs = 0 } = options;
+    this.#lanes = everyPartition(options.window.partitions).map((partition) => new Lane(partition, gatherMs));
     // Redis takes nothing back of a script that fails: were publishing refused, the guard would know what nobody got.
     const nobody = partitionKeys.podChannel(0, "-");
     options.link.onConnection((link) => link.probe("SPUBLISH", nobody, ""));
@@ -78,9 +85,9 @@ export class Acceptor {
   accept(item: AcceptanceItem): void {
     const placed = this.#place(item);
     const lane = this.#lanes[placed.partition] as Lane;
-    lane.waiting.push(placed);
-    if (lane.running) return;
-    lane.running = true;
+    lane.push(placed);
+    if (lane.isRunning) return;
+    lane.isRunning = true;
     setImmediate(() => void this.#run(lane));
   }
 
@@ -103,7 +110,7 @@ export class Acceptor {
       });
     } catch (err) {
       this.#logFault(err, "the preparation of an acceptance failed");
-      return { outcome: "unavailable" };
+      return { outcome: "unavailable", ...placeIn(err) };
     }
   }
 
@@ -114,11 +121,13 @@ export class Acceptor {
   }
 
   async #run(lane: Lane): Promise<void> {
-    while (lane.waiting.length > 0) {
-      const batch = nextBatch(lane.waiting).filter((item) => !this.#dropIfAbandoned(item));
+    while (!lane.isEmpty) {
+      const untilDue = lane.untilDue();
+      if (untilDue !== undefined) await untilDue;
+      const batch = lane.takeBatch().filter((item) => !this.#dropIfAbandoned(item));
       if (batch.length > 0) await this.#acceptBatch(lane, batch);
     }
-    lane.running = false;
+    lane.isRunning = false;
   }
 
   #dropIfAbandoned(item: PlacedItem): boolean {
@@ -136,9 +145,11 @@ export class Acceptor {
     } catch (err) {
       this.#logFault(err, "an acceptance failed");
       // What waits behind a call without answer has waited long enough: it is refused as well, and can be sent again.
-      const behind = lane.waiting.splice(0);
-      for (const item of batch) this.#finish(item, isUndone(err) ? UNDONE : { outcome: "unavailable" });
-      for (const item of behind) this.#finish(item, UNDONE);
+      const behind = lane.takeAll();
+      const undone = { ...UNDONE, ...placeIn(err) };
+      const unanswered = { outcome: "unavailable", ...placeIn(err) } as const;
+      for (const item of batch) this.#finish(item, isUndone(err) ? undone : unanswered);
+      for (const item of behind) this.#finish(item, undone);
       return;
     }
     this.#observeCall(batch.length);
@@ -165,8 +176,8 @@ export class Acceptor {
       highestEpoch: this.#window.partitions === 1 ? undefined : this.#epochs.highestIn(partition),
       isShortOfMemory: this.#link.memoryOf(partitionKeys.window(partition)).isShort,
     };
-    const { keys, args } = encodeBatch(batch, context);
-    const reply = await this.#link.runByDeadline("accept", keys, args);
+    const { script, keys, args } = encodeBatch(batch, context);
+    const reply = await this.#link.runByDeadline(script, keys, args);
     return reply[0] === "window" ? null : reply;
   }
 
@@ -197,26 +208,10 @@ export class Acceptor {
   }
 }
 
-/** The queue of one partition. */
-interface Lane {
-  readonly partition: number;
-  readonly waiting: PlacedItem[];
-  running: boolean;
-}
-
-/** Takes what the next call carries. Of two items with one claim the second waits for the call after it, which replays. */
-function nextBatch(waiting: PlacedItem[]): PlacedItem[] {
-  const claims = new Set<string>();
-  let bytes = 0;
-  let size = 0;
-  for (const { text, claim } of waiting) {
-    if (size === REDIS_LIMITS.acceptanceBatch || bytes > REDIS_LIMITS.acceptanceBatchBytes) break;
-    if (claim !== undefined && claims.has(claim.digest)) break;
-    if (claim !== undefined) claims.add(claim.digest);
-    bytes += text.length;
-    size += 1;
-  }
-  return waiting.splice(0, size);
+/** What an outcome says of the part that a failed call found out of reach. */
+export function placeIn(err: unknown): Pick<Unavailable, "place"> {
+  const place = placeOutOfReach(err);
+  return place === undefined ? {} : { place };
 }
 
 function sessionOf(item: AcceptanceItem, partition: number): string {

@@ -3,9 +3,9 @@
 -- reached nobody means that the pod is gone and its targets are stale.
 --
 -- Uses  lib/deadline, lib/guard, lib/time, accept/messages, accept/presence, accept/publications, accept/pod_messages,
---       accept/results, accept/counters
+--       accept/results, accept/counters, accept/published
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
---       9 minutes, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
+--       9 published, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
 --       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Not
 --       passed in are a pod's channel, prefix and pod of a route; and the keys of a session that gives way, its own and those of
 --       its principal and requester, which differ from the newcomer's at their ends. The newcomer's key is never there before:
@@ -22,7 +22,7 @@
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
 --                               of what was decided for it, key of the principal's agents and how many it may have,
 --                               each '' where they are not limited, and of an agent with a credential: key of its
---                               credentials, when the last of them ends, and of a register key id and token
+--                               credentials, when the last of them ends, and of a register its line (lib/credential)
 --         message:              digest, agent, origin, text, claim
 --         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
 --                               key of how many the requester opened, key of the principal, key of how many it opened, its
@@ -55,7 +55,7 @@
 --   {'reused'}                                                      the claim belongs to another body
 --   status: online, stale, offline or not_seen; session state: p, a, r or e, expired.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local clock_key, counters_key, proofs_key, last_proof_key, minutes_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local clock_key, counters_key, proofs_key, last_proof_key, published_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
 local guard_margin, session_bounds, proofs_kept = ARGV[7], ARGV[8], ARGV[9]
@@ -71,7 +71,8 @@ if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } en
 --   targets          the targets that were looked up, by agent
 --   pod_messages     in the order in which pods were first addressed, and by pod
 --   counts           how much each counter rises, by its name
---   leases           over several partitions {key, lease, gap} by name: accept/leases
+--   published        how many envelopes were published, by the counter of where they came in: accept/published
+--   leases           over several partitions place of the pods' leases in KEYS, lease and gap, as a text: accept/leases
 --   forget_at        ms at which a key is forgotten, by its name: buckets of the guard, agents of a principal
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
@@ -83,14 +84,14 @@ local batch = {
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   is_short = circumstances == '1',
   now = now, now_text = now_text, microseconds = microseconds,
-  targets = {}, pod_messages = {}, counts = {}, forget_at = {},
+  targets = {}, pod_messages = {}, counts = {}, published = {}, forget_at = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 
 if #circumstances > 1 then
-  local is_short, number, lease, gap, epoch = string.match(circumstances, '^(%d) (%d+) (%d+) (%d+) (%d+)$')
+  local is_short, leases, epoch = string.match(circumstances, '^(%d) (%d+ %d+ %d+) (%d+)$')
   batch.is_short = is_short == '1'
-  batch.leases = { key = KEYS[tonumber(number)], lease = tonumber(lease), gap = tonumber(gap) }
+  batch.leases = leases
   -- A replica that took over may lack the last epochs: none is given twice.
   if epoch ~= '0' and tonumber(epoch) > tonumber(redis.call('GET', clock_key) or 0) then redis.call('SET', clock_key, epoch) end
 end
@@ -119,5 +120,6 @@ publish(batch)
 local results = settled_results(batch)
 if batch.write_asked then batch.write_asked() end
 expire_keys(batch)
-write_counts(batch, counters_key, minutes_key, minutes_kept)
+write_published(batch, published_key, counters_key, minutes_kept)
+write_counts(batch, counters_key)
 return results

@@ -1,15 +1,18 @@
 -- Adds what one process counted since its last flush, and what its visitors did. A flush has a number: the same one sent
--- again after an outage is not counted twice. Journeys are bounded: the visitors seen last, the last actions of each.
+-- again after an outage is not counted twice. Journeys are bounded: the visitors seen last, the last actions of each. Whatever
+-- is written of a journey has a version that no journey of this window ever had, by which readers know what they have: µs by
+-- the clock of Redis that only rise, so that those which a promotion lost are not given again by the primary after it.
 --
 -- Uses  lib/time, lib/journey
--- KEYS  1 window, 2 flushes, 3 traffic, 4 surfaces, 5 visitors, 6 journeys, 7 journeys seen
+-- KEYS  1 window, 2 flushes, 3 traffic, 4 surfaces, 5 visitors, 6 journeys, 7 journeys seen, 8 journey versions,
+--       9 last journey version
 -- ARGV  1 window id, 2 process, 3 number of the flush, 4 how many traffic pairs, 5 how many surface pairs, 6 how many
 --       visitors, 7 most journeys, 8 most actions of a journey; then the pairs of name and count, the visitors, and the
 --       journeys, each: visitor, count of actions, bits of the stages that they reached, how many of the actions follow,
 --       and these as name and age in ms, oldest first
 -- Returns 'window' when the window is another one or none, 'ok' otherwise
 local window_key, flushes_key, traffic_key, surfaces_key, visitors_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local journeys_key, journeys_seen_key = KEYS[6], KEYS[7]
+local journeys_key, journeys_seen_key, versions_key, last_version_key = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local window_id, process, flush = ARGV[1], ARGV[2], ARGV[3]
 local traffic_pairs, surface_pairs, visitors = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local most_journeys, most_actions = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -30,7 +33,9 @@ for _ = 1, surface_pairs do call('HINCRBY', surfaces_key, take(), take()) end
 if visitors > 0 then call('PFADD', visitors_key, unpack(ARGV, cursor, cursor + visitors - 1)) end
 cursor = cursor + visitors
 
-local now = read_time()
+local now, microseconds = read_time()
+local last_version = tonumber(call('GET', last_version_key) or 0)
+local version = math.max(microseconds, last_version)
 
 -- Returns the actions that follow, and the times of the first and the last one.
 local function take_actions()
@@ -55,17 +60,23 @@ local function go_on(visitor, count, stages, added, first, last)
   end
   call('HSET', journeys_key, visitor, format_journey(first, last, count, stages, actions))
   call('ZADD', journeys_seen_key, digits(last), visitor)
+  version = version + 1
+  call('HSET', versions_key, visitor, digits(version))
 end
+
+if cursor > #ARGV then return 'ok' end
 
 while cursor <= #ARGV do
   local visitor, count, stages = take(), tonumber(take()), tonumber(take())
   go_on(visitor, count, stages, take_actions())
 end
+call('INCRBY', last_version_key, digits(version - last_version))
 
 local surplus = call('ZCARD', journeys_seen_key) - most_journeys
 if surplus > 0 then
   local oldest = call('ZRANGE', journeys_seen_key, 0, surplus - 1)
   call('ZREM', journeys_seen_key, unpack(oldest))
   call('HDEL', journeys_key, unpack(oldest))
+  call('HDEL', versions_key, unpack(oldest))
 end
 return 'ok'

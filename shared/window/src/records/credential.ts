@@ -4,9 +4,13 @@ export interface CredentialRecord {
   readonly token: string;
 }
 
+export function formatCredential({ keyId, token }: CredentialRecord): string {
+  return `${keyId} ${token}`;
+}
+
 /** The lines of an agent. @param records the newest first. */
 export function formatCredentials(records: readonly CredentialRecord[]): string {
-  return records.map(({ keyId, token }) => `${keyId} ${token}`).join("\n");
+  return records.map(formatCredential).join("\n");
 }
 
 /** Of the lines of an agent, in their order. */

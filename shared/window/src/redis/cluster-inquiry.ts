@@ -12,6 +12,7 @@ import {
   type NodeAddress,
   nodesIn,
   parseSlotMap,
+  primaryOf,
   type SlotMap,
   standingOf,
   type Word,
@@ -48,6 +49,16 @@ export class ClusterInquiry {
     if (word === undefined) throw CUT_OFF;
     this.#believed = believing(this.#believed, word);
     return word.map;
+  }
+
+  /**
+   * Whether a former primary does not know that another has its place: it was cut off when that was decided, and answers as the primary
+   * for a while. One that gave its slots away knows, for a majority of the others did before the relay. @throws ServiceError `unavailable`.
+   */
+  async isLeftBehind(former: RedisLink, slot: number): Promise<boolean> {
+    const { clusterEpoch, map } = await askLink(former);
+    const believed = this.#believed as Word;
+    return clusterEpoch < believed.clusterEpoch && primaryOf(map, slot) !== primaryOf(believed.map, slot);
   }
 
   #best(words: readonly Word[]): Word | undefined {

@@ -3,11 +3,12 @@ import slotOf from "cluster-key-slot";
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Logger } from "runtime/logging.ts";
-import { unavailable } from "../unavailable.ts";
+import { isUnavailable, OutOfReachError, unavailable } from "../unavailable.ts";
 import type { ClusterMember } from "./cluster-member.ts";
 import { ClusterMembers } from "./cluster-members.ts";
+import { placeOf } from "./keys.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { isUnserved, LinkDownError, reasonOf } from "./link-down.ts";
+import { isUnserved, LinkDownError, mostTelling, reasonOf } from "./link-down.ts";
 import type { Promotion, RedisCalls, ServerLink } from "./redis-calls.ts";
 import type { RedisLink } from "./redis-link.ts";
 import { RedisMemory } from "./redis-memory.ts";
@@ -51,6 +52,7 @@ export class ClusterLinks implements RedisCalls {
       },
       promoted: (promotion) => {
         for (const listener of this.#promotionListeners) listener(promotion);
+        void this.#usableListeners.run();
       },
     });
   }
@@ -65,7 +67,7 @@ export class ClusterLinks implements RedisCalls {
 
   get downKind(): RedisDownKind | null {
     if (this.up) return null;
-    return this.#members.down?.kind ?? this.links[0]?.downKind ?? "slots";
+    return this.#members.down?.kind ?? mostTelling(this.links.map(({ downKind }) => downKind)) ?? "slots";
   }
 
   onConnection(listener: (link: ServerLink) => Promise<void>): void {
@@ -144,13 +146,21 @@ export class ClusterLinks implements RedisCalls {
         if (owner === undefined) throw unavailable(this.#members.down ?? NOBODY);
         return await owner.call(send);
       } catch (err) {
-        if (!mayBeSentAgain(err, owner)) throw err;
+        if (!mayBeSentAgain(err, owner)) throw this.#placed(err, key, owner);
         await this.#untilServed(slot, owner, err, { endsAt, pauseMs });
         if (performance.now() < endsAt) continue;
         this.#logger.warn({ reason: reasonOf(err.cause), call }, "redis did not serve a call");
-        throw err;
+        throw this.#placed(err, key, owner);
       }
     }
+  }
+
+  /** The same failure; it says which part of the cluster is out of reach where that is not all of it. */
+  #placed(err: unknown, key: string, owner: ClusterMember | undefined): unknown {
+    const place = placeOf(key);
+    if (place === undefined || !isUnavailable(err) || (owner?.link.up && !isUnserved(err))) return err;
+    const areOthersUp = this.links.some((link) => link !== owner?.link && link.up);
+    return areOthersUp ? new OutOfReachError(place, (err as ServiceError).cause) : err;
   }
 
   /** Resolves when the slot has another owner or its new one is up, or after a pause, and in any case when the call ends. */

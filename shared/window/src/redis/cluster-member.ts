@@ -40,6 +40,14 @@ export class ClusterMember {
     return this.#silentSince;
   }
 
+  /**
+   * Since when what it answered may be lacking where it was replaced: not all may have been received before it fell silent. Minus
+   * infinity when nothing is known to have been received.
+   */
+  lackingSince(silentSince: number): number {
+    return Math.min(silentSince, this.link.receivedUntil ?? Number.NEGATIVE_INFINITY);
+  }
+
   /** Pending while the link is set up for the first time. */
   get starting(): Promise<void> | undefined {
     return this.link.up ? undefined : this.#starting;

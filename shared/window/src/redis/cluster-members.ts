@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "runtime/logging.ts";
 import { ClusterInquiry } from "./cluster-inquiry.ts";
 import { ClusterMember } from "./cluster-member.ts";
@@ -145,7 +146,24 @@ export class ClusterMembers {
     const { silentSince } = member;
     const owners = this.#owners;
     const hasSlot = (slot: number) => former[slot] === member && owners[slot] !== undefined && owners[slot] !== member;
-    if (silentSince !== undefined && former.some((_, slot) => hasSlot(slot))) this.#promoted({ hasSlot, silentSince });
+    const slot = former.findIndex((_, n) => hasSlot(n));
+    if (slot === -1) return;
+    if (silentSince === undefined) void this.#tellIfLeftBehind(member, slot, hasSlot);
+    else this.#promoted({ hasSlot, lackingSince: member.lackingSince(silentSince) });
+  }
+
+  /** Of a former primary that still answers: as one that gave way, or as one that was cut off from the others, but not from here. */
+  async #tellIfLeftBehind(member: ClusterMember, slot: number, hasSlot: (slot: number) => boolean): Promise<void> {
+    // It answers until now: so it was cut off later than that.
+    const lackingSince = member.lackingSince(performance.now() - REDIS_LIMITS.unheardMs);
+    const isLeftBehind = await member
+      .call(async (link) => {
+        if (!(await this.#inquiry.isLeftBehind(link, slot))) return false;
+        await delay(REDIS_LIMITS.handoverMs);
+        return await this.#inquiry.isLeftBehind(link, slot);
+      })
+      .catch(() => true);
+    if (isLeftBehind && !this.#isStopped) this.#promoted({ hasSlot, lackingSince });
   }
 
   #join(address: NodeAddress): ClusterMember {

@@ -1,3 +1,4 @@
+import type { Place } from "protocol/contract/part-refusal.ts";
 import { PARTITION_TAGS } from "./partition-tags.ts";
 
 /**
@@ -13,6 +14,16 @@ export const KEY_PREFIX = "relay:";
 export const CONTROL_PREFIX = `${KEY_PREFIX}{0}:`;
 
 const PARTITION_PREFIXES = PARTITION_TAGS.map((tag) => `${KEY_PREFIX}{${tag}}:`);
+
+const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
+  [CONTROL_PREFIX, "control"],
+  ...PARTITION_PREFIXES.map((prefix, p) => [prefix, p] as const),
+]);
+
+/** Where a key of the relay's lies; undefined of any other. */
+export function placeOf(key: string): Place | undefined {
+  return PLACES.get(key.slice(0, key.indexOf("}:") + 2));
+}
 
 /** Of the keys of a partition. */
 export function prefixOf(partition: number): string {

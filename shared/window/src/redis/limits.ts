@@ -16,13 +16,15 @@ export const REDIS_LIMITS = {
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
   /**
-   * Of several partitions each has such a message this often, with which the pod renews its lease there. An older lease is over.
-   * After a gap without any renewal the partition was away, and all leases begin anew: a pod whose renewal was due when the gap
-   * began has an older one by less than a lease. Leases are kept for a while after the last renewal.
+   * Of several partitions each has such a message this often, with which the pod renews its lease there. An older lease is over, but
+   * in a gap without any renewal: the partition may be away. It was, and all leases begin anew, when the gap was longer by that much
+   * than whoever renews next waited itself: more than a call may take, so that no pod takes its own delay for the partition's. A pod
+   * whose renewal was due when the gap began has an older lease by less than a lease. Leases are kept for a while after the last renewal.
    */
   partitionLoopbackMs: 500,
   podLeaseMs: 2000,
   podLeaseGapMs: 750,
+  partitionSilenceMs: 500,
   podLeasesKeptMs: 60_000,
   /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
@@ -40,6 +42,8 @@ export const REDIS_LIMITS = {
    * cluster-node-timeout, 5 s where it is longest, or up to half as much again.
    */
   unheardMs: 7500,
+  /** By then a primary that gave slots away knows that another one has them. */
+  handoverMs: 250,
   /** The first pause before a call that a cluster did not serve is sent again; each further one is twice as long. */
   unservedPauseMs: 10,
   /** Sharded pub/sub, which carries the deliveries, came with Redis 7.0. */
@@ -57,6 +61,11 @@ export const REDIS_LIMITS = {
   /** Envelopes that one acceptance call carries at most. */
   acceptanceBatch: 256,
   acceptanceBatchBytes: 1_048_576,
+  /**
+   * How often the heartbeats that a pod has gathered are written: none waits longer, and each is answered after 25 ms for others to be
+   * checked with, that, and one call, 25 + 225 + 450 = 700 ms, at the latest.
+   */
+  heartbeatGatherMs: 225,
   /** Routes that one call is about at most: with two credentials of each agent, the longest there are, it has fewer bytes than that. */
   routesBatch: 200,
   /** Visitors that one flush of the counters carries at most. */

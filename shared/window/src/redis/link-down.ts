@@ -109,6 +109,16 @@ export function isMisconfigured(kind: RedisDownKind): boolean {
   return kind !== "other" && !PASSING_KINDS.has(kind);
 }
 
+/**
+ * Of the reasons of several links the one to tell: what lasts until somebody changes a setting, else what a server said, else a
+ * silence; null when there is none. Pure.
+ */
+export function mostTelling(kinds: readonly (RedisDownKind | null)[]): RedisDownKind | null {
+  const down = kinds.filter((kind) => kind !== null);
+  const isSaid = (kind: RedisDownKind) => kind !== "refused" && kind !== "timeout";
+  return down.find(isMisconfigured) ?? down.find(isSaid) ?? down[0] ?? null;
+}
+
 /** What may be logged of a failure. Redis quotes the arguments of a command that it does not know, and tells where slots are. */
 export function reasonOf(failure: unknown): string {
   if (!types.isNativeError(failure)) return "unknown";

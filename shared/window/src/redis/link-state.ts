@@ -56,12 +56,16 @@ export class LinkState {
     return retryDelayMs(this.#attempts, this.#down?.kind ?? "refused");
   }
 
-  /** One line a change of state: attempts that fail like the one before are not told again. */
+  /**
+   * One line a change of state: attempts that fail like the one before are not told again. Who was told that the link is down is
+   * told that it is up, too; that it went up at the start is news to nobody.
+   */
   #report(): void {
     const state = this.#down?.kind ?? "up";
     if (this.#ended || state === this.#reported) return;
+    const upLevel = this.#reported === undefined ? "info" : "warn";
     this.#reported = state;
-    if (this.#down === null) this.#logger.info({ link: this.#link }, "redis link is up");
+    if (this.#down === null) this.#logger[upLevel]({ link: this.#link }, "redis link is up");
     else this.#logger.warn({ link: this.#link, kind: state, reason: this.#down.message }, "redis link is down");
   }
 }

@@ -1,5 +1,6 @@
 import slotOf from "cluster-key-slot";
 import { controlKeys, partitionKeys } from "./keys.ts";
+import type { RedisCalls } from "./redis-calls.ts";
 
 /** How many slots a Redis Cluster has. */
 export const SLOTS = 16_384;
@@ -10,6 +11,11 @@ export const CONTROL_SLOT = slotOf(controlKeys.window);
 /** The numbers of so many partitions. */
 export function everyPartition(partitions: number): number[] {
   return Array.from({ length: partitions }, (_, p) => p);
+}
+
+/** Those of so many partitions whose server takes no calls. Nothing is asked of it: its link says so. */
+export function outOfReach(redis: RedisCalls, partitions: number): number[] {
+  return everyPartition(partitions).filter((p) => !redis.serverOf(partitionKeys.window(p))?.up);
 }
 
 /** The slot that a partition lies in. */

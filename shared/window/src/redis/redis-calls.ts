@@ -41,10 +41,10 @@ export interface SubscribingLink extends ServerLink, Service {
 export interface Promotion {
   readonly hasSlot: (slot: number) => boolean;
   /**
-   * When the former primary was last known to answer and to be heard by the others, monotonic ms; minus infinity when it never answered
-   * this process.
+   * When the former primary was last known to answer, to be heard by the others and to be followed by its replicas, monotonic ms; minus
+   * infinity when it never answered this process, or was never known to be followed.
    */
-  readonly silentSince: number;
+  readonly lackingSince: number;
 }
 
 /**
@@ -101,7 +101,7 @@ export interface RedisCalls extends Service {
   /**
    * Runs when calls can be sent, or can be again: Redis may have forgotten what it was told. Of one Redis it runs on each new
    * connection before the link is up, and a rejection gives the connection up; of a cluster, after each link to a primary
-   * came up, and again after a pause when it rejects, since what fails may be the call to another primary.
+   * came up and after each promotion, and again after a pause when it rejects, since what fails may be the call to another primary.
    */
   onUsable(listener: () => Promise<void>): void;
 

@@ -1,17 +1,18 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Logger } from "runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
+import { DeadlineCalls } from "./deadline-calls.ts";
 import { REDIS_LIMITS } from "./limits.ts";
-import { endsConnection, LateCallError, LinkDownError, linkDown, reasonOf, unlessElsewhere } from "./link-down.ts";
+import { endsConnection, LinkDownError, linkDown, reasonOf, unlessElsewhere } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "./redis-calls.ts";
 import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";
+import { ReplicaProgress } from "./replica-progress.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
 import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -25,9 +26,6 @@ export interface RedisLinkOptions {
   /** True for a link to a node of a Redis Cluster. */
   readonly isNode?: boolean;
 }
-
-/** How often a call is sent that Redis came to after its deadline. */
-const ATTEMPTS = 2;
 
 /**
  * One connection to Redis that never waits for long: a command fails within 450 ms, a silent server is noticed within a
@@ -46,6 +44,8 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   readonly links: readonly ServerLink[] = [this];
   readonly #options: RedisLinkOptions;
   readonly #clock = new RedisClock();
+  readonly #deadlineCalls: DeadlineCalls;
+  readonly #replicas = new ReplicaProgress();
   readonly #state: LinkState;
   readonly #subscriptions: Subscriptions;
   readonly #usableListeners: (() => Promise<void>)[] = [];
@@ -71,6 +71,12 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     this.client.on("close", () => this.#closed());
     this.client.on("ready", () => void this.#setUp());
     this.#subscriptions = new Subscriptions(this.client);
+    this.#deadlineCalls = new DeadlineCalls({
+      clock: this.#clock,
+      logger: options.logger,
+      run: (script, keys, args) => this.run(script, keys, args),
+      gaveUpSince: (sentAt) => this.#gaveUpAt >= sentAt,
+    });
   }
 
   /** Connected and set up. */
@@ -80,6 +86,11 @@ export class RedisLink implements RedisCalls, SubscribingLink {
 
   get downKind(): RedisDownKind | null {
     return this.#state.down?.kind ?? null;
+  }
+
+  /** Until when all that a node of a cluster answered had reached its replicas, monotonic ms; undefined where that is not known. */
+  get receivedUntil(): number | undefined {
+    return this.#replicas.receivedUntil;
   }
 
   /** Runs on each new connection before the link is up, and may send. A rejection gives the connection up. */
@@ -153,21 +164,12 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     return await this.#call("script", script, () => runScript(this.client, script, keys, args));
   }
 
-  /** What came too late is sent once more, since all that is wrong may be what was known of the clock of Redis. */
   async runByDeadline(
     script: ScriptName,
     keys: readonly string[],
     args: readonly (string | number)[],
   ): Promise<Reply[]> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const sentAt = performance.now();
-      const reply = await this.#runUntilDeadline(sentAt, script, keys, args);
-      const [outcome, now] = reply;
-      if (outcome !== "late") return reply;
-      this.#clock.told(Number(now), sentAt, performance.now());
-    }
-    this.#options.logger.warn({ script }, "redis came to a script after its deadline");
-    throw unavailable(new LateCallError());
+    return await this.#deadlineCalls.run(script, keys, args);
   }
 
   unixTimeOf(_key: string, monotonicMs: number): number {
@@ -193,25 +195,6 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     this.client.disconnect(true);
   }
 
-  /**
-   * A call on a connection that was given up before its answer is over when its deadline is: until then Redis, which may only
-   * have been slow, may come to it. @param sentAt monotonic ms.
-   */
-  async #runUntilDeadline(
-    sentAt: number,
-    script: ScriptName,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<Reply[]> {
-    const endsAt = sentAt + REDIS_LIMITS.commandTimeoutMs;
-    try {
-      return (await this.run(script, keys, [Math.floor(this.#clock.at(endsAt)), ...args])) as Reply[];
-    } catch (err) {
-      if (this.#gaveUpAt >= sentAt) await delay(Math.max(0, endsAt - performance.now()), undefined, { ref: false });
-      throw err;
-    }
-  }
-
   async #call(kind: "script" | "command", name: string, send: () => Promise<Reply>): Promise<Reply> {
     if (!this.up && !this.#isSetUp()) throw unavailable(this.#state.down);
     const sentAt = performance.now();
@@ -227,9 +210,17 @@ export class RedisLink implements RedisCalls, SubscribingLink {
       if (failure === "full") this.memory.filled();
       else if (this.up && failure !== "slots")
         this.#options.logger.warn({ reason: reasonOf(err), [kind]: name }, `redis did not carry out a ${kind}`);
-      if (endsConnection(failure)) this.reconnect(err);
+      if (endsConnection(failure) && !this.#mayBeSilent(failure)) this.reconnect(err);
       throw unavailable(err);
     }
+  }
+
+  /**
+   * True for a silence on a link whose owner judges silences: a server that goes on may still count its connection as a subscriber,
+   * and report as published what a closed one would lose.
+   */
+  #mayBeSilent(failure: RedisDownKind): boolean {
+    return failure === "timeout" && this.up && this.#options.watched === false;
   }
 
   /** True for a call that belongs to the set-up of the present connection. */
@@ -263,7 +254,9 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     const connection = this.#connection;
     if (connection === undefined) return;
     try {
-      const info = await this.#read(() => this.client.info("server", "memory"));
+      const info = await this.#read(() =>
+        this.client.info("server", "memory", ...(this.#options.isNode ? ["replication"] : [])),
+      );
       checkPolicy(info);
       if (this.#options.isNode) await checkCoverage(this.client);
     } catch (err) {
@@ -271,12 +264,13 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     }
   }
 
-  /** Reads INFO, and from it how full Redis is and what time it has. */
+  /** Reads INFO, and from it how full Redis is, what time it has, and how far its replicas are. */
   async #read(ask: () => Promise<string>): Promise<string> {
     const sentAt = performance.now();
     const info = await ask();
     const now = timeIn(info);
     if (now !== undefined) this.#clock.told(now, sentAt, performance.now());
+    if (this.#options.isNode) this.#replicas.told(info, sentAt);
     this.memory.update(info);
     return info;
   }

@@ -5,6 +5,7 @@ import type { Redis } from "ioredis";
 /** The Lua functions. Each has a file of its name in `lua/`, whose header states KEYS, ARGV and what is returned. */
 export const SCRIPT_NAMES = [
   "accept",
+  "accept_messages",
   "add_feedback",
   "announce_gateway_key",
   "assert_routes",
@@ -32,6 +33,7 @@ export const SCRIPT_NAMES = [
   "reserve_decision",
   "snapshot",
   "snapshot_control",
+  "touch_agents",
   "use_limits",
 ] as const;
 

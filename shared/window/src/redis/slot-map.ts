@@ -61,6 +61,12 @@ export function mostTrusted<T extends Standing>(words: readonly T[]): T | undefi
   return words.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || b.clusterEpoch - a.clusterEpoch)[0];
 }
 
+/** The id of the primary that has a slot; undefined where nobody has it. Pure. */
+export function primaryOf({ primaries }: SlotMap, slot: number): string | undefined {
+  const has = ([first, last]: readonly [number, number]) => first <= slot && slot <= last;
+  return primaries.find(({ ranges }) => ranges.some(has))?.address.id;
+}
+
 /** Every node that a map names. Pure. */
 export function nodesIn({ primaries, replicas }: SlotMap): NodeAddress[] {
   return [...primaries.map(({ address }) => address), ...replicas];

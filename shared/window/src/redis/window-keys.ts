@@ -1,5 +1,5 @@
 import { nameOf } from "protocol/contract/agent-id.ts";
-import { unavailable } from "../unavailable.ts";
+import { OutOfReachError } from "../unavailable.ts";
 import { CONTROL_PREFIX, prefixOf } from "./keys.ts";
 import { LinkDownError } from "./link-down.ts";
 
@@ -39,7 +39,7 @@ export class WindowKeys {
   /** @throws ServiceError `unavailable` while the partition's generation is not known. */
   partition(p: number): PartitionKeys {
     const keys = this.#partitions[p];
-    if (keys == null) throw unavailable(OUT_OF_REACH);
+    if (keys == null) throw new OutOfReachError(p, OUT_OF_REACH);
     return keys;
   }
 }
@@ -57,6 +57,8 @@ function wholeKeys(number: number) {
     visitors: counted("visitors"),
     journeys: counted("journeys"),
     journeysSeen: counted("journeys-seen"),
+    journeyVersions: counted("journey-versions"),
+    lastJourneyVersion: counted("last-journey-version"),
     flushes: counted("flushes"),
     feedback: counted("feedback"),
   } as const;
@@ -92,7 +94,8 @@ function keysOfPartition(p: number, generation: number, number: number) {
     principalPrefix: `${principal}:`,
     principal: (holder: string) => `${principal}:${holder}`,
     counters: counted("counters"),
-    minutes: counted("minutes"),
+    /** Published envelopes by minute and counter. */
+    published: counted("published"),
     proofs: counted("proofs"),
     lastOnlineProof: counted("last-online-proof"),
   } as const;

@@ -11,6 +11,10 @@ interface Parts {
   readonly limits: RateLimits;
 }
 
+/** For who reads counts of a part: the rest may change what the counts alone would advise. */
+const PARTIAL_ADVICE =
+  "Agents of unavailable_partitions are not counted, and unavailable until these are back; those of the others go on. Check your target with /api/onboarding/check-online.";
+
 /** Presence of one agent, and counts of all. Source: docs/protocol.md#presence. */
 export function presenceEndpoints({
   presenceStore,
@@ -24,16 +28,19 @@ export function presenceEndpoints({
     },
 
     async onlineAgents() {
-      const counts = await presenceStore.count();
+      const { missing, ...counts } = await presenceStore.count();
+      const isComplete = missing.length === 0;
       return {
         ok: true,
+        complete: isComplete,
+        ...(isComplete ? {} : { unavailable_partitions: missing }),
         online_agents: counts.ok,
         stale_agents: counts.stale + counts.critical_stale,
         offline_agents: counts.offline,
         stale_after_ms: PRESENCE_LIMITS.staleAfterMs,
         by_severity: counts,
         source: "websocket_presence",
-        next_action: fleetAdvice(counts),
+        next_action: isComplete ? fleetAdvice(counts) : PARTIAL_ADVICE,
         privacy: PRIVACY,
       };
     },

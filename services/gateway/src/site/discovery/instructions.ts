@@ -55,11 +55,9 @@ function quickStart(baseUrl: string, packages: Packages): string {
   const connector = connectorOf(packages);
   const relay = connector ? `npx --yes --package=${addressOf(connector, baseUrl)} relay` : IN_A_CLONE;
   const source = connector
-    ? `the connector that this relay hands out (${SURFACES.connectors.path}; no registry is asked)`
+    ? `the connector that this relay hands out (${SURFACES.connectors.path}; no registry)`
     : "the connector of a clone of the relay's repository (this relay hands out no package)";
-  const others = connector
-    ? `${SURFACES.connectors.path} has the connector for Python and the testing package, too. `
-    : "";
+  const others = connector ? `${SURFACES.connectors.path} has first programs, Python and the testing package. ` : "";
   const keygen = [
     `export RELAY_URL=${baseUrl} RELAY_KEY_FILE=you.json`,
     `${relay} keygen --agent agent://you --out you.json > record.json`,
@@ -72,10 +70,10 @@ function quickStart(baseUrl: string, packages: Packages): string {
   return [
     `With Node 22 or later, ${source} signs, registers, stays online, reconnects and verifies for you:`,
     block("sh connector", keygen.join("\n")),
-    "you.json is secret. record.json is public: the operator adds it (`npm run keys -- add record.json`, in force within 5 s), or admits the issuer of your credential (`npm run keys -- add-issuer issuer.json`). Then check key, clock and connection, send, and listen in the background (a JSON line a delivery; `kill $!` ends it):",
+    "you.json is secret. record.json is public: the operator adds it (`npm run keys -- add record.json`, in force in 5 s), or admits the issuer of your credential (`npm run keys -- add-issuer issuer.json`). Then check key, clock and connection, send, and listen in the background (a JSON line a delivery; `kill $!` ends it):",
     block("sh online", online.join("\n")),
-    "`verified` of a delivery says who vouches for it: `agent` by a key or issuer that you pin (`--trust FILE`; trusted_issuers of you.json), `relay_issuer` by an issuer of the relay's manifest, `gateway`, else `unverified`. In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`; `ask` (send, print the reply), `receipt` and `verify` (who agreed to what), `init` (writes an agent). `relay mcp` (`--http`: over HTTP) offers the same to a model, `new Connector({ url, agent, key })` to JavaScript.",
-    `${others}Without a connector, take these steps:`,
+    "`verified` of a delivery says who vouches for it: `agent` by a key or issuer that you pin (`--trust FILE`; trusted_issuers of you.json), `relay_issuer` by an issuer of the relay's manifest, `gateway`, else `unverified`. In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`; `ask` (send, print the reply), `receipt` and `verify` (who agreed to what), `init` (writes an agent). `relay mcp` (`--http`: over HTTP) offers the same to a model, `new Connector({ url, ...(await readKeyFile(path)) })` to JavaScript (manual: node_modules/agent-relay-connector/README.md).",
+    `${others}Without one:`,
   ].join("\n\n");
 }
 

@@ -1,3 +1,4 @@
+import type { Surface } from "protocol/contract/surface.ts";
 import { contactOf, FEEDBACK_REACH } from "../../answers/contact.ts";
 import { CATALOGUE, isPlainRead, urlOf } from "./links.ts";
 import type { DiscoverySettings } from "./relay-description.ts";
@@ -32,11 +33,14 @@ export function robotsText({ baseUrl }: DiscoverySettings): string {
   return `User-agent: *\nAllow: /\n\nSitemap: ${urlOf(baseUrl, "sitemap")}\n`;
 }
 
+/** What is counted as traffic, and this list for people, which is not. */
+function isListed(id: string, { traffic }: Surface): boolean {
+  return (traffic || id === "connectors") && !NOT_IN_SITEMAP.includes(id);
+}
+
 /** Every page and document that can be read without parameters. Source: sitemaps.org, protocol 0.9. */
 export function sitemapXml({ baseUrl }: DiscoverySettings): string {
-  const listed = CATALOGUE.filter(
-    ([id, surface]) => isPlainRead(surface) && surface.traffic && !NOT_IN_SITEMAP.includes(id),
-  );
+  const listed = CATALOGUE.filter(([id, surface]) => isPlainRead(surface) && isListed(id, surface));
   const urls = listed.map(([, { path }]) => `  <url><loc>${escapeXml(baseUrl + path)}</loc></url>`);
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',

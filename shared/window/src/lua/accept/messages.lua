@@ -1,8 +1,8 @@
--- Part of accept: plain messages, of no session and without a claim.
--- Uses  accept/counters, accept/pod_messages, accept/targets
+-- Part of accept and of accept_messages: plain messages, of no session and without a claim.
+-- Uses  accept/pod_messages, accept/published, accept/targets
 
 -- Takes the messages of one minute: origin in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
--- is false when the guard cannot hold them.
+-- is false when the guard cannot hold them. Returns how many of them the guard had no entry of.
 local function take_messages(batch, bucket, first, last)
   local targets, is_new = batch.message_targets, batch.message_is_new
   local fresh, n = 0, #targets
@@ -18,4 +18,16 @@ local function take_messages(batch, bucket, first, last)
     end
   end
   if fresh > 0 then count_publications(batch, fresh, ARGV[first], 'simple_send_accepted') end
+  return fresh
+end
+
+-- Returns a letter for each message, with the statuses as the publish left them.
+local function letters_of(batch)
+  local LETTERS = { online = 'O', stale = 'S', offline = 'F', not_seen = 'N', clock_skew = 'c' }
+  local letters = {}
+  for i, target in ipairs(batch.message_targets) do
+    local letter = LETTERS[target.status]
+    letters[i] = batch.message_is_new[i] and letter or string.lower(letter)
+  end
+  return table.concat(letters)
 end

@@ -40,7 +40,9 @@ local function take_presence(
   end
   redis.call('SADD', bucket, digest)
   count(batch, 'websocket_accepted', 1)
-  local epoch = owns and owner.epoch or tick(batch)
+  -- What is late of an older register, a release or a mark, never touches what a register gives: that has an epoch of its own. A heartbeat
+  -- keeps the one of its connection, which may be superseded and not know: it never becomes the newer one by it.
+  local epoch = kind == 'heartbeat' and owns and owner.epoch or tick(batch)
   if owner and not owns then
     add_line(pod_message_to(batch, owner.pod), format_line('superseded', owner.connection, epoch, agent))
   end

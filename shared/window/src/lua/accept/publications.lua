@@ -1,5 +1,5 @@
 -- Part of accept: messages with a claim, session requests and session decisions.
--- Uses  accept/counters, accept/pod_messages, accept/results, accept/sessions, accept/targets
+-- Uses  accept/pod_messages, accept/published, accept/results, accept/sessions, accept/targets
 
 -- Returns a function that takes one such item. Its parts are made when an item needs them, since Redis makes the functions
 -- of a script anew for each call: a call with one plain message would cost 3 % more (1.3 µs) if they stood alone. `settings`

@@ -1,4 +1,5 @@
 -- Part of accept: the results of the items, in their order. That of a plain message is a letter, of all others a list.
+-- Uses  accept/messages
 
 local function answer(batch, result)
   batch.results[#batch.results + 1] = result
@@ -14,14 +15,8 @@ end
 
 -- Returns {'ok', now, letters, result…} with the statuses as the publish left them, and finishes what waited for them.
 local function settled_results(batch)
-  local LETTERS = { online = 'O', stale = 'S', offline = 'F', not_seen = 'N', clock_skew = 'c' }
-  local letters = {}
-  for i, target in ipairs(batch.message_targets) do
-    local letter = LETTERS[target.status]
-    letters[i] = batch.message_is_new[i] and letter or string.lower(letter)
-  end
   local results = batch.results
-  results[3] = table.concat(letters)
+  results[3] = letters_of(batch)
   for i = 4, #results do
     local result = results[i]
     if result.target then result[2] = result.target.status end

@@ -1,6 +1,6 @@
 -- Part of accept: session requests and decisions.
--- Uses  lib/proof, lib/session_records, lib/time, accept/asked, accept/counters, accept/pod_messages, accept/results,
---       accept/session_bounds, accept/targets
+-- Uses  lib/proof, lib/session_records, lib/time, accept/asked, accept/counters, accept/pod_messages,
+--       accept/published, accept/results, accept/session_bounds, accept/targets
 
 -- Returns functions that take such items, by name.
 local function make_sessions(batch, settings, claims)

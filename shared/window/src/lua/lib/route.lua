@@ -21,7 +21,7 @@ end
 
 -- Returns `since` and the mark, as texts.
 local function parse_since(record)
-  return string.match(record, '(%d+)(!?)$')
+  return string.match(record, '^%S+ %S+ %S+ %S+ (%d+)(!?)$')
 end
 
 -- Returns whether the record is there and the owner's, so that what is late never touches that of a newer one. `owner` is

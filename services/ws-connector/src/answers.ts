@@ -1,0 +1,116 @@
+import type { ErrorCode } from "protocol/contract/errors.ts";
+import { HTTP_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
+import { partRefusal } from "protocol/contract/part-refusal.ts";
+import { sessionRefusal } from "protocol/contract/rate-limits.ts";
+import type { Refusal } from "protocol/intake/refusal.ts";
+import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
+import type { Tally } from "runtime/metrics/service-metrics.ts";
+import type { Acceptance } from "window/acceptance/acceptance.ts";
+import { boundsFactorOf, labelsOf, type Principal, principalOf } from "window/principal.ts";
+import type { Authority } from "./authority.ts";
+import type { Connection } from "./connection.ts";
+import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
+
+/** Outcomes that do not count as refusals in a row: a client that goes on with its other agents is not closed for them. */
+const NO_ROOM = {
+  unavailable: { retryAfterMs: HTTP_LIMITS.unavailableRetryAfterMs },
+  over_capacity: { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs },
+  agents_per_key: {},
+} as const;
+
+/**
+ * Answers envelopes with acks and error frames, and counts a refusal where it belongs: for the metrics, for the key that signed,
+ * and for the connection, which is closed after many in a row. Source: docs/protocol.md#frames, docs/protocol.md#errors.
+ */
+export class Answers {
+  readonly #authority: Authority;
+  readonly #refusals: Tally;
+  readonly #keyRefusals: KeyRefusals;
+  readonly #baseUrl: string;
+
+  /**
+   * @param options.refusals error frames sent, by code. @param options.keyRefusals those that a key's holder got, by key.
+   * @param options.baseUrl address of the HTTP surfaces, for links in acks.
+   */
+  constructor(options: { authority: Authority; refusals: Tally; keyRefusals: KeyRefusals; baseUrl: string }) {
+    this.#authority = options.authority;
+    this.#refusals = options.refusals;
+    this.#keyRefusals = options.keyRefusals;
+    this.#baseUrl = options.baseUrl;
+  }
+
+  /** Answers what acceptance decided. A presence is acknowledged by the registrar, with what waits for its agent. */
+  answer(connection: Connection, verified: VerifiedEnvelope, acceptance: Acceptance): void {
+    const { envelope } = verified;
+    const principal = principalOf(verified);
+    if (acceptance.outcome === "accepted" || acceptance.outcome === "duplicate") {
+      connection.noteValid(principal, envelope.from);
+      if (acceptance.about === "delivery") connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
+    } else if (isNoRoom(acceptance.outcome)) {
+      connection.noteValid(principal, envelope.from);
+      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(labelsOf(principal));
+      const texts = "place" in acceptance && acceptance.place !== undefined ? partRefusal(acceptance.place) : {};
+      this.#sendError(connection, acceptance.outcome, {
+        envelopeId: envelope.id,
+        ...NO_ROOM[acceptance.outcome],
+        ...texts,
+      });
+    } else if (acceptance.outcome === "rate_limited") {
+      this.#keyRefusals.add(labelsOf(principal));
+      const refusal = sessionRefusal(acceptance.limit, acceptance.retryAfterMs, boundsFactorOf(principal));
+      this.#sendError(connection, "rate_limited", { envelopeId: envelope.id, ...refusal });
+    } else if (isWebsocketRefusal(acceptance.outcome)) {
+      this.refuse(connection, verified, acceptance.outcome);
+    }
+  }
+
+  /** Refuses an envelope whose signature holds. */
+  refuse(connection: Connection, verified: VerifiedEnvelope, code: ErrorCode, detail?: string): void {
+    const { id: envelopeId, from } = verified.envelope;
+    this.#refuse(connection, code, { envelopeId, detail }, from, principalOf(verified));
+  }
+
+  /** Answers what a step of intake refused. */
+  refused(connection: Connection, refusal: Refusal): void {
+    const { code, envelopeId, hint, errors, canonicalSha256, from, signer } = refusal;
+    const details = { envelopeId, detail: detailOf(refusal), hint, errors, canonicalSha256 };
+    this.#refuse(connection, code, details, from, signer && principalOf(signer));
+  }
+
+  /**
+   * @param from the sender that the envelope names, verified or not.
+   * @param signer whose signature holds; anybody can write another's key id. Whoever was handed an envelope, by whatever way, can
+   * send it again: it counts for its signer only where the connection is the signer's.
+   */
+  #refuse(
+    connection: Connection,
+    code: ErrorCode,
+    details: ErrorDetails,
+    from: string | undefined,
+    signer: Principal | undefined,
+  ): void {
+    const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
+    if (signer !== undefined && signer === connection.principal) this.#keyRefusals.add(labelsOf(signer));
+    this.#sendError(connection, code, { ...details, ...serverTime });
+    if (!this.#authority.isForgiven(connection, code, from)) connection.noteRefusal();
+  }
+
+  #sendError(connection: Connection, code: ErrorCode, details: ErrorDetails): void {
+    this.#refusals.add(code);
+    connection.send(errorFrame(code, details));
+  }
+}
+
+function isNoRoom(outcome: Acceptance["outcome"]): outcome is keyof typeof NO_ROOM {
+  return outcome in NO_ROOM;
+}
+
+function isWebsocketRefusal(outcome: Acceptance["outcome"]): outcome is Extract<Acceptance["outcome"], ErrorCode> {
+  return outcome !== "abandoned" && outcome !== "replayed" && outcome !== "reused";
+}
+
+function detailOf({ detail, errors }: Refusal): string | undefined {
+  const fields = errors?.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  return [detail, fields && `${fields}.`].filter((text) => text !== undefined).join(" ") || undefined;
+}

@@ -1,0 +1,108 @@
+import type { Logger } from "runtime/logging.ts";
+import { UNDONE } from "window/acceptance/acceptance.ts";
+import type { Touch, TouchAnswer, Touches } from "window/acceptance/touches.ts";
+import type { PodChannel } from "window/pod-channel.ts";
+import { REDIS_LIMITS } from "window/redis/limits.ts";
+import { everyPartition } from "window/redis/partitions.ts";
+import type { Connection } from "./connection.ts";
+
+/** A heartbeat that is gathered. */
+export interface GatheredHeartbeat extends Touch {
+  readonly connection: Connection;
+  /** Called once. Null where the heartbeat is to go by acceptance, like any other. */
+  readonly answered: (answer: TouchAnswer) => void;
+}
+
+export interface HeartbeatsOptions {
+  readonly touches: Touches;
+  readonly channel: PodChannel;
+  readonly logger: Logger;
+}
+
+/**
+ * Gathers heartbeats that need no answer at once: those of agents that their connections own. They are written together, with the
+ * times at which they came in, several times a second and before any register or release of their agents.
+ * Source: docs/redis.md#touches.
+ */
+export class Heartbeats {
+  readonly #touches: Touches;
+  readonly #channel: PodChannel;
+  /** By partition. */
+  readonly #waiting: readonly GatheredHeartbeat[][];
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #logger: Logger;
+
+  constructor({ touches, channel, logger }: HeartbeatsOptions) {
+    this.#touches = touches;
+    this.#channel = channel;
+    this.#logger = logger;
+    this.#waiting = everyPartition(touches.partitions).map(() => []);
+  }
+
+  gather(heartbeat: GatheredHeartbeat): void {
+    const partition = this.#touches.partitionOf(heartbeat.item.envelope.from);
+    const waiting = this.#waiting[partition] as GatheredHeartbeat[];
+    waiting.push(heartbeat);
+    if (waiting.length === REDIS_LIMITS.routesBatch) this.#flushPartition(partition);
+  }
+
+  /** Writes all that is gathered. */
+  flush(): void {
+    for (const [partition, waiting] of this.#waiting.entries()) {
+      if (waiting.length > 0) this.#flushPartition(partition);
+    }
+  }
+
+  /** Has heartbeats of a connection written before what its caller sends next. @param agent of one agent; of all without it. */
+  flushOf(connection: Connection, agent?: string): void {
+    const isOf = (heartbeat: GatheredHeartbeat) =>
+      heartbeat.connection === connection && (agent === undefined || heartbeat.item.envelope.from === agent);
+    const partitions = agent === undefined ? this.#waiting.keys() : [this.#touches.partitionOf(agent)];
+    for (const partition of partitions) {
+      if (this.#waiting[partition]?.some(isOf)) this.#flushPartition(partition);
+    }
+  }
+
+  /** Resolves when every heartbeat of a connection that was gathered before has its answer. */
+  async settled(connection: Connection): Promise<void> {
+    this.flushOf(connection);
+    await Promise.all(this.#underWay);
+  }
+
+  #flushPartition(partition: number): void {
+    const gathered = (this.#waiting[partition] as GatheredHeartbeat[]).splice(0);
+    const written = this.#write(partition, gathered).finally(() => this.#underWay.delete(written));
+    this.#underWay.add(written);
+  }
+
+  async #write(partition: number, gathered: readonly GatheredHeartbeat[]): Promise<void> {
+    const written: GatheredHeartbeat[] = [];
+    for (const heartbeat of gathered) {
+      const refused = this.#changeSince(heartbeat);
+      if (refused === undefined) written.push(heartbeat);
+      else this.#answer(heartbeat, refused);
+    }
+    if (written.length === 0) return;
+    const answers = await this.#touches.write(partition, written);
+    for (const [n, heartbeat] of written.entries()) this.#answer(heartbeat, answers[n] as TouchAnswer);
+  }
+
+  /**
+   * The answer of a heartbeat for which what was true when it came in is not any more: no delivery reaches its agent, which is not to
+   * be called online, or its connection has lost it.
+   */
+  #changeSince({ item, connection, epoch }: GatheredHeartbeat): TouchAnswer | undefined {
+    const agent = item.envelope.from;
+    if (!this.#channel.isReadyFor(agent)) return UNDONE;
+    return connection.agents.hold(agent)?.epoch === epoch ? undefined : null;
+  }
+
+  /** One that fails stops no other. */
+  #answer(heartbeat: GatheredHeartbeat, answer: TouchAnswer): void {
+    try {
+      heartbeat.answered(answer);
+    } catch (err) {
+      this.#logger.error({ err }, "the callback of a heartbeat failed");
+    }
+  }
+}

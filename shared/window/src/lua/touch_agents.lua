@@ -1,0 +1,106 @@
+-- Writes when agents were last heard, of the heartbeats that one pod gathered for one partition: of those whose route leads to
+-- their connection, under the epoch that it knows. Nothing else comes of a touch: it gives nobody an agent, begins no hold and
+-- tells nobody of what waits. Whatever takes more than that is left to accept, with nothing done, the guard included.
+--
+-- Uses  lib/deadline, lib/guard, lib/route, lib/route_times, lib/time
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, then guard buckets, and keys of principals' agents and of
+--       agents' credentials, which a touch names by their places in KEYS
+-- ARGV  1 deadline in ms, 2 window id, 3 pod, 4 stale after ms, 5 forget after ms, 6 guard margin ms (skew and the tolerance
+--       between pods), 7 over several partitions the highest epoch that the pod knows here, else 0, then of each touch: minute
+--       of ts, guard bucket, digest, agent, owner (connection and epoch), how many ms before the deadline it was heard, mark of
+--       the route (lib/route), and what else is renewed, joined with spaces, each 0 where there is none: key of the principal's
+--       agents, key of the agent's credentials, when the last of them ends, in ms; '' where there is nothing
+-- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
+--   {'ok', now, deadline, letters}: for each touch, in order, t when it was written, or - when it is left to accept. The agent
+--   was heard at the deadline less the ms of its touch, or now where that is earlier.
+local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local clock_key, counters_key = KEYS[5], KEYS[6]
+local deadline, window_id, pod = ARGV[1], ARGV[2], ARGV[3]
+local stale_after, forget_after, guard_margin = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local highest = tonumber(ARGV[7])
+local FIRST, EACH = 8, 8
+
+local now = read_time()
+if is_late(now, deadline) then return { 'late', digits(now) } end
+if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+-- A replica that took over may lack the last epochs: none is given twice.
+if highest > tonumber(highest > 0 and redis.call('GET', clock_key) or 0) then redis.call('SET', clock_key, digits(highest)) end
+
+local batch = { now = now, guard_margin = guard_margin, forget_at = {} }
+-- What each write takes, so that each is one command however many touches there are; by key where there are several keys.
+local routes, seen, seen_of_principal, digests, written = {}, {}, {}, {}, 0
+
+-- Returns the list of a key, which is empty at first.
+local function list_of(lists, key)
+  lists[key] = lists[key] or {}
+  return lists[key]
+end
+
+local function append(list, first, second)
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+-- Returns the routes of the agents, and by bucket and digest whether the guard knows it.
+local function look_up()
+  local agents, asked, known = {}, {}, {}
+  for i = FIRST, #ARGV, EACH do
+    agents[#agents + 1] = ARGV[i + 3]
+    append(list_of(asked, KEYS[tonumber(ARGV[i + 1])]), ARGV[i + 2])
+  end
+  for bucket, list in pairs(asked) do
+    known[bucket] = {}
+    for n, is_there in ipairs(redis.call('SMISMEMBER', bucket, unpack(list))) do known[bucket][list[n]] = is_there == 1 end
+  end
+  return redis.call('HMGET', route_key, unpack(agents)), known
+end
+
+local function renew(agent, seen_at, renewed)
+  local agents_number, credential_number, last_end = string.match(renewed, '^(%d+) (%d+) (%d+)$')
+  local agents_key, credential_key = KEYS[tonumber(agents_number)], KEYS[tonumber(credential_number)]
+  if agents_key then
+    append(list_of(seen_of_principal, agents_key), seen_at, agent)
+    batch.forget_at[agents_key] = now + forget_after
+  end
+  if credential_key then batch.forget_at[credential_key] = math.min(now + forget_after, tonumber(last_end)) end
+end
+
+-- Returns whether a touch is all that comes of the heartbeat.
+local function touch(record, known, minute, bucket, digest, agent, owner, before, mark, renewed)
+  if known[bucket][digest] or not is_guardable(batch, tonumber(minute), bucket) then return false end
+  owner = pod .. ' ' .. owner
+  if not is_owned(record, owner) then return false end
+  local last_text, since = parse_times(record, owner)
+  local heard_at, last = math.min(now, deadline - before), tonumber(last_text)
+  -- An agent that is stale, as those are told who send to it now, begins a new hold; one whose route was entered again
+  -- (assert_routes) was not told yet what waits for it. A time ahead, of a clock that was set back since, is for accept to mend.
+  if last > now or now - last > stale_after or tonumber(since) > last then return false end
+  known[bucket][digest] = true
+  written = written + 1
+  append(list_of(digests, bucket), digest)
+  local seen_at = digits(math.max(heard_at, last))
+  append(routes, agent, format_times(owner, seen_at, since, mark))
+  append(seen, seen_at, agent)
+  if renewed ~= '' then renew(agent, seen_at, renewed) end
+  return true
+end
+
+local records, known = look_up()
+local letters = {}
+for n, record in ipairs(records) do
+  local first = FIRST + (n - 1) * EACH
+  local minute, number = ARGV[first], ARGV[first + 1]
+  local is_written = touch(record, known, minute, KEYS[tonumber(number)], unpack(ARGV, first + 2, first + EACH - 1))
+  letters[n] = is_written and 't' or '-'
+end
+
+if written > 0 then
+  redis.call('HSET', route_key, unpack(routes))
+  redis.call('ZADD', presence_key, 'GT', unpack(seen))
+  redis.call('ZADD', online_key, 'GT', unpack(seen))
+  for key, list in pairs(seen_of_principal) do redis.call('ZADD', key, 'GT', unpack(list)) end
+  for bucket, list in pairs(digests) do redis.call('SADD', bucket, unpack(list)) end
+  expire_keys(batch)
+  redis.call('HINCRBY', counters_key, 'websocket_accepted', written)
+end
+return { 'ok', digits(now), deadline, table.concat(letters) }
