@@ -2,39 +2,15 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { problemOf } from "runtime/http/problem.ts";
 import { settingsReader } from "runtime/settings.ts";
+import { EDGE_PATHS, METHODS } from "../support/edge-requests.ts";
 
 const CONF = await readFile(new URL("../../deploy/docker/nginx.conf", import.meta.url), "utf8");
-const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
-const surfaces: Surface[] = Object.values(SURFACES);
-const surfacePaths = surfaces
-  .flatMap(({ path, aliases }) => [path, ...aliases])
-  .map((path) => path.replace(/\{\w+\}/g, "ses_0123456789abcdefghjkmnpqrs"));
-
-const STRAY_PATHS = [
-  ...["/api", "/api/", "/api/ops", "/api/ops/", "/api/ops/nothing", "/api/opsx", "/API/ops/traffic-daily"],
-  ...["/api/public", "/api/public/", "/api/public/nothing", "/api/publicx/feedback", "/x/api/ops/traffic-daily"],
-  ...["/api/diagnostics/", "/api/diagnosticsx", "/api/feedback", "/api/feedback/", "/api/feedback/summary/x"],
-  ...[
-    "/nothing",
-    "/ws/",
-    "/wsx",
-    "/x/ws",
-    "/relay/",
-    "/relays",
-    "/WS",
-    "/health/",
-    "/sessions/",
-    "/%2e%2e",
-    "/favicon.ico",
-  ],
-];
 
 describe("the edge", () => {
-  test.each([...new Set([...surfacePaths, ...STRAY_PATHS])])("takes %s to the service of the catalogue", (path) => {
+  test.each(EDGE_PATHS)("takes %s to the service of the catalogue", (path) => {
     const expected = METHODS.map((method) => `${method} ${serviceOf(method, path)}`);
     expect(METHODS.map((method) => `${method} ${routeOf(method, path)}`)).toEqual(expected);
   });

@@ -19,6 +19,7 @@ const WORK: Readonly<
       ...OPENING,
       ...([
         "accept",
+        "accept_messages",
         "add_feedback",
         "announce_gateway_key",
         "bind_claim",
@@ -33,10 +34,18 @@ const WORK: Readonly<
   "ws-connector": {
     scripts: [
       ...OPENING,
-      ...(["accept", "assert_routes", "count_presence", "count_sessions", "decide_session"] as const),
+      ...([
+        "accept",
+        "accept_messages",
+        "assert_routes",
+        "count_presence",
+        "count_sessions",
+        "decide_session",
+      ] as const),
       ...(["lease_shares", "mark_congestion", "prune_presence", "record_promotions", "release"] as const),
       "renew_lease",
       "reserve_decision",
+      "touch_agents",
     ],
     sends: ["hget", "hmget", "spublish", "ssubscribe", "sunsubscribe"],
   },
@@ -149,7 +158,8 @@ describe("Redis with these users", () => {
   });
 
   test("lets ops-reporting write its traffic, journeys and limit, and nothing else, not even by a script", async () => {
-    const writable = ["flushes", "journeys", "journeys-seen", "limit", "surfaces", "traffic", "visitors"];
+    const journeys = ["journey-versions", "journeys", "journeys-seen", "last-journey-version"];
+    const writable = ["flushes", ...journeys, "limit", "surfaces", "traffic", "visitors"];
     expect(await writableKinds("ops-reporting")).toEqual(writable);
   });
 

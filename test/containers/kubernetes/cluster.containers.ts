@@ -123,6 +123,6 @@ test("The cluster overlay brings no Redis of its own, nor a Secret, and asks for
     .flatMap(containersOf)
     .flatMap(({ env }) => env ?? [])
     .flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.key ?? []);
-  expect((await outsideSecrets("production")).get("relay-redis")?.sort()).toEqual(keys.sort());
+  expect((await outsideSecrets("cluster")).get("relay-redis")?.sort()).toEqual(keys.sort());
   expect(podOf(named(cluster.objects, "Deployment", "gateway")).spec.initContainers).toHaveLength(1);
 });

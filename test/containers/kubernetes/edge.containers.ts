@@ -1,104 +1,87 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "@jest/globals";
-import type { IIngress } from "kubernetes-models/networking.k8s.io/v1";
-import { CONNECTION_LIMITS, PRESENCE_LIMITS } from "protocol/contract/limits.ts";
-import type { Surface } from "protocol/contract/surface.ts";
-import { SURFACES, serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
-import { readWsConnectorSettings } from "ws-connector/settings.ts";
+import { kubernetesFile } from "../../support/kubernetes-files.ts";
 import { environmentOf } from "./environment.ts";
-import { type Manifest, mainContainer, named, OVERLAYS, render } from "./manifests.ts";
+import { GATEWAY_OVERLAYS, type Manifest, mainContainer, named, ofKind, render } from "./manifests.ts";
 
-const REQUESTS = Object.values<Surface>(SURFACES).flatMap(({ method, path, aliases }) =>
-  [path, ...aliases].map((each) => ({ method, path: each.replace("{session_id}", "ses_0123") })),
+/** What the routes and policies themselves promise: test/deploy/kubernetes-edge.test.ts, test/deploy/envoy-gateway.test.ts. */
+
+const overlays = await Promise.all(
+  GATEWAY_OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })),
 );
-const COMPOSE_EDGE = readFileSync(new URL("../../../deploy/docker/nginx.conf", import.meta.url), "utf8");
-const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
-const UNKNOWN = ["/api/public/no-such", "/api/ops/no-such", "/api/opsx", "/api/diagnostics/x", "/ws/x", "/relayed"];
+const POLICIES = ["ClientTrafficPolicy", "BackendTrafficPolicy"] as const;
 
-const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
-
-/** The service behind a path: an exact match first, then the longest prefix of whole segments. */
-function backendOf(ingress: IIngress, path: string): string | undefined {
-  const [rule, ...others] = ingress.spec?.rules ?? [];
-  expect(others).toEqual([]);
-  const paths = rule?.http?.paths ?? [];
-  const exact = paths.find((each) => each.pathType === "Exact" && each.path === path);
-  const prefixes = paths
-    .filter(({ pathType, path: prefix = "" }) => pathType === "Prefix" && isBelow(path, prefix))
-    .sort((a, b) => (b.path ?? "").length - (a.path ?? "").length);
-  return (exact ?? prefixes[0])?.backend.service?.name;
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
-}
-
-function environmentOfService(objects: readonly Manifest[], name: string): Record<string, string> {
-  return environmentOf(objects, mainContainer(named(objects, "Deployment", name)));
+function objectsOf(overlay: (typeof GATEWAY_OVERLAYS)[number]): readonly Manifest[] {
+  return overlays.find((each) => each.overlay === overlay)?.objects ?? [];
 }
 
 describe.each(overlays)("The edge of the $overlay overlay", ({ objects }) => {
-  const ingress = named(objects, "Ingress", "relay");
-
-  test.each(REQUESTS)("leads $method $path to the service that answers it", ({ method, path }) => {
-    expect(backendOf(ingress, path)).toBe(serviceOf(method, path));
-  });
-
-  test.each(UNKNOWN)("leads GET %s, which nobody knows, to the service that says so", (path) => {
-    expect(backendOf(ingress, path)).toBe(serviceOf("GET", path));
-  });
-
-  test("leads both websocket paths to the connector", () => {
-    const { alternateWsPath } = readWsConnectorSettings(environmentOfService(objects, "ws-connector"));
-    expect(backendOf(ingress, WEBSOCKET_PATH)).toBe("ws-connector");
-    expect(backendOf(ingress, alternateWsPath)).toBe("ws-connector");
-  });
-
-  test("leads to ports that the Services have", () => {
-    for (const { backend } of ingress.spec?.rules?.[0]?.http?.paths ?? []) {
-      const service = named(objects, "Service", backend.service?.name ?? "");
-      const port = service.spec?.ports?.find(({ name }) => name === backend.service?.port?.name);
-      expect(port).toMatchObject({ name: "http", port: 8080 });
+  test("has the routes and the policies as they stand in their files", async () => {
+    const policies = ["client", "backend"].map((side) => `components/envoy-gateway/${side}-traffic.yaml`);
+    const files = ["base/edge.yaml", ...policies].map((file) => kubernetesFile<object>(file));
+    const written = (await Promise.all(files)).flat();
+    for (const kind of ["HTTPRoute", ...POLICIES] as const) {
+      const ofFiles = written.filter((object) => object.kind === kind);
+      const expected = ofFiles.map(({ metadata, spec }) => [metadata.name, spec]);
+      const rendered = ofKind(objects, kind).map(({ metadata, spec }) => [metadata?.name, spec]);
+      expect(rendered.sort()).toEqual(expected.sort());
+      expect(rendered.length).toBeGreaterThan(0);
     }
   });
 
-  test("keeps a websocket open through two heartbeats that fail to come", () => {
-    const annotations = ingress.metadata?.annotations ?? {};
-    for (const direction of ["read", "send"]) {
-      const seconds = Number(annotations[`nginx.ingress.kubernetes.io/proxy-${direction}-timeout`]);
-      expect(seconds * 1000).toBeGreaterThan(2 * PRESENCE_LIMITS.staleAfterMs);
-      expect(seconds * 1000).toBeGreaterThan(2 * CONNECTION_LIMITS.pingIntervalMs);
+  test("leads to ports that the Services have, and says of one that it takes websockets", () => {
+    const backends = ofKind(objects, "HTTPRoute")
+      .flatMap(({ spec }) => spec?.rules ?? [])
+      .flatMap(({ backendRefs }) => backendRefs ?? []);
+    for (const { name, port } of backends) {
+      const found = named(objects, "Service", name).spec?.ports?.find((each) => each.port === port);
+      expect(found?.name).toBe("http");
+      expect(found?.appProtocol).toBe(name === "ws-connector" ? "kubernetes.io/ws" : undefined);
     }
-    expect(ingress.spec?.ingressClassName).toBe("nginx");
+    expect(backends).toHaveLength(3);
   });
 
-  test("allows one address as many connections as compose's edge, and a bounded rate of requests", () => {
-    const annotations = ingress.metadata?.annotations ?? {};
-    const most = [...COMPOSE_EDGE.matchAll(/limit_conn \w+ (\d+);/g)].map(([, connections]) => Number(connections));
-    expect(most).toEqual([1000, 1000]);
-    expect(Number(annotations["nginx.ingress.kubernetes.io/limit-connections"])).toBe(sum(most));
-    expect(Number(annotations["nginx.ingress.kubernetes.io/limit-rps"])).toBeGreaterThan(0);
+  test("gives its policies and its Envoys targets that exist", () => {
+    const targets = POLICIES.flatMap((kind) => ofKind(objects, kind)).flatMap(({ spec }) => spec.targetRefs ?? []);
+    for (const { kind, name } of targets) named(objects, kind as "Gateway" | "HTTPRoute", name);
+    expect(targets).toHaveLength(3);
+    const { infrastructure } = named(objects, "Gateway", "relay").spec;
+    expect(infrastructure?.parametersRef).toEqual({
+      group: "gateway.envoyproxy.io",
+      kind: "EnvoyProxy",
+      name: named(objects, "EnvoyProxy", "relay").metadata?.name,
+    });
   });
 
-  test("is the one proxy whose word about the client's address is taken", () => {
-    for (const service of ["gateway", "ws-connector", "ops-reporting"]) {
-      expect(environmentOfService(objects, service).RELAY_TRUSTED_PROXY_HOPS).toBe("1");
-    }
+  test("has no Ingress beside it", () => {
+    expect(ofKind(objects, "Ingress")).toEqual([]);
   });
 });
 
-test("In production the edge speaks TLS under the host that the relay names in its links", () => {
-  const objects = overlays.find(({ overlay }) => overlay === "production")?.objects ?? [];
-  const { spec } = named(objects, "Ingress", "relay");
-  const { protocol, host } = new URL(environmentOfService(objects, "gateway").RELAY_BASE_URL ?? "");
-  expect(protocol).toBe("https:");
-  expect(spec?.rules?.map((rule) => rule.host)).toEqual([host]);
-  expect(spec?.tls).toEqual([{ secretName: "relay-tls", hosts: [host] }]);
+describe("In production", () => {
+  const objects = objectsOf("production");
+
+  test("the edge speaks TLS alone, under the host that the relay names in its links", () => {
+    const { RELAY_BASE_URL = "" } = environmentOf(objects, mainContainer(named(objects, "Deployment", "gateway")));
+    const { protocol, host } = new URL(RELAY_BASE_URL);
+    expect(protocol).toBe("https:");
+    const tls = { certificateRefs: [{ name: "relay-tls" }] };
+    expect(named(objects, "Gateway", "relay").spec.listeners).toEqual([
+      { name: "https", protocol: "HTTPS", port: 443, hostname: host, tls },
+    ]);
+  });
+
+  test("two Envoys at least are the edge, one of which goes at a time, and they learn who connects", () => {
+    const { kubernetes } = named(objects, "EnvoyProxy", "relay").spec?.provider ?? {};
+    expect(kubernetes?.envoyDeployment?.replicas).toBeGreaterThanOrEqual(2);
+    expect(kubernetes?.envoyPDB).toEqual({ maxUnavailable: 1 });
+    expect(kubernetes?.envoyService).toEqual({ type: "LoadBalancer", externalTrafficPolicy: "Local" });
+  });
 });
 
-test("On a machine of one's own the edge answers under any host, so that a forwarded port does", () => {
-  const objects = overlays.find(({ overlay }) => overlay === "local")?.objects ?? [];
-  const { spec } = named(objects, "Ingress", "relay");
-  expect(spec?.rules?.map((rule) => rule.host)).toEqual([undefined]);
-  expect(spec?.tls).toBeUndefined();
+test("On a machine of one's own the edge answers under any host, so that a forwarded port does, and is not exposed", () => {
+  const objects = objectsOf("local");
+  expect(named(objects, "Gateway", "relay").spec.listeners).toEqual([{ name: "http", protocol: "HTTP", port: 80 }]);
+  const { kubernetes } = named(objects, "EnvoyProxy", "relay").spec?.provider ?? {};
+  expect(kubernetes?.envoyService).toEqual({ type: "ClusterIP" });
+  expect(kubernetes?.envoyDeployment?.replicas).toBeUndefined();
 });

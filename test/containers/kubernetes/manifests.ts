@@ -2,6 +2,12 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type {
+  IBackendTrafficPolicy,
+  IClientTrafficPolicy,
+  IEnvoyProxy,
+} from "@kubernetes-models/envoy-gateway/gateway.envoyproxy.io/v1alpha1";
+import type { IGateway, IHTTPRoute } from "@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1";
 import type { IPrometheusRule, IServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
 import type { IDeployment, IStatefulSet } from "kubernetes-models/apps/v1";
 import type { IHorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2";
@@ -15,7 +21,9 @@ import { kubectlProgram } from "../../../deploy/local/kubectl-program.mjs";
 /** What the overlays of deploy/kubernetes render to, for tests. */
 
 /** On one Redis. */
-export const OVERLAYS = ["local", "production"] as const;
+export const OVERLAYS = ["local", "production", "ingress"] as const;
+/** Of these, those whose edge is a Gateway of Envoy Gateway. */
+export const GATEWAY_OVERLAYS = ["local", "production"] as const;
 export const ALL_OVERLAYS = [...OVERLAYS, "cluster", "cluster-local"] as const;
 export type Overlay = (typeof ALL_OVERLAYS)[number];
 
@@ -32,6 +40,11 @@ export interface Kinds {
   readonly Job: IJob;
   readonly HorizontalPodAutoscaler: IHorizontalPodAutoscaler;
   readonly PodDisruptionBudget: IPodDisruptionBudget;
+  readonly Gateway: IGateway;
+  readonly HTTPRoute: IHTTPRoute;
+  readonly ClientTrafficPolicy: IClientTrafficPolicy;
+  readonly BackendTrafficPolicy: IBackendTrafficPolicy;
+  readonly EnvoyProxy: IEnvoyProxy;
   readonly Ingress: IIngress;
   readonly NetworkPolicy: INetworkPolicy;
   readonly ServiceMonitor: IServiceMonitor;
@@ -86,9 +99,13 @@ export function selects(matchLabels: Labels | undefined, labels: Labels): boolea
   return Object.entries(matchLabels ?? {}).every(([name, value]) => labels[name] === value);
 }
 
+/** Overlays on another one, which names the Secrets. */
+const ON_PRODUCTION: readonly Overlay[] = ["ingress", "cluster"];
+
 /** Secrets that the operator makes, with their keys: the commands in the head of the overlay. */
 export async function outsideSecrets(overlay: Overlay): Promise<Map<string, string[]>> {
-  const path = new URL(`../../../deploy/kubernetes/overlays/${overlay}/kustomization.yaml`, import.meta.url);
+  const named = ON_PRODUCTION.includes(overlay) ? "production" : overlay;
+  const path = new URL(`../../../deploy/kubernetes/overlays/${named}/kustomization.yaml`, import.meta.url);
   const head = (await readFile(path, "utf8")).split("\napiVersion:")[0] ?? "";
   const commands = head.replace(/\\\n#/g, "").matchAll(/create secret (generic|tls) (\S+)(.*)/g);
   return new Map(

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import type { IContainer } from "kubernetes-models/v1";
 import { environmentOf } from "./environment.ts";
-import { containersOf, mainContainer, named, OVERLAYS, ofKind, podOf, render } from "./manifests.ts";
+import { containersOf, mainContainer, named, OVERLAYS, ofKind, podOf, render, SERVICES } from "./manifests.ts";
 
 const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
 
@@ -52,6 +52,19 @@ describe.each(overlays)("The $overlay overlay", ({ objects }) => {
       { name: "tmp", emptyDir: { medium: "Memory", sizeLimit: "1Mi" } },
     ]);
     expect(redis.volumeMounts).toContainEqual({ name: "tmp", mountPath: "/tmp" });
+  });
+
+  test("would rather have Redis on a node of its own, and starts it on any", () => {
+    const services = { matchLabels: { "app.kubernetes.io/component": "service" } };
+    const term = { topologyKey: "kubernetes.io/hostname", labelSelector: services };
+    expect(spec.affinity).toEqual({
+      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: term }] },
+    });
+    for (const name of SERVICES) {
+      expect(podOf(named(objects, "Deployment", name)).labels).toMatchObject(services.matchLabels);
+    }
+    const { annotations } = deployment.spec?.template.metadata ?? {};
+    expect(annotations).toEqual({ "cluster-autoscaler.kubernetes.io/safe-to-evict": "false" });
   });
 
   test("leaves Redis a quarter more memory than it may fill, so that it refuses before the kernel ends it", () => {

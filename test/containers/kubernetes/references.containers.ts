@@ -36,6 +36,17 @@ function secretsReadBy(container: IContainer): (readonly [string, string])[] {
   );
 }
 
+/** Names of the Secrets whose certificates the edge shows. */
+function certificatesOf(objects: readonly Manifest[]): (string | undefined)[] {
+  const listeners = ofKind(objects, "Gateway").flatMap(({ spec }) => spec.listeners ?? []);
+  return [
+    ...listeners.flatMap(({ tls }) => tls?.certificateRefs ?? []).map(({ name }) => name),
+    ...ofKind(objects, "Ingress")
+      .flatMap(({ spec }) => spec?.tls ?? [])
+      .map(({ secretName }) => secretName),
+  ];
+}
+
 describe.each(overlays)("The $overlay overlay", ({ objects, outside }) => {
   const deployments = ofKind(objects, "Deployment");
 
@@ -94,9 +105,7 @@ describe.each(overlays)("The $overlay overlay", ({ objects, outside }) => {
       ...deployments
         .flatMap((deployment) => podOf(deployment).spec.volumes ?? [])
         .flatMap(({ secret }) => (secret ? [[secret.secretName, "keys.json"] as const] : [])),
-      ...ofKind(objects, "Ingress")
-        .flatMap(({ spec }) => spec?.tls ?? [])
-        .flatMap(({ secretName }) => [[secretName, "tls.crt"] as const, [secretName, "tls.key"] as const]),
+      ...certificatesOf(objects).flatMap((name) => [[name, "tls.crt"] as const, [name, "tls.key"] as const]),
     ];
     const named = [...outside].flatMap(([name, keys]) => keys.map((key) => [name, key]));
     for (const secret of named) expect(secrets).toContainEqual(secret);

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "@jest/globals";
+import type { IPodSpec } from "kubernetes-models/v1";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
-import { environmentOf, FROM_OUTSIDE } from "./environment.ts";
+import { kubernetesFile } from "../../support/kubernetes-files.ts";
+import { environmentOf } from "./environment.ts";
 import { mainContainer, named, OVERLAYS, ofKind, podOf, render, SERVICES } from "./manifests.ts";
-
-/** For what follows the drain: the last answers, routes and counters. */
-const MARGIN_SECONDS = 5;
 
 const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
 const production = overlays.find(({ overlay }) => overlay === "production")?.objects ?? [];
@@ -28,15 +27,19 @@ describe.each(overlays)("A rollout of the $overlay overlay", ({ objects }) => {
     expect(container.readinessProbe?.httpGet).toEqual({ path: SURFACES.ready.path, port: "http" });
   });
 
-  test.each(deployments)("leaves $name time: the edge forgets the pod, then it drains", ({ container, pod }) => {
-    const { drainMs } = readWsConnectorSettings({
-      REDIS_URL: "redis://redis",
-      RELAY_KEYS_FILE: FROM_OUTSIDE,
-      RELAY_DRAIN_MS: environmentOf(objects, container).RELAY_DRAIN_MS,
-    });
-    const seconds = container.lifecycle?.preStop?.sleep?.seconds ?? 0;
-    expect(seconds).toBeGreaterThanOrEqual(5);
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(seconds + drainMs / 1000 + MARGIN_SECONDS);
+  /** Whether these times suffice: test/deploy/kubernetes-times.test.ts. */
+  test.each(deployments)("gives $name the times of base/service-pod.yaml", async ({ deployment, container, pod }) => {
+    const [shared] = await kubernetesFile<{ minReadySeconds: number; template: { spec: IPodSpec } }>(
+      "base/service-pod.yaml",
+    );
+    const { terminationGracePeriodSeconds, containers } = (shared as NonNullable<typeof shared>).spec.template
+      .spec as IPodSpec;
+    expect(deployment.spec?.minReadySeconds).toBe(shared?.spec.minReadySeconds);
+    expect(pod.terminationGracePeriodSeconds).toBe(terminationGracePeriodSeconds);
+    for (const times of ["lifecycle", "startupProbe", "readinessProbe", "livenessProbe"] as const) {
+      expect(container[times]).toEqual(containers[0]?.[times]);
+      expect(container[times]).toBeDefined();
+    }
   });
 
   test.each(deployments)("spreads $name over nodes and zones, each ReplicaSet by itself", ({ pod, deployment }) => {
@@ -69,6 +72,15 @@ describe("In production", () => {
       expect(named(production, "Deployment", name).spec?.replicas).toBeGreaterThanOrEqual(2);
     }
     expect(scaler?.spec?.minReplicas).toBeGreaterThanOrEqual(3);
+  });
+
+  test("a node that is drained leaves each service a pod", () => {
+    const counts = { gateway: 0, "ops-reporting": 0, "ws-connector": scaler?.spec?.minReplicas ?? 0 };
+    for (const { metadata, spec } of ofKind(production, "PodDisruptionBudget")) {
+      const name = metadata?.name as keyof typeof counts;
+      const pods = named(production, "Deployment", name).spec?.replicas ?? counts[name];
+      expect(pods).toBeGreaterThan(Number(spec?.maxUnavailable));
+    }
   });
 
   test("the number of connectors is the autoscaler's alone, so that an apply closes no connections", () => {

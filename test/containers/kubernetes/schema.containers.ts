@@ -1,4 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
+import * as envoyGateway from "@kubernetes-models/envoy-gateway/gateway.envoyproxy.io/v1alpha1";
+import * as gatewayApi from "@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1";
 import * as monitoring from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
 import * as apps from "kubernetes-models/apps/v1";
 import * as autoscaling from "kubernetes-models/autoscaling/v2";
@@ -6,7 +8,8 @@ import * as batch from "kubernetes-models/batch/v1";
 import * as networking from "kubernetes-models/networking.k8s.io/v1";
 import * as policy from "kubernetes-models/policy/v1";
 import * as core from "kubernetes-models/v1";
-import { ALL_OVERLAYS, type Manifest, render } from "./manifests.ts";
+import { kubernetesFile } from "../../support/kubernetes-files.ts";
+import { ALL_OVERLAYS, type Manifest, ofKind, render } from "./manifests.ts";
 
 const MODELS: Record<string, object> = {
   v1: core,
@@ -15,6 +18,8 @@ const MODELS: Record<string, object> = {
   "batch/v1": batch,
   "networking.k8s.io/v1": networking,
   "policy/v1": policy,
+  "gateway.networking.k8s.io/v1": gatewayApi,
+  "gateway.envoyproxy.io/v1alpha1": envoyGateway,
   "monitoring.coreos.com/v1": monitoring,
 };
 
@@ -53,7 +58,7 @@ const overlays = await Promise.all(ALL_OVERLAYS.map(async (overlay) => ({ overla
 describe.each(overlays)("The $overlay overlay", ({ objects }) => {
   const cases = objects.map((object) => ({ name: `${object.kind} ${object.metadata?.name}`, object }));
 
-  test.each(cases)("has a $name that the API of Kubernetes takes", ({ object }) => {
+  test.each(cases)("has a $name that its API takes", ({ object }) => {
     expect(() => validate(object)).not.toThrow();
     expect(unknownFields(object)).toEqual([]);
   });
@@ -69,6 +74,15 @@ describe.each(overlays)("The $overlay overlay", ({ objects }) => {
       else expect(metadata?.namespace).toBe("agent-relay");
     }
   });
+});
+
+test("The GatewayClass that the cluster is given is that of the Gateways, and its API takes it", async () => {
+  const [gatewayClass, ...others] = await kubernetesFile("components/envoy-gateway/gateway-class.yaml");
+  expect(() => validate(gatewayClass)).not.toThrow();
+  expect(unknownFields(gatewayClass as object)).toEqual([]);
+  expect(others).toEqual([]);
+  const gateways = overlays.flatMap(({ objects }) => ofKind(objects, "Gateway"));
+  expect(new Set(gateways.map(({ spec }) => spec.gatewayClassName))).toEqual(new Set([gatewayClass?.metadata.name]));
 });
 
 test("A misspelled field and a wrong value are noticed", () => {

@@ -29,14 +29,23 @@ interface Rule {
 
 /** Pods that are not the relay's. */
 const OTHERS: readonly Pod[] = [
-  { name: "edge", namespace: "ingress-nginx", labels: { "app.kubernetes.io/name": "ingress-nginx" } },
   { name: "prometheus", namespace: "monitoring", labels: { "app.kubernetes.io/name": "prometheus" } },
   { name: "dns", namespace: "kube-system", labels: { "k8s-app": "kube-dns" } },
   { name: "system", namespace: "kube-system", labels: {} },
   { name: "stranger", namespace: "default", labels: { "app.kubernetes.io/component": "service" } },
   { name: "newcomer", namespace: "agent-relay", labels: {} },
 ];
+/** The pods of each overlay's edge, and of another edge beside it. */
+const ENVOY = { name: "edge", namespace: "envoy-gateway-system", labels: envoyOf("agent-relay") };
+const CONTROLLER = { name: "edge", namespace: "ingress-controller", labels: {} };
+const OTHER_ENVOY = { name: "other-edge", namespace: "envoy-gateway-system", labels: envoyOf("shop") };
+const EDGES = { local: ENVOY, production: ENVOY, ingress: CONTROLLER };
 const PORTS = ["TCP 53", "UDP 53", "TCP 443", "TCP 6379", "TCP 8080", "TCP 9090", "UDP 8080"];
+
+function envoyOf(namespace: string): Labels {
+  const owner = "gateway.envoyproxy.io/owning-gateway";
+  return { [`${owner}-namespace`]: namespace, [`${owner}-name`]: "relay" };
+}
 
 function podsOf(objects: readonly Manifest[]): Pod[] {
   return ofKind(objects, "Deployment").map((deployment) => ({
@@ -76,7 +85,7 @@ function isPeer({ namespaceSelector, podSelector, ipBlock }: INetworkPolicyPeer,
 
 const overlays = await Promise.all(OVERLAYS.map(async (overlay) => ({ overlay, objects: await render(overlay) })));
 
-describe.each(overlays)("The $overlay overlay", ({ objects }) => {
+describe.each(overlays)("The $overlay overlay", ({ overlay, objects }) => {
   const deployments = ofKind(objects, "Deployment").map((deployment) => ({
     name: deployment.metadata?.name ?? "",
     deployment,
@@ -118,8 +127,9 @@ describe.each(overlays)("The $overlay overlay", ({ objects }) => {
   test("lets nothing through but edge and Prometheus to services, and services to Redis and DNS", () => {
     const policies = ofKind(objects, "NetworkPolicy");
     const own = podsOf(objects);
-    const connections = [...own, ...OTHERS].flatMap((from) =>
-      [...own, ...OTHERS]
+    const all = [...own, ...OTHERS, EDGES[overlay], OTHER_ENVOY];
+    const connections = all.flatMap((from) =>
+      all
         .filter((to) => own.includes(from) || own.includes(to))
         .flatMap((to) =>
           PORTS.filter(
