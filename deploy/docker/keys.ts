@@ -7,7 +7,7 @@ import { developmentKeys, developmentKeysFile } from "../local/dev-keys.ts";
  * Runs once in compose, as root: copies the keys file to where the services read it.
  * The keys come from the file that RELAY_KEYS_FILE names on the host; without one they are the development keys of
  * `npm start`, made when there are none. Run again after a change, and the services load the new keys within 5 s, without a
- * restart. Exit code 1: the file is invalid, and the current one stays.
+ * restart. Exit code 1: the file is invalid, and the current one stays; or `npm start` runs on the development keys.
  */
 
 /** The host's folder of development keys. Its owner becomes the owner of all files that are made in it. */
@@ -19,11 +19,16 @@ const SERVED = join(FOLDER, "compose");
 const SERVICES_GROUP = 1000;
 
 const { uid, gid } = await stat(FOLDER);
-const agents = (await stat(GIVEN)).isFile() ? undefined : await developmentKeys(FOLDER, "listed");
+const agents = (await stat(GIVEN)).isFile() ? undefined : await developmentKeys(FOLDER, "listed").catch(refuse);
 await serve(await readKeys(agents === undefined ? GIVEN : developmentKeysFile(FOLDER)));
 for (const name of await readdir(FOLDER)) await chown(join(FOLDER, name), uid, gid);
 
 process.stdout.write(agents === undefined ? "keys: those of RELAY_KEYS_FILE\n" : "keys: development keys\n");
+
+function refuse(error: unknown): never {
+  process.stderr.write(`keys: ${(error as Error).message}\n`);
+  process.exit(1);
+}
 
 /** Atomic: the services see the whole file before or after, and only ever a file that they may read. */
 async function serve(keys: object): Promise<void> {

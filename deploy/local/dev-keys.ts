@@ -20,6 +20,7 @@ import {
   newSecrets,
   storedSecrets,
 } from "./dev-agents.ts";
+import { isInUse } from "./folder-use.ts";
 import { withLock } from "./lock-file.mjs";
 
 /** Where `npm start` keeps its development keys; not in git. */
@@ -30,6 +31,8 @@ const API_KEY = { id: "dev-alice-gateway", agents: [AGENTS.alice, `${AGENTS.alic
 const KEY_IDS: Readonly<Record<Name, string>> = { alice: "dev-alice", bob: "dev-bob" };
 const ISSUER = { name: "development", agents: [AGENTS.alice, `${AGENTS.alice}.*`, AGENTS.bob] };
 const CREDENTIAL_DAYS = 30;
+const IN_USE =
+  "npm start runs on the development keys of this folder, and would lose its agents: stop it first, or name a keys file of your own in RELAY_KEYS_FILE.";
 
 /** How the relay comes to know the agents' keys: an issuer in the same folder vouches for them, or the keys file lists them. */
 export type Knowledge = "issued" | "listed";
@@ -47,11 +50,13 @@ export function developmentIssuerFile(folder: string): string {
 /**
  * The development keys of `npm start`: made at the first start, and with new credentials from each. Folder 0700, files 0600.
  * Keys and issuers that `npm run keys` added to the same file stay.
+ * @throws {Error} when the keys are to be listed while a relay runs on the credentials: it would let its agents go.
  */
 export async function developmentKeys(folder: string, knowledge: Knowledge): Promise<DevelopmentAgents> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o700);
   return await withLock(join(folder, "dev-keys.lock"), LOCK_TIMEOUT_MS, async () => {
+    if (knowledge === "listed" && (await isInUse(folder))) throw new Error(IN_USE);
     const issuer = knowledge === "issued" ? await issuerIn(folder) : undefined;
     const secrets = await secretsIn(folder, issuer);
     const keys = await readKeys(developmentKeysFile(folder));

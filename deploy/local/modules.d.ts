@@ -17,8 +17,13 @@ declare module "*/lock-file.mjs" {
 }
 
 declare module "*/packages.mjs" {
-  type Packages = { packages: Record<string, { version?: string; optional?: boolean; link?: boolean }> };
-  export function isInstalled(lock: Packages, installed: Packages | undefined): boolean;
+  type Package = { version?: string; optional?: boolean; link?: boolean; dev?: boolean; devOptional?: boolean };
+  type Packages = { packages: Record<string, Package> };
+  export function isInstalled(
+    lock: Packages,
+    installed: Packages | undefined,
+    needs: { development: boolean },
+  ): boolean;
 }
 
 declare module "*/python-program.mjs" {

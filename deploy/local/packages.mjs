@@ -1,16 +1,18 @@
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { isExecutable } from "./programs.mjs";
+import { runProgram } from "./run-program.mjs";
 
 /**
  * True when npm's record of what it installed matches the lock file. npm writes the record last, so that an interrupted
  * installation never matches. Optional packages may be missing: they are for other platforms.
  *
- * @param {{ packages: Record<string, { version?: string, optional?: boolean }> }} lock package-lock.json
+ * @param {{ packages: Record<string, { version?: string, optional?: boolean, dev?: boolean, devOptional?: boolean }> }} lock
+ *   package-lock.json
  * @param {{ packages: Record<string, { version?: string }> } | undefined} installed node_modules/.package-lock.json
+ * @param {{ development: boolean }} needs whether packages that only development needs may be missing, too
  */
-export function isInstalled(lock, installed) {
+export function isInstalled(lock, installed, { development }) {
   if (installed === undefined) return false;
   const places = new Set([...Object.keys(lock.packages), ...Object.keys(installed.packages)]);
   return [...places]
@@ -18,51 +20,55 @@ export function isInstalled(lock, installed) {
     .every((place) => {
       const wanted = lock.packages[place];
       const present = installed.packages[place];
-      if (present === undefined) return wanted.optional === true;
+      if (present === undefined) return wanted.optional === true || (!development && isForDevelopment(wanted));
       return wanted !== undefined && wanted.version === present.version;
     });
 }
 
-/** True when the packages of the lock file and the pinned Node are in `root`'s node_modules. */
-export function packagesReady(root) {
+/** Marked by npm: what no package asks for that runs. */
+const isForDevelopment = ({ dev, devOptional }) => dev === true || devOptional === true;
+
+/**
+ * True when the packages of the lock file and the pinned Node are in `root`'s node_modules.
+ *
+ * @param {string} root
+ * @param {{ development: boolean }} needs
+ */
+export function packagesReady(root, needs) {
   const lock = readJson(join(root, "package-lock.json"));
-  return isInstalled(lock, readJson(join(root, "node_modules/.package-lock.json"))) && isExecutable(pinnedNode(root));
+  const installed = readJson(join(root, "node_modules/.package-lock.json"));
+  return isInstalled(lock, installed, needs) && isExecutable(pinnedNode(root));
 }
 
 /**
- * Installs the packages of the lock file, the pinned Node among them.
+ * Installs the packages of the lock file, the pinned Node among them. None of them runs a script of its own.
  *
  * @param {string} root
+ * @param {{ development: boolean }} needs whether also what only development needs
  * @param {(line: string) => void} say
- * @throws {Error} when npm fails, or when the pinned Node does not run on this machine
+ * @throws {Error} when npm fails, when the lock file has no Node for this machine, or when that one does not run on it
  */
-export function installPackages(root, say) {
-  say("installing the packages of package-lock.json (npm ci)");
-  run("npm", ["ci", "--loglevel=error"], root, root);
+export async function installPackages(root, { development }, say) {
+  const args = ["ci", "--ignore-scripts", ...(development ? [] : ["--omit=dev"])];
+  say(`installing the packages of package-lock.json (npm ${args.join(" ")})`);
+  await run("npm", [...args, "--loglevel=error"], root);
 
-  if (!isExecutable(pinnedNode(root))) {
-    say("npm skipped the install script of the pinned Node; running it");
-    run("node", ["installArchSpecificPackage.js"], join(root, "node_modules/node"), root);
-  }
+  if (!isExecutable(pinnedNode(root)))
+    throw new Error(`package-lock.json has no Node for ${process.platform} on ${process.arch}; it has one for Linux.`);
   say("checking that the pinned Node runs here");
-  run(pinnedNode(root), ["--version"], root, root);
+  await run(pinnedNode(root), ["--version"], root);
 }
 
 /** npm removes node_modules before it installs, so no program of the run may come from there. */
-function run(program, args, cwd, root) {
+function run(program, args, root) {
   const path = (process.env.PATH ?? "")
     .split(delimiter)
     .filter((folder) => !folder.startsWith(join(root, "node_modules")));
-  const { status, signal, error } = spawnSync(program, args, {
-    cwd,
-    env: { ...process.env, PATH: path.join(delimiter) },
-    stdio: ["ignore", 2, 2],
-  });
-  if (status === 0) return;
-  throw new Error(`${program} ${args.join(" ")} failed: ${error?.message ?? signal ?? `exit code ${status}`}`);
+  return runProgram(program, args, { cwd: root, env: { ...process.env, PATH: path.join(delimiter) } });
 }
 
-const pinnedNode = (root) => join(root, "node_modules/node/bin/node");
+/** A package of its own for each platform, which npm links and whose content the lock file pins. */
+const pinnedNode = (root) => join(root, "node_modules/.bin/node");
 
 function readJson(file) {
   try {

@@ -1,10 +1,10 @@
-// Prepares what an npm script needs: the packages, the pinned Node, a Redis server for `start` and the tests, for `test` a
-// Python that can run `examples/python` and the tests of `connector-python`, and for `test:browser` a Chromium. For `test:containers` it checks that there is
-// a Docker engine and kubectl. Prints what it does, and nothing when nothing is missing. Runs on Node 20 without packages.
+// Prepares what an npm script needs: the packages of what runs and the pinned Node; for `check` and the tests those of
+// development, too; a Redis server for `start` and the tests, for `test` a Python that can run `examples/python` and the tests of
+// `connector-python`, and for `test:browser` a Chromium. For `test:containers` it checks that there is a Docker engine and
+// kubectl. Prints what it does, and nothing when nothing is missing. Runs on Node 20 without packages.
 //
-//   node deploy/local/prepare.mjs [start | test | test:browser | test:containers]
+//   node deploy/local/prepare.mjs [start | check | test | test:browser | test:containers]
 
-import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,12 +16,14 @@ import { installPackages, packagesReady } from "./packages.mjs";
 import { onPath } from "./programs.mjs";
 import { PYTHON_PACKAGES, pythonProgram } from "./python-program.mjs";
 import { redisProgram } from "./redis-program.mjs";
+import { runProgram } from "./run-program.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Long enough for packages over a slow network. */
 const LOCK_TIMEOUT_MS = 15 * 60_000;
 
 const task = process.argv[2];
+const packages = { development: task === "check" || task?.startsWith("test") === true };
 /** What the task needs on the machine: a check that throws when it is missing, and the Debian packages that provide it. */
 const needs = [
   ...(needsRedis() ? [{ check: redisProgram, debian: ["redis-server"] }] : []),
@@ -32,7 +34,7 @@ const needs = [
 ];
 
 try {
-  if (!packagesReady(ROOT) || missing().length > 0) await install();
+  if (!packagesReady(ROOT, packages) || missing().length > 0) await install();
   for (const { check } of needs) check();
 } catch (error) {
   say(error.message);
@@ -45,10 +47,23 @@ function needsRedis() {
 
 async function install() {
   mkdirSync(join(ROOT, ".local"), { recursive: true, mode: 0o700 });
-  await withLock(join(ROOT, ".local/prepare.lock"), LOCK_TIMEOUT_MS, () => {
-    if (!packagesReady(ROOT)) installPackages(ROOT, say);
-    if (missing().length > 0) installPrograms(missing());
+  await withLock(join(ROOT, ".local/prepare.lock"), LOCK_TIMEOUT_MS, async () => {
+    const ends = await Promise.allSettled([addPackages(), addPrograms()]);
+    for (const { reason } of ends) if (reason !== undefined) throw reason;
   });
+}
+
+async function addPackages() {
+  if (!packagesReady(ROOT, packages)) await installPackages(ROOT, packages, say);
+}
+
+/** Beside the packages: most of either is waiting for others' servers. */
+async function addPrograms() {
+  const names = missing();
+  if (names.length === 0) return;
+  say(`installing ${names.join(" and ")} (apt-get update, apt-get install)`);
+  await aptGet(names, "update", "-qq");
+  await aptGet(names, "install", "-qq", "-y", "--no-install-recommends", ...names);
 }
 
 /** The Debian packages to install. Only root on a machine with apt can install them; others are told what to run. */
@@ -66,17 +81,12 @@ function fails(check) {
   }
 }
 
-function installPrograms(names) {
-  say(`installing ${names.join(" and ")} (apt-get update, apt-get install)`);
-  aptGet(names, "update", "-qq");
-  aptGet(names, "install", "-qq", "-y", "--no-install-recommends", ...names);
-}
-
-function aptGet(names, ...args) {
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const { status } = spawnSync("apt-get", args, { env, stdio: ["ignore", 2, 2] });
-  if (status === 0) return;
-  throw new Error(`apt-get ${args[0]} failed; run: apt-get update && apt-get install -y ${names.join(" ")}`);
+async function aptGet(names, ...args) {
+  try {
+    await runProgram("apt-get", args, { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" } });
+  } catch (error) {
+    throw new Error(`${error.message}; run: apt-get update && apt-get install -y ${names.join(" ")}`);
+  }
 }
 
 function say(line) {

@@ -6,6 +6,7 @@ import type { DevelopmentAgents } from "./dev-agents.ts";
 import { developmentKeys, developmentKeysFile } from "./dev-keys.ts";
 import { EmbeddedCluster } from "./embedded-cluster.ts";
 import { EmbeddedRedis } from "./embedded-redis.ts";
+import { FolderUse } from "./folder-use.ts";
 import { privateNodes } from "./private-nodes.ts";
 
 /** What services need from outside. */
@@ -74,13 +75,18 @@ async function startCluster(): Promise<Provision> {
 
 async function makeKeys({ HOST }: Environment, keysFolder: string | undefined): Promise<Provision> {
   const folder = keysFolder ?? (await mkdtemp(join(tmpdir(), "agent-relay-keys-")));
-  return {
+  const isIssued = LOOPBACK.test(HOST || DEFAULT_HOST);
+  const use = isIssued ? new FolderUse(folder) : undefined;
+  await use?.start();
+  const keys: Provision = {
     environment: { RELAY_KEYS_FILE: developmentKeysFile(folder) },
-    agents: await developmentKeys(folder, LOOPBACK.test(HOST || DEFAULT_HOST) ? "issued" : "listed"),
     stop: async () => {
+      await use?.stop();
       if (keysFolder === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
+  const agents = await developmentKeys(folder, isIssued ? "issued" : "listed").catch(afterStopping(keys));
+  return { ...keys, agents };
 }
 
 function afterStopping(provision: Provision): (error: unknown) => Promise<never> {

@@ -11,7 +11,7 @@ import { checkSettings, type Environment, settingsReader } from "runtime/setting
 import { ALL_SERVICES, COMPONENTS } from "./components.ts";
 import type { DevelopmentAgents } from "./dev-agents.ts";
 import { type Provisions, provide } from "./provisions.ts";
-import { RunningServices } from "./running-services.ts";
+import { podLabel, RunningServices } from "./running-services.ts";
 
 /** How a relay differs from the three services over a private Redis, with development keys, on a free port. */
 export interface RelayOverrides extends RelayOptions {
@@ -150,7 +150,7 @@ export class LocalRelay implements Service, Relay {
     for (const name of this.#names.flatMap((name) => Array<ServiceName>(this.#instancesOf(name)).fill(name))) {
       if (this.#stopped !== undefined) return;
       const { connectionCount } = this.#services;
-      const service = COMPONENTS[name].create(environment, { logger: this.logger, connectionCount });
+      const service = COMPONENTS[name].create(environment, { logger: this.#loggerOfNext(name), connectionCount });
       this.#services.add(name, service);
       await service.start();
     }
@@ -180,6 +180,12 @@ export class LocalRelay implements Service, Relay {
 
   #instancesOf(name: ServiceName): number {
     return name === "ws-connector" ? this.#pods : 1;
+  }
+
+  /** Instances of one service are told apart by `pod`, as in the metrics. */
+  #loggerOfNext(name: ServiceName): Logger {
+    if (this.#instancesOf(name) === 1) return this.logger;
+    return this.logger.child({ pod: podLabel(this.#services.of(name).length) });
   }
 
   /** What comes in before the services have started waits for them. */

@@ -2,6 +2,11 @@ import type { Registry } from "prom-client";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import type { HttpService } from "runtime/http/http-service.ts";
 
+/** What the log and the metrics call one of several instances of a service. @param n how many were there before. */
+export function podLabel(n: number): string {
+  return String(n + 1);
+}
+
 /** The services that run behind one address: of each one instance, or several that take turns. */
 export class RunningServices {
   readonly #instances = new Map<ServiceName, readonly HttpService[]>();
@@ -35,7 +40,7 @@ export class RunningServices {
   get metrics(): Registry[] {
     for (const [service, instances] of this.#instances) {
       if (instances.length === 1) continue;
-      for (const [n, { metrics }] of instances.entries()) metrics.setDefaultLabels({ service, pod: String(n + 1) });
+      for (const [n, { metrics }] of instances.entries()) metrics.setDefaultLabels({ service, pod: podLabel(n) });
     }
     return this.all.map(({ metrics }) => metrics);
   }

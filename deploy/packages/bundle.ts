@@ -36,6 +36,9 @@ export async function bundle(
     format: "esm",
     target: "node20",
     minify: true,
+    // Node prints the line that threw, and the name of what was thrown: neither may be a page, or one letter.
+    keepNames: true,
+    lineLimit: 160,
     legalComments: "none",
     plugins: [unversioned(join(ROOT, manifest)), ...(options.plugins ?? [])],
   });

@@ -50,7 +50,7 @@ async function make(folder: string, sources: string): Promise<PackageIndex> {
 }
 
 async function write(folder: string, draft: Draft, version: string): Promise<PackageRecord> {
-  const { name, media, purpose, needs, usage } = draft;
+  const { name, media, purpose, needs, usage, first_program, manual } = draft;
   const file = draft.file(version);
   const contents = draft.contents(version);
   await replace(join(folder, file), contents);
@@ -60,7 +60,8 @@ async function write(folder: string, draft: Draft, version: string): Promise<Pac
     for: what,
     line: line.replace(SHA512, digest.toString("hex")),
   }));
-  return { name, version, file, media, bytes: contents.length, integrity, purpose, needs, usage: checked };
+  const record = { name, version, file, media, bytes: contents.length, integrity, purpose, needs, usage: checked };
+  return { ...record, ...(first_program !== undefined && { first_program }), manual };
 }
 
 /** A reader sees the old file or the new one, never a half. */

@@ -4,7 +4,8 @@ import type { PackageRecord } from "protocol/contract/packages.ts";
 export const SHA512 = "{sha512}";
 
 /** A package before its version is known: the version is a digest of what it holds. */
-export interface Draft extends Pick<PackageRecord, "name" | "media" | "purpose" | "needs" | "usage"> {
+export interface Draft
+  extends Pick<PackageRecord, "name" | "media" | "purpose" | "needs" | "usage" | "first_program" | "manual"> {
   readonly file: (version: string) => string;
   /** The same bytes each time for the same version, on every machine. */
   readonly contents: (version: string) => Buffer;

@@ -1,4 +1,4 @@
-import { readFile, rm, stat, writeFile } from "node:fs/promises";
+import { readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
@@ -14,6 +14,7 @@ import {
   NAMES,
 } from "../../deploy/local/dev-agents.ts";
 import { developmentIssuerFile, developmentKeys, developmentKeysFile } from "../../deploy/local/dev-keys.ts";
+import { FolderUse, isInUse } from "../../deploy/local/folder-use.ts";
 import { provide } from "../../deploy/local/provisions.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
@@ -163,5 +164,37 @@ describe("A folder that was used before", () => {
     expect(alice.credential).toBeUndefined();
     expect((await stored()).signing_keys.map(({ key_id }) => key_id)).toEqual(["mine", "dev-alice"]);
     expect(await problemOf(bob)).toBeUndefined();
+  });
+});
+
+describe("A folder on whose credentials a relay runs", () => {
+  const startIn = (path: string) => provide({ REDIS_URL: "redis://127.0.0.1:1" }, { keysFolder: path });
+  const files = async () => await Promise.all(FILES.map((name) => readFile(join(folder.path, name), "utf8")));
+  const FILES = ["keys.json", "dev-agents.json", "alice.json", "bob.json"];
+
+  test("does not lose them to another relay that would list the keys, as in compose, until the first one ends", async () => {
+    const running = await startIn(folder.path);
+    const before = await files();
+    await expect(developmentKeys(folder.path, "listed")).rejects.toThrow("npm start runs");
+    await expect(provide({ HOST: "0.0.0.0" }, { keysFolder: folder.path })).rejects.toThrow("npm start runs");
+    expect(await files()).toEqual(before);
+    await running.stop();
+    const { alice } = await developmentKeys(folder.path, "listed");
+    expect(alice.credential).toBeUndefined();
+  });
+
+  test("is used for as long as one of several relays runs, and no longer than a moment after one that was killed", async () => {
+    const [one, other] = [await startIn(folder.path), await startIn(folder.path)];
+    await one.stop();
+    await until("the other one says so again", () => isInUse(folder.path));
+    await other.stop();
+    expect(await isInUse(folder.path)).toBe(false);
+    const use = new FolderUse(folder.path);
+    await use.start();
+    const long = new Date(Date.now() - 60_000);
+    await utimes(join(folder.path, "in-use"), long, long);
+    expect(await isInUse(folder.path)).toBe(false);
+    await until("what is alive is told again", () => isInUse(folder.path));
+    await use.stop();
   });
 });

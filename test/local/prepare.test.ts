@@ -21,12 +21,21 @@ describe("deciding whether npm ci is needed", () => {
       "node_modules/window": { link: true },
       "node_modules/ws": { version: "8.23.0" },
       "node_modules/for-another-platform": { version: "1.0.0", optional: true },
+      "node_modules/jest": { version: "30.5.2", dev: true },
+      "node_modules/tests-and-optional": { version: "1.0.0", devOptional: true },
     },
   };
   const { "": _root, "node_modules/for-another-platform": _other, ...present } = lock.packages;
+  const { "node_modules/jest": _jest, "node_modules/tests-and-optional": _both, ...running } = present;
 
   test("it is not, when npm's record agrees with the lock file", () => {
-    expect(isInstalled(lock, { packages: present })).toBe(true);
+    expect(isInstalled(lock, { packages: present }, { development: true })).toBe(true);
+    expect(isInstalled(lock, { packages: present }, { development: false })).toBe(true);
+  });
+
+  test("what only development needs may be missing for what runs, not for tests", () => {
+    expect(isInstalled(lock, { packages: running }, { development: false })).toBe(true);
+    expect(isInstalled(lock, { packages: running }, { development: true })).toBe(false);
   });
 
   test.each([
@@ -39,7 +48,8 @@ describe("deciding whether npm ci is needed", () => {
       { packages: { ...present, "node_modules/for-another-platform": { version: "0.9.0" } } },
     ],
   ])("it is, when %s", (_, installed) => {
-    expect(isInstalled(lock, JSON.parse(JSON.stringify(installed ?? null)) ?? undefined)).toBe(false);
+    const record = JSON.parse(JSON.stringify(installed ?? null)) ?? undefined;
+    for (const development of [true, false]) expect(isInstalled(lock, record, { development })).toBe(false);
   });
 });
 

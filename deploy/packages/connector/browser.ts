@@ -1,4 +1,4 @@
-import { ADDRESS } from "protocol/contract/packages.ts";
+import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
 import type { Draft } from "../release.ts";
 import { stamped } from "../version.ts";
@@ -20,6 +20,7 @@ export async function browserModule(): Promise<Draft> {
       { for: "Node imports no address: download it first", line: `curl -fsS ${ADDRESS} -o connector.mjs` },
       { for: "then import the file", line: 'import { Connector } from "./connector.mjs";' },
     ],
+    manual: `that of ${CONNECTOR_PACKAGE}`,
     file: (version) => `connector-${version}.js`,
     contents: (version) => Buffer.from(stamped(text, version)),
   };

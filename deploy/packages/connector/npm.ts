@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ADDRESS, CONNECTOR_PACKAGE } from "protocol/contract/packages.ts";
+import { ADDRESS, CONNECTOR_PACKAGE, RELAY_ADDRESS } from "protocol/contract/packages.ts";
 import { bundle, notices } from "../bundle.ts";
 import { declarations } from "../declarations.ts";
 import { packedFrom } from "../files.ts";
+import { firstProgramIn } from "../first-program.ts";
 import type { Draft } from "../release.ts";
 import { type PackedText, tarball } from "../tarball.ts";
 import { PLACEHOLDER, stamped } from "../version.ts";
@@ -58,13 +59,19 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
     ...[...files].map(([file, text]) => ({ path: `lib/${file}`, text })),
   ];
   const npx = `npx --yes --package=${ADDRESS} relay`;
+  const withNode = `npx --yes --package=node@24 --package=${ADDRESS} relay`;
   return {
     name: CONNECTOR_PACKAGE,
     media: "application/gzip",
     purpose: "Connects an agent, from Node: a library, the command relay, and an MCP server (relay mcp).",
-    needs: "Node 22 or later",
+    needs: "Node 22 or later, which the package node of npm's registry brings where the machine's is older",
     usage: [
       { for: "run the command", line: `${npx} --help` },
+      { for: "run it where Node is older than 22, with one of npm's registry", line: `${withNode} --help` },
+      {
+        for: "write an agent to start from, with its test, into a new folder; --language python for one in Python",
+        line: `${npx} init weather --url ${RELAY_ADDRESS}`,
+      },
       { for: "add the library to a project", line: `npm install ${ADDRESS}` },
       {
         for: 'make a new project one of modules, and in TypeScript have the types of Node, besides "types": ["node"] in tsconfig.json',
@@ -77,6 +84,8 @@ export async function npmPackage({ name, description, engines }: Manifest): Prom
         line: `${npx} mcp --http 127.0.0.1:7300`,
       },
     ],
+    first_program: firstProgramIn(readme, "ts key-file"),
+    manual: `node_modules/${CONNECTOR_PACKAGE}/README.md, once it is installed; of the command, relay --help`,
     file: (version) => `${CONNECTOR_PACKAGE}-${version}.tgz`,
     contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),
   };

@@ -3,6 +3,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADDRESS } from "protocol/contract/packages.ts";
 import { filesIn } from "../files.ts";
+import { firstProgramIn } from "../first-program.ts";
 import { type Draft, type Maker, SHA512 } from "../release.ts";
 import type { ZippedFile } from "../zip.ts";
 import { projectOf, wheel, wheelFile } from "./wheel.ts";
@@ -25,6 +26,9 @@ export const pythonConnector: Maker = {
         { for: "add the library to it", line: `.venv/bin/pip install ${ADDRESS}#sha512=${SHA512}` },
         { for: "import it", line: "from agent_relay_connector import Connector, RelayError" },
       ],
+      first_program: firstProgramIn(readme, "python quickstart"),
+      manual:
+        "METADATA in its folder of .venv/lib/python3.*/site-packages, once it is installed: .venv/bin/python -c 'from importlib.metadata import metadata; print(metadata(\"agent_relay_connector\").get_payload())'",
       file: (version) => wheelFile(project, version),
       contents: (version) => wheel(project, version, modules, readme),
     };

@@ -77,15 +77,25 @@ async function npmPackage(source: Manifest): Promise<Draft> {
     name: source.name,
     media: "application/gzip",
     purpose: "Starts a relay for the tests of an agent: in Node, around any command (with-relay), or in a container.",
-    needs: "Node 24 or later, and Redis 7 or later on the PATH or in REDIS_URL; for a container testcontainers",
+    needs:
+      "Node 24 or later, which the package node of npm's registry brings where the machine's is older, and Redis 7 or later on the PATH or in REDIS_URL; for a container testcontainers",
     usage: [
       { for: "add it to a project", line: `npm install ${ADDRESS} --save-dev` },
       { for: "import it in a test", line: `import { startRelay } from "${source.name}";` },
       {
         for: "run a test command of any language beside a relay; RELAY_URL and RELAY_KEYS name the relay and the key files",
-        line: `npx --yes --package=${ADDRESS} with-relay alice bob -- pytest`,
+        line: `npx --yes --package=${ADDRESS} with-relay alice bob -- .venv/bin/python -m pytest`,
+      },
+      {
+        for: "the same where Node is older than 24, with one of npm's registry",
+        line: `npx --yes --package=node@24 --package=${ADDRESS} with-relay alice bob -- .venv/bin/python -m pytest`,
+      },
+      {
+        for: "run the tests of a project in Node where Node is older than 24",
+        line: "npx --yes --package=node@24 npm test",
       },
     ],
+    manual: `node_modules/${source.name}/README.md, once it is installed`,
     file: (version) => `${source.name}-${version}.tgz`,
     contents: (version) => tarball(packed.map((file) => ({ ...file, text: stamped(file.text, version) }))),
   };
