@@ -22,6 +22,13 @@ describe("The README", () => {
     expect(rowsBetween(readme, "settings")).toEqual(expected);
   });
 
+  test("says of each setting that the testing package names what that says, which stands alone", async () => {
+    const testing = await readFile(new URL("../../docs/testing.md", import.meta.url), "utf8");
+    const rows = rowsBetween(testing, "settings for tests");
+    expect(rows.length).toBeGreaterThan(5);
+    expect(rowsBetween(readme, "settings")).toEqual(expect.arrayContaining(rows));
+  });
+
   test("shows an example of signing that prints what it says", async () => {
     const code = codeBlock(readme, "js signing-example");
     const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code]);

@@ -22,6 +22,7 @@ const STANDARDS = [
   'Cristian, "Probabilistic clock synchronization" (1989)',
   "mulberry32 by Tommy Ettinger, in the public domain",
   "Kubernetes API, NetworkPolicyPeer",
+  "Gateway API, HTTPRouteRule",
   "IANA WebSocket close code registry",
 ];
 const RFC = /^RFC \d+(?:, (?:sections? [\d.]+(?:(?:,| and) [\d.]+)*|appendix [A-Z]))?$/;

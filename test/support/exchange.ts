@@ -1,14 +1,19 @@
+import type { Frame } from "./agent.ts";
 import type { ReturningAgent } from "./returning-agent.ts";
 import { until } from "./until.ts";
 
 const TICK_MS = 20;
 /** A client with so many envelopes unanswered sends no more for now, lest repeats become a load of their own. */
 const MOST_UNSETTLED = 30;
+/** Of what was sent so many are kept, to be sent again. */
+const KEPT = 2000;
 
 /** Messages between agents at a steady rate; what becomes of them stands in the agents' ledger. */
 export class Exchange {
   readonly #agents: readonly ReturningAgent[];
   readonly #perSecond: number;
+  /** What was sent last, the oldest first. */
+  readonly #sent: { readonly sender: ReturningAgent; readonly envelope: Frame }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(agents: readonly ReturningAgent[], perSecond: number) {
@@ -25,6 +30,14 @@ export class Exchange {
     }, TICK_MS);
   }
 
+  /** Every second agent sends again what it sent lately of these envelopes. Returns the ids of those. */
+  repeat(ids: ReadonlySet<string>): string[] {
+    const repeating = this.#agents.filter((agent, n) => n % 2 === 0 && agent.isOnline);
+    const repeated = this.#sent.filter(({ sender, envelope }) => ids.has(envelope.id) && repeating.includes(sender));
+    for (const { sender, envelope } of repeated) sender.repeat(envelope);
+    return repeated.map(({ envelope }) => envelope.id);
+  }
+
   /** Sends no more; resolves when agents that are online have a final answer to each of their envelopes. */
   async stop(withinMs?: number): Promise<void> {
     clearInterval(this.#timer);
@@ -38,7 +51,9 @@ export class Exchange {
     const sender = anyOf(senders);
     const target = anyOf(this.#agents.filter((agent) => agent !== sender));
     if (sender === undefined || target === undefined) return;
-    sender.send("message.send", { to: target.id, payload: { message: "exchanged" } });
+    const envelope = sender.send("message.send", { to: target.id, payload: { message: "exchanged" } });
+    this.#sent.push({ sender, envelope });
+    if (this.#sent.length > KEPT) this.#sent.shift();
   }
 }
 

@@ -44,6 +44,8 @@ export interface Gap {
 /** A moment in which replay guards forgot what was accepted last, or everything. */
 export interface GuardLoss {
   readonly at: number;
+  /** What was accepted before is still known. */
+  readonly since: number;
   /** Of envelopes to these agents; undefined: to anyone. */
   readonly agents: readonly string[] | undefined;
 }
@@ -111,9 +113,12 @@ export class Ledger {
     };
   }
 
-  /** Redis lost what it held of envelopes to these agents, or to all: what came before may come again. */
-  guardLost(agents?: readonly string[]): void {
-    this.#guardLosses.push({ at: performance.now(), agents });
+  /**
+   * Redis lost what it held of envelopes to these agents, or to all: what came before may come again.
+   * @param since what was accepted before is not lost.
+   */
+  guardLost(agents?: readonly string[], since = Number.NEGATIVE_INFINITY): void {
+    this.#guardLosses.push({ at: performance.now(), since, agents });
   }
 
   /** Envelopes made by the gateway, which names them itself, are known by the text that is in them. */
@@ -136,6 +141,11 @@ export function promiseOf(entry: Entry): (Attempt & { readonly answer: Answer })
     (attempt): attempt is Attempt & { readonly answer: Answer } =>
       attempt.answer?.accepted === true && !attempt.answer.duplicate && attempt.answer.deliverable,
   );
+}
+
+/** Answers that took an envelope for new: one, but for what Redis forgot. */
+export function acceptancesOf({ attempts }: Entry): Answer[] {
+  return attempts.flatMap(({ answer }) => (answer?.accepted && !answer.duplicate ? [answer] : []));
 }
 
 /** Counts of envelopes from agent to agent. */

@@ -27,6 +27,11 @@ export async function packagesIn(folder: string): Promise<PackageIndex> {
 
 /** The npm package of a folder. */
 export async function connectorIn(folder: string): Promise<PackageRecord> {
+  return await packageIn(folder, CONNECTOR_PACKAGE);
+}
+
+/** The package of that name. */
+export async function packageIn(folder: string, wanted: string): Promise<PackageRecord> {
   const { packages } = await packagesIn(folder);
-  return packages.find(({ name }) => name === CONNECTOR_PACKAGE) as PackageRecord;
+  return packages.find(({ name }) => name === wanted) as PackageRecord;
 }

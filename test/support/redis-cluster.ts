@@ -14,6 +14,7 @@ export class TestCluster extends EmbeddedCluster {
   readonly #others: ClusterNode[] = [];
   readonly #dead = new Set<ClusterNode>();
   readonly #hanging = new Set<ClusterNode>();
+  readonly #cutOff = new Set<ClusterNode>();
   /** Where slots go that are being moved. */
   readonly #moves = new Map<number, { readonly from: ClusterNode; readonly to: ClusterNode }>();
 
@@ -30,6 +31,7 @@ export class TestCluster extends EmbeddedCluster {
     await Promise.all([super.stop(), ...this.#others.splice(0).map((node) => node.stop())]);
     this.#dead.clear();
     this.#hanging.clear();
+    this.#cutOff.clear();
     this.#moves.clear();
   }
 
@@ -61,6 +63,7 @@ export class TestCluster extends EmbeddedCluster {
 
   /** The node dies without a goodbye. */
   async kill(node: ClusterNode): Promise<void> {
+    this.#cutOff.delete(node);
     this.#dead.add(node);
     process.kill(await node.pid(), "SIGKILL");
     await node.stop();
@@ -75,6 +78,19 @@ export class TestCluster extends EmbeddedCluster {
   async resume(node: ClusterNode): Promise<void> {
     process.kill(await node.pid(), "SIGCONT");
     this.#hanging.delete(node);
+  }
+
+  /** What the primary is told from now on does not reach its replica, which hangs, until `resume`. */
+  async beginLag(primary: ClusterNode, replica: ClusterNode): Promise<void> {
+    await this.pause(replica);
+    await primary.ask("CLIENT KILL TYPE replica");
+  }
+
+  /** The primary hears none of the others for a minute, and goes on answering clients as if it were alone, until `mend`. */
+  async cutOff(primary: ClusterNode): Promise<void> {
+    const others = (await this.#seenBy(primary)).filter(({ port }) => port !== primary.port);
+    this.#cutOff.add(primary);
+    await primary.ask(...others.map(({ id }) => `CLUSTER FORGET ${id}`));
   }
 
   /** Resolves when the replica has received what its primary was told before. */
@@ -125,11 +141,12 @@ export class TestCluster extends EmbeddedCluster {
   }
 
   /**
-   * What hangs goes on, and what was killed starts again, empty, as another node at the same address: with the slots of a
-   * primary that was lost with its replica, else as a replica of a primary that has none. Moves of slots come to their end.
+   * What hangs goes on, and what was killed or cut off starts again, empty, as another node at the same address: with the slots
+   * of a primary that was lost with its replica, else as a replica of a primary that has none. Moves of slots come to their end.
    */
   async mend(): Promise<void> {
     for (const node of this.#hanging) await this.resume(node);
+    for (const node of this.#cutOff) await this.kill(node);
     for (const node of this.#dead) await this.#revive(node);
     for (const [slot, { from, to }] of this.#moves) {
       await this.moveKeys(slot, from, to);
@@ -224,7 +241,8 @@ export class TestCluster extends EmbeddedCluster {
   }
 
   #living(): ClusterNode[] {
-    return [...this.nodes, ...this.#others].filter((node) => !this.#dead.has(node) && !this.#hanging.has(node));
+    const isAway = (node: ClusterNode) => [this.#dead, this.#hanging, this.#cutOff].some((away) => away.has(node));
+    return [...this.nodes, ...this.#others].filter((node) => !isAway(node));
   }
 
   #nodeAt(port: number): ClusterNode {

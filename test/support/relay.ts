@@ -128,7 +128,7 @@ export class TestRelay {
     limits: ProcessLimits = {},
   ): Promise<PodProcess> {
     const environment = this.environmentOf(service, overrides);
-    const pod = await PodProcess.start(`services/${service}/src/main.ts`, environment, nodeArguments, limits);
+    const pod = await PodProcess.start(this.programOf(service), environment, nodeArguments, limits);
     this.defer(() => pod.stop());
     return pod;
   }
@@ -171,10 +171,12 @@ export class TestRelay {
     return socket;
   }
 
-  /** Connects to a pod and registers an agent there. */
+  /** Connects to a pod and registers an agent there; once more where Redis of a busy machine was late. */
   async online(pod: Pod, name: string): Promise<AgentSocket> {
     const socket = await this.connect(pod);
-    const ack = await socket.ask(this.envelope(name, "agent.register"));
+    const register = () => socket.ask(this.envelope(name, "agent.register"));
+    let ack = await register();
+    if (ack.code === "unavailable") ack = await register();
     if (ack.frame !== "ack") throw new Error(`agent.register was refused: ${ack.code}`);
     return socket;
   }
@@ -193,6 +195,11 @@ export class TestRelay {
   /** The field with which requests to the gateway authenticate as agent://<name>. */
   credentials(name: string): { readonly "x-api-key": string } {
     return { "x-api-key": this.keys.apiKeys.get(name) as string };
+  }
+
+  /** What a process of a service runs: a path from the repository on, or a whole one. */
+  protected programOf(service: ServiceName): string {
+    return `services/${service}/src/main.ts`;
   }
 
   async #startService(service: ServiceName, overrides: Environment): Promise<Pod> {

@@ -95,9 +95,15 @@ export class ReturningAgent {
   /** Sends a signed envelope. Only while online. */
   send(type: string, fields: Fields = {}): Frame {
     const envelope = signed(this.#options.key, { type, from: this.id, ...fields });
-    if (!type.startsWith("agent.")) this.#unsettled.set(envelope.id, envelope);
-    this.sendAgain(envelope);
+    if (type.startsWith("agent.")) this.sendAgain(envelope);
+    else this.repeat(envelope);
     return envelope;
+  }
+
+  /** Sends what may have been sent before, again and again until it has a final answer. */
+  repeat(envelope: Frame): void {
+    this.#unsettled.set(envelope.id, envelope);
+    this.sendAgain(envelope);
   }
 
   /** Sends what was made before: a repeat, or what another made. */

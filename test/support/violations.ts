@@ -1,4 +1,12 @@
-import { type Attempt, type Entry, type Gap, type GuardLoss, type LedgerContent, promiseOf } from "./ledger.ts";
+import {
+  type Attempt,
+  acceptancesOf,
+  type Entry,
+  type Gap,
+  type GuardLoss,
+  type LedgerContent,
+  promiseOf,
+} from "./ledger.ts";
 
 /** A promise of the relay that was broken. */
 export interface Violation {
@@ -30,7 +38,7 @@ export function violations(content: LedgerContent): Violation[] {
     entries.filter(broken).map(({ id }) => ({ kind, id }));
   return [
     ...name("delivered twice", (entry) => entry.deliveries.length > 1 + lossesDuring(entry, guardLosses)),
-    ...name("accepted twice", (entry) => timesAccepted(entry) > 1 + lossesDuring(entry, guardLosses)),
+    ...name("accepted twice", (entry) => acceptancesOf(entry).length > 1 + lossesDuring(entry, guardLosses)),
     ...name("promised and lost", (entry) => isLost(entry, gaps)),
     ...name(
       "delivered though refused",
@@ -44,21 +52,20 @@ export function violations(content: LedgerContent): Violation[] {
 
 /** Envelopes that were delivered or taken for new once more, as they may be over a loss of the guard. */
 export function forgotten({ entries, guardLosses }: LedgerContent): Entry[] {
-  const isRepeated = (entry: Entry) => entry.deliveries.length > 1 || timesAccepted(entry) > 1;
+  const isRepeated = (entry: Entry) => entry.deliveries.length > 1 || acceptancesOf(entry).length > 1;
   return entries.filter((entry) => isRepeated(entry) && lossesDuring(entry, guardLosses) > 0);
 }
 
-/** Each loss of the guard between the first sending and the last may cost one repeat. */
-function lossesDuring({ to, attempts }: Entry, guardLosses: readonly GuardLoss[]): number {
+/** Each loss of the guard between the first sending and the last may cost one repeat, of what it lost. */
+function lossesDuring(entry: Entry, guardLosses: readonly GuardLoss[]): number {
+  const { to, attempts } = entry;
   const [first, last] = [attempts[0], attempts.at(-1)];
   if (first === undefined || last === undefined) return 0;
   const until = last.answer?.at ?? Number.POSITIVE_INFINITY;
-  const concerns = ({ agents }: GuardLoss) => agents === undefined || (to !== undefined && agents.includes(to));
+  const acceptedAt = acceptancesOf(entry)[0]?.at ?? Number.POSITIVE_INFINITY;
+  const concerns = ({ agents, since }: GuardLoss) =>
+    acceptedAt >= since && (agents === undefined || (to !== undefined && agents.includes(to)));
   return guardLosses.filter((loss) => concerns(loss) && first.at <= loss.at && loss.at <= until).length;
-}
-
-function timesAccepted({ attempts }: Entry): number {
-  return attempts.filter(({ answer }) => answer?.accepted && !answer.duplicate).length;
 }
 
 function isLost(entry: Entry, gaps: readonly Gap[]): boolean {

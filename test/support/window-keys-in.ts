@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from "ioredis";
+import { publishedOf } from "window/records/published.ts";
 import { controlKeys, partitionKeys } from "window/redis/keys.ts";
-import { WindowKeys } from "window/redis/window-keys.ts";
+import { type PartitionKeys, WindowKeys } from "window/redis/window-keys.ts";
 
 /** Names of the keys of the window that is open, as it says itself. */
 export async function windowKeysIn(client: Redis | Cluster, partitions = 1): Promise<WindowKeys> {
@@ -15,9 +16,18 @@ export async function countersIn(client: Redis | Cluster, partitions: number): P
   const keys = await windowKeysIn(client, partitions);
   const total: Record<string, number> = {};
   for (let p = 0; p < partitions; p += 1) {
-    for (const [name, n] of Object.entries(await client.hgetall(keys.partition(p).counters))) {
-      total[name] = (total[name] ?? 0) + Number(n);
-    }
+    const counted = Object.entries(await countersOf(client, keys.partition(p)));
+    for (const [name, n] of counted) total[name] = (total[name] ?? 0) + n;
   }
   return total;
+}
+
+/** The same of one. */
+export async function countersOf(client: Redis | Cluster, keys: PartitionKeys): Promise<Record<string, number>> {
+  const [published, counted] = [await countsIn(client, keys.published), await countsIn(client, keys.counters)];
+  return Object.fromEntries(publishedOf(published, counted).counters);
+}
+
+async function countsIn(client: Redis | Cluster, key: string): Promise<Map<string, number>> {
+  return new Map(Object.entries(await client.hgetall(key)).map(([name, n]) => [name, Number(n)]));
 }

@@ -29,9 +29,9 @@ export class WindowView {
 
   /** True when a connection has the agent, in the route and in the counts alike. */
   async isConnected(name: string): Promise<boolean> {
-    const p = this.partition(name);
-    const read = this.client.multi().zscore((await this.keys(p)).online, `agent://${name}`);
-    const replies = await read.hget((await this.keys(p)).route, `agent://${name}`).exec();
+    const { online, route } = await this.keys(this.partition(name));
+    const agent = `agent://${name}`;
+    const replies = await this.client.multi().zscore(online, agent).hget(route, agent).exec();
     const [counted, routed] = (replies ?? []).map(([, reply]) => reply !== null);
     if (counted !== routed) throw new Error(`Route and counts disagree about ${name}.`);
     return routed === true;

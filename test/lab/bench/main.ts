@@ -15,6 +15,7 @@ import { registrationSections } from "./suites/registrations.ts";
 import { relaySections } from "./suites/relay.ts";
 import { reportSections } from "./suites/reports.ts";
 import { installed } from "./systems/all.ts";
+import { type EarlierTree, earlierTree } from "./systems/earlier-tree.ts";
 import { SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** `npm run bench`: what the relay costs, beside its peers. Source: docs/performance.md. */
@@ -39,6 +40,7 @@ const USAGE = `npm run bench -- [options]
   --rounds <n>         rounds of each figure, of which the median counts (3)
   --only <suites>      of ${Object.keys(SUITES).join(", ")}; ${APART} by itself alone
   --systems <names>    of ${Object.keys(SYSTEM_TITLES).join(", ")}
+  --before <commit>    relay and rates: the services of that commit as well, side by side with these
   --windows <n,n>      in flight per sender (1,8,32)
   --rates <n,n>        envelopes a second, on schedule (500,1000,5000,10000)
   --cpu-prof <folder>  CPU profiles of our own servers, one a process, of the last that ran
@@ -54,6 +56,7 @@ const { values } = parseArgs({
     systems: { type: "string", default: Object.keys(SYSTEM_TITLES).join() },
     windows: { type: "string", default: "1,8,32" },
     rates: { type: "string", default: "500,1000,5000,10000" },
+    before: { type: "string" },
     "cpu-prof": { type: "string" },
     write: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -65,7 +68,8 @@ const isApart = chosen.includes(APART);
 if (values.help || chosen.some((name) => !(name in SUITES)) || (isApart && chosen.length > 1)) {
   process.stdout.write(USAGE);
 } else {
-  const plan = planOf(values);
+  await using before = values.before === undefined ? undefined : await earlierTree(values.before);
+  const plan = planOf(values, before);
   const sections: Section[] = [];
   for (const name of chosen) sections.push(...((await SUITES[name]?.(plan)) ?? []));
   const report = reportOf(plan, sections);
@@ -77,7 +81,10 @@ if (values.help || chosen.some((name) => !(name in SUITES)) || (isApart && chose
   if (values.write) await writeDocument("performance.md", isApart ? APART : "benchmark", text);
 }
 
-function planOf({ quick, rounds, systems, windows, rates, "cpu-prof": profiles }: typeof values): Plan {
+function planOf(
+  { quick, rounds, systems, windows, rates, "cpu-prof": profiles }: typeof values,
+  before: EarlierTree | undefined,
+): Plan {
   return {
     rounds: rounds === undefined ? (quick ? 1 : 3) : Number(rounds),
     warmUpMs: quick ? 500 : 1000,
@@ -86,6 +93,7 @@ function planOf({ quick, rounds, systems, windows, rates, "cpu-prof": profiles }
     rates: rates.split(",").map(Number),
     paceMs: quick ? 1000 : 5000,
     systems: isApart ? [] : installed(systems.split(",") as SystemName[]),
+    before,
     memoryConnections: quick ? 3000 : 10_000,
     idleConnections: quick ? 2000 : 10_000,
     idleMs: quick ? 2000 : 15_000,

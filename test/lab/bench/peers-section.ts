@@ -19,6 +19,7 @@ const BARE: readonly Option[] = [
 const SOCKET_IO_SERVER: readonly Option[] = [PIPELINING, [code(SOCKET_IO), `no polling first; ${NO_DEFLATE}`]];
 
 const OF_SYSTEMS: Readonly<Record<Exclude<SystemName, "agent-relay">, readonly Option[]>> = {
+  "agent-relay-gathering": [["`RELAY_GATHER_MS=1`", "acceptance calls begin at least a millisecond apart"]],
   bare: BARE,
   "bare-acks": [
     ["all of these, and an ack of 150 bytes when Redis has taken the message", "any relay that answers does this"],

@@ -1,4 +1,5 @@
-import type { NodeArguments, SystemName } from "./systems/system.ts";
+import type { EarlierTree } from "./systems/earlier-tree.ts";
+import { BEFORE, type Contender, type NodeArguments, SYSTEM_TITLES, type SystemName } from "./systems/system.ts";
 
 /** What one run measures, and for how long. */
 export interface Plan {
@@ -14,6 +15,8 @@ export interface Plan {
   readonly paceMs: number;
   /** Those that this machine has. */
   readonly systems: readonly SystemName[];
+  /** Whose services are measured beside this tree's, where those are measured beside their peers. */
+  readonly before: EarlierTree | undefined;
   readonly memoryConnections: number;
   readonly idleConnections: number;
   /** A first time to warm up, a second to measure. */
@@ -27,6 +30,15 @@ export interface Plan {
 /** Senders, and as many targets. */
 export const PAIRS = 50;
 export const TARGETS = Array.from({ length: PAIRS }, (_, n) => `agent://load.target-${n}`);
+
+/** All that take part in a comparison, in the order of its tables. */
+export function contendersOf({ systems, before }: Pick<Plan, "systems" | "before">): Contender[] {
+  return before === undefined ? [...systems] : [...systems, BEFORE];
+}
+
+export function titleOf(contender: Contender, { before }: Pick<Plan, "before">): string {
+  return contender === BEFORE ? `Agent Relay before (${before?.commit})` : SYSTEM_TITLES[contender];
+}
 
 /** The systems in another order each round: none is always the one after the same other. */
 export function inTurn<T>(list: readonly T[], round: number): T[] {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { insertedInto } from "./document.ts";
 import { REDIS_CLIENT } from "./peers/options.ts";
 import { peersSection } from "./peers-section.ts";
-import type { Plan } from "./plan.ts";
+import { contendersOf, type Plan, titleOf } from "./plan.ts";
 import { reportOf, reportText } from "./report.ts";
 import { aimsTable, isMet, shown } from "./section.ts";
 import { median, percentile } from "./statistics.ts";
@@ -17,6 +17,7 @@ const PLAN: Plan = {
   rates: [500],
   paceMs: 5000,
   systems: ["agent-relay", "bare"],
+  before: undefined,
   memoryConnections: 1,
   idleConnections: 1,
   idleMs: 1,
@@ -57,6 +58,13 @@ describe("The benchmark's report", () => {
     const text = reportText(reportOf(PLAN, [section]));
     expect(text).toContain(`\`${Object.keys(REDIS_CLIENT)[0]}: true\``);
     expect(text).toContain("| ours | 1 |");
+  });
+
+  test("names the services of an earlier commit by it, and has none where none was asked for", () => {
+    const before = { commit: "1a2b3c4", folder: "", [Symbol.asyncDispose]: async () => {} };
+    const titles = (plan: Plan) => contendersOf(plan).map((contender) => titleOf(contender, plan));
+    expect(titles({ ...PLAN, before })).toEqual([...titles(PLAN), "Agent Relay before (1a2b3c4)"]);
+    expect(titles(PLAN)).toEqual([SYSTEM_TITLES["agent-relay"], SYSTEM_TITLES.bare]);
   });
 
   test("takes the middle of an odd number of rounds, and the mean of the two middle ones of an even number", () => {

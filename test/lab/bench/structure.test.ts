@@ -75,6 +75,26 @@ describe("The way of an envelope", () => {
     expect(asked.length).toBeLessThanOrEqual(MOST_CALLS);
   });
 
+  test("costs seven commands when it comes alone, and one more when it is the first of its minute", async () => {
+    await relay.online(pods[1] as Pod, TARGETS[0]);
+    const alice = await relay.online(pods[0] as Pod, "alice-hmac");
+    const acks = () => alice.frames.filter(({ frame, target_delivery }) => frame === "ack" && target_delivery);
+    const sendOne = async () => {
+      const before = acks().length;
+      alice.send(relay.envelope("alice-hmac", "message.send", { to: `agent://${TARGETS[0]}` }));
+      await until("it is acknowledged", () => acks().length > before);
+    };
+    // Another minute begins at most once meanwhile.
+    const calls: string[][] = [];
+    for (let n = 0; n < 3; n += 1) {
+      seen = [];
+      await sendOne();
+      await monitor.caughtUp(relay.view().client);
+      calls.push(seen.filter(({ inScript }) => inScript).map(({ name }) => name));
+    }
+    expect(calls).toContainEqual(["time", "hget", "sadd", "hget", "scard", "spublish", "hincrby"]);
+  });
+
   test("costs one publish a call for each pod that has targets, however many targets it has", async () => {
     for (const [n, target] of TARGETS.entries()) await relay.online(pods[1 + (n % 2)] as Pod, target);
     await burst(TARGETS);
@@ -87,5 +107,27 @@ describe("The way of an envelope", () => {
     for (const target of TARGETS) await relay.online(pods[1] as Pod, target);
     await burst(TARGETS);
     expect(seen.filter(({ inScript }) => inScript).length).toBeLessThanOrEqual(MOST_SCRIPT_COMMANDS);
+  });
+});
+
+describe("The way of a heartbeat", () => {
+  const beat = (name: string) => relay.envelope(name, "agent.heartbeat");
+  /** The commands of one call: one each for the window, the guard, routes, presence, online, counts; of two minutes some twice. */
+  const MOST_COMMANDS = 12;
+
+  test("takes one call for those that came in within a quarter of a second, and as many commands as one of them", async () => {
+    const sockets = await Promise.all(TARGETS.map((name) => relay.online(pods[1] as Pod, name)));
+    seen = [];
+    for (let n = 0; n < ENVELOPES / TARGETS.length; n += 1) {
+      for (const [k, socket] of sockets.entries()) socket.send(beat(TARGETS[k] as string));
+    }
+    const acks = () => sockets.flatMap(({ frames }) => frames.filter(({ type }) => type === "agent.heartbeat"));
+    await until("every heartbeat is acknowledged", () => acks().length === ENVELOPES);
+    expect(acks().every(({ accepted }) => accepted)).toBe(true);
+    const calls = seen.filter(({ name, args, inScript }) => name === "evalsha" && !inScript && args.length > 10).length;
+    const commands = seen.filter(({ inScript }) => inScript).length;
+    expect(calls).toBeGreaterThan(0);
+    expect(calls).toBeLessThanOrEqual(MOST_CALLS);
+    expect(commands).toBeLessThanOrEqual((calls + 1) * MOST_COMMANDS);
   });
 });

@@ -32,8 +32,8 @@ function entry(
   return { id, type: "message.send", from: "a", to, attempts, deliveries };
 }
 
-function loss(at: number, agents?: readonly string[]): GuardLoss {
-  return { at, agents };
+function loss(at: number, agents?: readonly string[], since = Number.NEGATIVE_INFINITY): GuardLoss {
+  return { at, since, agents };
 }
 
 function kinds(entries: Entry[], rest: Partial<LedgerContent> = {}): string[] {
@@ -65,6 +65,13 @@ describe("deliveries", () => {
     expect(kinds([again], { guardLosses: [loss(100)] })).toContain("delivered twice");
     expect(kinds([again], { guardLosses: [loss(30, ["b"])] })).not.toContain("delivered twice");
     expect(kinds([again], { guardLosses: [loss(30, ["c"])] })).toContain("delivered twice");
+  });
+
+  test("a loss of what was accepted last costs no repeat of what was accepted before", () => {
+    const again = entry([attempt(10, promised), attempt(50, promised)], [20, 60]);
+    expect(kinds([again], { guardLosses: [loss(30, ["b"], 15)] })).toEqual([]);
+    expect(kinds([again], { guardLosses: [loss(30, ["b"], 25)] })).toEqual(["delivered twice", "accepted twice"]);
+    expect(forgotten({ entries: [again], gaps: [], guardLosses: [loss(30, ["b"], 25)], strangers: [] })).toEqual([]);
   });
 
   test("what was repeated over a loss of the guard is counted as forgotten, and nothing else", () => {

@@ -2,23 +2,29 @@ import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
 import { CLUSTER_NODE_MUTATIONS } from "./catalogue/cluster-nodes.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
+import { CONNECTOR_CONTROL_MUTATIONS } from "./catalogue/connector-control.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_MCP_MUTATIONS } from "./catalogue/connector-mcp.ts";
+import { CONNECTOR_MCP_CONNECTION_MUTATIONS } from "./catalogue/connector-mcp-connection.ts";
+import { CONNECTOR_OUTGOING_MUTATIONS } from "./catalogue/connector-outgoing.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
 import { CONNECTOR_SAID_AND_KEPT_MUTATIONS } from "./catalogue/connector-said-and-kept.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
+import { CONNECTOR_SESSION_DECISION_MUTATIONS } from "./catalogue/connector-session-decisions.ts";
 import { CREDENTIAL_MUTATIONS } from "./catalogue/credentials.ts";
 import { DEADLINE_MUTATIONS } from "./catalogue/deadlines.ts";
 import { ENVELOPE_MUTATIONS } from "./catalogue/envelopes.ts";
 import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
+import { HEARTBEAT_MUTATIONS } from "./catalogue/heartbeats.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
 import { HTTP_CONNECTION_MUTATIONS } from "./catalogue/http-connections.ts";
 import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
 import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
+import { KUBERNETES_MUTATIONS } from "./catalogue/kubernetes.ts";
 import { LAPSE_MUTATIONS } from "./catalogue/lapses.ts";
 import { OUT_OF_REACH_MUTATIONS } from "./catalogue/out-of-reach.ts";
 import { OWNERSHIP_MUTATIONS } from "./catalogue/ownership.ts";
@@ -46,6 +52,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...INFLOW_MUTATIONS,
   ...SHARED_RATE_MUTATIONS,
   ...OWNERSHIP_MUTATIONS,
+  ...HEARTBEAT_MUTATIONS,
   ...SLOW_READER_MUTATIONS,
   ...REPLAY_MUTATIONS,
   ...SESSION_MUTATIONS,
@@ -60,6 +67,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CLUSTER_NODE_MUTATIONS,
   ...GATEWAY_MUTATIONS,
   ...HTTP_MUTATIONS,
+  ...KUBERNETES_MUTATIONS,
   ...HTTP_CONNECTION_MUTATIONS,
   ...PACKAGE_MUTATIONS,
   ...TESTING_MUTATIONS,
@@ -70,8 +78,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_SAID_AND_KEPT_MUTATIONS,
   ...CONNECTOR_MCP_MUTATIONS,
+  ...CONNECTOR_MCP_CONNECTION_MUTATIONS,
+  ...CONNECTOR_SESSION_DECISION_MUTATIONS,
+  ...CONNECTOR_OUTGOING_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,
+  ...CONNECTOR_CONTROL_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
   ...CONNECTOR_SEALING_MUTATIONS,
 ];

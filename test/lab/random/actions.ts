@@ -57,7 +57,7 @@ const MOST_WAIT_MS = 16;
 /** One fault at a time: which promises hold while several overlap is more than the ledger can tell. */
 const FAULT_EVERY_MS = [1500, 3000] as const;
 const FAULT_MS = [100, 1000] as const;
-/** Less than the silence after which a replica takes over, and forgets something perhaps. */
+/** Less than the silence after which a replica would take over; here none does so unasked. */
 const HANG_MS = [100, 600] as const;
 const BACK = 30;
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ReturningAgent } from "../../support/returning-agent.ts";
 import { until } from "../../support/until.ts";
+import { violations } from "../../support/violations.ts";
 import { ClusterStage } from "../faults/support/cluster-stage.ts";
 import { SingleStage } from "../faults/support/single-stage.ts";
 import type { Act } from "./actions.ts";
@@ -12,9 +13,6 @@ type PodFault = Extract<Act, { act: "cut" | "slow" | "freeze" | "kill" | "term" 
 export type Fault = PodFault | RedisFault | ClusterFault;
 
 const POD_FAULTS: readonly string[] = ["cut", "slow", "freeze", "kill", "term"] satisfies PodFault["act"][];
-
-/** For so long Redis may not know that a connection has ended. */
-const NOTICED_MS = 100;
 
 export function isFault(act: Act): act is Fault {
   return isPodFault(act) || isRedisFault(act) || isClusterFault(act);
@@ -58,12 +56,15 @@ async function injectIntoPod(fleet: RoamingFleet, fault: PodFault): Promise<void
   }
 }
 
-/** What was on its way through the pod's channel when it was cut is lost. */
+/**
+ * What was on its way through the pod's channel when it was cut is lost, and so is what Redis publishes to it before it comes to
+ * the end of the connection.
+ */
 async function cut(fleet: RoamingFleet, connector: number, forMs: number): Promise<void> {
   const pod = podOf(fleet, connector);
-  const alive = gapFor(fleet, reachedBy(fleet, pod.websocketUrl));
+  const alive = await gapFor(fleet, reachedBy(fleet, pod.websocketUrl));
   for (const proxy of pod.proxies) proxy.cut();
-  await delay(forMs);
+  await Promise.all([delay(forMs), fleet.stage.caughtUp()]);
   for (const proxy of pod.proxies) proxy.heal();
   alive();
 }
@@ -71,10 +72,10 @@ async function cut(fleet: RoamingFleet, connector: number, forMs: number): Promi
 async function kill(fleet: RoamingFleet, connector: number): Promise<void> {
   const doomed = podOf(fleet, connector);
   await fleet.replace(doomed);
-  const alive = gapFor(fleet, reachedBy(fleet, doomed.websocketUrl));
+  const alive = await gapFor(fleet, reachedBy(fleet, doomed.websocketUrl));
   await doomed.end("SIGKILL");
   await until("the links of the dead are gone", () => doomed.proxies.every((proxy) => proxy.links().length === 0));
-  await delay(NOTICED_MS);
+  await fleet.stage.caughtUp();
   alive();
 }
 
@@ -96,8 +97,19 @@ function reachedBy(fleet: RoamingFleet, url: string): ReturningAgent[] {
   return fleet.agents.filter((agent) => agent.url === url || !agent.isOnline || fleet.hasJustMoved(agent));
 }
 
-function gapFor(fleet: RoamingFleet, agents: readonly ReturningAgent[]): () => void {
-  const gaps = agents.map(({ id }) => fleet.ledger.gap(id));
+/**
+ * A gap of these agents, which begins now; resolves when all that was promised to them before has come, however far a pod is
+ * behind on a busy machine. What does not come in time is judged in the end.
+ */
+async function gapFor({ ledger }: RoamingFleet, agents: readonly ReturningAgent[]): Promise<() => void> {
+  const ids = new Set(agents.map(({ id }) => id));
+  const onTheirWay = violations(ledger.content)
+    .filter(({ kind }) => kind === "promised and lost")
+    .flatMap(({ id }) => ledger.entry(id) ?? [])
+    .filter(({ to }) => to !== undefined && ids.has(to));
+  const gaps = agents.map(({ id }) => ledger.gap(id));
+  const haveCome = () => onTheirWay.every(({ deliveries }) => deliveries.length > 0);
+  await until("what was promised before has come", haveCome).catch(() => {});
   return () => {
     for (const end of gaps) end();
   };

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { windowKeysIn } from "../../support/window-keys-in.ts";
+import { countersIn } from "../../support/window-keys-in.ts";
 
 /** Keys of one kind: how many, and what they take, bytes. */
 export interface Family {
@@ -35,8 +35,8 @@ export async function redisMemory(client: Redis): Promise<RedisMemory> {
   }
   const buckets = keys.filter((key) => kindOf(key) === "seen");
   const entries = await manyReplies(client, buckets, (key) => ["scard", key]);
-  const counters = await client.hgetall((await windowKeysIn(client)).partition(0).counters);
-  const counted = (name: string) => Number(counters[name] ?? 0);
+  const counters = await countersIn(client, 1);
+  const counted = (name: string) => counters[name] ?? 0;
   return {
     used: Number(/used_memory:(\d+)/.exec(await client.info("memory"))?.[1]),
     keys: keys.length,

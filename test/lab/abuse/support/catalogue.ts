@@ -160,12 +160,14 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "400 connections of one address read reports",
-    stoppedBy: "one request of an address begins in a turn of the event loop; addresses take turns",
+    stoppedBy:
+      "addresses take turns; one request of each begins in a turn of the event loop, more only while turns are short",
     attacker: readsOfReports,
   },
   {
     name: "400 connections of one address read documents",
-    stoppedBy: "one request of an address begins in a turn of the event loop; addresses take turns",
+    stoppedBy:
+      "addresses take turns; one request of each begins in a turn of the event loop, more only while turns are short",
     attacker: readsOfDocuments,
   },
   {

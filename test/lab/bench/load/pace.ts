@@ -61,7 +61,8 @@ export async function pace(pairs: Pairs, { perSecond, warmUpMs, measureMs, pids 
   return { ...carried, latency: latencyOf(latencies), sentLate: percentile(lateness, 0.999) };
 }
 
-async function sendOnSchedule(
+/** Sends each of `total` messages when it is due, or as soon after as this process comes to it. */
+export async function sendOnSchedule(
   send: (n: number) => void,
   { perSecond, total, startedAt }: { readonly perSecond: number; readonly total: number; readonly startedAt: number },
 ): Promise<void> {

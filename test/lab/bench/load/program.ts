@@ -2,6 +2,7 @@ import { type AgentRelayDialect, agentRelay } from "./agent-relay.ts";
 import { type Beat, Crowd } from "./crowd.ts";
 import type { Dialect, Speech } from "./dialect.ts";
 import { type Posts, post } from "./http.ts";
+import { takeOrders } from "./ordered-process.ts";
 import { type Pace, pace } from "./pace.ts";
 import { Pairs } from "./pairs.ts";
 import { BARE, BARE_ACKS, NATS, SOCKET_IO } from "./peers.ts";
@@ -28,10 +29,7 @@ const pairs = new Pairs();
 const crowd = new Crowd();
 let dialect: Dialect = BARE;
 
-process.on("message", async (order: Order) => {
-  process.send?.({ done: await carryOut(order) });
-});
-process.on("disconnect", () => process.exit(0));
+takeOrders(carryOut);
 
 async function carryOut(order: Order): Promise<unknown> {
   switch (order.order) {

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "@jest/globals";
-import { REDIS, SENDING, type SystemName } from "../systems/system.ts";
+import { BEFORE, type Contender, REDIS, SENDING } from "../systems/system.ts";
 import { aimsOf, type Cell, costCells, type Limits, ratio, ratioCell, shareOf } from "./comparison.ts";
 
 /** A cell of 100 messages that took so many µs each, half of them in Redis. */
-function cell(system: SystemName, cost: number, { round = 0, load = 8 } = {}): Cell {
+function cell(system: Contender, cost: number, { round = 0, load = 8 } = {}): Cell {
   const cpu = { [SENDING]: cost * 50, [REDIS]: cost * 50 };
   return { system, round, load, seconds: 2, cpu, delivered: 100, generatorShare: 0, madeLate: 0 };
 }
 
-const limits = (peers: readonly SystemName[]): Limits<Cell>[] => [
+const limits = (peers: readonly Contender[]): Limits<Cell>[] => [
   { name: (load) => `at ${load}`, peers, most: { 8: 1 } },
 ];
 
@@ -36,6 +36,11 @@ describe("A comparison", () => {
   test("may be of one process alone", () => {
     const cells = [cell("agent-relay", 10), { ...cell("bare", 10), cpu: { [SENDING]: 900, [REDIS]: 100 } }];
     expect(ratio(cells, "bare", 8, shareOf(REDIS))).toBe(5);
+  });
+
+  test("is made with ours of an earlier commit, too", () => {
+    const cells = [cell("agent-relay", 9), cell(BEFORE, 10)];
+    expect([ratioCell(cells, BEFORE, 8), ratioCell(cells, "agent-relay", 8)]).toEqual(["0.90 ×", ""]);
   });
 
   test("shows how many a second, and the cost of one, in all and by process", () => {

@@ -2,13 +2,13 @@ import { type Span, totalCpu } from "../accounting.ts";
 import type { Carried } from "../load/press.ts";
 import { type Aim, shown, times } from "../section.ts";
 import { median } from "../statistics.ts";
-import { RECEIVING, REDIS, SENDING, type SystemName } from "../systems/system.ts";
+import { type Contender, RECEIVING, REDIS, SENDING } from "../systems/system.ts";
 
 /** Ours beside its peers, under the same loads, in the same rounds. */
 
 /** What one system did in one round under one load: a window, or messages a second. */
 export type Cell<C extends Carried = Carried> = C & {
-  readonly system: SystemName;
+  readonly system: Contender;
   readonly round: number;
   readonly load: number;
 };
@@ -32,40 +32,43 @@ export function costCells(cells: readonly Cell[]): string[] {
   return [perSecond, over(costOf), ...[SENDING, RECEIVING, REDIS].map((role) => over(shareOf(role)))];
 }
 
-export function cellsOf<C extends Cell>(cells: readonly C[], system: SystemName, load: number): C[] {
+export function cellsOf<C extends Cell>(cells: readonly C[], system: Contender, load: number): C[] {
   return cells.filter((cell) => cell.system === system && cell.load === load);
 }
 
 /** Ours to a peer's, round by round: what slowed a whole round slowed both. NaN where one was not measured. */
 export function ratio<C extends Cell>(
   cells: readonly C[],
-  peer: SystemName,
+  peer: Contender,
   load: number,
   figure: Figure<C> = costOf,
+  own: Contender = "agent-relay",
 ): number {
-  const ours = new Map(cellsOf(cells, "agent-relay", load).map((cell) => [cell.round, figure(cell)]));
+  const ours = new Map(cellsOf(cells, own, load).map((cell) => [cell.round, figure(cell)]));
   const peers = cellsOf(cells, peer, load);
   return median(peers.map((cell) => (ours.get(cell.round) ?? Number.NaN) / figure(cell)));
 }
 
-export function ratioCell(cells: readonly Cell[], system: SystemName, load: number): string {
+export function ratioCell(cells: readonly Cell[], system: Contender, load: number): string {
   return system === "agent-relay" ? "" : times(ratio(cells, system, load));
 }
 
 /** At most so many times what the best of some peers needs, by load. */
 export interface Limits<C> {
   readonly name: (load: number) => string;
-  readonly peers: readonly SystemName[];
+  readonly peers: readonly Contender[];
+  /** Ours, where it is not as it comes. */
+  readonly own?: Contender;
   readonly figure?: Figure<C>;
   readonly most: Readonly<Record<number, number>>;
 }
 
 /** The aims for which all was measured. The best peer is the one that is hardest on ours. */
 export function aimsOf<C extends Cell>(limits: readonly Limits<C>[], cells: readonly C[]): Aim[] {
-  const all = limits.flatMap(({ name, peers, figure, most }) =>
+  const all = limits.flatMap(({ name, peers, own, figure, most }) =>
     Object.entries(most).map(([text, limit]): Aim => {
       const load = Number(text);
-      const ratios = peers.map((peer) => ratio(cells, peer, load, figure));
+      const ratios = peers.map((peer) => ratio(cells, peer, load, figure, own));
       return { name: name(load), value: Math.max(...ratios), most: limit };
     }),
   );

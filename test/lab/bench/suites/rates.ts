@@ -1,10 +1,10 @@
 import type { Paced } from "../load/pace.ts";
-import { PAIRS, type Plan } from "../plan.ts";
+import { contendersOf, PAIRS, type Plan, titleOf } from "../plan.ts";
 import { type Section, shown } from "../section.ts";
 import { median } from "../statistics.ts";
-import { REDIS, SYSTEM_TITLES } from "../systems/system.ts";
+import { REDIS } from "../systems/system.ts";
 import { aimsOf, type Cell, cellsOf, costCells, type Limits, ratioCell, shareOf } from "./comparison.ts";
-import { inTheSameRounds } from "./side-by-side.ts";
+import { inTheSameRounds, type Trial } from "./side-by-side.ts";
 import { pacedPairs } from "./warm-pairs.ts";
 
 /** By envelopes a second. Source: docs/performance.md#aims. */
@@ -21,6 +21,13 @@ const LIMITS: readonly Limits<Cell<Paced>>[] = [
     most: { 5000: 2 },
   },
   {
+    name: (rate) => `the same with RELAY_GATHER_MS=1, at ${shown(rate)}/s`,
+    peers: ["bare"],
+    own: "agent-relay-gathering",
+    figure: shareOf(REDIS),
+    most: { 5000: 1.4 },
+  },
+  {
     name: (rate) => `cost to the better Socket.IO's, at ${shown(rate)}/s`,
     peers: ["socket.io", "socket.io-sharded"],
     most: { 5000: 0.8 },
@@ -33,20 +40,26 @@ const LIMITS: readonly Limits<Cell<Paced>>[] = [
   },
 ];
 
-export async function rateSections(plan: Plan): Promise<Section[]> {
-  const { systems, rates, warmUpMs, paceMs } = plan;
-  const cells: Cell<Paced>[] = await inTheSameRounds(plan, {
+/** So many a second, on schedule. */
+export function rateTrial(plan: Plan): Trial<Paced> {
+  const { rates, warmUpMs, paceMs } = plan;
+  return {
     title: "rates",
     loads: rates,
     warm: (under) => pacedPairs(under, plan, Math.max(...rates)),
     measure: ({ pids }, generator, perSecond) => generator.pace({ perSecond, warmUpMs, measureMs: paceMs, pids }),
-  });
+  };
+}
+
+export async function rateSections(plan: Plan): Promise<Section[]> {
+  const { rates } = plan;
+  const cells = await inTheSameRounds(plan, rateTrial(plan));
   const rows = rates.flatMap((rate) =>
-    systems.map((system) => {
+    contendersOf(plan).map((system) => {
       const own = cellsOf(cells, system, rate);
       const over = (figure: (cell: Paced) => number) => shown(median(own.map(figure)));
       return [
-        SYSTEM_TITLES[system],
+        titleOf(system, plan),
         shown(rate),
         ...costCells(own),
         ratioCell(cells, system, rate),

@@ -11,6 +11,8 @@ import { type Section, shown, times } from "../section.ts";
 import { median } from "../statistics.ts";
 
 const AGENTS = 10_000;
+/** Agents that register once the pods have taken those, so that what is asked of them has been compiled. */
+const LATER_AGENTS = 10_000;
 /** As many as a connection may carry: the question here is what a registration costs, not what a socket does. */
 const AGENTS_EACH = 100;
 /** Registers without an answer, over all connections; more would wait in the relay. */
@@ -25,17 +27,20 @@ const SETTINGS = {
   RELAY_ENVELOPES_PER_SECOND: "0",
   RELAY_BYTES_PER_SECOND: "0",
   RELAY_CONNECTIONS_PER_ADDRESS: "0",
+  RELAY_AGENTS_PER_ISSUER: String(AGENTS + LATER_AGENTS),
 };
 
 const KINDS = ["listed", "credential"] as const;
 type Kind = (typeof KINDS)[number];
-const COSTS = ["registration", "messages", "again"] as const;
+const COSTS = ["registration", "messages", "again", "later"] as const;
 type Cost = (typeof COSTS)[number];
 interface Measured {
   readonly registration: Span;
   readonly messages: Span;
   /** The same agents again, with the same tokens. */
   readonly again: Span;
+  /** Of others, after all that. */
+  readonly later: Span;
   readonly podBytes: number;
   readonly redisBytes: number;
 }
@@ -47,14 +52,14 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
     for (const kind of inTurn(KINDS, round)) {
       const one = await measure(plan, kind);
       measured[kind].push(one);
-      const [first, message, again] = COSTS.map((what) => shown(totalCpu(one[what]) / AGENTS));
+      const [first, message, again, later] = COSTS.map((what) => shown(totalCpu(one[what]) / countOf(what)));
       plan.say(
-        `registrations, round ${round + 1}, ${kind}: ${first} µs each, a message ${message} µs, again ${again} µs`,
+        `registrations, round ${round + 1}, ${kind}: ${first} µs each, a message ${message} µs, again ${again} µs, of others later ${later} µs`,
       );
     }
   }
   const over = (kind: Kind, figure: (one: Measured) => number) => median(measured[kind].map(figure));
-  const cpu = (kind: Kind, what: Cost) => over(kind, (one) => totalCpu(one[what]) / AGENTS);
+  const cpu = (kind: Kind, what: Cost) => over(kind, (one) => totalCpu(one[what]) / countOf(what));
   const ratio = (what: Cost) => cpu("credential", what) / cpu("listed", what);
   return [
     {
@@ -62,15 +67,25 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
       about:
         `${shown(AGENTS)} agents register over two pods, ${AGENTS_EACH} on each connection, each with an Ed25519 key of its own: ` +
         "listed in the keys file, or with a credential of one issuer; then each sends a message, to an agent that nobody has seen, and " +
-        "registers again, with the token that its pod has seen. " +
-        "CPU of both pods and Redis; memory that the registrations add.",
-      head: ["", "s", "µs each", "µs a message", "µs again", "pods, KiB an agent", "Redis, KiB an agent"],
+        `registers again, with the token that its pod has seen. Then ${shown(LATER_AGENTS)} others register. ` +
+        "CPU of both pods and Redis; memory that the first registrations add.",
+      head: [
+        "",
+        "s",
+        "µs each",
+        "µs a message",
+        "µs again",
+        "µs of others later",
+        "pods, KiB an agent",
+        "Redis, KiB an agent",
+      ],
       rows: KINDS.map((kind) => [
         kind,
         shown(over(kind, ({ registration }) => registration.seconds)),
         shown(cpu(kind, "registration")),
         shown(cpu(kind, "messages")),
         shown(cpu(kind, "again")),
+        shown(cpu(kind, "later")),
         shown(over(kind, ({ podBytes }) => podBytes / AGENTS / 1024)),
         shown(over(kind, ({ redisBytes }) => redisBytes / AGENTS / 1024)),
       ]),
@@ -83,6 +98,7 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
         ratio: times(ratio("registration")),
         messages: times(ratio("messages")),
         again: times(ratio("again")),
+        later: times(ratio("later")),
       },
     },
   ];
@@ -91,23 +107,27 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
 async function measure(plan: Plan, kind: Kind): Promise<Measured> {
   const relay = await new TestRelay().start();
   try {
-    const { keys, registers, messages, registersAgain } = kind === "listed" ? listed() : await withCredentials();
+    const { keys, registers, messages, registersAgain, laterRegisters } =
+      kind === "listed" ? listed() : await withCredentials();
     await relay.writeKeys(keys);
     const start = (role: string) =>
       relay.startProcess("ws-connector", SETTINGS, [...MEMORY_PROBE, ...plan.ours(`${kind} ${role}`)]);
     const pods = [await start("one"), await start("other")] as const;
     const pids: Pids = { one: pods[0].pid, other: pods[1].pid, redis: await relay.redis.pid() };
-    const sockets = await Promise.all(registers.map((_, n) => relay.connect(pods[n % pods.length] as PodProcess)));
+    const connect = () => Promise.all(registers.map((_, n) => relay.connect(pods[n % pods.length] as PodProcess)));
+    const sockets = await connect();
     const before = await memoryOf(pods, pids);
     const registration = await costOf(pids, sockets, registers);
     const after = await memoryOf(pods, pids);
     const sent = await costOf(pids, sockets, messages);
     const again = await costOf(pids, sockets, registersAgain);
+    const later = await costOf(pids, await connect(), laterRegisters);
     await Promise.all(pods.map((pod) => pod.end("SIGTERM")));
     return {
       registration,
       messages: sent,
       again,
+      later,
       podBytes: after.podBytes - before.podBytes,
       redisBytes: after.redisBytes - before.redisBytes,
     };
@@ -150,6 +170,11 @@ interface Traffic {
   readonly registers: Frame[][];
   readonly messages: Frame[][];
   readonly registersAgain: Frame[][];
+  readonly laterRegisters: Frame[][];
+}
+
+function countOf(what: Cost): number {
+  return what === "later" ? LATER_AGENTS : AGENTS;
 }
 
 const agentOf = (n: number) => `agent://load.a${n}`;
@@ -158,7 +183,7 @@ const messageOf = (key: AgentKey, from: string) =>
   signed(key, { type: "message.send", from, to: NOBODY, payload: { text: "hello" } });
 
 function listed(): Traffic {
-  const made = Array.from({ length: AGENTS }, (_, n) => {
+  const made = Array.from({ length: AGENTS + LATER_AGENTS }, (_, n) => {
     const { privateKey, publicKey } = generateKeyPairSync("ed25519");
     const record = {
       key_id: `k-${n}`,
@@ -173,25 +198,34 @@ function listed(): Traffic {
     const register = () => signed(key, { type: "agent.register", from: agentOf(n) });
     return { record, register: register(), message: messageOf(key, agentOf(n)), again: register() };
   });
+  const first = made.slice(0, AGENTS);
   return {
     keys: { signing_keys: made.map(({ record }) => record) },
-    registers: byConnection(made.map(({ register }) => register)),
-    messages: byConnection(made.map(({ message }) => message)),
-    registersAgain: byConnection(made.map(({ again }) => again)),
+    registers: byConnection(first.map(({ register }) => register)),
+    messages: byConnection(first.map(({ message }) => message)),
+    registersAgain: byConnection(first.map(({ again }) => again)),
+    laterRegisters: byConnection(made.slice(AGENTS).map(({ register }) => register)),
   };
 }
 
 async function withCredentials(): Promise<Traffic> {
   const issuer = new TestIssuer("load");
-  const agents = await Promise.all(Array.from({ length: AGENTS }, (_, n) => issuer.agent(agentOf(n))));
-  const registers = () => byConnection(agents.map((agent) => registerWith(agent, HOST)));
-  const messages = byConnection(agents.map(({ key, id }) => messageOf(key, id)));
+  const agents = await Promise.all(Array.from({ length: AGENTS + LATER_AGENTS }, (_, n) => issuer.agent(agentOf(n))));
+  const [first, others] = [agents.slice(0, AGENTS), agents.slice(AGENTS)];
+  const registers = (those: typeof agents) => byConnection(those.map((agent) => registerWith(agent, HOST)));
+  const messages = byConnection(first.map(({ key, id }) => messageOf(key, id)));
   const keys = { issuers: [issuer.record(["agent://load.*"])] };
-  return { keys, registers: registers(), messages, registersAgain: registers() };
+  return {
+    keys,
+    registers: registers(first),
+    messages,
+    registersAgain: registers(first),
+    laterRegisters: registers(others),
+  };
 }
 
 function byConnection(envelopes: readonly Frame[]): Frame[][] {
-  return Array.from({ length: AGENTS / AGENTS_EACH }, (_, n) =>
+  return Array.from({ length: envelopes.length / AGENTS_EACH }, (_, n) =>
     envelopes.slice(n * AGENTS_EACH, (n + 1) * AGENTS_EACH),
   );
 }

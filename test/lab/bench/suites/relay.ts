@@ -1,9 +1,8 @@
 import type { Carried } from "../load/press.ts";
-import { PAIRS, type Plan } from "../plan.ts";
+import { contendersOf, PAIRS, type Plan, titleOf } from "../plan.ts";
 import type { Section } from "../section.ts";
-import { SYSTEM_TITLES } from "../systems/system.ts";
 import { aimsOf, type Cell, cellsOf, costCells, type Limits, ratioCell } from "./comparison.ts";
-import { inTheSameRounds } from "./side-by-side.ts";
+import { inTheSameRounds, type Trial } from "./side-by-side.ts";
 import { warmPairs } from "./warm-pairs.ts";
 
 /** By window. Source: docs/performance.md#aims. */
@@ -20,18 +19,24 @@ const LIMITS: readonly Limits<Cell>[] = [
   },
 ];
 
-export async function relaySections(plan: Plan): Promise<Section[]> {
-  const { systems, windows, warmUpMs, measureMs } = plan;
-  const cells: Cell<Carried>[] = await inTheSameRounds(plan, {
+/** So many in flight per sender. */
+export function windowTrial(plan: Plan): Trial<Carried> {
+  const { windows, warmUpMs, measureMs } = plan;
+  return {
     title: "relay",
     loads: windows,
     warm: (under) => warmPairs(under, plan, Math.max(...windows)),
     measure: ({ pids }, generator, window) => generator.press({ window, warmUpMs, measureMs, pids }),
-  });
+  };
+}
+
+export async function relaySections(plan: Plan): Promise<Section[]> {
+  const { systems, windows } = plan;
+  const cells = await inTheSameRounds(plan, windowTrial(plan));
   const missing = systems.includes("nats") ? "" : " NATS was not measured: there is no `nats-server` on the PATH.";
   const rows = windows.flatMap((window) =>
-    systems.map((system) => [
-      SYSTEM_TITLES[system],
+    contendersOf(plan).map((system) => [
+      titleOf(system, plan),
       String(window),
       ...costCells(cellsOf(cells, system, window)),
       ratioCell(cells, system, window),

@@ -83,6 +83,8 @@ async function measure({ warmUpMs, measureMs, ours }: Plan): Promise<Need> {
     };
     const atRest = await needOf(async () => undefined);
     const asked = await needOf(ask);
+    // By itself, so that a profile is written.
+    await reporting.end("SIGTERM");
     return {
       micros: (asked.micros - atRest.micros) / times,
       redisMicros: (asked.redisMicros - atRest.redisMicros) / times,
@@ -107,7 +109,7 @@ async function fillJourneys(url: string): Promise<void> {
 }
 
 function visitor(n: number): HttpClient {
-  return new HttpClient({ "x-forwarded-for": `203.0.113.${n}`, "user-agent": "load" });
+  return new HttpClient({ "x-forwarded-for": `203.0.113.${n}`, "user-agent": "load", "accept-encoding": "identity" });
 }
 
 /** What Redis has sent so far, by its own account. */

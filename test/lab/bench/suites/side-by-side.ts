@@ -1,8 +1,8 @@
 import type { Generator } from "../load/generator.ts";
 import type { Carried } from "../load/press.ts";
-import { inTurn, type Plan } from "../plan.ts";
-import { startSystem } from "../systems/all.ts";
-import type { SystemName, SystemUnderTest } from "../systems/system.ts";
+import { contendersOf, inTurn, type Plan } from "../plan.ts";
+import { startContender } from "../systems/all.ts";
+import type { Contender, SystemUnderTest } from "../systems/system.ts";
 import { type Cell, costOf } from "./comparison.ts";
 
 /** One measurement, as every system goes through it. */
@@ -16,7 +16,7 @@ export interface Trial<C extends Carried> {
 
 /** A system that is up and warm. */
 interface Staged {
-  readonly system: SystemName;
+  readonly system: Contender;
   readonly under: SystemUnderTest;
   readonly generator: Generator;
 }
@@ -34,8 +34,8 @@ export async function inTheSameRounds<C extends Carried>(plan: Plan, trial: Tria
 async function measureRound<C extends Carried>(plan: Plan, trial: Trial<C>, round: number): Promise<Cell<C>[]> {
   await using stack = new AsyncDisposableStack();
   const staged: Staged[] = [];
-  for (const system of inTurn(plan.systems, round)) {
-    const under = stack.use(await startSystem(system, undefined, plan.ours));
+  for (const system of inTurn(contendersOf(plan), round)) {
+    const under = stack.use(await startContender(system, plan));
     staged.push({ system, under, generator: stack.use(await trial.warm(under)) });
   }
   const cells: Cell<C>[] = [];

@@ -19,41 +19,40 @@ export type SigningAlgorithm = Extract<Speech, { dialect: "agent-relay" }>["alg"
 
 export const SIGNINGS: readonly SigningAlgorithm[] = ["hmac-sha256", "ed25519"];
 
-/** What the connectors share, and how many senders' ones there are: a relay that is not started, and the Redis processes whose CPU counts. */
+/** What the connectors share: a relay that is not started, and the Redis processes whose CPU counts. */
 export interface Bus {
   readonly relay: TestRelay;
   readonly partitions: number;
-  readonly sendingPods: number;
   redisPids(): Promise<Pids>;
 }
 
-/** Connectors of ours, two over one Redis unless told otherwise; one key for all agents. */
+/** Two connectors of ours, over one Redis unless told otherwise; one key for all agents. @param own settings that are not as they come. */
 export async function startAgentRelay(
   nodeArguments: NodeArguments,
   alg: SigningAlgorithm = "hmac-sha256",
   bus: Bus = oneRedis(new TestRelay()),
+  own: Readonly<Record<string, string>> = {},
 ): Promise<SystemUnderTest> {
   const relay = await bus.relay.start();
-  const settings = { ...SETTINGS, RELAY_PARTITIONS: String(bus.partitions) };
+  const settings = { ...SETTINGS, ...own, RELAY_PARTITIONS: String(bus.partitions) };
   const { record, secret } = makeKey(alg);
   await relay.writeKeys({ api_keys: [], signing_keys: [record] });
   const start = (role: string) => relay.startProcess("ws-connector", settings, nodeArguments(role));
-  const sending = await Promise.all(Array.from({ length: bus.sendingPods }, () => start(SENDING)));
+  const sending = await start(SENDING);
   const receiving = await start(RECEIVING);
-  const sendingPids = sending.map(({ pid }, n) => [n === 0 ? SENDING : `${SENDING} ${n + 1}`, pid] as const);
   return {
     speech: { dialect: "agent-relay", alg, keyId: record.key_id, secret },
-    ports: [...sending, receiving].map(({ port }) => port),
-    pids: { ...Object.fromEntries(sendingPids), [RECEIVING]: receiving.pid, ...(await bus.redisPids()) },
+    ports: [sending.port, receiving.port],
+    pids: { [SENDING]: sending.pid, [RECEIVING]: receiving.pid, ...(await bus.redisPids()) },
     async [Symbol.asyncDispose]() {
-      await Promise.all([...sending, receiving].map((pod) => pod.end("SIGTERM")));
+      await Promise.all([sending, receiving].map((pod) => pod.end("SIGTERM")));
       await relay.stop();
     },
   };
 }
 
-export function oneRedis(relay: TestRelay, sendingPods = 1): Bus {
-  return { relay, partitions: 1, sendingPods, redisPids: async () => ({ [REDIS]: await relay.redis.pid() }) };
+export function oneRedis(relay: TestRelay): Bus {
+  return { relay, partitions: 1, redisPids: async () => ({ [REDIS]: await relay.redis.pid() }) };
 }
 
 /** A gateway and the API keys that it takes. */

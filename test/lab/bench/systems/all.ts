@@ -1,7 +1,16 @@
-import { startAgentRelay } from "./agent-relay.ts";
+import type { Plan } from "../plan.ts";
+import { oneRedis, startAgentRelay } from "./agent-relay.ts";
+import { EarlierRelay } from "./earlier-relay.ts";
 import { natsProgram, startNats } from "./nats.ts";
 import { startPeer } from "./peers.ts";
-import { type NodeArguments, SYSTEM_TITLES, type SystemName, type SystemUnderTest } from "./system.ts";
+import {
+  BEFORE,
+  type Contender,
+  type NodeArguments,
+  SYSTEM_TITLES,
+  type SystemName,
+  type SystemUnderTest,
+} from "./system.ts";
 
 const NO_ARGUMENTS: NodeArguments = () => [];
 
@@ -12,8 +21,19 @@ export function startSystem(
   ours: NodeArguments = NO_ARGUMENTS,
 ): Promise<SystemUnderTest> {
   if (name === "nats") return startNats();
-  if (name !== "agent-relay") return startPeer(name, nodeArguments);
-  return startAgentRelay((role) => [...nodeArguments(role), ...ours(role)]);
+  if (name !== "agent-relay" && name !== "agent-relay-gathering") return startPeer(name, nodeArguments);
+  const own = name === "agent-relay-gathering" ? { RELAY_GATHER_MS: "1" } : {};
+  return startAgentRelay((role) => [...nodeArguments(role), ...ours(role)], undefined, undefined, own);
+}
+
+/** Profiles and the like are of this tree's servers alone. */
+export function startContender(
+  name: Contender,
+  { ours, before }: Pick<Plan, "ours" | "before">,
+): Promise<SystemUnderTest> {
+  if (name !== BEFORE) return startSystem(name, NO_ARGUMENTS, ours);
+  if (before === undefined) throw new Error("There is no earlier tree to start.");
+  return startAgentRelay(NO_ARGUMENTS, "hmac-sha256", oneRedis(new EarlierRelay(before.folder)));
 }
 
 /** Those of the named systems that this machine has. */

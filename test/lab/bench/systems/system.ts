@@ -14,19 +14,25 @@ export const SENDING = "sending pod";
 export const RECEIVING = "receiving pod";
 export const REDIS = "redis";
 
-export type SystemName = "agent-relay" | PeerName | "nats";
+export type SystemName = "agent-relay" | "agent-relay-gathering" | PeerName | "nats";
 /** Peers that are programs of ours, over a Redis. */
 export type PeerName = "bare" | "bare-acks" | "socket.io" | "socket.io-sharded";
 
 /** Titles, in the order of the tables. */
 export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "agent-relay": "Agent Relay",
+  "agent-relay-gathering": "Agent Relay, `RELAY_GATHER_MS=1`",
   bare: "bare ws + ioredis",
   "bare-acks": "the same with acks",
   "socket.io": "Socket.IO, classic adapter",
   "socket.io-sharded": "Socket.IO, sharded adapter",
   nats: "NATS",
 };
+
+/** Ours of an earlier commit. */
+export const BEFORE = "agent-relay-before";
+/** What is measured side by side. */
+export type Contender = SystemName | typeof BEFORE;
 
 /** Arguments of Node for each of the two servers. */
 export type NodeArguments = (role: string) => readonly string[];

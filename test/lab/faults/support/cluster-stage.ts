@@ -52,6 +52,10 @@ export class ClusterStage implements Stage {
     await primary.ask("SCRIPT FLUSH");
   }
 
+  async caughtUp(): Promise<void> {
+    await Promise.all(this.cluster.nodes.map((node) => node.ask("PING")));
+  }
+
   async heal(): Promise<void> {
     await this.cluster.mend();
   }

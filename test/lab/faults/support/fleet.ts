@@ -161,6 +161,11 @@ export class Fleet<S extends Stage = Stage> {
     this.#exchange.start();
   }
 
+  /** Some of the agents send again what they sent lately of these envelopes. Returns the ids of those. */
+  repeat(ids: ReadonlySet<string>): string[] {
+    return this.#exchange?.repeat(ids) ?? [];
+  }
+
   /** Resolves when every envelope is answered. */
   async stopTraffic(): Promise<void> {
     await this.#exchange?.stop(10_000);

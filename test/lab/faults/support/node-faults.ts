@@ -4,7 +4,8 @@ import { until } from "../../../support/until.ts";
 import type { ClusterFleet } from "./cluster-stage.ts";
 import { type Fault, type Injected, over } from "./fault.ts";
 import { deaf } from "./redis-faults.ts";
-import { anySlot, forgets, type Shard, shardOf, spared, untilRefusedTo } from "./shards.ts";
+import { repeatAccepted, startReports, untilLacking, untilReported } from "./repeats.ts";
+import { anySlot, forgets, shardOf, spared, untilRefusedTo } from "./shards.ts";
 import { exchanging } from "./survive.ts";
 
 const BACK_AFTER_PROMOTION_MS = 10_000;
@@ -14,25 +15,21 @@ export const NODE_FAULTS: readonly Fault<ClusterFleet>[] = [
   {
     name: "primary SIGKILL, its replica promoted",
     times: 3,
-    inject: async (fleet) => {
-      const { agents } = await promoted(fleet, (primary) => fleet.stage.cluster.kill(primary));
-      return over(agents);
-    },
+    inject: (fleet) => promoted(fleet, (primary) => fleet.stage.cluster.kill(primary)),
   },
   {
     name: "primary SIGSTOP, its replica promoted, SIGCONT",
     times: 3,
     inject: async (fleet) => {
       const { cluster } = fleet.stage;
-      const { primary, agents } = await promoted(fleet, (silent) => cluster.pause(silent));
-      const injected = over(agents);
-      const backAt = await exchanging(fleet, agents, injected.endedAt, BACK_AFTER_PROMOTION_MS);
+      const { primary } = await shardOf(fleet, anySlot(fleet));
+      const injected = await promoted(fleet, () => cluster.pause(primary));
       await cluster.resume(primary);
       await until("the former primary is a replica", async () =>
         (await primary.ask("INFO replication")).includes("role:slave"),
       );
       await exchanging(fleet, fleet.agents, performance.now(), BACK_AFTER_PROMOTION_MS);
-      return { ...injected, backAt };
+      return injected;
     },
   },
   {
@@ -41,8 +38,12 @@ export const NODE_FAULTS: readonly Fault<ClusterFleet>[] = [
     inject: async (fleet) => {
       const { cluster } = fleet.stage;
       const { primary, agents } = await shardOf(fleet, anySlot(fleet));
+      const askedAt = performance.now();
       await cluster.failOver(await cluster.replicaOf(primary));
-      return over(agents);
+      const injected = over(agents);
+      const back = exchanging(fleet, agents, injected.endedAt, BACK_AFTER_PROMOTION_MS);
+      const [backAt] = await Promise.all([back, repeatAccepted(fleet, agents, askedAt)]);
+      return { ...injected, backAt };
     },
   },
   {
@@ -95,17 +96,37 @@ export const NODE_FAULTS: readonly Fault<ClusterFleet>[] = [
   },
 ];
 
-/** A primary is made silent until its replica has taken its place. */
-async function promoted(fleet: ClusterFleet, silence: (primary: ClusterNode) => Promise<void>): Promise<Shard> {
+/**
+ * A primary is made silent until its replica has taken its place, which lacks what was accepted last. That is accepted again and reported
+ * as lacking, and nothing else.
+ */
+async function promoted(
+  fleet: ClusterFleet,
+  silence: (primary: ClusterNode) => Promise<void>,
+): Promise<Injected & { readonly backAt: number }> {
   const { cluster } = fleet.stage;
-  const shard = await shardOf(fleet, anySlot(fleet));
-  const replica = await cluster.replicaOf(shard.primary);
-  const alive = deaf(fleet, shard.agents);
-  await silence(shard.primary);
-  forgets(fleet, shard.agents);
-  await spared(fleet, shard.agents, () => cluster.untilPrimary(replica));
-  alive();
-  return shard;
+  const { primary, agents } = await shardOf(fleet, anySlot(fleet));
+  const replica = await cluster.replicaOf(primary);
+  const reports = await startReports(fleet);
+  try {
+    const lagsSince = performance.now();
+    await cluster.beginLag(primary, replica);
+    await untilLacking(fleet, agents, performance.now());
+    const alive = deaf(fleet, agents);
+    const silentSince = performance.now();
+    await silence(primary);
+    forgets(fleet, agents, lagsSince);
+    await cluster.resume(replica);
+    await spared(fleet, agents, () => cluster.untilPrimary(replica));
+    alive();
+    const injected = over(agents);
+    const back = exchanging(fleet, agents, injected.endedAt, BACK_AFTER_PROMOTION_MS);
+    const [backAt, repeated] = await Promise.all([back, repeatAccepted(fleet, agents, silentSince)]);
+    await untilReported(fleet, reports, agents, repeated);
+    return { ...injected, backAt };
+  } finally {
+    await reports.end("SIGTERM");
+  }
 }
 
 /** The shard dies and comes back empty. */

@@ -27,7 +27,8 @@ export const POD_FAULTS: readonly Fault<SingleFleet>[] = [
       await fleet.replace(pod);
       const alive = deaf(fleet, agents);
       await pod.end("SIGKILL");
-      await until("Redis knows", () => pod.redis.links().length === 0);
+      await until("its links are gone", () => pod.redis.links().length === 0);
+      await fleet.stage.caughtUp();
       alive();
       return over(agents);
     },

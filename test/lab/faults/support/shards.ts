@@ -25,9 +25,12 @@ export function anySlot({ agents }: ClusterFleet): number {
   return slotOfAgent((agents[0] as ReturningAgent).id);
 }
 
-/** The guard of these agents' partitions has lost what was not replicated yet, or everything. */
-export function forgets(fleet: ClusterFleet, agents: readonly ReturningAgent[]): void {
-  fleet.ledger.guardLost(agents.map(({ id }) => id));
+/** The guard of these agents' partitions has lost what was not replicated yet, accepted since then, or everything. */
+export function forgets(fleet: ClusterFleet, agents: readonly ReturningAgent[], since?: number): void {
+  fleet.ledger.guardLost(
+    agents.map(({ id }) => id),
+    since,
+  );
 }
 
 /** Resolves when envelopes to each of these agents were refused with `unavailable`, since now. */

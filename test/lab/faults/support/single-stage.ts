@@ -37,6 +37,10 @@ export class SingleStage implements Stage {
     await this.view.client.script("FLUSH");
   }
 
+  async caughtUp(): Promise<void> {
+    await this.view.client.ping();
+  }
+
   async heal(): Promise<void> {
     await this.relay.redis.resume().catch(() => {});
   }

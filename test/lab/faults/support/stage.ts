@@ -21,6 +21,8 @@ export interface Stage {
   counters(): Promise<Readonly<Record<string, number>>>;
   /** One Redis has no scripts any more. */
   flushScripts(): Promise<void>;
+  /** Resolves when each Redis has come to all that was there for it before, the ends of connections too. */
+  caughtUp(): Promise<void>;
   /** Ends what a fault left behind: each Redis is there and answers. */
   heal(): Promise<void>;
 }

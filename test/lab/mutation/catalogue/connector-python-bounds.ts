@@ -20,6 +20,13 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python logs what others cause no more than a hundred times",
+    file: `${FOLDER}/emitter.py`,
+    find: " or len(self._logged) == _MAX_LOGGED",
+    replace: "",
+    tests: UNIT,
+  },
+  {
     name: "Python waits for no callback that hangs",
     file: `${FOLDER}/credentials/answer_of.py`,
     find: "timeout=RENEWAL_ANSWER_WITHIN_S",
@@ -29,7 +36,7 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python does not end another connection of its agent by a start",
     file: `${FOLDER}/first_start.py`,
-    find: "if await self._stays_online():",
+    find: "if elsewhere is not None:",
     replace: "if False:",
     tests: UNIT,
   },
@@ -38,7 +45,7 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     file: `${FOLDER}/first_start.py`,
     find: "                continue\n",
     replace:
-      "                times_online += 1\n                if times_online == OWN_LOOKS:\n                    return True\n                continue\n",
+      '                times_online += 1\n                if times_online == OWN_LOOKS:\n                    return Presence(self._agent, "online", True, {})\n                continue\n',
     tests: UNIT,
   },
   {
@@ -242,6 +249,13 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     file: `${FOLDER}/http.py`,
     find: "OSError(said_text(str(broken)))",
     replace: "OSError(str(broken))",
+    tests: UNIT,
+  },
+  {
+    name: "Python gives up a connection on which it cannot register in time, before the relay ends it for good",
+    file: `${FOLDER}/connection.py`,
+    find: "self._wait(REGISTER_WITHIN_S, self._end)",
+    replace: "self._wait(3600, self._end)",
     tests: UNIT,
   },
 ];

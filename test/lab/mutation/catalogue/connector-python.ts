@@ -27,6 +27,20 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: ["test/connectors/behaviour.test.ts"],
   },
   {
+    name: "Python asks again for the credential of a recipient that had none",
+    file: `${FOLDER}/credentials/credential_cache.py`,
+    find: "RECIPIENT_AGAIN_AFTER_S if query[1] is None else CREDENTIAL_SOON_AGAIN_AFTER_S",
+    replace: "CREDENTIAL_AGAIN_AFTER_S",
+    tests: UNIT,
+  },
+  {
+    name: "Python dates a decision no earlier than its request, and no farther ahead than the relay takes",
+    file: `${FOLDER}/signer.py`,
+    find: "max(now, not_before) if not_before - now <= MAX_CLOCK_SKEW_MS else now",
+    replace: "now",
+    tests: UNIT,
+  },
+  {
     name: "Python ties a receipt to its session",
     file: `${FOLDER}/receipts/verify_receipt.py`,
     find: 'if not is_session_of(decision["payload"]["session_id"], digest):',

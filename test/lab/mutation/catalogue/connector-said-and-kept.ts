@@ -31,6 +31,13 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/cli/template.test.ts"],
   },
   {
+    name: "what others cause is printed no more than a hundred times",
+    file: "connector/src/emitter.ts",
+    find: " || this.#logged.size === MAX_LOGGED",
+    replace: "",
+    tests: ["connector/test/emitter.test.ts"],
+  },
+  {
     name: "the envelopes of sessions that are kept are bounded in bytes",
     file: "connector/src/receipts/newest-sessions.ts",
     find: " && this.#bytes <= SESSION_RECORDS.maxBytes",

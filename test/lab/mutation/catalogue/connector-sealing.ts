@@ -12,9 +12,37 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
   {
     name: "payloads are sealed under pinned issuers only",
     file: "connector/src/credentials/credential-verifier.ts",
-    find: 'vouching.verified !== "agent" || ',
-    replace: "",
+    find: 'vouching.verified !== "agent"',
+    replace: "false",
     tests: ["connector/test/credentials/credential-verifier.test.ts"],
+  },
+  {
+    name: "that a recipient has no credential counts for a second only",
+    file: "connector/src/credentials/sender-credentials.ts",
+    find: "keyId === undefined ? LOOK_UP.recipientAgainAfterMs : LOOK_UP.soonAgainAfterMs;",
+    replace: "LOOK_UP.againAfterMs;",
+    tests: ["connector/test/credentials/sender-credentials.test.ts"],
+  },
+  {
+    name: "an absence that was told before a recipient was needed is asked again",
+    file: "connector/src/credentials/sender-credentials.ts",
+    find: "if (holdsAt(credential, time) || askedAt >= neededAt) return credential;",
+    replace: "if (askedAt > 0 || neededAt > 0) return credential;",
+    tests: ["connector/test/credentials/sender-credentials.test.ts"],
+  },
+  {
+    name: "a decision is dated no earlier than its request",
+    file: "connector/src/signer.ts",
+    find: "Math.max(now, notBefore) : now;",
+    replace: "now : now;",
+    tests: ["connector/test/clock.test.ts"],
+  },
+  {
+    name: "a request dates its decision no farther ahead than the relay takes",
+    file: "connector/src/signer.ts",
+    find: "notBefore - now <= ANNOUNCED_DEFAULTS.maxClockSkewMs ?",
+    replace: "notBefore > 0 ?",
+    tests: ["connector/test/clock.test.ts"],
   },
   {
     name: "a sealed payload opens in its own envelope only",
@@ -110,8 +138,8 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
   {
     name: "a decision is bound to no request of two",
     file: "connector/src/receipts/session-records.ts",
-    find: "return requests.length === 1 ?",
-    replace: "return requests.length > 0 ?",
+    find: "if (request === undefined || requests.length > 1) return undefined;",
+    replace: "if (request === undefined) return undefined;",
     tests: ["connector/test/receipts/made.test.ts", "connector/test/receipts/session-records.test.ts"],
   },
   {

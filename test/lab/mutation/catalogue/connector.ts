@@ -145,23 +145,23 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start takes no agent from a connection elsewhere",
     file: "connector/src/first-start.ts",
-    find: "if (await this.#isElsewhere)",
+    find: "if (elsewhere !== undefined)",
     replace: "if (false)",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "a reconnect never takes its own former connection for another's",
     file: "connector/src/first-start.ts",
-    find: "this.#isElsewhere ??= ",
-    replace: "this.#isElsewhere = ",
+    find: "this.#elsewhere ??= ",
+    replace: "this.#elsewhere = ",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
     name: "what the relay cannot tell for the moment is no connection elsewhere",
     file: "connector/src/first-start.ts",
-    find: 'if (answer.status !== "online") return false;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return true;\n      }',
+    find: 'if (answer.status !== "online") return undefined;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return elsewhereSince(answer.online_since_iso);\n      }',
     replace:
-      'if (answer.status !== "online") return false;\n      }\n      timesOnline += 1;\n      if (timesOnline === FIRST_START.looks) return true;',
+      'if (answer.status !== "online") return undefined;\n      }\n      timesOnline += 1;\n      if (timesOnline === FIRST_START.looks) return {};',
     tests: ["connector/test/first-start.test.ts"],
   },
   {
@@ -236,9 +236,9 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a client of the control socket that is killed takes nothing with it",
-    file: "connector/src/cli/control/server.ts",
-    find: "{ signal, perform, follow }).catch(() => {});",
-    replace: "{ signal, perform, follow });",
+    file: "connector/src/cli/control/live-lines.ts",
+    find: '.on("error", () => {})',
+    replace: "",
     tests: ["connector/test/cli/control-channel.test.ts"],
   },
   {
@@ -250,9 +250,9 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "who proves nothing keeps no connection of the control socket",
-    file: "connector/src/cli/control/channel.ts",
-    find: "(_, channel) => channel.destroy()",
-    replace: "() => {}",
-    tests: ["connector/test/cli/control-channel.test.ts"],
+    file: "connector/src/cli/control/clients.ts",
+    find: "this.#unproven.has(socket) && socket.destroy()",
+    replace: "{}",
+    tests: ["connector/test/cli/control-strangers.test.ts"],
   },
 ];

@@ -183,14 +183,14 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a key signs once its register was accepted",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "this.#unanswered.set(held.agent, [...others, held].slice(-MOST_PER_AGENT));",
+    find: "this.#unanswered.set(held.agent, added(others, held).slice(-MOST_PER_AGENT));",
     replace: "this.accepted(credential);",
     tests: HELD,
   },
   {
     name: "a held credential is judged each time",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "if (!isValidAt(held.term, now)) continue;",
+    find: "if (!isValidAt(this.#termOf(held, issuers), now)) continue;",
     replace: "",
     tests: HELD,
   },
@@ -199,6 +199,13 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/connection-credentials.ts",
     find: "if (issuers !== this.#issuers) this.#judgeAnewBy(issuers);",
     replace: "",
+    tests: HELD,
+  },
+  {
+    name: "what no register was accepted with yet is judged by the newest keys file, too",
+    file: "services/ws-connector/src/connection-credentials.ts",
+    find: "of [this.#accepted, this.#unanswered]) {\n      for (const held of",
+    replace: "of [this.#accepted]) {\n      for (const held of",
     tests: HELD,
   },
   {
@@ -211,7 +218,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "agents that share a key have each its own credential",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "this.#keys.set(each.keyId, [...this.#othersWith(each.keyId, agent), each]);",
+    find: "this.#keys.set(each.keyId, added(this.#othersWith(each.keyId, agent), each));",
     replace: "this.#keys.set(each.keyId, [each]);",
     tests: HELD,
   },
@@ -224,15 +231,15 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "refusals of a released agent do not count",
-    file: "services/ws-connector/src/intake.ts",
-    find: "if (!this.#authority.isForgiven(this.#connection, code, from)) ",
+    file: "services/ws-connector/src/answers.ts",
+    find: "if (!this.#authority.isForgiven(connection, code, from)) ",
     replace: "",
     tests: CONFORMANCE,
   },
   {
     name: "an envelope behind its register waits for the key",
     file: "services/ws-connector/src/intake.ts",
-    find: "if (isBehind) this.#queue.pushWaiting({ text, ...awaited });\n    else ",
+    find: "if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, cameAt);\n    else ",
     replace: "",
     tests: CONFORMANCE,
   },

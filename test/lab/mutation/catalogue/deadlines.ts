@@ -1,7 +1,7 @@
 import type { Mutation } from "../mutation.ts";
 
 const LUA = "shared/window/src/lua";
-const LINK = "shared/window/src/redis/redis-link.ts";
+const CALL = "shared/window/src/redis/deadline-calls.ts";
 const DOWN = "shared/window/src/redis/link-down.ts";
 const CLOCK = "shared/window/src/redis/redis-clock.ts";
 const CALLS = ["shared/window/test/deadlines.test.ts"];
@@ -12,6 +12,13 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
   {
     name: "an acceptance does nothing after its deadline",
     file: `${LUA}/accept.lua`,
+    find: "if is_late(now, deadline) then",
+    replace: "if false then",
+    tests: CALLS,
+  },
+  {
+    name: "nor does that of plain messages",
+    file: `${LUA}/accept_messages.lua`,
     find: "if is_late(now, deadline) then",
     replace: "if false then",
     tests: CALLS,
@@ -53,21 +60,21 @@ export const DEADLINE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a call on a connection that was given up is over at its deadline, not before",
-    file: LINK,
-    find: "if (this.#gaveUpAt >= sentAt) await",
+    file: CALL,
+    find: "if (gaveUpSince(sentAt)) await",
     replace: "if (false) await",
     tests: CALLS,
   },
   {
     name: "a call that Redis refused, or whose connection it closed, is over at once",
-    file: LINK,
-    find: "if (this.#gaveUpAt >= sentAt) await",
+    file: CALL,
+    find: "if (gaveUpSince(sentAt)) await",
     replace: "if (true) await",
     tests: CALLS,
   },
   {
     name: "a call is sent again when the clock of Redis was another one",
-    file: LINK,
+    file: CALL,
     find: "const ATTEMPTS = 2;",
     replace: "const ATTEMPTS = 1;",
     tests: CALLS,

@@ -44,8 +44,8 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a refusal counts for no key whose envelope somebody else sends again",
-    file: "services/ws-connector/src/intake.ts",
-    find: "signer !== undefined && signer === this.#connection.principal",
+    file: "services/ws-connector/src/answers.ts",
+    find: "signer !== undefined && signer === connection.principal",
     replace: "signer !== undefined",
     tests: ["services/ws-connector/test/intake.test.ts", "test/integration/metrics.test.ts"],
   },
@@ -73,7 +73,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "an unasked limit is not one used up",
     file: "shared/window/src/rate-limit.ts",
-    find: "reject } of asked.flatMap(([, waiting]) => waiting)) reject(unavailable());",
+    find: "reject } of asked.flatMap(([, waiting]) => waiting)) reject(refusal);",
     replace: "resolve } of asked.flatMap(([, waiting]) => waiting)) resolve(this.#usage(this.most + 1, 0));",
     tests: ["services/gateway/test/outages.test.ts"],
   },

@@ -68,8 +68,8 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "pings that a paused client could not answer do not count",
     file: "services/ws-connector/src/connection.ts",
-    find: "if (this.#reading.isPaused) {",
-    replace: "if (false) {",
+    find: "this.#reading.isPaused ? 0 : this.#silentChecks + 1",
+    replace: "this.#silentChecks + 1",
     tests: ["services/ws-connector/test/connection.test.ts"],
   },
   {

@@ -87,4 +87,11 @@ export const KEY_MUTATIONS: readonly Mutation[] = [
     replace: "/.other/*",
     tests: ["test/local/ignored.test.ts"],
   },
+  {
+    name: "a relay that lists the development keys takes them from none that runs on their credentials",
+    file: "deploy/local/dev-keys.ts",
+    find: 'knowledge === "listed" && (await isInUse(folder))',
+    replace: "false",
+    tests: ["test/local/dev-keys.test.ts"],
+  },
 ];

@@ -4,6 +4,7 @@ const REDIS = "shared/window/src/redis";
 const LINKS = "shared/window/test/cluster-links.test.ts";
 const SEEN = "test/integration/cluster-completeness.test.ts";
 const LAPSES = "shared/window/test/cluster-lapses.test.ts";
+const INQUIRY = "shared/window/test/cluster-inquiry.test.ts";
 const MEMBER = "shared/window/test/cluster-member.test.ts";
 
 /** What a report may lack after a Redis Cluster lost something, and says so. */
@@ -21,6 +22,48 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     find: "if (isCutOff(err)) this.#fellSilent(REDIS_LIMITS.unheardMs);",
     replace: "isCutOff(err);",
     tests: [MEMBER],
+  },
+  {
+    name: "a promotion is recorded of a primary that was cut off and still acknowledges",
+    file: `${REDIS}/cluster-members.ts`,
+    find: "if (silentSince === undefined) void this.#tellIfLeftBehind(member, slot, hasSlot);",
+    replace: "if (silentSince === undefined) return;",
+    tests: [LAPSES],
+  },
+  {
+    name: "a promotion that is found out later than the new primary is recorded, too",
+    file: `${REDIS}/cluster-links.ts`,
+    find: "void this.#usableListeners.run();\n      },",
+    replace: "},",
+    tests: [LAPSES],
+  },
+  {
+    name: "what a replica that lags had not received may be lacking",
+    file: `${REDIS}/cluster-member.ts`,
+    find: "Math.min(silentSince, this.link.receivedUntil ?? Number.NEGATIVE_INFINITY)",
+    replace: "silentSince",
+    tests: [LAPSES],
+  },
+  {
+    name: "of several replicas the one counts that has received least",
+    file: `${REDIS}/replica-progress.ts`,
+    find: "return Math.min(",
+    replace: "return Math.max(",
+    tests: ["shared/window/test/replica-progress.test.ts"],
+  },
+  {
+    name: "who knows of the election that replaced it was not cut off",
+    file: `${REDIS}/cluster-inquiry.ts`,
+    find: "clusterEpoch < believed.clusterEpoch && ",
+    replace: "",
+    tests: [INQUIRY],
+  },
+  {
+    name: "who knows who has its place was not cut off",
+    file: `${REDIS}/cluster-inquiry.ts`,
+    find: " && primaryOf(map, slot) !== primaryOf(believed.map, slot)",
+    replace: "",
+    tests: [INQUIRY],
   },
   {
     name: "what a primary answered while it was cut off may be lacking",
@@ -105,5 +148,12 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
     find: "[...source.missing, ...(presence?.missing ?? [])]",
     replace: "[...(presence?.missing ?? [])]",
     tests: ["services/ops-reporting/test/completeness.test.ts"],
+  },
+  {
+    name: "the log tells of a promotion that nobody asked for",
+    file: "shared/window/src/lapses.ts",
+    find: "logger.warn({ link: link.name, places }",
+    replace: "logger.debug({ link: link.name, places }",
+    tests: ["shared/window/test/cluster-lapses.test.ts"],
   },
 ];

@@ -1,6 +1,11 @@
 import type { Mutation } from "../mutation.ts";
 
 /** Who owns an agent, and what was promised to its owner. */
+const DELIVERIES = "services/ws-connector/src/deliveries.ts";
+const REGISTRAR = "services/ws-connector/src/registrar.ts";
+const PRESENCE = "shared/window/src/lua/accept/presence.lua";
+const ROUTES = "shared/window/src/routes.ts";
+const DELIVERED = ["services/ws-connector/test/deliveries.test.ts", "test/integration/ownership.test.ts"];
 const SERVER_CHANNEL = "shared/window/src/server-channel.ts";
 
 export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
@@ -41,14 +46,14 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a release is told once",
-    file: "services/ws-connector/src/registrar.ts",
+    file: REGISTRAR,
     find: "if (!isTold) connection.send(",
     replace: "connection.send(",
     tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "a connection that its pod lets go takes no agent",
-    file: "services/ws-connector/src/registrar.ts",
+    file: REGISTRAR,
     find: " && !connection.isDraining",
     replace: "",
     tests: ["services/ws-connector/test/drain.test.ts"],
@@ -62,10 +67,73 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a probe finds the agent that its connection has lost",
-    file: "services/ws-connector/src/deliveries.ts",
-    find: "?.agents.mayOwn(agent) ?? false",
-    replace: " !== undefined",
-    tests: ["services/ws-connector/test/deliveries.test.ts", "test/integration/ownership.test.ts"],
+    file: DELIVERIES,
+    find: "if (mayHave(id, agent) === undefined)",
+    replace: "if (connections.find(id) === undefined)",
+    tests: DELIVERED,
+  },
+  {
+    name: "a delivery is written to nobody without its agent",
+    file: DELIVERIES,
+    find: "= mayHave(id, agent) ??",
+    replace: "= connections.find(id) ??",
+    tests: [...DELIVERED, "test/integration/cluster-left-behind.test.ts"],
+  },
+  {
+    name: "a delivery reaches the connection of its pod that has taken the agent since",
+    file: DELIVERIES,
+    find: " ?? registrar.holderSince(agent, epoch)",
+    replace: "",
+    tests: DELIVERED,
+  },
+  {
+    name: "a delivery reaches no connection that had the agent before",
+    file: REGISTRAR,
+    find: "?.epoch ?? 0) > epoch ?",
+    replace: "?.epoch ?? 0) > 0 ?",
+    tests: DELIVERED,
+  },
+  {
+    name: "a register has an epoch of its own, which no late release takes",
+    file: PRESENCE,
+    find: "local epoch = kind == 'heartbeat' and owns and owner.epoch",
+    replace: "local epoch = owns and owner.epoch",
+    tests: ["shared/window/test/accept-presence.test.ts", "shared/window/test/routes.test.ts"],
+  },
+  {
+    name: "a heartbeat gives its connection no newer epoch",
+    file: PRESENCE,
+    find: "local epoch = kind == 'heartbeat' and owns and owner.epoch or tick(batch)",
+    replace: "local epoch = tick(batch)",
+    tests: ["shared/window/test/accept-presence.test.ts", "shared/window/test/cluster-leases.test.ts"],
+  },
+  {
+    name: "a heartbeat, or register, waits for a release that would take what it gives",
+    file: "services/ws-connector/src/intake.ts",
+    find: "if (!canTake || this.#registrar.awaitsRelease(this.#connection, verified))",
+    replace: "if (!canTake)",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
+    name: "a register waits for a release of whatever epoch",
+    file: REGISTRAR,
+    find: ' && (kind === "heartbeat" || release.epoch === null)',
+    replace: ' && kind === "heartbeat"',
+    tests: ["services/ws-connector/test/registrar.test.ts"],
+  },
+  {
+    name: "of one connection each epoch is released that it gave up",
+    file: ROUTES,
+    find: "isOfSeveral ? { ...route, epoch: null } : route",
+    replace: "route",
+    tests: ["shared/window/test/routes.test.ts"],
+  },
+  {
+    name: "a release that was added while another was under way is carried out",
+    file: ROUTES,
+    find: "if (unreleased.get(nameOf(route)) === route) unreleased",
+    replace: "unreleased",
+    tests: ["shared/window/test/routes.test.ts"],
   },
   {
     name: "a release that Redis refused is sent again",
@@ -76,7 +144,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a register that Redis never saw leaves nothing to release",
-    file: "services/ws-connector/src/registrar.ts",
+    file: REGISTRAR,
     find: " && acceptance.done !== false",
     replace: "",
     tests: ["services/ws-connector/test/registrar.test.ts"],
@@ -111,21 +179,21 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no ack of a register before deliveries flow",
-    file: "services/ws-connector/src/registrar.ts",
-    find: "isReached || !isPresence(answer)",
+    file: REGISTRAR,
+    find: "this.#channel.isReadyFor(agent) || !isPresence(answer)",
     replace: "true",
     tests: ["services/ws-connector/test/registrar.test.ts"],
   },
   {
     name: "no agent is taken while no delivery could reach it",
-    file: "services/ws-connector/src/registrar.ts",
+    file: REGISTRAR,
     find: "return this.#channel.isReadyFor(agent) && ",
     replace: "return ",
     tests: ["test/integration/subscription-gap.test.ts"],
   },
   {
     name: "a refused heartbeat waits for the deliveries on their way",
-    file: "services/ws-connector/src/registrar.ts",
+    file: REGISTRAR,
     find: "await this.#channel.caughtUp(agent);",
     replace: "",
     tests: ["services/ws-connector/test/registrar.test.ts", "test/integration/late-notices.test.ts"],

@@ -19,6 +19,13 @@ export const PACKAGE_MUTATIONS: readonly Mutation[] = [
     tests: [SERVING],
   },
   {
+    name: "an error that nobody catches is printed without the package around it",
+    file: "deploy/packages/bundle.ts",
+    find: "    lineLimit: 160,\n",
+    replace: "",
+    tests: ["test/packages/making.test.ts"],
+  },
+  {
     name: "the version of packages follows their content",
     file: "deploy/packages/version.ts",
     find: ".update(contents(PLACEHOLDER))",

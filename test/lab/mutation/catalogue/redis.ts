@@ -12,6 +12,13 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/redis-link.test.ts"],
   },
   {
+    name: "a subscriber's connection outlives a call without an answer",
+    file: "shared/window/src/redis/redis-link.ts",
+    find: "if (endsConnection(failure) && !this.#mayBeSilent(failure))",
+    replace: "if (endsConnection(failure))",
+    tests: ["shared/window/test/pod-channel.test.ts"],
+  },
+  {
     name: "no new session while Redis is short of memory",
     file: `${LUA}/accept/sessions.lua`,
     find: "if batch.is_short then",
@@ -158,5 +165,12 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
     find: 'options.link.onConnection((link) => link.probe("SPUBLISH", nobody, ""));',
     replace: "void nobody;",
     tests: ["shared/window/test/acceptor-faults.test.ts"],
+  },
+  {
+    name: "a full call waits for nobody",
+    file: "shared/window/src/acceptance/lane.ts",
+    find: "if (this.#isFull) this.#endWait?.();",
+    replace: "",
+    tests: ["shared/window/test/gathering.test.ts"],
   },
 ];

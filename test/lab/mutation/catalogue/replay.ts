@@ -56,8 +56,15 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "no envelope that the guard could forget",
     file: `${LUA}/lib/guard.lua`,
-    find: "return batch.now < forget_at and",
-    replace: "return true or",
+    find: "if batch.now < ends_at and",
+    replace: "if true or",
+    tests: ["shared/window/test/accept-replay.test.ts"],
+  },
+  {
+    name: "a bucket of the guard is forgotten some day",
+    file: `${LUA}/lib/guard.lua`,
+    find: "if redis.call('SCARD', bucket) == added then",
+    replace: "if false then",
     tests: ["shared/window/test/accept-replay.test.ts"],
   },
   {

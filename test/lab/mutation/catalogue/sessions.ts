@@ -41,7 +41,7 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a refused session names the bound that held for its principal",
-    file: "services/ws-connector/src/intake.ts",
+    file: "services/ws-connector/src/answers.ts",
     find: ", boundsFactorOf(principal));",
     replace: ");",
     tests: ["services/ws-connector/test/intake.test.ts"],

@@ -10,6 +10,13 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/outboxes.test.ts", "test/conformance/slow-readers.test.ts"],
   },
   {
+    name: "a mark that a late call carried is corrected",
+    file: "services/ws-connector/src/congestion.ts",
+    find: "if (this.#carried !== undefined && this.#carried !== this.#connection.isCongested)",
+    replace: "if (false)",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
     name: "what waits for one connection is bounded",
     file: "services/ws-connector/src/outbox.ts",
     find: "if (this.#bytes > fullAbove)",

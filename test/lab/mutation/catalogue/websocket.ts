@@ -32,7 +32,7 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "who has no room is not closed for it",
-    file: "services/ws-connector/src/intake.ts",
+    file: "services/ws-connector/src/answers.ts",
     find: "return outcome in NO_ROOM;",
     replace: 'return outcome === "unavailable";',
     tests: ["test/integration/agents-per-key.test.ts"],
@@ -40,8 +40,8 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
   {
     name: "unanswered pings",
     file: "services/ws-connector/src/connection.ts",
-    find: "< CONNECTION_LIMITS.maxUnansweredPings",
-    replace: "< 1e9",
+    find: "> CONNECTION_LIMITS.maxUnansweredPings",
+    replace: "> 1e9",
     tests: ["services/ws-connector/test/connection.test.ts"],
   },
   {

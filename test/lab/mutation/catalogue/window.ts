@@ -22,6 +22,20 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/process-window.test.ts"],
   },
   {
+    name: "window id at the acceptance of plain messages",
+    file: `${LUA}/accept_messages.lua`,
+    find: "~= window_id then",
+    replace: "== '' then",
+    tests: ["shared/window/test/process-window.test.ts"],
+  },
+  {
+    name: "published envelopes are counted beyond the minutes that are kept",
+    file: `${LUA}/accept/published.lua`,
+    find: "redis.call('HINCRBY', counters_key, counter, kept[i + 1])",
+    replace: "string.len(counter)",
+    tests: ["shared/window/test/minutes.test.ts"],
+  },
+  {
     name: "window id at a session decision",
     file: `${LUA}/decide_session.lua`,
     find: "~= window_id then",

@@ -1,0 +1,33 @@
+import { parseArgs } from "node:util";
+import { Measurements } from "./measure.ts";
+import { record, recorded } from "./recorded.ts";
+import { type Ratios, verdictOf } from "./verdict.ts";
+
+/**
+ * `npm run bench:guard`: fails when an envelope costs more CPU, beside the bare relay, than is recorded. Less than a minute when
+ * nothing is wrong. `--record` records what was measured. Source: docs/performance.md#guard.
+ */
+
+/** A machine that does something else now and then makes a round slow, not the middle of nine. */
+const MOST_TRIES = 3;
+
+const { values } = parseArgs({ options: { record: { type: "boolean", default: false } } });
+const expected = await recorded();
+const measurements = new Measurements();
+let ratios = await measurements.more();
+for (let tries = 1; tries < MOST_TRIES && (values.record || isSlower(ratios)); tries += 1)
+  ratios = await measurements.more();
+
+if (values.record) await record(ratios);
+const compared = await recorded();
+for (const [load, ratio] of Object.entries(ratios)) {
+  const verdict = verdictOf(load, ratio, compared);
+  process.stdout.write(
+    `${load}: ${ratio.toFixed(2)} times the bare relay's CPU, recorded ${compared[load]}: ${verdict}\n`,
+  );
+  if (verdict === "slower") process.exitCode = 1;
+}
+
+function isSlower(measured: Ratios): boolean {
+  return Object.entries(measured).some(([load, ratio]) => verdictOf(load, ratio, expected) === "slower");
+}

@@ -1,0 +1,53 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Pids } from "../accounting.ts";
+import { OrderedProcess } from "./ordered-process.ts";
+import type { Place } from "./pod-acceptance.ts";
+import type { ReceivingOrder } from "./receiving-pod.ts";
+import type { Offer, Offered, SendingOrder } from "./sending-pods.ts";
+
+const LOST_AFTER_MS = 5000;
+
+/** Load on Redis alone: pods without websockets and signatures, in two processes, one that sends and one that receives. */
+export class AcceptanceLoad implements AsyncDisposable {
+  readonly #receiving = new OrderedProcess<ReceivingOrder>("receiving-pod.ts");
+  readonly #sending = new OrderedProcess<SendingOrder>("sending-pods.ts");
+  readonly #targets: readonly string[];
+
+  private constructor(targets: readonly string[]) {
+    this.#targets = targets;
+  }
+
+  /** @param pods how many send. */
+  static async start(place: Place, pods: number, targets: readonly string[]): Promise<AcceptanceLoad> {
+    const load = new AcceptanceLoad(targets);
+    await load.#receiving.carryOut({ order: "open", ...place, targets });
+    await load.#sending.carryOut({ order: "open", ...place, pods });
+    return load;
+  }
+
+  /** Its own processes. */
+  get pids(): Pids {
+    return { sending: this.#sending.pid, receiving: this.#receiving.pid };
+  }
+
+  /** @throws Error when an envelope does not reach the receiving pod. */
+  async offer(offer: Omit<Offer, "targets">): Promise<Offered> {
+    await this.#receiving.carryOut({ order: "beat" });
+    const before = await this.#count();
+    const offered = (await this.#sending.carryOut({ order: "offer", ...offer, targets: this.#targets })) as Offered;
+    const deadline = performance.now() + LOST_AFTER_MS;
+    while ((await this.#count()) < before + offered.deliveredInAll) {
+      if (performance.now() > deadline) throw new Error("Messages were lost.");
+      await delay(1);
+    }
+    return offered;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#sending[Symbol.asyncDispose](), this.#receiving[Symbol.asyncDispose]()]);
+  }
+
+  async #count(): Promise<number> {
+    return (await this.#receiving.carryOut({ order: "count" })) as number;
+  }
+}

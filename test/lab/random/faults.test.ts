@@ -1,0 +1,68 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, test } from "@jest/globals";
+import { Ledger } from "../../support/ledger.ts";
+import { violations } from "../../support/violations.ts";
+import { inject } from "./faults.ts";
+import type { RoamingFleet } from "./roaming-fleet.ts";
+
+const URL = "ws://127.0.0.1:1/ws";
+const LONG_MS = 200;
+const BOB = "agent://bob";
+
+/** A fleet of one agent on one connector, which notes what befalls that; Redis comes to its end when it is told. */
+function fleetOf() {
+  const ledger = new Ledger();
+  const befell: string[] = [];
+  const noticed = Promise.withResolvers<void>();
+  const pod = {
+    websocketUrl: URL,
+    proxies: [{ cut: () => befell.push("cut"), heal: () => befell.push("healed"), links: () => [] }],
+    end: async () => befell.push("killed"),
+  };
+  const fleet = {
+    ledger,
+    agents: [{ id: BOB, url: URL, isOnline: true }],
+    connectors: [pod],
+    hasJustMoved: () => false,
+    replace: async () => {},
+    stage: { caughtUp: () => noticed.promise },
+  };
+  return { fleet: fleet as unknown as RoamingFleet, ledger, befell, notice: noticed.resolve };
+}
+
+/** Promised to Bob; it has not come. */
+function promise(ledger: Ledger, id: string): void {
+  ledger.sent({ id, type: "message.send", from: "agent://alice", to: BOB }, "of alice");
+  ledger.answered(id, "of alice", { at: performance.now(), accepted: true, duplicate: false, deliverable: true });
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe.each([
+  ["killed", { act: "kill", connector: 0 }],
+  ["cut", { act: "cut", connector: 0, forMs: 1 }],
+] as const)("A connector that is %s in a random run", (word, fault) => {
+  test("has delivered what was promised before, however long that takes", async () => {
+    const { fleet, ledger, befell, notice } = fleetOf();
+    promise(ledger, "before");
+    const injected = inject(fleet, fault);
+    for (let n = 0; n < 5; n += 1) await turn();
+    expect(befell).toEqual([]);
+    ledger.received({ frame: "deliver", envelope: { id: "before", to: BOB } }, "of bob");
+    notice();
+    await injected;
+    expect(befell).toContain(word);
+  });
+
+  test("owes nothing that is promised until Redis has come to the end of its connection, and all from then on", async () => {
+    const { fleet, ledger, notice } = fleetOf();
+    const injected = inject(fleet, fault);
+    // Longer than any time after which Redis might be taken to know.
+    await delay(LONG_MS);
+    promise(ledger, "meanwhile");
+    notice();
+    await injected;
+    promise(ledger, "afterwards");
+    expect(violations(ledger.content)).toEqual([{ kind: "promised and lost", id: "afterwards" }]);
+  });
+});
