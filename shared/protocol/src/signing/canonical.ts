@@ -1,20 +1,18 @@
 import canonicalize from "canonicalize";
-import { CANONICAL_SIGNING_ORDER, type UnsignedEnvelope } from "../contract/envelope.ts";
+import type { UnsignedEnvelope } from "../contract/envelope.ts";
 
 /**
  * The text whose UTF-8 bytes are signed: the fields in signing order, absent ones left out, no white space, every value
  * in the form of RFC 8785. Throws on what RFC 8785 does not allow (a lone surrogate, a number that is not finite).
+ * The shape of the envelope has been checked: ids, keys and types hold no character that JSON escapes.
  * Source: docs/protocol.md#signatures.
  */
 export function canonicalText(envelope: UnsignedEnvelope): string {
-  const signed: Record<string, unknown> = {};
-  for (const name of CANONICAL_SIGNING_ORDER) {
-    const value = envelope[name];
-    if (value !== undefined) signed[name] = value;
-  }
-  const values = Object.values(signed);
-  if (values.every(isInOrder)) return JSON.stringify(signed);
-  return `{${Object.keys(signed).map((name, index) => `"${name}":${canonicalJson(values[index])}`)}}`;
+  const { id, type, from, to, task_id, payload, ts, key_id } = envelope;
+  const target = to === undefined ? "" : `,"to":"${to}"`;
+  const task = task_id === undefined ? "" : `,"task_id":${canonicalJson(task_id)}`;
+  const head = `{"id":"${id}","type":"${type}","from":"${from}"${target}${task}`;
+  return `${head},"payload":${canonicalJson(payload)},"ts":${ts},"key_id":"${key_id}"}`;
 }
 
 /** What is forwarded: the canonical text with `sig` as its last member. `sig` is base64url. */
