@@ -7,7 +7,8 @@ import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
 /** Heartbeats of agents that their connections own are gathered: what each of them says is true all the same. */
-const relay = useRelay("rover-hmac", "anchor-hmac");
+const FLEET = Array.from({ length: 25 }, (_, n) => `fleet-${n}-hmac`);
+const relay = useRelay("rover-hmac", "anchor-hmac", ...FLEET);
 const proxy = given(() => relay.proxy());
 const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const two = given(() => relay.startWsConnector());
@@ -108,6 +109,23 @@ describe("a heartbeat that is gathered while", () => {
       expect(await rover.ask(register())).toMatchObject({ accepted: true });
       rover.frames.length = 0;
     }
+  });
+
+  test("its agent and twenty others are taken over closes no connection that keeps one: it is no fault of the client's", async () => {
+    const of = (type: string) => FLEET.map((name) => relay.envelope(name, type));
+    for (const envelope of of("agent.register")) await rover.ask(envelope);
+    const right = await roverOn(two);
+    // Right after a flush, so that all are taken over before the next.
+    await rover.ask(heartbeat());
+    const beats = of("agent.heartbeat");
+    const stays = relay.envelope("anchor-hmac", "agent.heartbeat");
+    for (const envelope of [...beats, stays]) rover.send(envelope);
+    for (const envelope of of("agent.register")) right.send(envelope);
+    const answerTo = (id: string) => rover.next("an answer", ({ envelope_id }) => envelope_id === id);
+    expect(await answerTo(stays.id)).toMatchObject({ accepted: true });
+    const codes = await Promise.all(beats.map(async ({ id }) => (await answerTo(id)).code));
+    expect(codes).toEqual(FLEET.map(() => "not_registered"));
+    expect(rover.closed).toBeUndefined();
   });
 
   test("its agent is taken over and goes does not bring it back, its pod having heard of it", async () => {

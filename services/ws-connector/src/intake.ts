@@ -138,7 +138,7 @@ class Intake {
     }
     const hold = verified.kind === "heartbeat" ? this.#connection.agents.certainHold(envelope.from) : null;
     if (hold?.key === verified.key) this.#gather(verified, hold, cameAt);
-    else this.#acceptPresence(verified);
+    else this.#acceptPresence(verified, (refused) => this.#answer(verified, refused));
     return true;
   }
 
@@ -157,7 +157,7 @@ class Intake {
         this.#accepting -= 1;
         mark.settled();
         if (answer === null) this.#acceptAfterAll(verified);
-        else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answer(verified, refused));
+        else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answerOwned(verified, refused));
         this.#adjustReading();
       },
     });
@@ -167,17 +167,23 @@ class Intake {
   #acceptAfterAll(verified: VerifiedEnvelope): void {
     const { from } = verified.envelope;
     if (this.#connection.isClosing) return;
-    if (!this.#connection.agents.owns(from)) this.#answers.refuse(this.#connection, verified, "not_registered");
+    if (!this.#connection.agents.owns(from)) this.#answers.lostSince(this.#connection, verified);
     else if (!this.#registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
-    else this.#acceptPresence(verified);
+    else this.#acceptPresence(verified, (refused) => this.#answerOwned(verified, refused));
   }
 
-  #acceptPresence(verified: VerifiedEnvelope): void {
+  #acceptPresence(verified: VerifiedEnvelope, refuse: (refused: Acceptance) => void): void {
     this.#registrar.requested(this.#connection, verified);
     this.#accept(verified, (acceptance) => {
-      this.#registrar.answered(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
+      this.#registrar.answered(this.#connection, verified, acceptance, refuse);
       this.#queue.advance();
     });
+  }
+
+  /** Answers a heartbeat of an agent that the connection owned when it came in. */
+  #answerOwned(verified: VerifiedEnvelope, acceptance: Acceptance): void {
+    if (acceptance.outcome === "not_registered") this.#answers.lostSince(this.#connection, verified);
+    else this.#answer(verified, acceptance);
   }
 
   #handlePublication(verified: VerifiedEnvelope): boolean {

@@ -5,7 +5,7 @@ import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { Tally } from "runtime/metrics/service-metrics.ts";
 import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
+import type { Acceptance, AcceptanceItem, Prepared, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
@@ -202,6 +202,43 @@ describe("a heartbeat", () => {
     connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
     gathered[0]?.answered(null);
     expect([errors, counts(), connection.intake]).toEqual([["not_registered"], [1, 0], undefined]);
+  });
+
+  describe("whose agent was lost after it came in is not_registered, which counts for nobody as a refusal,", () => {
+    /** Has the registrar refuse what it is told. */
+    const refuse = (_: Connection, __: unknown, answer: Acceptance, refused: (acceptance: Acceptance) => void) =>
+      refused(answer);
+    const NOT_REGISTERED = { outcome: "not_registered", epoch: 8 } as const;
+
+    test.each<[string, () => void]>([
+      [
+        "where its connection was told before it was written",
+        () => {
+          connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
+          gathered[0]?.answered(null);
+        },
+      ],
+      [
+        "where it was told while the call was under way",
+        () => gathered[0]?.answered(NOT_REGISTERED as unknown as PresenceAcceptance),
+      ],
+      [
+        "where Redis knows of it first",
+        () => {
+          gathered[0]?.answered(null);
+          accepting[0]?.done(NOT_REGISTERED);
+        },
+      ],
+    ])("%s", (_, lose) => {
+      let refusals = 0;
+      Object.assign(connection, { principal: "key:alice-hmac", noteRefusal: () => (refusals += 1) });
+      Object.assign(dependencies.registrar, { touched: refuse, answered: refuse });
+      own(key);
+      beat();
+      dependencies.batch.flush();
+      lose();
+      expect([errors, refusals, [...keyRefusals]]).toEqual([["not_registered"], 0, []]);
+    });
   });
 
   test("takes none to a connection that its pod lets go", () => {
