@@ -241,6 +241,33 @@ describe("a heartbeat", () => {
     });
   });
 
+  describe("whose signature is being checked while another connection takes its agent over", () => {
+    const ed = (id: string, type: string) =>
+      receive(signed({ id, type, payload: {}, ts: Date.now(), key_id: "alice-ed" }, ED25519));
+    const takeOver = () => connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
+
+    beforeEach(() => void own(key));
+
+    test("takes it back no more than one that was gathered, and is not_registered, too, which is no refusal", async () => {
+      let refusals = 0;
+      Object.assign(connection, { noteRefusal: () => (refusals += 1) });
+      ed("beat", "agent.heartbeat");
+      takeOver();
+      await until("it is answered", () => connection.intake === undefined);
+      expect([errors, refusals, counts()]).toEqual([["not_registered"], 0, [0, 0]]);
+    });
+
+    test("goes to acceptance behind a register that takes it back", async () => {
+      const requested: Registrar["requested"] = () => connection.agents.apply(ALICE, { kind: "requested" });
+      Object.assign(dependencies.registrar, { requested });
+      ed("again", "agent.register");
+      ed("beat", "agent.heartbeat");
+      takeOver();
+      await until("both are sent to Redis", () => accepting.length + errors.length === 2);
+      expect([errors, accepting.map(({ envelope }) => envelope.id)]).toEqual([[], ["again", "beat"]]);
+    });
+  });
+
   test("takes none to a connection that its pod lets go", () => {
     own(key);
     beat();

@@ -182,6 +182,27 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     tests: TAKEN_IN,
   },
   {
+    name: "an agent that was lost is not taken back by a heartbeat whose signature was being checked",
+    file: INTAKE,
+    find: "if (isHeartbeat && wasOwned && !agents.owns(",
+    replace: "if (false && !agents.owns(",
+    tests: TAKEN_IN,
+  },
+  {
+    name: "a heartbeat behind a register that takes its agent back is no late one",
+    file: INTAKE,
+    find: " && !agents.isPending(envelope.from)) {",
+    replace: ") {",
+    tests: TAKEN_IN,
+  },
+  {
+    name: "a connection is not closed for heartbeats of agents that it lost after they came in",
+    file: INTAKE,
+    find: 'if (acceptance.outcome === "not_registered") this.#answers.lostSince(this.#connection, verified);\n    else ',
+    replace: "",
+    tests: TAKEN_IN,
+  },
+  {
     name: "a heartbeat under another key goes to acceptance",
     file: INTAKE,
     find: "if (hold?.key === verified.key)",
