@@ -7,7 +7,7 @@ import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { principalOf } from "window/principal.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
-import { CarriedMark } from "./congestion.ts";
+import { CarriedMark } from "./carried-mark.ts";
 import type { Connection } from "./connection.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import { type IntakeBatch, mayBeHeartbeat } from "./intake-batch.ts";
