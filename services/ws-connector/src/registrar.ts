@@ -130,14 +130,12 @@ export class Registrar {
     else this.#acknowledge(connection, verified, touch);
   }
 
-  /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
+  /** Resolves when no register or heartbeat of the connection waits for its answer, or has waited longer than one takes. */
   async settled(connection: Connection): Promise<void> {
-    await this.#heartbeats.settled(connection);
+    const late = new Promise<void>((resolve) => setTimeout(resolve, SETTLED_WITHIN_MS).unref());
+    await Promise.race([this.#heartbeats.settled(connection), late]);
     if (!connection.agents.hasPending) return;
-    await new Promise<void>((resolve) => {
-      this.#settling.set(connection, resolve);
-      setTimeout(resolve, SETTLED_WITHIN_MS).unref();
-    });
+    await Promise.race([new Promise<void>((resolve) => this.#settling.set(connection, resolve)), late]);
     this.#settling.delete(connection);
   }
 

@@ -129,6 +129,17 @@ test("A register that is never answered is not waited for without end", async ()
   expect(harness.agents.hasPending).toBe(true);
 });
 
+test("A heartbeat that was gathered and is never answered is not waited for without end either", async () => {
+  jest.useFakeTimers();
+  const { promise: never } = Promise.withResolvers<void>();
+  Object.assign(harness.heartbeats, { settled: () => never });
+  harness.request();
+  const settled = harness.registrar.settled(harness.connection);
+  await jest.runAllTimersAsync();
+  await settled;
+  expect(harness.agents.hasPending).toBe(true);
+});
+
 test("An agent whose register had no answer has a route that its connection releases at its end", () => {
   register(UNAVAILABLE);
   expect(harness.agents.releaseAll()).toEqual([{ agent: AGENT, connection: "con_1", epoch: null }]);

@@ -140,6 +140,13 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     tests: OWNING,
   },
   {
+    name: "a pod that stops does not wait without end for the answers to heartbeats",
+    file: REGISTRAR,
+    find: "await Promise.race([this.#heartbeats.settled(connection), late]);",
+    replace: "await this.#heartbeats.settled(connection);",
+    tests: OWNING,
+  },
+  {
     name: "a register comes behind the heartbeats of its agent",
     file: REGISTRAR,
     find: "this.#heartbeats.flushOf(connection, verified.envelope.from);",
@@ -149,7 +156,7 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a pod that stops answers the heartbeats that it gathered",
     file: REGISTRAR,
-    find: "await this.#heartbeats.settled(connection);",
+    find: "await Promise.race([this.#heartbeats.settled(connection), late]);",
     replace: "",
     tests: WHOLE,
   },
