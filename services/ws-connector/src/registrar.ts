@@ -154,9 +154,10 @@ export class Registrar {
    * its client knows of the release by then.
    */
   releaseRevoked(connection: Connection, answered?: Pick<Envelope, "type" | "from">): void {
+    const isAllowed = (key: string, agent: string) => this.#authority.mayAct(connection, key, agent);
+    if (connection.agents.areAllowed(isAllowed)) return;
     this.#heartbeats.flushOf(connection);
-    const routes = connection.agents.releaseUnless((key, agent) => this.#authority.mayAct(connection, key, agent));
-    if (routes.length === 0) return;
+    const routes = connection.agents.releaseUnless(isAllowed);
     this.#release(connection, routes);
     for (const { agent } of routes) {
       const isLate = answered?.type === "agent.heartbeat" && answered.from === agent;

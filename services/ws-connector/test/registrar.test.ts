@@ -168,10 +168,12 @@ describe("a release that Redis has not carried out", () => {
 });
 
 describe("heartbeats that were gathered", () => {
-  test("go to Redis before a register of their agent, and before each release", () => {
+  test("go to Redis before a register of their agent, and before each release, but not where none is due", () => {
     harness.request();
     expect(harness.sentToRedis.splice(0)).toEqual([`heartbeats of ${AGENT}`]);
     harness.answer(online(1));
+    harness.registrar.releaseRevoked(harness.connection);
+    expect(harness.sentToRedis).toEqual([]);
     harness.isAllowed = false;
     harness.registrar.releaseRevoked(harness.connection);
     expect(harness.sentToRedis.splice(0)).toEqual(["heartbeats of all", "release"]);
