@@ -76,7 +76,7 @@ export function createWsConnector(
   const authority = new Authority({ keys, hosts: relayHosts(settings) });
   const touches = new Touches({ ...acceptance, logger });
   const heartbeats = new Heartbeats({ touches, channel, logger });
-  const batch = new IntakeBatch();
+  const batch = new IntakeBatch({ logger });
   const holders = new Holders();
   const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders });
   const { refusals, keyRefusals } = counters;

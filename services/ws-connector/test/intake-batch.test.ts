@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { createLogger } from "runtime/logging.ts";
 import { BATCH_WAIT_MS, IntakeBatch, MOST_IN_BATCH, mayBeHeartbeat } from "../src/intake-batch.ts";
 
 describe("texts of heartbeats", () => {
@@ -8,7 +9,7 @@ describe("texts of heartbeats", () => {
 
   beforeEach(() => {
     jest.useFakeTimers();
-    batch = new IntakeBatch();
+    batch = new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) });
     taken = [];
   });
   afterEach(() => {
@@ -21,6 +22,16 @@ describe("texts of heartbeats", () => {
     join(2);
     expect(taken).toEqual([]);
     jest.advanceTimersByTime(1);
+    expect(taken).toEqual([1, 2]);
+  });
+
+  test("go on each, though one of them fails", () => {
+    join(1);
+    batch.add(() => {
+      throw new Error("thrown by the test");
+    });
+    join(2);
+    jest.advanceTimersByTime(BATCH_WAIT_MS);
     expect(taken).toEqual([1, 2]);
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { KeyStore } from "runtime/key-store.ts";
+import { createLogger } from "runtime/logging.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { Tally } from "runtime/metrics/service-metrics.ts";
 import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
@@ -73,7 +74,7 @@ beforeEach(() => {
       touched: () => {},
     } as unknown as Registrar,
     heartbeats: { gather: (heartbeat: GatheredHeartbeat) => gathered.push(heartbeat) } as unknown as Heartbeats,
-    batch: new IntakeBatch(),
+    batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
     answers: new Answers({ authority, refusals: new Tally(), keyRefusals, baseUrl: BASE_URL }),
   };
 });

@@ -1,5 +1,6 @@
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyStore } from "runtime/key-store.ts";
+import { createLogger } from "runtime/logging.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
@@ -43,7 +44,7 @@ export class RegistrarHarness {
     flushOf: (_: Connection, agent = "all") => void this.sentToRedis.push(`heartbeats of ${agent}`),
     settled: async () => this.heartbeats.flushOf(this.connection),
   } as unknown as Heartbeats;
-  readonly batch = new IntakeBatch();
+  readonly batch = new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) });
   readonly holders = new Holders();
   readonly releaser = {
     release: (routes: readonly Route[]) => {

@@ -266,6 +266,13 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/intake-batch.test.ts"],
   },
   {
+    name: "a text that cannot be taken in keeps back none that waits beside it",
+    file: "services/ws-connector/src/intake-batch.ts",
+    find: "for (const takeIn of waiting) this.#takeIn(takeIn);",
+    replace: "for (const takeIn of waiting) takeIn();",
+    tests: ["services/ws-connector/test/intake-batch.test.ts"],
+  },
+  {
     name: "a text that takes long to check does not wait for others",
     file: "services/ws-connector/src/intake-batch.ts",
     find: "text.length <= LONGEST_TEXT && ",
