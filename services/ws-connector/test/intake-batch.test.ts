@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { createLogger } from "runtime/logging.ts";
+import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { BATCH_WAIT_MS, IntakeBatch, MOST_IN_BATCH, mayBeHeartbeat } from "../src/intake-batch.ts";
 
 describe("texts of heartbeats", () => {
@@ -54,6 +56,11 @@ describe("texts of heartbeats", () => {
     batch.flush();
     expect(taken).toEqual([1, 2]);
   });
+});
+
+test("What a heartbeat waits before it is written, and one call of Redis, fit in the time within which it is acked", () => {
+  const { heartbeatGatherMs, commandTimeoutMs } = REDIS_LIMITS;
+  expect(BATCH_WAIT_MS + heartbeatGatherMs + commandTimeoutMs).toBeLessThanOrEqual(PRESENCE_LIMITS.heartbeatAckMs);
 });
 
 test.each<[string, boolean, object]>([
