@@ -11,7 +11,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a mark that a late call carried is corrected",
-    file: "services/ws-connector/src/congestion.ts",
+    file: "services/ws-connector/src/carried-mark.ts",
     find: "if (this.#carried !== undefined && this.#carried !== this.#connection.isCongested)",
     replace: "if (false)",
     tests: ["services/ws-connector/test/intake.test.ts"],
