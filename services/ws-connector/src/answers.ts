@@ -71,6 +71,11 @@ export class Answers {
     this.#refuse(connection, code, { envelopeId, detail }, from, principalOf(verified));
   }
 
+  /** Refuses a heartbeat of an agent that its connection owned when it came in: its client could not know that it has it no more. */
+  lostSince(connection: Connection, { envelope }: VerifiedEnvelope): void {
+    this.#sendError(connection, "not_registered", { envelopeId: envelope.id });
+  }
+
   /** Answers what a step of intake refused. */
   refused(connection: Connection, refusal: Refusal): void {
     const { code, envelopeId, hint, errors, canonicalSha256, from, signer } = refusal;

@@ -2,6 +2,7 @@ import { everyPartition } from "window/redis/partitions.ts";
 import type { HeldRoute, RouteAsserter } from "window/route-asserter.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { Authority } from "./authority.ts";
+import { CarriedMark } from "./carried-mark.ts";
 import type { Connection } from "./connection.ts";
 import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
@@ -78,8 +79,9 @@ export class Asserts {
   async #assert(partition: number, slice: readonly Held[]): Promise<void> {
     const { asserter, registrar, releaser } = this.#options;
     const asserted = slice.flatMap((held) => {
-      const route = this.#routeOf(held);
-      return route === undefined ? [] : { held, route };
+      const mark = new CarriedMark(held.connection);
+      const route = this.#routeOf(held, mark);
+      return route === undefined ? [] : { held, route, mark };
     });
     if (asserted.length === 0) return;
     try {
@@ -92,6 +94,7 @@ export class Asserts {
         if (newer !== null) void registrar.supersedeInOrder(held.connection, held.agent, newer);
       }
     } finally {
+      for (const { mark } of asserted) mark.settled();
       // It may have been released before the assert was carried out, as an assert without an answer may have been.
       const gone = asserted.filter(({ held }) => this.#holdOf(held) === undefined);
       if (gone.length > 0) releaser.release(gone.map(({ route }) => route));
@@ -99,13 +102,14 @@ export class Asserts {
   }
 
   /** What is asserted; undefined when the connection does not hold the agent any more, or deliveries do not reach it. */
-  #routeOf(held: Held): HeldRoute | undefined {
+  #routeOf(held: Held, mark: CarriedMark): HeldRoute | undefined {
     const { registrar, authority } = this.#options;
     const { connection, agent } = held;
     const hold = registrar.canTake(connection, agent) ? this.#holdOf(held) : undefined;
     if (hold === undefined) return undefined;
     const { epoch, heardAt, key } = hold;
-    const { id, isCongested } = connection;
+    const { id } = connection;
+    const isCongested = mark.carry();
     const credentials = authority.heldCredentials(connection, agent);
     const bringer = authority.bringerOf(connection, key, agent);
     return { agent, connection: id, epoch, heardAt, isCongested, credentials, ...bringer };

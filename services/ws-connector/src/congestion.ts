@@ -4,7 +4,7 @@ import type { Connection } from "./connection.ts";
 /**
  * Has the routes of a connection say whether it is congested: those of all its agents, the ones whose register is under way
  * included. One call at a time, each with what is true when it is sent; what Redis did not take is sent again with each
- * `flush`. Registers and heartbeats carry the same, as a `CarriedMark`.
+ * `flush`. Registers, heartbeats and asserts carry the same, as a `CarriedMark`.
  */
 export class CongestionNotices {
   readonly #marks: CongestionMarks;
@@ -47,30 +47,5 @@ export class CongestionNotices {
     } catch {
       return false;
     }
-  }
-}
-
-/**
- * The mark that the call of a register or heartbeat carries. On a cluster that call may be carried out after another one that was sent later: so
- * when it is answered, or over, what has become untrue of it is corrected.
- */
-export class CarriedMark {
-  readonly #connection: Pick<Connection, "isCongested" | "congestionChanged">;
-  #carried: boolean | undefined;
-
-  constructor(connection: Pick<Connection, "isCongested" | "congestionChanged">) {
-    this.#connection = connection;
-  }
-
-  /** What is true as the call is made. */
-  carry(): boolean {
-    this.#carried = this.#connection.isCongested;
-    return this.#carried;
-  }
-
-  /** The call will not be carried out any more. */
-  settled(): void {
-    if (this.#carried !== undefined && this.#carried !== this.#connection.isCongested)
-      this.#connection.congestionChanged();
   }
 }

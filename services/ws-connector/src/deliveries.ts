@@ -4,11 +4,13 @@ import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrame } from "./frames.ts";
+import type { Holders } from "./holders.ts";
 import type { Registrar } from "./registrar.ts";
 
 export interface DeliveryDependencies {
   readonly connections: ConnectionRegistry;
   readonly registrar: Registrar;
+  readonly holders: Holders;
   readonly releaser: RouteReleaser;
   /** Those that the pod knows. */
   readonly epochs: KnownEpochs;
@@ -24,7 +26,7 @@ export interface DeliveryDependencies {
  */
 export function deliverFrom(
   channel: PodChannel,
-  { connections, registrar, releaser, epochs, delivered }: DeliveryDependencies,
+  { connections, registrar, holders, releaser, epochs, delivered }: DeliveryDependencies,
 ): void {
   const mayHave = (id: string, agent: string) => {
     const connection = connections.find(id);
@@ -32,7 +34,7 @@ export function deliverFrom(
   };
   channel.listen({
     deliver: (id, epoch, agent, sessionId, text) => {
-      const connection = mayHave(id, agent) ?? registrar.holderSince(agent, epoch);
+      const connection = mayHave(id, agent) ?? holders.since(agent, epoch);
       const isSent = connection?.send(deliverFrame(sessionId, text)) ?? false;
       delivered.add(isSent ? "sent" : "connection_gone");
       if (!isSent) releaser.release([{ agent, connection: id, epoch }]);

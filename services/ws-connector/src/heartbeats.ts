@@ -29,7 +29,8 @@ export class Heartbeats {
   readonly #channel: PodChannel;
   /** By partition. */
   readonly #waiting: readonly GatheredHeartbeat[][];
-  readonly #underWay = new Set<Promise<void>>();
+  /** The calls that wait for their answers, each with its heartbeats. */
+  readonly #underWay = new Map<Promise<void>, readonly GatheredHeartbeat[]>();
   readonly #logger: Logger;
 
   constructor({ touches, channel, logger }: HeartbeatsOptions) {
@@ -66,13 +67,16 @@ export class Heartbeats {
   /** Resolves when every heartbeat of a connection that was gathered before has its answer. */
   async settled(connection: Connection): Promise<void> {
     this.flushOf(connection);
-    await Promise.all(this.#underWay);
+    const calls = [...this.#underWay].filter(([, heartbeats]) =>
+      heartbeats.some((one) => one.connection === connection),
+    );
+    await Promise.all(calls.map(([call]) => call));
   }
 
   #flushPartition(partition: number): void {
     const gathered = (this.#waiting[partition] as GatheredHeartbeat[]).splice(0);
     const written = this.#write(partition, gathered).finally(() => this.#underWay.delete(written));
-    this.#underWay.add(written);
+    this.#underWay.set(written, gathered);
   }
 
   async #write(partition: number, gathered: readonly GatheredHeartbeat[]): Promise<void> {

@@ -1,3 +1,5 @@
+import type { Logger } from "runtime/logging.ts";
+
 /** How long a text waits at most. */
 export const BATCH_WAIT_MS = 25;
 /** As many texts go on at once: more would keep the event loop from those that do not wait. */
@@ -17,8 +19,13 @@ export function mayBeHeartbeat(text: string): boolean {
  * else in between takes about twice as long for one alone. Source: docs/redis.md#touches.
  */
 export class IntakeBatch {
+  readonly #logger: Logger;
   #waiting: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
+
+  constructor({ logger }: { readonly logger: Logger }) {
+    this.#logger = logger;
+  }
 
   /** @param takeIn is called once, after those that were called for before. */
   add(takeIn: () => void): void {
@@ -33,6 +40,15 @@ export class IntakeBatch {
     this.#timer = undefined;
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const takeIn of waiting) takeIn();
+    for (const takeIn of waiting) this.#takeIn(takeIn);
+  }
+
+  /** One that fails keeps back no other, nor what its caller does next. */
+  #takeIn(takeIn: () => void): void {
+    try {
+      takeIn();
+    } catch (err) {
+      this.#logger.error({ err }, "the intake of a heartbeat failed");
+    }
   }
 }

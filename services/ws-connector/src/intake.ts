@@ -1,5 +1,4 @@
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
-import { isCredentialKey } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
@@ -8,14 +7,14 @@ import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { principalOf } from "window/principal.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
-import { CarriedMark } from "./congestion.ts";
+import { CarriedMark } from "./carried-mark.ts";
 import type { Connection } from "./connection.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import { type IntakeBatch, mayBeHeartbeat } from "./intake-batch.ts";
 import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
-import { VerificationQueue, type WaitingEnvelope } from "./verification-queue.ts";
+import { type Arrival, awaitedKeyOf, VerificationQueue, type WaitingEnvelope } from "./verification-queue.ts";
 
 /** Envelopes of one connection in flight at once; beyond that its socket is not read. */
 const MAX_IN_FLIGHT = 256;
@@ -78,7 +77,7 @@ class Intake {
     this.#answers = answers;
     this.#queue = new VerificationQueue({
       verifier,
-      handle: (result, cameAt) => this.#handle(result, cameAt),
+      handle: (result, arrival) => this.#handle(result, arrival),
       recheck: (waiting) => this.#recheck(waiting),
       advanced: () => this.#adjustReading(),
     });
@@ -87,10 +86,12 @@ class Intake {
   /** @param cameAt monotonic ms. */
   receive(text: string, cameAt: number): void {
     const candidate = this.#check(text);
+    const { from = "" } = isRefusal(candidate) ? candidate : candidate.envelope;
+    const arrival = { cameAt, wasOwned: this.#connection.agents.owns(from) };
     const awaited = awaitedKeyOf(candidate);
     const isBehind = awaited !== undefined && (this.#queue.length > 0 || this.#connection.agents.hasPending);
-    if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, cameAt);
-    else this.#queue.push(candidate, cameAt);
+    if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, arrival);
+    else this.#queue.push(candidate, arrival);
     this.#adjustReading();
   }
 
@@ -108,20 +109,27 @@ class Intake {
   }
 
   /** Handles the head of the queue; false while it must wait there. */
-  #handle(result: Refusal | VerifiedEnvelope, cameAt: number): boolean {
+  #handle(result: Refusal | VerifiedEnvelope, arrival: Arrival): boolean {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
       this.#answers.refused(this.#connection, result);
       return true;
     }
-    if (isPresence(result)) return this.#handlePresence(result, cameAt);
+    if (isPresence(result)) return this.#handlePresence(result, arrival);
     return this.#handlePublication(result);
   }
 
-  #handlePresence(verified: VerifiedEnvelope, cameAt: number): boolean {
+  #handlePresence(verified: VerifiedEnvelope, { cameAt, wasOwned }: Arrival): boolean {
     const { envelope } = verified;
-    if (this.#connection.agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
+    const { agents } = this.#connection;
+    const isHeartbeat = verified.kind === "heartbeat";
+    // Its client was told first that it lost the agent, and has not registered it again since.
+    if (isHeartbeat && wasOwned && !agents.owns(envelope.from) && !agents.isPending(envelope.from)) {
+      this.#answers.lostSince(this.#connection, verified);
+      return true;
+    }
+    if (agents.countWith(envelope.from) > CONNECTION_LIMITS.maxAgentsPerConnection) {
       const detail = `A connection carries at most ${CONNECTION_LIMITS.maxAgentsPerConnection} agents.`;
       this.#answers.refuse(this.#connection, verified, "invalid_envelope", detail);
       return true;
@@ -136,9 +144,9 @@ class Intake {
       this.#answer(verified, { outcome: "unavailable" });
       return true;
     }
-    const hold = verified.kind === "heartbeat" ? this.#connection.agents.certainHold(envelope.from) : null;
+    const hold = isHeartbeat ? agents.certainHold(envelope.from) : null;
     if (hold?.key === verified.key) this.#gather(verified, hold, cameAt);
-    else this.#acceptPresence(verified);
+    else this.#acceptPresence(verified, wasOwned);
     return true;
   }
 
@@ -157,7 +165,10 @@ class Intake {
         this.#accepting -= 1;
         mark.settled();
         if (answer === null) this.#acceptAfterAll(verified);
-        else this.#registrar.touched(this.#connection, verified, answer, (refused) => this.#answer(verified, refused));
+        else
+          this.#registrar.touched(this.#connection, verified, answer, (refused) =>
+            this.#answerOwned(verified, refused),
+          );
         this.#adjustReading();
       },
     });
@@ -167,17 +178,25 @@ class Intake {
   #acceptAfterAll(verified: VerifiedEnvelope): void {
     const { from } = verified.envelope;
     if (this.#connection.isClosing) return;
-    if (!this.#connection.agents.owns(from)) this.#answers.refuse(this.#connection, verified, "not_registered");
+    if (!this.#connection.agents.owns(from)) this.#answers.lostSince(this.#connection, verified);
     else if (!this.#registrar.canTake(this.#connection, from)) this.#answer(verified, UNDONE);
-    else this.#acceptPresence(verified);
+    else this.#acceptPresence(verified, true);
   }
 
-  #acceptPresence(verified: VerifiedEnvelope): void {
+  #acceptPresence(verified: VerifiedEnvelope, wasOwned: boolean): void {
+    const refuse = (refused: Acceptance) =>
+      wasOwned ? this.#answerOwned(verified, refused) : this.#answer(verified, refused);
     this.#registrar.requested(this.#connection, verified);
     this.#accept(verified, (acceptance) => {
-      this.#registrar.answered(this.#connection, verified, acceptance, (refused) => this.#answer(verified, refused));
+      this.#registrar.answered(this.#connection, verified, acceptance, refuse);
       this.#queue.advance();
     });
+  }
+
+  /** Answers a heartbeat of an agent that the connection owned when it came in. */
+  #answerOwned(verified: VerifiedEnvelope, acceptance: Acceptance): void {
+    if (acceptance.outcome === "not_registered") this.#answers.lostSince(this.#connection, verified);
+    else this.#answer(verified, acceptance);
   }
 
   #handlePublication(verified: VerifiedEnvelope): boolean {
@@ -259,17 +278,6 @@ class Intake {
     if (inFlight > MAX_IN_FLIGHT) this.#connection.pause("full_intake");
     else this.#connection.resume("full_intake");
   }
-}
-
-/** The key, of which agent, that a register may bring with its credential: the envelope is not to be refused before. */
-function awaitedKeyOf(checked: Refusal | Candidate): Omit<WaitingEnvelope, "text"> | undefined {
-  if (isRefusal(checked)) {
-    const { credentialKey: keyId, from: agent = "" } = checked;
-    return keyId === undefined ? undefined : { keyId, agent };
-  }
-  const { entry, envelope } = checked;
-  const isOthers = isCredentialKey(entry.keyId) && !entry.mayAct(envelope.from);
-  return isOthers ? { keyId: entry.keyId, agent: envelope.from } : undefined;
 }
 
 function isPresence({ kind }: VerifiedEnvelope): boolean {

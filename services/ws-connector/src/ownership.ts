@@ -88,6 +88,11 @@ export class Ownership {
     });
   }
 
+  /** True when `isAllowed` refuses no key by which an agent is, or may be, owned. */
+  areAllowed(isAllowed: (key: string, agent: string) => boolean): boolean {
+    return this.#routesOf((key, agent) => !isAllowed(key, agent)).length === 0;
+  }
+
   /** Gives up every agent. @returns their routes, to be released. */
   releaseAll(): Route[] {
     return this.releaseUnless(() => false);

@@ -16,6 +16,7 @@ import {
   supersededNotice,
 } from "./frames.ts";
 import type { Heartbeats } from "./heartbeats.ts";
+import type { Holders } from "./holders.ts";
 import type { IntakeBatch } from "./intake-batch.ts";
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
@@ -32,8 +33,7 @@ export class Registrar {
   readonly #releaser: RouteReleaser;
   readonly #heartbeats: Heartbeats;
   readonly #batch: IntakeBatch;
-  /** The connection that was granted an agent last, of those that may have it. */
-  readonly #holders = new Map<string, Connection>();
+  readonly #holders: Holders;
   /** Callers of `settled`. */
   readonly #settling = new Map<Connection, () => void>();
 
@@ -43,12 +43,14 @@ export class Registrar {
     releaser: RouteReleaser;
     heartbeats: Heartbeats;
     batch: IntakeBatch;
+    holders: Holders;
   }) {
     this.#authority = options.authority;
     this.#channel = options.channel;
     this.#releaser = options.releaser;
     this.#heartbeats = options.heartbeats;
     this.#batch = options.batch;
+    this.#holders = options.holders;
   }
 
   /**
@@ -67,12 +69,6 @@ export class Registrar {
     if (kind === "heartbeat" && connection.agents.mayOwn(envelope.from)) return false;
     const release = this.#releaser.unreleased(envelope.from, connection.id);
     return release !== undefined && (kind === "heartbeat" || release.epoch === null);
-  }
-
-  /** The connection of this pod that has taken the agent since that epoch. */
-  holderSince(agent: string, epoch: number): Connection | undefined {
-    const holder = this.#holders.get(agent);
-    return (holder?.agents.hold(agent)?.epoch ?? 0) > epoch ? holder : undefined;
   }
 
   /** A register or heartbeat of the agent goes to acceptance, behind the heartbeats of it that were gathered. */
@@ -101,7 +97,7 @@ export class Registrar {
     this.#authority.answered(connection, verified, acceptance);
     const event = eventOf(acceptance, key);
     const supersededBy = agents.apply(agent, event);
-    if (event.kind === "granted") this.#holders.set(agent, connection);
+    if (event.kind === "granted") this.#holders.granted(agent, connection);
     if (!agents.mayOwn(agent)) this.#lost(connection, agent);
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
@@ -134,14 +130,12 @@ export class Registrar {
     else this.#acknowledge(connection, verified, touch);
   }
 
-  /** Resolves when no register or heartbeat of the connection waits for its answer; each has one within a second. */
+  /** Resolves when no register or heartbeat of the connection waits for its answer, or has waited longer than one takes. */
   async settled(connection: Connection): Promise<void> {
-    await this.#heartbeats.settled(connection);
+    const late = new Promise<void>((resolve) => setTimeout(resolve, SETTLED_WITHIN_MS).unref());
+    await Promise.race([this.#heartbeats.settled(connection), late]);
     if (!connection.agents.hasPending) return;
-    await new Promise<void>((resolve) => {
-      this.#settling.set(connection, resolve);
-      setTimeout(resolve, SETTLED_WITHIN_MS).unref();
-    });
+    await Promise.race([new Promise<void>((resolve) => this.#settling.set(connection, resolve)), late]);
     this.#settling.delete(connection);
   }
 
@@ -160,9 +154,10 @@ export class Registrar {
    * its client knows of the release by then.
    */
   releaseRevoked(connection: Connection, answered?: Pick<Envelope, "type" | "from">): void {
+    const isAllowed = (key: string, agent: string) => this.#authority.mayAct(connection, key, agent);
+    if (connection.agents.areAllowed(isAllowed)) return;
     this.#heartbeats.flushOf(connection);
-    const routes = connection.agents.releaseUnless((key, agent) => this.#authority.mayAct(connection, key, agent));
-    if (routes.length === 0) return;
+    const routes = connection.agents.releaseUnless(isAllowed);
     this.#release(connection, routes);
     for (const { agent } of routes) {
       const isLate = answered?.type === "agent.heartbeat" && answered.from === agent;
@@ -191,18 +186,14 @@ export class Registrar {
   }
 
   #release(connection: Connection, routes: readonly Route[]): void {
-    for (const { agent } of routes) this.#forgetHolder(connection, agent);
+    for (const { agent } of routes) this.#holders.lost(agent, connection);
     this.#releaser.release(routes);
   }
 
   /** The connection has lost the agent to another. */
   #lost(connection: Connection, agent: string): void {
-    this.#forgetHolder(connection, agent);
+    this.#holders.lost(agent, connection);
     this.#authority.lost(connection, agent);
-  }
-
-  #forgetHolder(connection: Connection, agent: string): void {
-    if (this.#holders.get(agent) === connection) this.#holders.delete(agent);
   }
 
   /** While the channel is down no delivery reaches this connection, so that none of its agents is acknowledged as online. */

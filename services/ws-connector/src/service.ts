@@ -32,6 +32,7 @@ import { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrom } from "./deliveries.ts";
 import { drain } from "./drain.ts";
 import { Heartbeats } from "./heartbeats.ts";
+import { Holders } from "./holders.ts";
 import { receiveText } from "./intake.ts";
 import { IntakeBatch } from "./intake-batch.ts";
 import { KeyAudit } from "./key-audit.ts";
@@ -75,8 +76,9 @@ export function createWsConnector(
   const authority = new Authority({ keys, hosts: relayHosts(settings) });
   const touches = new Touches({ ...acceptance, logger });
   const heartbeats = new Heartbeats({ touches, channel, logger });
-  const batch = new IntakeBatch();
-  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch });
+  const batch = new IntakeBatch({ logger });
+  const holders = new Holders();
+  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders });
   const { refusals, keyRefusals } = counters;
   const intake = {
     authority,
@@ -103,7 +105,7 @@ export function createWsConnector(
   const asserts = new Asserts({ asserter: new RouteAsserter(acceptance), releaser, connections, registrar, authority });
   window.onChange(() => asserts.all());
   channel.onHeard((partition) => void asserts.ofPartitions([partition]));
-  deliverFrom(channel, { connections, registrar, releaser, epochs, delivered: counters.delivered });
+  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered: counters.delivered });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
   const keyAudit = new KeyAudit({ keys, connections, registrar });

@@ -1,10 +1,18 @@
+import { isCredentialKey } from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import type { Candidate, VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 
-interface Entry {
-  /** When it came in: monotonic ms. */
+/** How an envelope came in. */
+export interface Arrival {
+  /** Monotonic ms. */
   readonly cameAt: number;
+  /** Whether its connection owned the sender that it names. */
+  readonly wasOwned: boolean;
+}
+
+interface Entry {
+  readonly arrival: Arrival;
   /** Undefined while the signatures are being checked, and of an envelope that waits for its key. */
   result: Refusal | VerifiedEnvelope | undefined;
   /** An envelope that waits for its key. */
@@ -22,7 +30,7 @@ export interface WaitingEnvelope {
 export interface VerificationQueueOptions {
   readonly verifier: EnvelopeVerifier;
   /** Is handed the head of the queue; false keeps it there until the next `advance`. */
-  readonly handle: (result: Refusal | VerifiedEnvelope, cameAt: number) => boolean;
+  readonly handle: (result: Refusal | VerifiedEnvelope, arrival: Arrival) => boolean;
   /** Checks an envelope that was pushed to wait, once it is the head; undefined, at no cost, while it is still to wait. */
   readonly recheck: (waiting: WaitingEnvelope) => Refusal | Candidate | undefined;
   /** Called after each `advance`. */
@@ -46,16 +54,15 @@ export class VerificationQueue {
     return this.#entries.length;
   }
 
-  /** @param cameAt monotonic ms. */
-  push(candidate: Refusal | Candidate, cameAt: number): void {
-    const entry: Entry = { cameAt, result: undefined, waiting: undefined };
+  push(candidate: Refusal | Candidate, arrival: Arrival): void {
+    const entry: Entry = { arrival, result: undefined, waiting: undefined };
     this.#entries.push(entry);
     this.#verify(entry, candidate);
   }
 
   /** Adds an envelope whose key the register before it may bring. */
-  pushWaiting(waiting: WaitingEnvelope, cameAt: number): void {
-    this.#entries.push({ cameAt, result: undefined, waiting });
+  pushWaiting(waiting: WaitingEnvelope, arrival: Arrival): void {
+    this.#entries.push({ arrival, result: undefined, waiting });
     this.advance();
   }
 
@@ -87,7 +94,7 @@ export class VerificationQueue {
     if (head?.result === undefined) return false;
     let isDone = true;
     try {
-      isDone = this.#options.handle(head.result, head.cameAt);
+      isDone = this.#options.handle(head.result, head.arrival);
     } finally {
       if (isDone) this.#entries.shift();
     }
@@ -100,4 +107,15 @@ export class VerificationQueue {
     entry.waiting = undefined;
     this.#verify(entry, candidate);
   }
+}
+
+/** The key, of which agent, that a register may bring with its credential: the envelope is not to be refused before. */
+export function awaitedKeyOf(checked: Refusal | Candidate): Omit<WaitingEnvelope, "text"> | undefined {
+  if (isRefusal(checked)) {
+    const { credentialKey: keyId, from: agent = "" } = checked;
+    return keyId === undefined ? undefined : { keyId, agent };
+  }
+  const { entry, envelope } = checked;
+  const isOthers = isCredentialKey(entry.keyId) && !entry.mayAct(envelope.from);
+  return isOthers ? { keyId: entry.keyId, agent: envelope.from } : undefined;
 }

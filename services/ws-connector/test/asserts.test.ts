@@ -195,6 +195,21 @@ describe.each(answers)("What goes while its assert is under way is released afte
   });
 });
 
+test.each(answers)(
+  "What an assert says of congestion is said again after it where it is not true any more%s",
+  async (_, give) => {
+    let said = 0;
+    own(7);
+    Object.assign(relay.connection, { isCongested: true, congestionChanged: () => (said += 1) });
+    const done = asserts.all();
+    expect(calls[0]?.routes).toMatchObject([{ isCongested: true }]);
+    Object.assign(relay.connection, { isCongested: false });
+    give(calls[0]?.answer as PromiseWithResolvers<(number | null)[]>);
+    await done;
+    expect(said).toBe(1);
+  },
+);
+
 test("What Redis did not take is asserted with the next flush, as it is by then; without anything due a flush does nothing", async () => {
   own(7);
   const failed = asserts.all();

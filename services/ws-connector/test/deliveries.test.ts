@@ -14,7 +14,7 @@ let delivered: Tally;
 
 beforeEach(() => {
   harness = new RegistrarHarness();
-  const { connection, registrar, releaser } = harness;
+  const { connection, registrar, holders, releaser } = harness;
   epochs = new KnownEpochs(2);
   const channel = {
     listen: (events: PodChannelEvents) => {
@@ -25,7 +25,7 @@ beforeEach(() => {
     find: (id: string) => (id === connection.id ? connection : undefined),
   } as unknown as ConnectionRegistry;
   delivered = new Tally();
-  deliverFrom(channel, { connections, registrar, releaser, epochs, delivered });
+  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered });
 });
 
 test("the epoch of a takeover is known to the pod, also of a connection that is gone", () => {

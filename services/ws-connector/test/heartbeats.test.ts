@@ -109,6 +109,13 @@ describe("heartbeats that are gathered", () => {
     expect(answers).toHaveLength(1);
   });
 
+  test("are settled though another connection's have no answer", async () => {
+    gather(connectionWith("0-b"), "0-b");
+    heartbeats.flush();
+    await heartbeats.settled(connectionWith("0-a"));
+    expect([calls, answers]).toEqual([[[0, ["0-b"]]], []]);
+  });
+
   test("of an agent that its connection has lost, or has anew, are not written: acceptance decides", async () => {
     const connection = connectionWith("0-a", "0-b");
     gather(connection, "0-a");

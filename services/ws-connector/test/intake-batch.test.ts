@@ -1,4 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { createLogger } from "runtime/logging.ts";
+import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { BATCH_WAIT_MS, IntakeBatch, MOST_IN_BATCH, mayBeHeartbeat } from "../src/intake-batch.ts";
 
 describe("texts of heartbeats", () => {
@@ -8,7 +11,7 @@ describe("texts of heartbeats", () => {
 
   beforeEach(() => {
     jest.useFakeTimers();
-    batch = new IntakeBatch();
+    batch = new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) });
     taken = [];
   });
   afterEach(() => {
@@ -21,6 +24,16 @@ describe("texts of heartbeats", () => {
     join(2);
     expect(taken).toEqual([]);
     jest.advanceTimersByTime(1);
+    expect(taken).toEqual([1, 2]);
+  });
+
+  test("go on each, though one of them fails", () => {
+    join(1);
+    batch.add(() => {
+      throw new Error("thrown by the test");
+    });
+    join(2);
+    jest.advanceTimersByTime(BATCH_WAIT_MS);
     expect(taken).toEqual([1, 2]);
   });
 
@@ -43,6 +56,11 @@ describe("texts of heartbeats", () => {
     batch.flush();
     expect(taken).toEqual([1, 2]);
   });
+});
+
+test("What a heartbeat waits before it is written, and one call of Redis, fit in the time within which it is acked", () => {
+  const { heartbeatGatherMs, commandTimeoutMs } = REDIS_LIMITS;
+  expect(BATCH_WAIT_MS + heartbeatGatherMs + commandTimeoutMs).toBeLessThanOrEqual(PRESENCE_LIMITS.heartbeatAckMs);
 });
 
 test.each<[string, boolean, object]>([

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { KeyStore } from "runtime/key-store.ts";
+import { createLogger } from "runtime/logging.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import { Tally } from "runtime/metrics/service-metrics.ts";
 import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
-import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
+import type { Acceptance, AcceptanceItem, Prepared, PresenceAcceptance } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import type { Principal } from "window/principal.ts";
 import { ED25519, KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
@@ -73,7 +74,7 @@ beforeEach(() => {
       touched: () => {},
     } as unknown as Registrar,
     heartbeats: { gather: (heartbeat: GatheredHeartbeat) => gathered.push(heartbeat) } as unknown as Heartbeats,
-    batch: new IntakeBatch(),
+    batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
     answers: new Answers({ authority, refusals: new Tally(), keyRefusals, baseUrl: BASE_URL }),
   };
 });
@@ -202,6 +203,70 @@ describe("a heartbeat", () => {
     connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
     gathered[0]?.answered(null);
     expect([errors, counts(), connection.intake]).toEqual([["not_registered"], [1, 0], undefined]);
+  });
+
+  describe("whose agent was lost after it came in is not_registered, which counts for nobody as a refusal,", () => {
+    /** Has the registrar refuse what it is told. */
+    const refuse = (_: Connection, __: unknown, answer: Acceptance, refused: (acceptance: Acceptance) => void) =>
+      refused(answer);
+    const NOT_REGISTERED = { outcome: "not_registered", epoch: 8 } as const;
+
+    test.each<[string, () => void]>([
+      [
+        "where its connection was told before it was written",
+        () => {
+          connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
+          gathered[0]?.answered(null);
+        },
+      ],
+      [
+        "where it was told while the call was under way",
+        () => gathered[0]?.answered(NOT_REGISTERED as unknown as PresenceAcceptance),
+      ],
+      [
+        "where Redis knows of it first",
+        () => {
+          gathered[0]?.answered(null);
+          accepting[0]?.done(NOT_REGISTERED);
+        },
+      ],
+    ])("%s", (_, lose) => {
+      let refusals = 0;
+      Object.assign(connection, { principal: "key:alice-hmac", noteRefusal: () => (refusals += 1) });
+      Object.assign(dependencies.registrar, { touched: refuse, answered: refuse });
+      own(key);
+      beat();
+      dependencies.batch.flush();
+      lose();
+      expect([errors, refusals, [...keyRefusals]]).toEqual([["not_registered"], 0, []]);
+    });
+  });
+
+  describe("whose signature is being checked while another connection takes its agent over", () => {
+    const ed = (id: string, type: string) =>
+      receive(signed({ id, type, payload: {}, ts: Date.now(), key_id: "alice-ed" }, ED25519));
+    const takeOver = () => connection.agents.apply(ALICE, { kind: "superseded", epoch: 8 });
+
+    beforeEach(() => void own(key));
+
+    test("takes it back no more than one that was gathered, and is not_registered, too, which is no refusal", async () => {
+      let refusals = 0;
+      Object.assign(connection, { noteRefusal: () => (refusals += 1) });
+      ed("beat", "agent.heartbeat");
+      takeOver();
+      await until("it is answered", () => connection.intake === undefined);
+      expect([errors, refusals, counts()]).toEqual([["not_registered"], 0, [0, 0]]);
+    });
+
+    test("goes to acceptance behind a register that takes it back", async () => {
+      const requested: Registrar["requested"] = () => connection.agents.apply(ALICE, { kind: "requested" });
+      Object.assign(dependencies.registrar, { requested });
+      ed("again", "agent.register");
+      ed("beat", "agent.heartbeat");
+      takeOver();
+      await until("both are sent to Redis", () => accepting.length + errors.length === 2);
+      expect([errors, accepting.map(({ envelope }) => envelope.id)]).toEqual([[], ["again", "beat"]]);
+    });
   });
 
   test("takes none to a connection that its pod lets go", () => {

@@ -1,11 +1,13 @@
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
 import type { KeyStore } from "runtime/key-store.ts";
+import { createLogger } from "runtime/logging.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
 import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
 import type { Heartbeats } from "../src/heartbeats.ts";
+import { Holders } from "../src/holders.ts";
 import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { PauseReason } from "../src/reading.ts";
@@ -42,7 +44,8 @@ export class RegistrarHarness {
     flushOf: (_: Connection, agent = "all") => void this.sentToRedis.push(`heartbeats of ${agent}`),
     settled: async () => this.heartbeats.flushOf(this.connection),
   } as unknown as Heartbeats;
-  readonly batch = new IntakeBatch();
+  readonly batch = new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) });
+  readonly holders = new Holders();
   readonly releaser = {
     release: (routes: readonly Route[]) => {
       this.sentToRedis.push("release");
@@ -61,8 +64,8 @@ export class RegistrarHarness {
     const keys = { ring: { mayAct: () => this.isAllowed } } as unknown as KeyStore;
     const authority = new Authority({ keys, hosts: new Set() });
     const channel = this.channel as unknown as PodChannel;
-    const { releaser, heartbeats } = this;
-    this.registrar = new Registrar({ authority, channel, releaser, heartbeats, batch: this.batch });
+    const { releaser, heartbeats, batch, holders } = this;
+    this.registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders });
     this.connection = {
       id: "con_1",
       agents: this.agents,

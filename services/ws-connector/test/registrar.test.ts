@@ -129,6 +129,17 @@ test("A register that is never answered is not waited for without end", async ()
   expect(harness.agents.hasPending).toBe(true);
 });
 
+test("A heartbeat that was gathered and is never answered is not waited for without end either", async () => {
+  jest.useFakeTimers();
+  const { promise: never } = Promise.withResolvers<void>();
+  Object.assign(harness.heartbeats, { settled: () => never });
+  harness.request();
+  const settled = harness.registrar.settled(harness.connection);
+  await jest.runAllTimersAsync();
+  await settled;
+  expect(harness.agents.hasPending).toBe(true);
+});
+
 test("An agent whose register had no answer has a route that its connection releases at its end", () => {
   register(UNAVAILABLE);
   expect(harness.agents.releaseAll()).toEqual([{ agent: AGENT, connection: "con_1", epoch: null }]);
@@ -157,10 +168,12 @@ describe("a release that Redis has not carried out", () => {
 });
 
 describe("heartbeats that were gathered", () => {
-  test("go to Redis before a register of their agent, and before each release", () => {
+  test("go to Redis before a register of their agent, and before each release, but not where none is due", () => {
     harness.request();
     expect(harness.sentToRedis.splice(0)).toEqual([`heartbeats of ${AGENT}`]);
     harness.answer(online(1));
+    harness.registrar.releaseRevoked(harness.connection);
+    expect(harness.sentToRedis).toEqual([]);
     harness.isAllowed = false;
     harness.registrar.releaseRevoked(harness.connection);
     expect(harness.sentToRedis.splice(0)).toEqual(["heartbeats of all", "release"]);

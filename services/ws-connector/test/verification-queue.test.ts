@@ -5,9 +5,10 @@ import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { ED25519, HMAC, KEYS, NOW, signed } from "../../../shared/protocol/test/intake/support.ts";
 import { until } from "../../../test/support/until.ts";
-import { VerificationQueue } from "../src/verification-queue.ts";
+import { type Arrival, VerificationQueue } from "../src/verification-queue.ts";
 
 const signatures = new SignatureVerifier();
+const at = (cameAt: number): Arrival => ({ cameAt, wasOwned: false });
 const verifier = new EnvelopeVerifier(signatures);
 const recheck = () => undefined;
 beforeAll(() => signatures.start());
@@ -42,7 +43,7 @@ describe("a verification queue", () => {
     const { queue, handled } = makeQueue();
     const makers = [ed25519, hmac, refused, ed25519, hmac, forged];
     const arrived = Array.from({ length: 60 }, (_, n) => ({ id: `e${n}`, make: makers[n % makers.length] ?? hmac }));
-    for (const { id, make } of arrived) queue.push(make(id), 0);
+    for (const { id, make } of arrived) queue.push(make(id), at(0));
     expect(handled).toEqual([]);
     await until("all are handled", () => queue.length === 0);
     const isRefusedBy = (make: unknown) => make === refused || make === forged;
@@ -51,17 +52,17 @@ describe("a verification queue", () => {
 
   test("hands over at once what needs no waiting", () => {
     const { queue, handled } = makeQueue();
-    for (const candidate of [hmac("a"), refused("b"), hmac("c")]) queue.push(candidate, 0);
+    for (const candidate of [hmac("a"), refused("b"), hmac("c")]) queue.push(candidate, at(0));
     expect(handled).toEqual(["a", "refused b", "c"]);
     expect(queue.length).toBe(0);
   });
 
   test("says of each when it came in", async () => {
     const came: [string, number][] = [];
-    const handle = (result: Result, cameAt: number) => came.push([idOf(result), cameAt]) > 0;
+    const handle = (result: Result, { cameAt }: Arrival) => came.push([idOf(result), cameAt]) > 0;
     const queue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
-    queue.push(ed25519("a"), 17);
-    queue.push(hmac("b"), 42);
+    queue.push(ed25519("a"), at(17));
+    queue.push(hmac("b"), at(42));
     await until("both are handled", () => queue.length === 0);
     expect(came).toEqual([
       ["a", 17],
@@ -72,7 +73,7 @@ describe("a verification queue", () => {
   test("keeps what is not handled at its head, and everything behind it", () => {
     const { queue, handled, kept } = makeQueue();
     kept.add("b");
-    for (const candidate of [hmac("a"), hmac("b"), refused("c"), hmac("d")]) queue.push(candidate, 0);
+    for (const candidate of [hmac("a"), hmac("b"), refused("c"), hmac("d")]) queue.push(candidate, at(0));
     queue.advance();
     expect(handled).toEqual(["a"]);
     expect(queue.length).toBe(3);
@@ -90,8 +91,8 @@ describe("a verification queue", () => {
       return true;
     };
     const queue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
-    expect(() => queue.push(hmac("a"), 0)).toThrow("a fault of ours");
-    queue.push(hmac("b"), 0);
+    expect(() => queue.push(hmac("a"), at(0))).toThrow("a fault of ours");
+    queue.push(hmac("b"), at(0));
     expect([handled, queue.length]).toEqual([["b"], 0]);
   });
 
@@ -104,7 +105,7 @@ describe("a verification queue", () => {
       return true;
     };
     const queue: VerificationQueue = new VerificationQueue({ verifier, handle, recheck, advanced: () => {} });
-    for (const candidate of [hmac("a"), hmac("b")]) queue.push(candidate, 0);
+    for (const candidate of [hmac("a"), hmac("b")]) queue.push(candidate, at(0));
     expect(handled).toEqual(["a", "b"]);
   });
 });

@@ -190,7 +190,7 @@ export const SETTINGS = {
     schema: integer(0, 10),
     default: "0",
     description:
-      "Milliseconds that acceptance calls of one process and partition lie apart at least: what comes in meanwhile shares one; 0 = none waits. Heartbeats have their own, up to 250 ms.",
+      "Milliseconds that acceptance calls of one process and partition lie apart at least: what comes in meanwhile shares one; 0 = none waits. Heartbeats have their own, of about 250 ms.",
   },
   RELAY_OUTBOX_BYTES: {
     schema: integer(ENVELOPE_LIMITS.maxFrameBytes, 2 ** 30),

@@ -1,6 +1,6 @@
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
-import type { AcceptanceObserver } from "./acceptance/acceptor.ts";
+import type { AcceptanceObserver } from "./acceptance/acceptance.ts";
 import type { Counters } from "./counters.ts";
 import { outOfReach } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";

@@ -25,6 +25,12 @@ export function placeOutOfReach(failure: unknown): Place | undefined {
   return failure instanceof OutOfReachError ? failure.place : undefined;
 }
 
+/** What an outcome says of the part that a failed call found out of reach. */
+export function placeIn(failure: unknown): { readonly place?: Place } {
+  const place = placeOutOfReach(failure);
+  return place === undefined ? {} : { place };
+}
+
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ServiceError && error.code === "unavailable";
 }

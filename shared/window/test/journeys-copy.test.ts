@@ -180,6 +180,18 @@ describe("a copy of the journeys", () => {
     await expectAllThatRedisHas(await copy.read());
   });
 
+  test.each([
+    ["higher than all", Date.now() * 1000 + HOUR_MICROS],
+    ["lower than all", 1],
+  ])("is read though a version has no journey: one %s", async (_, version) => {
+    const { journeyVersions } = await bench.wholeKeys();
+    await visit("one");
+    await bench.client.hset(journeyVersions, "stray", version);
+    await expectAllThatRedisHas(await copy.read());
+    await visit("one", "two");
+    await expectAllThatRedisHas(await copy.read());
+  });
+
   test("that was refused once is what it was before", async () => {
     await visit("one");
     await copy.read();

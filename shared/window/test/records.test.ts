@@ -175,6 +175,17 @@ describe("What Lua writes", () => {
   });
 });
 
+test("A route whose owner is known before is read and written as any other", async () => {
+  const owner = formatRouteOwner({ pod: "pod-a", connection: "c1", epoch: 7 });
+  const script = `${luaFile("lib/route")}\n${luaFile("lib/route_times")}
+    local record = format_route('pod-a', 'c1', 7, unpack(ARGV, 2))
+    return { { parse_times(record, ARGV[1]) }, record, format_times(unpack(ARGV)) }`;
+  for (const mark of ["", CONGESTED]) {
+    const [times, record, again] = (await bench.client.eval(script, 0, owner, NOW, NOW - 5, mark)) as unknown[];
+    expect([times, again]).toEqual([[String(NOW), String(NOW - 5)], record]);
+  }
+});
+
 test.each([7, null])(
   "The owner of a route as TypeScript writes it, with the epoch %s, is found in the record",
   async (epoch) => {

@@ -105,6 +105,8 @@ export const PRESENCE_LIMITS = {
   offlineAfterMs: 300_000,
   forgetAfterMs: 24 * HOUR_MS,
   stabilityHoldMs: 90_000,
+  /** By when a heartbeat of an agent that its connection owns is acked, while Redis answers promptly. */
+  heartbeatAckMs: 700,
 } as const;
 
 /** Sessions and their proofs. */

@@ -40,6 +40,13 @@ export interface AcceptanceItem extends AgentBringer {
   readonly abandoned?: () => boolean;
 }
 
+/** Is called for every envelope, so it must be cheap. */
+export interface AcceptanceObserver {
+  /** Redis answered a call that carried `size` envelopes. */
+  readonly called: (size: number) => void;
+  readonly settled: (item: Pick<AcceptanceItem, "envelope">, acceptance: Acceptance) => void;
+}
+
 /** What is kept of a credential, for those who look its agent up. */
 export interface KeptCredential {
   /** Unix ms: when the last of the agent's credentials ends. */

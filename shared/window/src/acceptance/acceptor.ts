@@ -8,28 +8,21 @@ import { isUndone } from "../redis/link-down.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
-import { placeOutOfReach } from "../unavailable.ts";
+import { placeIn } from "../unavailable.ts";
 import type { WindowIdentity } from "../window-identity.ts";
 import {
   type Acceptance,
   type AcceptanceItem,
+  type AcceptanceObserver,
   type PlacedItem,
   type Prepared,
   UNDONE,
-  type Unavailable,
 } from "./acceptance.ts";
 import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
 import { Lane } from "./lane.ts";
 import { type Preparable, prepare } from "./preparation.ts";
-
-/** Is called for every envelope, so it must be cheap. */
-export interface AcceptanceObserver {
-  /** Redis answered a call that carried `size` envelopes. */
-  readonly called: (size: number) => void;
-  readonly settled: (item: Pick<AcceptanceItem, "envelope">, acceptance: Acceptance) => void;
-}
 
 /**
  * Acceptance: one Redis call a partition carries all that came in since the last one. One call at a time is under way
@@ -206,12 +199,6 @@ export class Acceptor {
   #logFault(err: unknown, text: string): void {
     if (!(err instanceof ServiceError)) this.#logger.error({ err }, text);
   }
-}
-
-/** What an outcome says of the part that a failed call found out of reach. */
-export function placeIn(err: unknown): Pick<Unavailable, "place"> {
-  const place = placeOutOfReach(err);
-  return place === undefined ? {} : { place };
 }
 
 function sessionOf(item: AcceptanceItem, partition: number): string {

@@ -4,7 +4,7 @@ import type { Logger } from "runtime/logging.ts";
 import { type AgentLimits, agentLimitArgs, limitsOfPartition } from "../agent-limits.ts";
 import { KnownEpochs } from "../known-epochs.ts";
 import type { ProcessWindow } from "../process-window.ts";
-import { CONGESTED } from "../records/route.ts";
+import { CONGESTED, formatRouteOwner } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
 import { partitionKeys } from "../redis/keys.ts";
 import { REDIS_LIMITS } from "../redis/limits.ts";
@@ -12,10 +12,16 @@ import { isUndone } from "../redis/link-down.ts";
 import { partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
+import { placeIn } from "../unavailable.ts";
 import type { WindowIdentity } from "../window-identity.ts";
-import { type AcceptanceItem, type PresenceAcceptance, UNDONE, type Unavailable } from "./acceptance.ts";
+import {
+  type AcceptanceItem,
+  type AcceptanceObserver,
+  type PresenceAcceptance,
+  UNDONE,
+  type Unavailable,
+} from "./acceptance.ts";
 import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
-import { type AcceptanceObserver, placeIn } from "./acceptor.ts";
 import { guardDigestOf } from "./envelope-digest.ts";
 
 /** A heartbeat of an agent that its connection owns. */
@@ -109,7 +115,6 @@ export class Touches {
     const before = touches.map(({ heardAt }) => Math.round(endsAt - heardAt));
     const args = [
       id,
-      this.#pod,
       PRESENCE_LIMITS.staleAfterMs,
       PRESENCE_LIMITS.forgetAfterMs,
       GUARD_MARGIN_MS,
@@ -121,7 +126,7 @@ export class Touches {
           numberOf(partitionKeys.seen(partition, minute)),
           guardDigestOf(item.envelope),
           item.envelope.from,
-          `${item.connection} ${epoch}`,
+          formatRouteOwner({ pod: this.#pod, connection: item.connection, epoch }),
           before[n] as number,
           item.isCongested?.() ? CONGESTED : "",
           this.#renewed(item, names.partition(partition), numberOf),

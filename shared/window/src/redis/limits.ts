@@ -62,8 +62,8 @@ export const REDIS_LIMITS = {
   acceptanceBatch: 256,
   acceptanceBatchBytes: 1_048_576,
   /**
-   * How often the heartbeats that a pod has gathered are written: none waits longer, and each is answered after 25 ms for others to be
-   * checked with, that, and one call, 25 + 225 + 450 = 700 ms, at the latest.
+   * How often the heartbeats that a pod has gathered are written: none waits longer. That, what their texts wait before, and one call
+   * fit in PRESENCE_LIMITS.heartbeatAckMs.
    */
   heartbeatGatherMs: 225,
   /** Routes that one call is about at most: with two credentials of each agent, the longest there are, it has fewer bytes than that. */

@@ -1,8 +1,9 @@
+import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Figures } from "./samples.ts";
 
 /** What others notice of an attack at most, ms. Source: docs/protocol.md#sharing-a-relay. */
-export const BOUNDS = { ackP95: 250, heartbeatP95: 700, healthMax: 500 } as const;
+export const BOUNDS = { ackP95: 250, heartbeatP95: PRESENCE_LIMITS.heartbeatAckMs, healthMax: 500 } as const;
 
 const NAMES = { ackP95: "ack p95", heartbeatP95: "heartbeat p95", healthMax: "/health max" } as const;
 

@@ -224,7 +224,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the key of another agent is no reason not to wait",
-    file: "services/ws-connector/src/intake.ts",
+    file: "services/ws-connector/src/verification-queue.ts",
     find: "return isOthers ? {",
     replace: "return isOthers && false ? {",
     tests: CONFORMANCE,
@@ -239,7 +239,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "an envelope behind its register waits for the key",
     file: "services/ws-connector/src/intake.ts",
-    find: "if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, cameAt);\n    else ",
+    find: "if (isBehind) this.#queue.pushWaiting({ text, ...awaited }, arrival);\n    else ",
     replace: "",
     tests: CONFORMANCE,
   },

@@ -140,6 +140,13 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     tests: OWNING,
   },
   {
+    name: "a pod that stops does not wait without end for the answers to heartbeats",
+    file: REGISTRAR,
+    find: "await Promise.race([this.#heartbeats.settled(connection), late]);",
+    replace: "await this.#heartbeats.settled(connection);",
+    tests: OWNING,
+  },
+  {
     name: "a register comes behind the heartbeats of its agent",
     file: REGISTRAR,
     find: "this.#heartbeats.flushOf(connection, verified.envelope.from);",
@@ -149,7 +156,7 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a pod that stops answers the heartbeats that it gathered",
     file: REGISTRAR,
-    find: "await this.#heartbeats.settled(connection);",
+    find: "await Promise.race([this.#heartbeats.settled(connection), late]);",
     replace: "",
     tests: WHOLE,
   },
@@ -179,6 +186,27 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     file: INTAKE,
     find: "if (!this.#connection.agents.owns(from))",
     replace: "if (false)",
+    tests: TAKEN_IN,
+  },
+  {
+    name: "an agent that was lost is not taken back by a heartbeat whose signature was being checked",
+    file: INTAKE,
+    find: "if (isHeartbeat && wasOwned && !agents.owns(",
+    replace: "if (false && !agents.owns(",
+    tests: TAKEN_IN,
+  },
+  {
+    name: "a heartbeat behind a register that takes its agent back is no late one",
+    file: INTAKE,
+    find: " && !agents.isPending(envelope.from)) {",
+    replace: ") {",
+    tests: TAKEN_IN,
+  },
+  {
+    name: "a connection is not closed for heartbeats of agents that it lost after they came in",
+    file: INTAKE,
+    find: 'if (acceptance.outcome === "not_registered") this.#answers.lostSince(this.#connection, verified);\n    else ',
+    replace: "",
     tests: TAKEN_IN,
   },
   {
@@ -235,6 +263,13 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake-batch.ts",
     find: "if (this.#waiting.length >= MOST_IN_BATCH) this.flush();\n    else ",
     replace: "",
+    tests: ["services/ws-connector/test/intake-batch.test.ts"],
+  },
+  {
+    name: "a text that cannot be taken in keeps back none that waits beside it",
+    file: "services/ws-connector/src/intake-batch.ts",
+    find: "for (const takeIn of waiting) this.#takeIn(takeIn);",
+    replace: "for (const takeIn of waiting) takeIn();",
     tests: ["services/ws-connector/test/intake-batch.test.ts"],
   },
   {

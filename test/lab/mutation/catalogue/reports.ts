@@ -239,9 +239,16 @@ export const REPORT_MUTATIONS: readonly Mutation[] = [
   {
     name: "only what was added to journeys leaves Redis",
     file: "shared/window/src/lua/read_journeys.lua",
-    find: "if tonumber(versions[i]) > highest then",
-    replace: "if true then",
+    find: "local is_new = tonumber(version) > highest",
+    replace: "local is_new = true",
     tests: ["shared/window/test/journeys-copy.test.ts", "services/ops-reporting/test/report-cost.test.ts"],
+  },
+  {
+    name: "a version without a journey keeps nobody from the journeys",
+    file: "shared/window/src/lua/read_journeys.lua",
+    find: "if record or not is_new then",
+    replace: "if true then",
+    tests: ["shared/window/test/journeys-copy.test.ts"],
   },
   {
     name: "journeys tell minutes only",

@@ -11,7 +11,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a mark that a late call carried is corrected",
-    file: "services/ws-connector/src/congestion.ts",
+    file: "services/ws-connector/src/carried-mark.ts",
     find: "if (this.#carried !== undefined && this.#carried !== this.#connection.isCongested)",
     replace: "if (false)",
     tests: ["services/ws-connector/test/intake.test.ts"],
@@ -92,6 +92,13 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     find: "if (!isTaken) for (const connection of batch) this.#unsaid.add(connection);",
     replace: "",
     tests: ["services/ws-connector/test/congestion.test.ts"],
+  },
+  {
+    name: "a mark that an assert carried is corrected once it is over",
+    file: "services/ws-connector/src/asserts.ts",
+    find: "for (const { mark } of asserted) mark.settled();",
+    replace: "",
+    tests: ["services/ws-connector/test/asserts.test.ts"],
   },
   {
     name: "an agent whose register is under way is marked as well",
