@@ -9,6 +9,7 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 from agent_relay_connector import Connector, Presence, RelayError, first_start
+from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.first_start import FirstStart
@@ -28,10 +29,15 @@ class Looks(CheckOnline):
         super().__init__("", HttpClient())
         self.answers = list(answers)
         self.asked = 0
+        self.was_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def presence_of(self, agent: str, timeout_s: float = 0) -> Presence:
         answer = self.answers[min(self.asked, len(self.answers) - 1)]
         self.asked += 1
+        self.was_asked.set()
+        await self.may_answer.wait()
         if isinstance(answer, RelayError):
             raise answer
         return Presence(agent, "online" if answer == "online" else "offline", answer == "online", {})
@@ -41,14 +47,26 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         self.told: list[RelayError] = []
         self.ended: list[RelayError] = []
+        # Seconds, none of which is waited for.
+        self.waits: list[float] = []
+        self.background = Background()
+        self.addAsyncCleanup(self.background.stop)
+        waits = patch.object(first_start, "jittered_s", self.waited)
+        waits.start()
+        self.addCleanup(waits.stop)
         for name in ("OWN_LOOK_AGAIN_S", "UNKNOWN_KEY_PRESENTED_S"):
             patched = patch.object(first_start, name, 0.01)
             patched.start()
             self.addCleanup(patched.stop)
 
+    def waited(self, wait_s: float) -> float:
+        self.waits.append(wait_s)
+        return 0
+
     def first(self, *answers: str | RelayError, take_over: bool = False) -> tuple[FirstStart, Looks]:
         looks = Looks(*answers)
-        return FirstStart("agent://a", WEBSOCKET, looks, take_over, self.told.append, self.ended.append), looks
+        tell, end = self.told.append, self.ended.append
+        return FirstStart("agent://a", WEBSOCKET, looks, take_over, self.background, tell, end), looks
 
     async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:
         first, looks = self.first("online")
@@ -59,26 +77,39 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         await first.before_register()
         self.assertEqual(looks.asked, 0)
 
-    async def test_registers_who_is_gone_soon_or_cannot_be_looked_up_and_asks_no_more(self) -> None:
-        soon = RelayError("rate_limited", retry_after=0.01)
-        later = RelayError("rate_limited", retry_after=60)
-        nowhere = RelayError("unreachable")
-        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [soon, "offline"], [later], [nowhere]]
+    async def test_registers_who_is_gone_soon_or_is_asked_about_where_nobody_tells_and_asks_no_more(self) -> None:
+        nowhere = RelayError("refused", retry="fix")
+        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [nowhere]]
         for answers in turns:
             first, looks = self.first(*answers)
             await first.before_register()
             await first.before_register()
-            self.assertEqual(looks.asked, len(answers))
+            self.assertEqual((looks.asked, self.told), (len(answers), []))
 
-    async def test_asks_again_until_the_relay_can_tell_and_takes_nobody_from_its_connection_meanwhile(self) -> None:
-        away = [RelayError("unavailable", retry_after=0.001)] * 7
+    async def test_asks_again_until_it_can_be_told_and_takes_nobody_from_its_connection_meanwhile(self) -> None:
+        waits = [RelayError("unavailable", retry_after=0.001), RelayError("rate_limited", retry_after=60)]
+        away = [*waits, *waits, *waits, RelayError("unreachable")]
         first, looks = self.first(*away, "offline")
         await first.before_register()
         self.assertEqual((looks.asked, self.told), (8, away))
+        self.assertEqual(self.waits, [0.001, 60, 0.001, 60, 0.001, 60, 1])
         first, looks = self.first("online", *away, "online")
         with self.assertRaises(RelayError) as raised:
             await first.before_register()
         self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 12))
+
+    async def test_waits_on_whatever_becomes_of_the_connection_that_waits_for_it(self) -> None:
+        first, looks = self.first("offline")
+        looks.may_answer.clear()
+        given_up = asyncio.create_task(first.before_register())
+        await looks.was_asked.wait()
+        given_up.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await given_up
+        following = asyncio.create_task(first.before_register())
+        looks.may_answer.set()
+        await following
+        self.assertEqual(looks.asked, 1)
 
     async def test_presents_a_key_that_is_not_known_yet_again_for_some_time_and_no_other_refusal(self) -> None:
         first, _ = self.first("offline")

@@ -5,16 +5,11 @@ import time
 from collections.abc import Callable
 
 from .backoff import jittered_s
+from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
-from .limits import (
-    OWN_LOOK_AGAIN_S,
-    OWN_LOOK_REFUSED_S,
-    OWN_LOOK_TIMEOUT_S,
-    OWN_LOOKS,
-    UNKNOWN_KEY_PRESENTED_S,
-)
+from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, RETRY_AFTER_S, UNKNOWN_KEY_PRESENTED_S
 from .network_errors import unreachable
 from .types import Presence
 
@@ -26,6 +21,7 @@ class FirstStart:
         websocket: str,
         check_online: CheckOnline,
         take_over: bool,
+        background: Background,
         failed: Callable[[RelayError], None],
         ended: Callable[[RelayError], None],
     ) -> None:
@@ -33,10 +29,13 @@ class FirstStart:
         self._agent = agent
         self._websocket = websocket
         self._check_online = check_online
-        self._may_register = take_over
+        self._takes_over = take_over
+        self._background = background
         self._failed = failed
         self._ended = ended
         self._is_over = False
+        # How the agent is online elsewhere: found out once, whatever becomes of the connection that waits for it.
+        self._looking: asyncio.Task[Presence | None] | None = None
         self._key_refused_at: float | None = None
         self._failure: RelayError | None = None
 
@@ -46,12 +45,13 @@ class FirstStart:
         Later ones are this connector's own reconnects: what is online then may be its own connection. Raises
         `superseded_elsewhere`.
         """
-        if self._may_register:
+        if self._takes_over:
             return
-        elsewhere = await self._stays_online()
+        if self._looking is None:
+            self._looking = self._background.spawn(self._stays_online())
+        elsewhere = await asyncio.shield(self._looking)
         if elsewhere is not None:
             raise RelayError("superseded_elsewhere", _elsewhere_since(elsewhere))
-        self._may_register = True
 
     def may_pass(self, error: RelayError) -> bool:
         """Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change.
@@ -100,18 +100,19 @@ class FirstStart:
 
         Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone.
 
-        What the relay cannot tell for the moment says nothing of another connection, and is asked again until the start
-        ends.
+        What cannot be told for the moment says nothing of another connection, and is asked again until the start ends,
+        however long the relay asks to wait. An address that refuses such questions for good, as that of one pod does, is
+        asked once, which is not held against the start.
         """
         times_online = 0
         while True:
             try:
-                presence = await self._check_online.presence_of(self._agent, OWN_LOOK_TIMEOUT_S)
+                presence = await self._check_online.presence_of(self._agent)
             except RelayError as error:
-                if not _may_be_told_soon(error):
+                if error.retry != "later":
                     return None
                 self._tell(error)
-                await asyncio.sleep(jittered_s(error.retry_after or 0))
+                await asyncio.sleep(jittered_s(error.retry_after or RETRY_AFTER_S))
                 continue
             if presence.status != "online":
                 return None
@@ -126,9 +127,3 @@ def _elsewhere_since(presence: Presence) -> str | None:
     if epoch_ms_of(since) is None:
         return None
     return f"The agent has been online over another connection since {since}, and this start would end that."
-
-
-def _may_be_told_soon(refusal: RelayError) -> bool:
-    """False for what cannot be looked up, which is not held against the start."""
-    wait_s = refusal.retry_after
-    return refusal.retry == "later" and wait_s is not None and wait_s <= OWN_LOOK_REFUSED_S

@@ -93,6 +93,11 @@ def unreachable(websocket: str, cause: Exception | None) -> RelayError:
     return error
 
 
+def may_pass(status: int) -> bool:
+    """Whether another attempt may be answered otherwise than with this HTTP status."""
+    return status >= 500 or status in _PASSING
+
+
 def _reason(cause: Exception) -> NetworkError:
     status = _status_of(cause)
     if status is not None:
@@ -122,7 +127,7 @@ def _status_of(cause: Exception) -> int | None:
 
 def _upgrade_refusal(status: int) -> NetworkError:
     why = f"the upgrade to a websocket was answered with {status}"
-    if status >= 500 or status in _PASSING:
+    if may_pass(status):
         return NetworkError(why, _LATER_HINT, "later")
     if status == 404:
         return NetworkError(why, _PATH_HINT, "fix")

@@ -51,8 +51,22 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python ends nobody's connection while the relay cannot tell",
     file: `${FOLDER}/first_start.py`,
-    find: "if not _may_be_told_soon(error):",
-    replace: 'if error.code == "unavailable" or not _may_be_told_soon(error):',
+    find: 'if error.retry != "later":',
+    replace: 'if error.code == "unavailable" or error.retry != "later":',
+    tests: UNIT,
+  },
+  {
+    name: "Python ends nobody's connection because the relay asks it to wait for long",
+    file: `${FOLDER}/first_start.py`,
+    find: 'if error.retry != "later":',
+    replace: 'if error.retry != "later" or (error.retry_after or 0) > 2:',
+    tests: UNIT,
+  },
+  {
+    name: "Python ends nobody's connection while a proxy answers for the relay",
+    file: `${FOLDER}/check_online.py`,
+    find: '"later" if may_pass(answer.status) else "fix"',
+    replace: '"fix"',
     tests: UNIT,
   },
   {
