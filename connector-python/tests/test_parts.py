@@ -199,13 +199,20 @@ class GatewayKeys(unittest.TestCase):
 
 class ABoundedQueue(unittest.IsolatedAsyncioTestCase):
     async def test_drops_the_oldest_and_ends_after_what_is_left(self) -> None:
-        queue: BoundedQueue[int] = BoundedQueue(2)
+        queue: BoundedQueue[int] = BoundedQueue(2, lambda _: "agent://a")
         self.assertEqual([queue.push(n) for n in range(3)], [True, True, False])
         queue.end()
         self.assertEqual([await queue.take() for _ in range(3)], [1, 2, None])
 
+    async def test_drops_nothing_of_others_for_the_sender_with_the_most(self) -> None:
+        queue: BoundedQueue[str] = BoundedQueue(4, lambda item: item[0])
+        for item in ("a1", "b1", "a2", "b2", "c1", "b3", "b4"):
+            queue.push(item)
+        queue.end()
+        self.assertEqual([await queue.take() for _ in range(5)], ["a2", "c1", "b3", "b4", None])
+
     async def test_wakes_readers_each_for_one_item(self) -> None:
-        queue: BoundedQueue[int] = BoundedQueue(2)
+        queue: BoundedQueue[int] = BoundedQueue(2, lambda _: "agent://a")
         readers = [asyncio.create_task(queue.take()) for _ in range(3)]
         await asyncio.sleep(0)
         queue.push(1)

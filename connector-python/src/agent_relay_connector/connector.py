@@ -35,7 +35,8 @@ class Connector:
     deliveries whose `ts` is farther than this from this machine's clock, which the relay corrects by at most 5 minutes;
     0 or inf takes any, so that after a new start whatever was ever signed can come again. seal: `required` seals every
     message; texts of sessions stay readable. max_pending: sends that may be unsettled, and questions that may be
-    without a reply, at once. max_inbox: deliveries that may wait to be read; one more drops the oldest.
+    without a reply, at once. max_inbox: deliveries that may wait to be read; one more drops
+    the oldest of the sender with the most.
 
     Does no I/O but reading the key file. Raises ValueError for options that can never work, and RelayError
     `invalid_key`, `invalid_credential` or `invalid_issuer`.

@@ -27,6 +27,13 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python drops nobody else's deliveries for one sender's flood",
+    file: `${FOLDER}/bounded_queue.py`,
+    find: "if counts[sender] == most",
+    replace: "if counts[sender]",
+    tests: UNIT,
+  },
+  {
     name: "Python waits for no callback that hangs",
     file: `${FOLDER}/credentials/answer_of.py`,
     find: "timeout=RENEWAL_ANSWER_WITHIN_S",
