@@ -9,7 +9,7 @@ from .errors import RelayError
 from .frames import AckFrame
 from .given import AgentKey, CredentialSource, SealingKey, Trust, TrustedKey
 from .lifecycle import Lifecycle
-from .limits import MAX_DELIVERY_AGE_S, MAX_INBOX, MAX_PENDING, SEND_TIMEOUT_S
+from .limits import MAX_DELIVERY_AGE_S, MAX_INBOX, MAX_PENDING, PRESENCE_TIMEOUT_S, SEND_TIMEOUT_S
 from .message_options import MessageOptions
 from .options import ConnectorOptions, check_options, identity_of, trust_of
 from .own_envelopes import present
@@ -216,12 +216,13 @@ class Connector:
         """
         return self._parts.sessions.receipt(session_id)
 
-    async def check_online(self, agent: str) -> Presence:
+    async def check_online(self, agent: str, *, timeout: float = PRESENCE_TIMEOUT_S) -> Presence:
         """Whether an agent can be reached now.
 
-        Raises RelayError: `unreachable`, `rate_limited`, a refusal of the relay.
+        Raises RelayError: `unreachable`, also when no answer came within so many seconds; `rate_limited`, a refusal of
+        the relay.
         """
-        return await self._parts.check_online.presence_of(agent)
+        return await self._parts.check_online.presence_of(agent, timeout)
 
     async def wait_online(self, agent: str, *, timeout: float = SEND_TIMEOUT_S) -> Presence:
         """Returns when an agent can be reached.
