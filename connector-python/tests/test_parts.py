@@ -25,6 +25,8 @@ from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.replay_guard import ReplayGuard
 from agent_relay_connector.types import Envelope
 
+from .issued import ACME
+
 SEED = encode_base64url(bytes(range(32)))
 OTHER_SEED = encode_base64url(bytes(range(1, 33)))
 # Nothing listens there.
@@ -247,6 +249,16 @@ class AKeyFile(unittest.TestCase):
                 self.read({**record, "sealing_key": sealing_key})
             self.assertEqual(raised.exception.code, "invalid_key")
 
+    def test_pins_records_of_issuers_and_nothing_else(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        self.assertEqual(self.read({**record, "trusted_issuers": [ACME]}).trusted_issuers, (ACME,))
+        self.assertEqual(self.read(record).trusted_issuers, ())
+        refused: list[object] = ["acme", 7, None, ACME, ["acme"], [7], [{"issuer": "acme"}], [ACME, {}]]
+        for trusted_issuers in refused:
+            with self.assertRaises(RelayError) as raised:
+                self.read({**record, "trusted_issuers": trusted_issuers})
+            self.assertEqual(raised.exception.code, "invalid_key", trusted_issuers)
+
     def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
         contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
         for content in contents:
@@ -297,6 +309,13 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(asyncio.CancelledError):
                 await starting
         self.assertEqual(connector.state.status, "closed")
+
+    def test_pins_no_issuer_that_is_no_record_of_one(self) -> None:
+        records: list[Any] = ["acme", 7, None, {}]
+        for record in records:
+            with self.assertRaises(RelayError) as raised:
+                Connector(NOWHERE, agent="agent://a", key=KEY, trust=Trust(issuers=[record]))
+            self.assertEqual(raised.exception.code, "invalid_issuer", record)
 
     def test_pins_what_it_is_given_in_place_of_the_key_files(self) -> None:
         trust = trust_of(Trust(issuers=[{"issuer": "a", "n": 2}]), [{"issuer": "a", "n": 1}, {"issuer": "b"}])
