@@ -6,7 +6,10 @@ import socket
 import ssl
 import unittest
 from collections.abc import Callable
+from typing import cast
 from unittest.mock import patch
+
+from websockets.exceptions import InvalidMessage
 
 from agent_relay_connector import Connector, Presence, RelayError, first_start
 from agent_relay_connector.background import Background
@@ -20,6 +23,13 @@ from agent_relay_connector.network_errors import unreachable
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
 WEBSOCKET = "wss://relay.example/ws"
+
+
+def tls_error(reason: str | None) -> ssl.SSLError:
+    """As `ssl` raises it, with OpenSSL's word for the reason."""
+    error = ssl.SSLError(1, f"[SSL: {reason}]")
+    error.reason = cast(str, reason)
+    return error
 
 
 class Looks(CheckOnline):
@@ -126,10 +136,10 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         first, _ = self.first("offline")
         first.unreachable(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
         self.assertEqual(self.ended, [])
-        first.unreachable(ssl.SSLError(1, "WRONG_VERSION_NUMBER"))
+        first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual([error.retry for error in self.ended], ["fix"])
         first.succeeded()
-        first.unreachable(ssl.SSLError(1, "WRONG_VERSION_NUMBER"))
+        first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual((len(self.ended), len(self.told)), (1, 3))
 
     def test_of_which_the_time_is_over_says_why_the_last_attempt_failed(self) -> None:
@@ -150,7 +160,7 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             error.verify_code = code
             return error
 
-        lasting: list[Exception] = [*map(verification, (9, 10, 18, 19, 20, 21, 62, 64)), ssl.SSLError(1, "x")]
+        lasting: list[Exception] = [*map(verification, (9, 10, 18, 19, 20, 21, 62, 64))]
         passing: list[Exception] = [
             ConnectionRefusedError(errno.ECONNREFUSED, "x"),
             ConnectionResetError(errno.ECONNRESET, "x"),
@@ -167,7 +177,29 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             self.assertIn("https://relay.example/ws", error.message)
         for cause in passing:
             self.assertEqual(unreachable(WEBSOCKET, cause).retry, "later", cause)
-        self.assertEqual(len({unreachable(WEBSOCKET, cause).hint for cause in (*lasting, *passing)}), 11)
+        self.assertEqual(len({unreachable(WEBSOCKET, cause).hint for cause in (*lasting, *passing)}), 10)
+
+    def test_tells_what_tls_failed_for_and_calls_nothing_plain_http_that_speaks_tls(self) -> None:
+        turns = (
+            ("WRONG_VERSION_NUMBER", "fix", "http://"),
+            ("PACKET_LENGTH_TOO_LONG", "fix", "http://"),
+            ("RECORD_LAYER_FAILURE", "fix", "http://"),
+            ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "fix", "presents none"),
+            ("SSLV3_ALERT_BAD_CERTIFICATE", "fix", "presents none"),
+            ("SSLV3_ALERT_HANDSHAKE_FAILURE", "fix", "in common"),
+            ("TLSV1_ALERT_PROTOCOL_VERSION", "fix", "in common"),
+            ("UNSUPPORTED_PROTOCOL", "fix", "in common"),
+            ("TLSV1_UNRECOGNIZED_NAME", "fix", "host name"),
+            ("TLSV1_ALERT_INTERNAL_ERROR", "later", "operator"),
+            (None, "later", "operator"),
+        )
+        for reason, retry, hint in turns:
+            cause = tls_error(reason)
+            late = InvalidMessage("did not receive a valid HTTP response")
+            late.__cause__ = cause
+            for error in (unreachable(WEBSOCKET, cause), unreachable(WEBSOCKET, late)):
+                self.assertEqual(error.retry, retry, reason)
+                self.assertIn(hint, error.hint, reason)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
         """The error of a start at a server that answers everything with that."""
