@@ -22,6 +22,7 @@ from agent_relay_connector.network_errors import unreachable
 
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
+UNKNOWN_ISSUER = RelayError("invalid_credential", "unknown_issuer: the relay knows no issuer with this iss and kid.")
 WEBSOCKET = "wss://relay.example/ws"
 
 
@@ -121,16 +122,23 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         await following
         self.assertEqual(looks.asked, 1)
 
-    async def test_presents_a_key_that_is_not_known_yet_again_for_some_time_and_no_other_refusal(self) -> None:
+    async def test_presents_what_is_not_known_yet_again_for_some_time_and_after_no_other_refusal(self) -> None:
         first, _ = self.first("offline")
-        self.assertFalse(first.may_pass(RelayError("bad_signature")))
-        self.assertTrue(first.may_pass(UNKNOWN_KEY))
-        await asyncio.sleep(0.02)
-        self.assertFalse(first.may_pass(UNKNOWN_KEY))
-        self.assertEqual(self.told, [UNKNOWN_KEY])
-        first, _ = self.first("offline")
-        first.succeeded()
-        self.assertFalse(first.may_pass(UNKNOWN_KEY))
+        expired = RelayError("invalid_credential", "expired: its term is over.")
+        for refusal in (RelayError("bad_signature"), expired):
+            self.assertFalse(first.may_pass(refusal))
+        for unknown in (UNKNOWN_KEY, UNKNOWN_ISSUER):
+            first, _ = self.first("offline")
+            self.told.clear()
+            self.assertTrue(first.may_pass(unknown))
+            self.assertTrue(first.presents_again(unknown))
+            await asyncio.sleep(0.02)
+            self.assertFalse(first.may_pass(unknown))
+            self.assertEqual(self.told, [unknown])
+            first, _ = self.first("offline")
+            first.succeeded()
+            self.assertFalse(first.may_pass(unknown))
+            self.assertFalse(first.presents_again(unknown))
 
     async def test_ends_at_once_where_nothing_can_heal_and_a_reconnect_never_does(self) -> None:
         first, _ = self.first("offline")

@@ -36,7 +36,9 @@ class FirstStart:
         self._is_over = False
         # How the agent is online elsewhere: found out once, whatever becomes of the connection that waits for it.
         self._looking: asyncio.Task[Presence | None] | None = None
-        self._key_refused_at: float | None = None
+        self._unknown_since: float | None = None
+        # What may pass by itself, of the last register.
+        self._passing: RelayError | None = None
         self._failure: RelayError | None = None
 
     async def before_register(self) -> None:
@@ -58,14 +60,19 @@ class FirstStart:
 
         Source: docs/protocol.md#keys.
         """
-        if self._is_over or error.code != "unknown_key":
+        if self._is_over or not _is_of_what_is_not_known(error):
             return False
-        if self._key_refused_at is None:
-            self._key_refused_at = time.monotonic()
-        if time.monotonic() - self._key_refused_at >= UNKNOWN_KEY_PRESENTED_S:
+        if self._unknown_since is None:
+            self._unknown_since = time.monotonic()
+        if time.monotonic() - self._unknown_since >= UNKNOWN_KEY_PRESENTED_S:
             return False
+        self._passing = error
         self._tell(error)
         return True
+
+    def presents_again(self, error: RelayError) -> bool:
+        """Whether the same is to be presented again after this refusal."""
+        return error is self._passing
 
     def unreachable(self, cause: Exception | None) -> None:
         """Says why no relay was reached, at every attempt of the connector's life.
@@ -120,6 +127,12 @@ class FirstStart:
             if times_online == OWN_LOOKS:
                 return presence
             await asyncio.sleep(OWN_LOOK_AGAIN_S)
+
+
+def _is_of_what_is_not_known(refusal: RelayError) -> bool:
+    """Of a key, or of the issuer of a credential: its first word is the reason."""
+    is_of_issuer = refusal.code == "invalid_credential" and refusal.message.startswith("unknown_issuer")
+    return refusal.code == "unknown_key" or is_of_issuer
 
 
 def _elsewhere_since(presence: Presence) -> str | None:

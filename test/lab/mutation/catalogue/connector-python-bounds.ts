@@ -86,7 +86,7 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python presents an unknown key for a bounded time",
     file: `${FOLDER}/first_start.py`,
-    find: "if time.monotonic() - self._key_refused_at >= UNKNOWN_KEY_PRESENTED_S:",
+    find: "if time.monotonic() - self._unknown_since >= UNKNOWN_KEY_PRESENTED_S:",
     replace: "if False:",
     tests: UNIT,
   },
