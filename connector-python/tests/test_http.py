@@ -41,7 +41,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         self.asked += 1
         try:
             # Nothing, from who had given up before it asked.
-            path = (await reader.readline()).decode().replace(" ", "/").split("/")[2]
+            path = (await reader.readline()).decode().partition("/")[2].partition(" ")[0].partition("/")[0]
             writer.write(STARTS.get(path, HEADS.get(path, b"")))
             while path in STARTS and not self.is_over:
                 writer.write(b" ")
