@@ -6,9 +6,13 @@ import socket
 import ssl
 import unittest
 from collections.abc import Callable
+from typing import cast
 from unittest.mock import patch
 
+from websockets.exceptions import InvalidMessage
+
 from agent_relay_connector import Connector, Presence, RelayError, first_start
+from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.first_start import FirstStart
@@ -18,7 +22,15 @@ from agent_relay_connector.network_errors import unreachable
 
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
+UNKNOWN_ISSUER = RelayError("invalid_credential", "unknown_issuer: the relay knows no issuer with this iss and kid.")
 WEBSOCKET = "wss://relay.example/ws"
+
+
+def tls_error(reason: str | None) -> ssl.SSLError:
+    """As `ssl` raises it, with OpenSSL's word for the reason."""
+    error = ssl.SSLError(1, f"[SSL: {reason}]")
+    error.reason = cast(str, reason)
+    return error
 
 
 class Looks(CheckOnline):
@@ -28,10 +40,15 @@ class Looks(CheckOnline):
         super().__init__("", HttpClient())
         self.answers = list(answers)
         self.asked = 0
+        self.was_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def presence_of(self, agent: str, timeout_s: float = 0) -> Presence:
         answer = self.answers[min(self.asked, len(self.answers) - 1)]
         self.asked += 1
+        self.was_asked.set()
+        await self.may_answer.wait()
         if isinstance(answer, RelayError):
             raise answer
         return Presence(agent, "online" if answer == "online" else "offline", answer == "online", {})
@@ -41,14 +58,26 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         self.told: list[RelayError] = []
         self.ended: list[RelayError] = []
+        # Seconds, none of which is waited for.
+        self.waits: list[float] = []
+        self.background = Background()
+        self.addAsyncCleanup(self.background.stop)
+        waits = patch.object(first_start, "jittered_s", self.waited)
+        waits.start()
+        self.addCleanup(waits.stop)
         for name in ("OWN_LOOK_AGAIN_S", "UNKNOWN_KEY_PRESENTED_S"):
             patched = patch.object(first_start, name, 0.01)
             patched.start()
             self.addCleanup(patched.stop)
 
+    def waited(self, wait_s: float) -> float:
+        self.waits.append(wait_s)
+        return 0
+
     def first(self, *answers: str | RelayError, take_over: bool = False) -> tuple[FirstStart, Looks]:
         looks = Looks(*answers)
-        return FirstStart("agent://a", WEBSOCKET, looks, take_over, self.told.append, self.ended.append), looks
+        tell, end = self.told.append, self.ended.append
+        return FirstStart("agent://a", WEBSOCKET, looks, take_over, self.background, tell, end), looks
 
     async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:
         first, looks = self.first("online")
@@ -59,46 +88,66 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         await first.before_register()
         self.assertEqual(looks.asked, 0)
 
-    async def test_registers_who_is_gone_soon_or_cannot_be_looked_up_and_asks_no_more(self) -> None:
-        soon = RelayError("rate_limited", retry_after=0.01)
-        later = RelayError("rate_limited", retry_after=60)
-        nowhere = RelayError("unreachable")
-        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [soon, "offline"], [later], [nowhere]]
+    async def test_registers_who_is_gone_soon_or_is_asked_about_where_nobody_tells_and_asks_no_more(self) -> None:
+        nowhere = RelayError("refused", retry="fix")
+        turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [nowhere]]
         for answers in turns:
             first, looks = self.first(*answers)
             await first.before_register()
             await first.before_register()
-            self.assertEqual(looks.asked, len(answers))
+            self.assertEqual((looks.asked, self.told), (len(answers), []))
 
-    async def test_asks_again_until_the_relay_can_tell_and_takes_nobody_from_its_connection_meanwhile(self) -> None:
-        away = [RelayError("unavailable", retry_after=0.001)] * 7
+    async def test_asks_again_until_it_can_be_told_and_takes_nobody_from_its_connection_meanwhile(self) -> None:
+        waits = [RelayError("unavailable", retry_after=0.001), RelayError("rate_limited", retry_after=60)]
+        away = [*waits, *waits, *waits, RelayError("unreachable")]
         first, looks = self.first(*away, "offline")
         await first.before_register()
         self.assertEqual((looks.asked, self.told), (8, away))
+        self.assertEqual(self.waits, [0.001, 60, 0.001, 60, 0.001, 60, 1])
         first, looks = self.first("online", *away, "online")
         with self.assertRaises(RelayError) as raised:
             await first.before_register()
         self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 12))
 
-    async def test_presents_a_key_that_is_not_known_yet_again_for_some_time_and_no_other_refusal(self) -> None:
+    async def test_waits_on_whatever_becomes_of_the_connection_that_waits_for_it(self) -> None:
+        first, looks = self.first("offline")
+        looks.may_answer.clear()
+        given_up = asyncio.create_task(first.before_register())
+        await looks.was_asked.wait()
+        given_up.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await given_up
+        following = asyncio.create_task(first.before_register())
+        looks.may_answer.set()
+        await following
+        self.assertEqual(looks.asked, 1)
+
+    async def test_presents_what_is_not_known_yet_again_for_some_time_and_after_no_other_refusal(self) -> None:
         first, _ = self.first("offline")
-        self.assertFalse(first.may_pass(RelayError("bad_signature")))
-        self.assertTrue(first.may_pass(UNKNOWN_KEY))
-        await asyncio.sleep(0.02)
-        self.assertFalse(first.may_pass(UNKNOWN_KEY))
-        self.assertEqual(self.told, [UNKNOWN_KEY])
-        first, _ = self.first("offline")
-        first.succeeded()
-        self.assertFalse(first.may_pass(UNKNOWN_KEY))
+        expired = RelayError("invalid_credential", "expired: its term is over.")
+        for refusal in (RelayError("bad_signature"), expired):
+            self.assertFalse(first.may_pass(refusal))
+        for unknown in (UNKNOWN_KEY, UNKNOWN_ISSUER):
+            first, _ = self.first("offline")
+            self.told.clear()
+            self.assertTrue(first.may_pass(unknown))
+            self.assertTrue(first.presents_again(unknown))
+            await asyncio.sleep(0.02)
+            self.assertFalse(first.may_pass(unknown))
+            self.assertEqual(self.told, [unknown])
+            first, _ = self.first("offline")
+            first.succeeded()
+            self.assertFalse(first.may_pass(unknown))
+            self.assertFalse(first.presents_again(unknown))
 
     async def test_ends_at_once_where_nothing_can_heal_and_a_reconnect_never_does(self) -> None:
         first, _ = self.first("offline")
         first.unreachable(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
         self.assertEqual(self.ended, [])
-        first.unreachable(ssl.SSLError(1, "WRONG_VERSION_NUMBER"))
+        first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual([error.retry for error in self.ended], ["fix"])
         first.succeeded()
-        first.unreachable(ssl.SSLError(1, "WRONG_VERSION_NUMBER"))
+        first.unreachable(tls_error("WRONG_VERSION_NUMBER"))
         self.assertEqual((len(self.ended), len(self.told)), (1, 3))
 
     def test_of_which_the_time_is_over_says_why_the_last_attempt_failed(self) -> None:
@@ -119,7 +168,7 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             error.verify_code = code
             return error
 
-        lasting: list[Exception] = [*map(verification, (9, 10, 18, 19, 20, 21, 62, 64)), ssl.SSLError(1, "x")]
+        lasting: list[Exception] = [*map(verification, (9, 10, 18, 19, 20, 21, 62, 64))]
         passing: list[Exception] = [
             ConnectionRefusedError(errno.ECONNREFUSED, "x"),
             ConnectionResetError(errno.ECONNRESET, "x"),
@@ -136,7 +185,29 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
             self.assertIn("https://relay.example/ws", error.message)
         for cause in passing:
             self.assertEqual(unreachable(WEBSOCKET, cause).retry, "later", cause)
-        self.assertEqual(len({unreachable(WEBSOCKET, cause).hint for cause in (*lasting, *passing)}), 11)
+        self.assertEqual(len({unreachable(WEBSOCKET, cause).hint for cause in (*lasting, *passing)}), 10)
+
+    def test_tells_what_tls_failed_for_and_calls_nothing_plain_http_that_speaks_tls(self) -> None:
+        turns = (
+            ("WRONG_VERSION_NUMBER", "fix", "http://"),
+            ("PACKET_LENGTH_TOO_LONG", "fix", "http://"),
+            ("RECORD_LAYER_FAILURE", "fix", "http://"),
+            ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "fix", "presents none"),
+            ("SSLV3_ALERT_BAD_CERTIFICATE", "fix", "presents none"),
+            ("SSLV3_ALERT_HANDSHAKE_FAILURE", "fix", "in common"),
+            ("TLSV1_ALERT_PROTOCOL_VERSION", "fix", "in common"),
+            ("UNSUPPORTED_PROTOCOL", "fix", "in common"),
+            ("TLSV1_UNRECOGNIZED_NAME", "fix", "host name"),
+            ("TLSV1_ALERT_INTERNAL_ERROR", "later", "operator"),
+            (None, "later", "operator"),
+        )
+        for reason, retry, hint in turns:
+            cause = tls_error(reason)
+            late = InvalidMessage("did not receive a valid HTTP response")
+            late.__cause__ = cause
+            for error in (unreachable(WEBSOCKET, cause), unreachable(WEBSOCKET, late)):
+                self.assertEqual(error.retry, retry, reason)
+                self.assertIn(hint, error.hint, reason)
 
     async def start_at(self, answer: bytes, url: Callable[[int], str]) -> RelayError:
         """The error of a start at a server that answers everything with that."""

@@ -5,9 +5,13 @@ import subprocess
 import sys
 import unittest
 
+from agent_relay_connector import Connector, RelayError
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.limits import LOOK_UPS_AT_ONCE
 
+KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n"
 # What is dripped: of the body, or of the head.
 STARTS = {"body": HEAD + b"\r\n", "head": HEAD + b"x: "}
@@ -37,7 +41,7 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
         self.asked += 1
         try:
             # Nothing, from who had given up before it asked.
-            path = (await reader.readline()).decode().partition("/")[2].partition(" ")[0]
+            path = (await reader.readline()).decode().partition("/")[2].partition(" ")[0].partition("/")[0]
             writer.write(STARTS.get(path, HEADS.get(path, b"")))
             while path in STARTS and not self.is_over:
                 writer.write(b" ")
@@ -62,6 +66,13 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
             answer = await self.http.get(f"{self.base}/quick", 5)
             self.assertEqual(answer.members, {"a": 1})
             await asyncio.wait_for(self.until_left(), 5)
+
+    async def test_keeps_no_check_online_beyond_the_time_of_its_caller(self) -> None:
+        connector = Connector(f"{self.base}/body", agent="agent://a", key=KEY)
+        with self.assertRaises(RelayError) as raised:
+            await asyncio.wait_for(connector.check_online("agent://b", timeout=0.2), 2)
+        self.assertIsInstance(raised.exception.__cause__, asyncio.TimeoutError)
+        await connector.close()
 
     async def test_is_left_when_the_connector_stops(self) -> None:
         looking = [asyncio.create_task(self.http.get(f"{self.base}/body", 600)) for _ in range(LOOK_UPS_AT_ONCE + 1)]

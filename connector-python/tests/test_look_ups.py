@@ -185,6 +185,13 @@ class ForPresence(Looking):
         self.watch = PresenceWatch(CheckOnline("", self.relay), 200, self.background)
         self.says(False)
 
+    async def test_that_something_else_than_a_relay_answers_may_pass_by_itself_where_it_says_so(self) -> None:
+        for status, retry in ((200, "fix"), (404, "fix"), (429, "later"), (502, "later"), (503, "later")):
+            self.relay.answer = Answer(status, {})
+            with self.assertRaises(RelayError) as raised:
+                await CheckOnline("", self.relay).presence_of("agent://a")
+            self.assertEqual((raised.exception.code, raised.exception.retry), ("unreachable", retry), status)
+
     def says(self, is_online: bool) -> None:
         status = "online" if is_online else "offline"
         self.relay.answer = Answer(200, {"status": status, "can_deliver_realtime": is_online})

@@ -25,6 +25,8 @@ from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.replay_guard import ReplayGuard
 from agent_relay_connector.types import Envelope
 
+from .issued import ACME
+
 SEED = encode_base64url(bytes(range(32)))
 OTHER_SEED = encode_base64url(bytes(range(1, 33)))
 # Nothing listens there.
@@ -199,13 +201,20 @@ class GatewayKeys(unittest.TestCase):
 
 class ABoundedQueue(unittest.IsolatedAsyncioTestCase):
     async def test_drops_the_oldest_and_ends_after_what_is_left(self) -> None:
-        queue: BoundedQueue[int] = BoundedQueue(2)
+        queue: BoundedQueue[int] = BoundedQueue(2, lambda _: "agent://a")
         self.assertEqual([queue.push(n) for n in range(3)], [True, True, False])
         queue.end()
         self.assertEqual([await queue.take() for _ in range(3)], [1, 2, None])
 
+    async def test_drops_nothing_of_others_for_the_sender_with_the_most(self) -> None:
+        queue: BoundedQueue[str] = BoundedQueue(4, lambda item: item[0])
+        for item in ("a1", "b1", "a2", "b2", "c1", "b3", "b4"):
+            queue.push(item)
+        queue.end()
+        self.assertEqual([await queue.take() for _ in range(5)], ["a2", "c1", "b3", "b4", None])
+
     async def test_wakes_readers_each_for_one_item(self) -> None:
-        queue: BoundedQueue[int] = BoundedQueue(2)
+        queue: BoundedQueue[int] = BoundedQueue(2, lambda _: "agent://a")
         readers = [asyncio.create_task(queue.take()) for _ in range(3)]
         await asyncio.sleep(0)
         queue.push(1)
@@ -239,6 +248,16 @@ class AKeyFile(unittest.TestCase):
             with self.assertRaises(RelayError) as raised:
                 self.read({**record, "sealing_key": sealing_key})
             self.assertEqual(raised.exception.code, "invalid_key")
+
+    def test_pins_records_of_issuers_and_nothing_else(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        self.assertEqual(self.read({**record, "trusted_issuers": [ACME]}).trusted_issuers, (ACME,))
+        self.assertEqual(self.read(record).trusted_issuers, ())
+        refused: list[object] = ["acme", 7, None, ACME, ["acme"], [7], [{"issuer": "acme"}], [ACME, {}]]
+        for trusted_issuers in refused:
+            with self.assertRaises(RelayError) as raised:
+                self.read({**record, "trusted_issuers": trusted_issuers})
+            self.assertEqual(raised.exception.code, "invalid_key", trusted_issuers)
 
     def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
         contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
@@ -290,6 +309,13 @@ class AConnector(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(asyncio.CancelledError):
                 await starting
         self.assertEqual(connector.state.status, "closed")
+
+    def test_pins_no_issuer_that_is_no_record_of_one(self) -> None:
+        records: list[Any] = ["acme", 7, None, {}]
+        for record in records:
+            with self.assertRaises(RelayError) as raised:
+                Connector(NOWHERE, agent="agent://a", key=KEY, trust=Trust(issuers=[record]))
+            self.assertEqual(raised.exception.code, "invalid_issuer", record)
 
     def test_pins_what_it_is_given_in_place_of_the_key_files(self) -> None:
         trust = trust_of(Trust(issuers=[{"issuer": "a", "n": 2}]), [{"issuer": "a", "n": 1}, {"issuer": "b"}])

@@ -16,11 +16,12 @@ class Version(unittest.TestCase):
         other = json.loads((PACKAGE.parent / "connector" / "package.json").read_text())
         self.assertEqual([VERSION, VERSION], [project and project[1], other["version"]])
 
-    def test_is_outdated_by_a_higher_number(self) -> None:
-        pairs = (("0.2.0-ba", "0.1.9"), ("0.10.0", "0.9.0"), ("1.0.0-ba", "0.9.9"), ("0.1.1", "0.1.0"))
-        for offered, own in pairs:
+    def test_is_outdated_by_a_higher_number_and_by_another_build_of_its_own(self) -> None:
+        numbers = (("0.2.0-ba", "0.1.9-bb"), ("0.10.0", "0.9.0"), ("1.0.0-ba", "0.9.9-ba"), ("0.1.1-ba", "0.1.0"))
+        for offered, own in (*numbers, ("0.1.0-b0123456789ab", "0.1.0-bba9876543210")):
             self.assertTrue(is_outdated(offered, own), offered)
 
     def test_is_outdated_by_nothing_else(self) -> None:
-        for offered in ("0.1.0", "0.1.0-ba", "0.0.9-ba", None, "", "newest", f"0.2.0-{'b' * 65}", "0.2.0\n"):
-            self.assertFalse(is_outdated(offered, "0.1.0"), offered)
+        for own in ("0.1.0-ba", "0.1.0"):
+            for offered in ("0.1.0", "0.1.0-ba", "0.0.9-bb", None, "", "newest", f"0.2.0-{'b' * 65}", "0.2.0\n"):
+                self.assertFalse(is_outdated(offered, own), (offered, own))

@@ -5,8 +5,7 @@ import { fileURLToPath } from "node:url";
 import { PackageIndex, type PackageRecord } from "protocol/contract/packages.ts";
 import { withLock } from "../local/lock-file.mjs";
 import { stopBundling } from "./bundle.ts";
-import { connector } from "./connector/maker.ts";
-import { pythonConnector } from "./python/maker.ts";
+import { connectors } from "./connectors.ts";
 import { type Draft, type Maker, SHA512 } from "./release.ts";
 import { digestOf } from "./sources.ts";
 import { testing } from "./testing/maker.ts";
@@ -14,7 +13,7 @@ import { versionOf } from "./version.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Every release that the relay hands out. */
-const MAKERS: readonly Maker[] = [connector, pythonConnector, testing];
+const MAKERS: readonly Maker[] = [connectors, testing];
 /** What every package depends on besides its own sources: how packages are made, and the exact tools and libraries. */
 const COMMON_SOURCES = ["deploy/packages", "shared/protocol/src/contract/packages.ts", "package-lock.json"];
 const PATIENCE_MS = 60_000;

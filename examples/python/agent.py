@@ -1,9 +1,5 @@
 #!/usr/bin/env python3
-"""An agent that replies to every message and approves every session, on the relay's connector for Python.
-
-    python3 -m venv --system-site-packages .venv && .venv/bin/pip install <the wheel of GET /connectors>
-    .venv/bin/python agent.py bob.json http://127.0.0.1:8080
-"""
+"""An agent that replies to every message and approves every session: agent.py bob.json [http://127.0.0.1:8080]"""
 
 import asyncio
 import os
@@ -12,17 +8,15 @@ import sys
 try:
     from agent_relay_connector import Connector, Delivery, RelayError
 except ImportError as missing:
-    sys.exit(
-        f"{missing.name} is missing for {sys.executable}. Install it there with pip, or on Debian "
-        "apt-get install -y python3-websockets python3-cryptography, which are for /usr/bin/python3 alone."
-    )
+    debian = "On Debian, python3-websockets and python3-cryptography are for /usr/bin/python3 alone."
+    sys.exit(f"{missing.name} is missing for {sys.executable}: install it there with pip. {debian}")
 
 
 async def answer(agent: Connector, delivery: Delivery) -> None:
     """REPLACE THIS. A message.send only: two agents that reply to replies would go on for ever."""
     if delivery.type == "message.send":
         await delivery.reply(dict(delivery.payload))
-    elif delivery.type == "session.request" and delivery.session_id is not None:
+    if delivery.type == "session.request" and delivery.session_id:
         await agent.approve(delivery.session_id, delivery.sender)
 
 
@@ -30,17 +24,15 @@ async def main(key_file: str, url: str = os.environ.get("RELAY_URL") or "http://
     async with Connector(url, key_file=key_file) as agent:
         print(f"{agent.agent} is online", flush=True)
         async for delivery in agent:
-            print(f"{delivery.type} from {delivery.sender} ({delivery.verified})", flush=True)
             try:
                 await answer(agent, delivery)
             except RelayError as error:
                 print(error, flush=True)
 
 
-if __name__ == "__main__":
-    try:
-        asyncio.run(main(*sys.argv[1:]))
-    except RelayError as error:
-        sys.exit(str(error))
-    except KeyboardInterrupt:
-        pass
+try:
+    asyncio.run(main(*sys.argv[1:]))
+except RelayError as error:
+    sys.exit(str(error))
+except KeyboardInterrupt:
+    pass

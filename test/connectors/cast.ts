@@ -2,6 +2,7 @@ import { ACME, GLOBEX, type Party, party } from "../../connector/test/credential
 import { type TestAgent, testAgent } from "../../connector/test/kit.ts";
 import { WireProxy } from "../../connector/test/wire-proxy.ts";
 import type { Frame } from "../support/agent.ts";
+import { HttpClient } from "../support/http.ts";
 import type { MortalPod } from "../support/relay.ts";
 import type { DriverProcess, Language } from "./driver-process.ts";
 import type { AgentEntry, Run } from "./scenario.ts";
@@ -19,6 +20,8 @@ export interface Actor {
 /** What all runs share. */
 export interface Surroundings {
   readonly url: string;
+  /** The signing manifest. */
+  manifest(): Promise<Frame>;
   driver(language: Language): DriverProcess;
   /** The relay knows these keys, too, once it has read its file again. */
   list(agents: readonly TestAgent[]): Promise<void>;
@@ -63,7 +66,7 @@ export class Cast {
       const { listens = true } = entry;
       this.actors.set(name, {
         driver: this.#surroundings.driver(this.#languageOf(entry)),
-        options: { url, listens, ...identity, ...this.#options(entry.options ?? {}) },
+        options: { url, listens, ...identity, ...(await this.#options(entry.options ?? {})) },
         proxy,
       });
     }
@@ -106,6 +109,14 @@ export class Cast {
     await this.#surroundings.list(names.map((name) => this.#keys.get(name) as TestAgent));
   }
 
+  /** A gateway sends in the place of an agent, which need not be online. */
+  async sendByGateway(message: Frame): Promise<void> {
+    const { apiKey } = [...this.#keys.values()].find(({ agent }) => agent === message.from) as TestAgent;
+    const url = `${this.#surroundings.url}/v1/messages/send`;
+    const { status } = await new HttpClient().post(url, message, { "x-api-key": apiKey });
+    if (status !== 202) throw new Error(`A gateway answered with ${status}.`);
+  }
+
   /** Those who dialled the pod find another one. */
   async killPod(): Promise<void> {
     const ended = this.#pod?.end("SIGKILL");
@@ -127,17 +138,21 @@ export class Cast {
     return { agent: party.agent, key: onTheWire(party.key), credential: await party.token(), sealing_keys };
   }
 
-  #options({ trust, ...rest }: Frame): Frame {
+  async #options({ trust, ...rest }: Frame): Promise<Frame> {
     if (trust === undefined) return rest;
     const keyOf = (name: string) => [this.idOf(name), [onTheWire((this.#keys.get(name) as TestAgent).trusted)]];
     const keys = Object.fromEntries((trust.keys ?? []).map(keyOf));
-    return { ...rest, trust: { keys, issuers: (trust.issuers ?? []).map((name: string) => ISSUERS[name] ?? {}) } };
+    const { gateway_keys } = trust.gateways === "all" ? await this.#surroundings.manifest() : { gateway_keys: [] };
+    const gateways = gateway_keys.map(({ key_id }: Frame) => key_id);
+    const issuers = (trust.issuers ?? []).map((name: string) => ISSUERS[name] ?? {});
+    return { ...rest, trust: { keys, issuers, gateways } };
   }
 
-  async #proxy({ clock_ms = 0, heartbeat_ms, pod }: NonNullable<AgentEntry["wire"]>): Promise<WireProxy> {
+  async #proxy({ clock_ms = 0, heartbeat_ms, pod, manifest }: NonNullable<AgentEntry["wire"]>): Promise<WireProxy> {
     if (pod === "own") this.#pod ??= await this.#surroundings.startPod();
     const target = pod === "own" ? (this.#pod as MortalPod).url : this.#surroundings.url;
     const proxy = await new WireProxy(target, heartbeat_ms).start();
+    if (manifest) proxy.manifest = async () => JSON.stringify(await this.#surroundings.manifest());
     proxy.toAgent = ({ server_time, ...frame }) =>
       server_time === undefined ? frame : { ...frame, server_time: server_time + clock_ms };
     return proxy;

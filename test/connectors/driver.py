@@ -114,7 +114,7 @@ def presence_of(presence: Presence) -> dict[str, Any]:
 
 
 async def check_online(connector: Connector, given: dict[str, Any]) -> dict[str, Any]:
-    return presence_of(await connector.check_online(**given))
+    return presence_of(await connector.check_online(**call_options(given)))
 
 
 async def wait_online(connector: Connector, given: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ export class Performance {
   async step(step: Step): Promise<void> {
     if (step.relay === "kill") await this.#cast.killPod();
     else if (step.relay === "list") await this.#cast.list(step.with);
+    else if (step.relay === "sends") await this.#cast.sendByGateway(this.#filled(step.with ?? {}, 0));
     else if (step.wire !== undefined) await this.#onWire(step.wire, step);
     else if (step.hears !== undefined) await this.#hears(step.agent as string, step.hears, step);
     else if (step.then !== undefined) await this.#settled(this.#later.get(step.then) ?? [], step);
@@ -57,6 +58,7 @@ export class Performance {
   }
 
   async #settled(calls: readonly Promise<Frame>[], step: Step): Promise<void> {
+    const startedAt = performance.now();
     for (const [n, call] of calls.entries()) {
       const outcome = await call.then(
         (result) => ({ gives: result }),
@@ -65,6 +67,7 @@ export class Performance {
       expect(outcome).toMatchObject(this.#expectation(step, n + (step.from ?? 0)));
       if (step.as !== undefined && "gives" in outcome) this.#remembered[step.as] = outcome.gives;
     }
+    if (step.within_ms !== undefined) expect(performance.now() - startedAt).toBeLessThan(step.within_ms);
   }
 
   async #hears(name: string, event: string, step: Step): Promise<void> {

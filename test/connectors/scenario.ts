@@ -22,15 +22,27 @@ export interface AgentEntry {
   readonly listens?: false;
   /** Behind the relay's address. */
   readonly path?: string;
-  /** Options of its connector. Under `trust.keys` stand names of agents, under `trust.issuers` those of issuers. */
+  /**
+   * Options of its connector. Under `trust.keys` stand names of agents, under `trust.issuers` those of issuers; `trust.gateways`
+   * is `all` of the relay.
+   */
   readonly options?: Frame;
-  /** It dials a proxy. `clock_ms`: how far off the relay's clock is there; `pod: own`: one that `relay: kill` ends. */
-  readonly wire?: { readonly clock_ms?: number; readonly heartbeat_ms?: number; readonly pod?: "own" };
+  /**
+   * It dials a proxy. `clock_ms`: how far off the relay's clock is there; `pod: own`: one that `relay: kill` ends; `manifest`: the
+   * relay's is there, too.
+   */
+  readonly wire?: {
+    readonly clock_ms?: number;
+    readonly heartbeat_ms?: number;
+    readonly pod?: "own";
+    readonly manifest?: true;
+  };
 }
 
 /**
  * One of: an agent `does` something, and it `gives` or `fails`, now or, `later`, where a step says `then`; an agent `hears` an
- * event, the next of its kind; somebody on an agent's `wire` does something; the `relay` does.
+ * event, the next of its kind; somebody on an agent's `wire` does something; the `relay` does: `sends`: a gateway sends a message
+ * `from` an agent, with its API key.
  *
  * `times`: so often, at once; `$n` counts. `as` names what came out, for later steps: `$name.member`. "<text>" stands for any
  * text, "<text> …" for one that has the rest in it. agent://name is the agent of this name.
@@ -38,11 +50,13 @@ export interface AgentEntry {
 export interface Step {
   readonly agent?: string;
   readonly wire?: string;
-  readonly relay?: "kill" | "list";
+  readonly relay?: "kill" | "list" | "sends";
   readonly does?: string;
   readonly with?: Frame;
   readonly gives?: unknown;
   readonly fails?: Frame;
+  /** Counted from this step on. */
+  readonly within_ms?: number;
   readonly later?: string;
   readonly then?: string;
   readonly hears?: string;
@@ -86,7 +100,7 @@ function pairsOf({ agents }: Scenario): (readonly [Language, Language])[] {
   return LANGUAGES.flatMap((one) => (hasTwoSides ? LANGUAGES : [one]).map((other) => [one, other] as const));
 }
 
-/** Runs that must fail: what is sent is to be refused, and what arrives is not heard. */
+/** Runs that must fail: what is sent is to be refused, what arrives is not heard, and what takes time is to take none. */
 export function spoilt(runs: readonly Run[]): readonly Run[] {
   const [{ scenario, languages }] = runs as readonly [Run];
   const send = { agent: "ann", does: "send", with: { to: "agent://bob", payload: {} } };
@@ -94,6 +108,7 @@ export function spoilt(runs: readonly Run[]): readonly Run[] {
   const steps = [
     [{ ...send, fails: { code: "closed" } }, hear],
     [send, send, hear],
+    [{ ...send, within_ms: 0 }, hear],
   ];
   return steps.map((steps, n) => ({ scenario: { ...scenario, steps }, languages, number: runs.length + n }));
 }

@@ -1,5 +1,7 @@
 import type { TestAgent } from "../../connector/test/kit.ts";
 import { TestRelay } from "../conformance/relay-under-test.ts";
+import type { Frame } from "../support/agent.ts";
+import { HttpClient } from "../support/http.ts";
 import type { MortalPod } from "../support/relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Cast, ISSUERS, type Surroundings } from "./cast.ts";
@@ -14,7 +16,7 @@ export class BehaviourStage implements Surroundings {
   readonly #relay = new TestRelay();
   readonly casts: ReadonlyMap<Run, Cast>;
   readonly #drivers = new Map<Language, DriverProcess>();
-  readonly #listed: object[] = [];
+  readonly #listed: TestAgent[] = [];
   #written: Promise<void> = Promise.resolve();
   #url = "";
 
@@ -40,10 +42,16 @@ export class BehaviourStage implements Surroundings {
   }
 
   async list(agents: readonly TestAgent[]): Promise<void> {
-    this.#listed.push(...agents.map(({ record }) => record));
-    const file = { signing_keys: this.#listed, issuers: Object.values(ISSUERS) };
+    this.#listed.push(...agents);
+    const signing_keys = this.#listed.map(({ record }) => record);
+    const api_keys = this.#listed.map(({ apiKeyRecord }) => apiKeyRecord);
+    const file = { api_keys, signing_keys, issuers: Object.values(ISSUERS) };
     this.#written = this.#written.then(() => this.#relay.writeKeys(file));
     await this.#written;
+  }
+
+  async manifest(): Promise<Frame> {
+    return (await new HttpClient().get(`${this.#url}/.well-known/signing-manifest.json`)).body;
   }
 
   driver(language: Language): DriverProcess {

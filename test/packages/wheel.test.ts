@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
-import { madePackages, packagesIn } from "../support/packages.ts";
+import { connectorIn, madePackages, packagesIn } from "../support/packages.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SOURCES = fileURLToPath(new URL("../../connector-python", import.meta.url));
@@ -65,8 +65,20 @@ describe("The wheel that the relay hands out", () => {
     ]);
     const theirs = JSON.parse(await python("-c", INSPECT, join(copy.path, built[0] as string)));
     expect(Object.keys(theirs.modules)).toContain("agent_relay_connector/py.typed");
-    expect(JSON.parse(await python("-c", INSPECT, wheel))).toEqual(theirs);
+    const version = { "agent_relay_connector/version.py": expect.any(String) };
+    const ours = { ...theirs, modules: { ...theirs.modules, ...version } };
+    expect(JSON.parse(await python("-c", INSPECT, wheel))).toEqual(ours);
   }, 60_000);
+
+  test("knows its version, which is that of the package for npm, so that hello says when it is outdated", async () => {
+    const code = `
+import sys
+sys.path.insert(0, sys.argv[1])
+from agent_relay_connector.version import VERSION, is_outdated
+print(VERSION, *(is_outdated(offered) for offered in (VERSION, VERSION.split("-")[0] + "-b0123456789ab", "0.0.9")))`;
+    expect(await python("-c", code, wheel)).toBe(`${version} False True False\n`);
+    expect(version).toBe((await connectorIn(await madePackages())).version);
+  });
 
   test("has a version of its content that Python takes as one", async () => {
     const code = `

@@ -9,6 +9,7 @@ import {
   secondsFromNow,
 } from "../../connector/test/credentials/parties.ts";
 import type { Frame } from "../support/agent.ts";
+import { TestIssuer } from "../support/issuer.ts";
 import { until } from "../support/until.ts";
 import { use } from "../support/use-relay.ts";
 import { PythonConnectors } from "./python-connector.ts";
@@ -131,6 +132,16 @@ describe("A Python agent with a credential", () => {
     await expect(inPython({}, [await bob.token(ended)])).rejects.toMatchObject({
       details: { code: "invalid_credential", retry: "fix" },
     });
+  });
+
+  test("is let in at its first start when its issuer is admitted meanwhile", async () => {
+    const initech = new TestIssuer("initech");
+    bob = await party("agent://initech.bob", initech);
+    const started = inPython();
+    await python.tells("the refusal", ({ problem }) => problem?.message.startsWith("unknown_issuer"));
+    await stage.list([ACME, GLOBEX, initech.record([bob.agent])]);
+    await started;
+    await stage.list([ACME, GLOBEX]);
   });
 
   test("comes back after a revocation with another credential alone", async () => {

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 log = logging.getLogger("agent_relay_connector")
 
@@ -12,9 +14,9 @@ class Background:
     """Holds tasks until they end: the event loop itself has only weak references."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Runs what reports its own errors; one that it raises all the same is logged."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -32,7 +34,7 @@ class Background:
         """Waits for the end of all."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("a task of the connector failed", exc_info=task.exception())

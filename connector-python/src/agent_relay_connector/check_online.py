@@ -3,9 +3,11 @@
 import asyncio
 from urllib.parse import quote
 
+from .error_catalogue import Retry
 from .errors import RelayError
 from .http import Answer, HttpClient
 from .limits import PRESENCE_TIMEOUT_S
+from .network_errors import may_pass
 from .refusal import problem_in
 from .strict_json import text_of
 from .types import Presence
@@ -39,6 +41,8 @@ class CheckOnline:
 
     def _refusal(self, answer: Answer) -> RelayError:
         members = answer.members
-        if text_of(members.get("code")) is None:
-            return RelayError("unreachable", f"The server at {self._base} is not an Agent Relay.", _CHECK)
-        return problem_in(members)
+        if text_of(members.get("code")) is not None:
+            return problem_in(members)
+        # A proxy in front of a relay that is away speaks for itself.
+        retry: Retry = "later" if may_pass(answer.status) else "fix"
+        return RelayError("unreachable", f"The server at {self._base} is not an Agent Relay.", _CHECK, retry=retry)

@@ -9,7 +9,7 @@ from .errors import RelayError
 from .frames import AckFrame
 from .given import AgentKey, CredentialSource, SealingKey, Trust, TrustedKey
 from .lifecycle import Lifecycle
-from .limits import MAX_DELIVERY_AGE_S, MAX_INBOX, MAX_PENDING, SEND_TIMEOUT_S
+from .limits import MAX_DELIVERY_AGE_S, MAX_INBOX, MAX_PENDING, PRESENCE_TIMEOUT_S, SEND_TIMEOUT_S
 from .message_options import MessageOptions
 from .options import ConnectorOptions, check_options, identity_of, trust_of
 from .own_envelopes import present
@@ -35,7 +35,8 @@ class Connector:
     deliveries whose `ts` is farther than this from this machine's clock, which the relay corrects by at most 5 minutes;
     0 or inf takes any, so that after a new start whatever was ever signed can come again. seal: `required` seals every
     message; texts of sessions stay readable. max_pending: sends that may be unsettled, and questions that may be
-    without a reply, at once. max_inbox: deliveries that may wait to be read; one more drops the oldest.
+    without a reply, at once. max_inbox: deliveries that may wait to be read; one more drops
+    the oldest of the sender with the most.
 
     Does no I/O but reading the key file. Raises ValueError for options that can never work, and RelayError
     `invalid_key`, `invalid_credential` or `invalid_issuer`.
@@ -215,12 +216,13 @@ class Connector:
         """
         return self._parts.sessions.receipt(session_id)
 
-    async def check_online(self, agent: str) -> Presence:
+    async def check_online(self, agent: str, *, timeout: float = PRESENCE_TIMEOUT_S) -> Presence:
         """Whether an agent can be reached now.
 
-        Raises RelayError: `unreachable`, `rate_limited`, a refusal of the relay.
+        Raises RelayError: `unreachable`, also when no answer came within so many seconds; `rate_limited`, a refusal of
+        the relay.
         """
-        return await self._parts.check_online.presence_of(agent)
+        return await self._parts.check_online.presence_of(agent, timeout)
 
     async def wait_online(self, agent: str, *, timeout: float = SEND_TIMEOUT_S) -> Presence:
         """Returns when an agent can be reached.

@@ -5,16 +5,11 @@ import time
 from collections.abc import Callable
 
 from .backoff import jittered_s
+from .background import Background
 from .check_online import CheckOnline
 from .errors import RelayError
 from .iso_time import epoch_ms_of
-from .limits import (
-    OWN_LOOK_AGAIN_S,
-    OWN_LOOK_REFUSED_S,
-    OWN_LOOK_TIMEOUT_S,
-    OWN_LOOKS,
-    UNKNOWN_KEY_PRESENTED_S,
-)
+from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, RETRY_AFTER_S, UNKNOWN_KEY_PRESENTED_S
 from .network_errors import unreachable
 from .types import Presence
 
@@ -26,6 +21,7 @@ class FirstStart:
         websocket: str,
         check_online: CheckOnline,
         take_over: bool,
+        background: Background,
         failed: Callable[[RelayError], None],
         ended: Callable[[RelayError], None],
     ) -> None:
@@ -33,11 +29,16 @@ class FirstStart:
         self._agent = agent
         self._websocket = websocket
         self._check_online = check_online
-        self._may_register = take_over
+        self._takes_over = take_over
+        self._background = background
         self._failed = failed
         self._ended = ended
         self._is_over = False
-        self._key_refused_at: float | None = None
+        # How the agent is online elsewhere: found out once, whatever becomes of the connection that waits for it.
+        self._looking: asyncio.Task[Presence | None] | None = None
+        self._unknown_since: float | None = None
+        # What may pass by itself, of the last register.
+        self._passing: RelayError | None = None
         self._failure: RelayError | None = None
 
     async def before_register(self) -> None:
@@ -46,26 +47,32 @@ class FirstStart:
         Later ones are this connector's own reconnects: what is online then may be its own connection. Raises
         `superseded_elsewhere`.
         """
-        if self._may_register:
+        if self._takes_over:
             return
-        elsewhere = await self._stays_online()
+        if self._looking is None:
+            self._looking = self._background.spawn(self._stays_online())
+        elsewhere = await asyncio.shield(self._looking)
         if elsewhere is not None:
             raise RelayError("superseded_elsewhere", _elsewhere_since(elsewhere))
-        self._may_register = True
 
     def may_pass(self, error: RelayError) -> bool:
         """Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change.
 
         Source: docs/protocol.md#keys.
         """
-        if self._is_over or error.code != "unknown_key":
+        if self._is_over or not _is_of_what_is_not_known(error):
             return False
-        if self._key_refused_at is None:
-            self._key_refused_at = time.monotonic()
-        if time.monotonic() - self._key_refused_at >= UNKNOWN_KEY_PRESENTED_S:
+        if self._unknown_since is None:
+            self._unknown_since = time.monotonic()
+        if time.monotonic() - self._unknown_since >= UNKNOWN_KEY_PRESENTED_S:
             return False
+        self._passing = error
         self._tell(error)
         return True
+
+    def presents_again(self, error: RelayError) -> bool:
+        """Whether the same is to be presented again after this refusal."""
+        return error is self._passing
 
     def unreachable(self, cause: Exception | None) -> None:
         """Says why no relay was reached, at every attempt of the connector's life.
@@ -100,18 +107,19 @@ class FirstStart:
 
         Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone.
 
-        What the relay cannot tell for the moment says nothing of another connection, and is asked again until the start
-        ends.
+        What cannot be told for the moment says nothing of another connection, and is asked again until the start ends,
+        however long the relay asks to wait. An address that refuses such questions for good, as that of one pod does, is
+        asked once, which is not held against the start.
         """
         times_online = 0
         while True:
             try:
-                presence = await self._check_online.presence_of(self._agent, OWN_LOOK_TIMEOUT_S)
+                presence = await self._check_online.presence_of(self._agent)
             except RelayError as error:
-                if not _may_be_told_soon(error):
+                if error.retry != "later":
                     return None
                 self._tell(error)
-                await asyncio.sleep(jittered_s(error.retry_after or 0))
+                await asyncio.sleep(jittered_s(error.retry_after or RETRY_AFTER_S))
                 continue
             if presence.status != "online":
                 return None
@@ -121,14 +129,14 @@ class FirstStart:
             await asyncio.sleep(OWN_LOOK_AGAIN_S)
 
 
+def _is_of_what_is_not_known(refusal: RelayError) -> bool:
+    """Of a key, or of the issuer of a credential: its first word is the reason."""
+    is_of_issuer = refusal.code == "invalid_credential" and refusal.message.startswith("unknown_issuer")
+    return refusal.code == "unknown_key" or is_of_issuer
+
+
 def _elsewhere_since(presence: Presence) -> str | None:
     since = presence.details.get("online_since_iso")
     if epoch_ms_of(since) is None:
         return None
     return f"The agent has been online over another connection since {since}, and this start would end that."
-
-
-def _may_be_told_soon(refusal: RelayError) -> bool:
-    """False for what cannot be looked up, which is not held against the start."""
-    wait_s = refusal.retry_after
-    return refusal.retry == "later" and wait_s is not None and wait_s <= OWN_LOOK_REFUSED_S

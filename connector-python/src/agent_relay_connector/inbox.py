@@ -31,7 +31,7 @@ class Inbox:
         self._conversations = conversations
         self._emitter = emitter
         self._max_inbox = max_inbox
-        self._queue: BoundedQueue[Delivery] = BoundedQueue(max_inbox)
+        self._queue: BoundedQueue[Delivery] = BoundedQueue(max_inbox, lambda delivery: delivery.sender)
         # By sender.
         self._chains = Chains(background)
         self._waiting = 0

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from .agent_id import is_agent_id
+from .credentials.issuer_record import read_issuer_record
 from .credentials.read_credential import Credential, read_credential
 from .errors import RelayError
 from .given import AgentKey, SealingKey
@@ -44,7 +45,7 @@ def read_key_file(path: str) -> KeyFile:
         key=_key_in(members),
         credential=text_of(members.get("credential")),
         sealing_keys=_sealing_keys_in(members),
-        trusted_issuers=tuple(members.get("trusted_issuers") or ()),
+        trusted_issuers=_trusted_issuers_in(members),
     )
 
 
@@ -92,6 +93,17 @@ def _sealing_key(entry: object) -> SealingKey:
     if private_key is None or until is None:
         raise _invalid("The key file has a sealing_key that is none.")
     return SealingKey(private_key, until)
+
+
+def _trusted_issuers_in(members: JsonObject) -> tuple[JsonObject, ...]:
+    given = members.get("trusted_issuers", [])
+    try:
+        # Of no list nothing is a record.
+        for record in given if isinstance(given, list) else [None]:
+            read_issuer_record(record)
+    except RelayError:
+        raise _invalid("The key file has trusted_issuers that are not records of issuers.") from None
+    return tuple(given)
 
 
 def _invalid(message: str) -> RelayError:

@@ -143,7 +143,7 @@ class Lifecycle:
         return self.parts.first_start.may_pass(error) or (error.code in _CREDENTIAL_ENDS and is_renewable)
 
     async def has_changed(self, error: RelayError) -> bool | None:
-        if error.code == "unknown_key":
+        if self.parts.first_start.presents_again(error):
             return True
         return self.parts.credential is not None and await self.parts.credential.has_another()
 

@@ -85,14 +85,11 @@ PRESENCE_TIMEOUT_S = 3.0
 # Of LOOK_UPS_AT_ONCE: however many are waited for, and strangers looked up, known senders are looked up meanwhile.
 PRESENCE_LOOKS_AT_ONCE = 4
 
-# Until the first register is accepted: how long a key that the relay does not know yet is presented again; and how
-# often, how far apart, and for how long each, the agent's own presence is looked up before it counts as held elsewhere.
+# Until the first register is accepted: how long a key, or an issuer's credential, that the relay does not know yet is
+# presented again; and how often, and how far apart, the agent's own presence is looked up before it counts as held elsewhere.
 UNKNOWN_KEY_PRESENTED_S = 10.0
 OWN_LOOKS = 5
 OWN_LOOK_AGAIN_S = 0.3
-OWN_LOOK_TIMEOUT_S = 1.0
-# The longest wait that a refusal of the look-up may ask for: a register is due soon after `hello`.
-OWN_LOOK_REFUSED_S = 2.0
 
 # Of a credential: characters of the token, from `iat` to `exp`, and how far `iat` and `nbf` may lie ahead.
 # Source: docs/protocol.md#credentials.

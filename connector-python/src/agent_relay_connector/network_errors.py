@@ -59,6 +59,38 @@ _BY_ERRNO = {
     errno.EHOSTUNREACH: NetworkError("the host is not reachable", _NETWORK_HINT, "later"),
     errno.ENETUNREACH: NetworkError("the network is not reachable", _NETWORK_HINT, "later"),
 }
+_WANTS_A_CERTIFICATE = NetworkError(
+    "it wants a certificate of its client",
+    "The connector presents none: ask the relay's operator for an address that wants none.",
+    "fix",
+)
+_NO_COMMON_TLS = NetworkError(
+    "it and this machine do not agree on TLS",
+    "They need a version and a cipher in common: update Python, or ask the relay's operator for TLS 1.2 or later. "
+    "A server that wants a certificate of its client may say the same; the connector presents none.",
+    "fix",
+)
+_NOT_ITS_NAME = NetworkError("it serves no host of this name", "Use a host name that it serves.", "fix")
+_TLS_FAILED = NetworkError(
+    "TLS failed", "Ask the relay's operator what its TLS needs; the connector tries again.", "later"
+)
+# Of OpenSSL: its own, and the alerts of the other side. Versions of it spell some with TLSV1, some with TLSV1_ALERT.
+_BY_TLS_REASON = {
+    **dict.fromkeys(
+        ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"), _NO_TLS
+    ),
+    **dict.fromkeys(("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_BAD_CERTIFICATE"), _WANTS_A_CERTIFICATE),
+    **dict.fromkeys(
+        (
+            "SSLV3_ALERT_HANDSHAKE_FAILURE",
+            "TLSV1_ALERT_PROTOCOL_VERSION",
+            "TLSV1_ALERT_INSUFFICIENT_SECURITY",
+            "UNSUPPORTED_PROTOCOL",
+        ),
+        _NO_COMMON_TLS,
+    ),
+    **dict.fromkeys(("TLSV1_UNRECOGNIZED_NAME", "TLSV1_ALERT_UNRECOGNIZED_NAME"), _NOT_ITS_NAME),
+}
 # Of OpenSSL: X509_V_ERR_*.
 _BY_VERIFY_CODE = {
     9: NetworkError("its certificate is not valid yet", "Set this machine's clock.", "fix"),
@@ -93,16 +125,24 @@ def unreachable(websocket: str, cause: Exception | None) -> RelayError:
     return error
 
 
+def may_pass(status: int) -> bool:
+    """Whether another attempt may be answered otherwise than with this HTTP status."""
+    return status >= 500 or status in _PASSING
+
+
 def _reason(cause: Exception) -> NetworkError:
     status = _status_of(cause)
     if status is not None:
         return _upgrade_refusal(status)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _BY_VERIFY_CODE.get(cause.verify_code, _UNVERIFIED)
+    if isinstance(cause, InvalidMessage) and isinstance(cause.__cause__, ssl.SSLError):
+        # TLS 1.3 refuses a client once that has begun to speak.
+        return _reason(cause.__cause__)
     if isinstance(cause, (ConnectionResetError, BrokenPipeError, EOFError, ssl.SSLEOFError, InvalidMessage)):
         return _CUT_OFF
     if isinstance(cause, ssl.SSLError):
-        return _NO_TLS
+        return _BY_TLS_REASON.get(cause.reason, _TLS_FAILED)
     if isinstance(cause, socket.gaierror):
         return _UNRESOLVED if cause.errno == socket.EAI_AGAIN else _UNKNOWN_HOST
     if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):
@@ -122,7 +162,7 @@ def _status_of(cause: Exception) -> int | None:
 
 def _upgrade_refusal(status: int) -> NetworkError:
     why = f"the upgrade to a websocket was answered with {status}"
-    if status >= 500 or status in _PASSING:
+    if may_pass(status):
         return NetworkError(why, _LATER_HINT, "later")
     if status == 404:
         return NetworkError(why, _PATH_HINT, "fix")

@@ -9,6 +9,7 @@ from .agent_id import is_agent_id
 from .errors import RelayError
 from .given import AgentKey, CredentialSource, CredentialWithKeys, SealingKey, Trust, TrustedKey
 from .key_file import read_key_file
+from .strict_json import members_of
 from .types import JsonObject
 
 
@@ -77,7 +78,8 @@ def identity_of(
 def trust_of(trust: "Trust | Mapping[str, Sequence[TrustedKey]] | None", pinned: Sequence[JsonObject]) -> Trust:
     """In its one form. A record that is given counts in place of one of the same name that the key file pins."""
     given = trust if isinstance(trust, Trust) else Trust(keys=trust or {})
-    issuers = {str(record.get("issuer")): record for record in (*pinned, *given.issuers)}
+    # What is no record has no name, and is refused where records are read.
+    issuers = {str(members_of(record).get("issuer")): record for record in (*pinned, *given.issuers)}
     return Trust(given.keys, tuple(issuers.values()), given.gateways)
 
 

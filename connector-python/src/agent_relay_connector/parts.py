@@ -47,7 +47,13 @@ class Parts:
         self.presence_watch = PresenceWatch(self.check_online, options.max_pending, background)
         self.send_queue = SendQueue(self.clock, options.max_pending, not_registered, background)
         self.first_start = FirstStart(
-            options.agent, self.address.websocket, self.check_online, options.take_over, self.failed, ended
+            options.agent,
+            self.address.websocket,
+            self.check_online,
+            options.take_over,
+            background,
+            self.failed,
+            ended,
         )
         self._signer = Signer(options.key, self.clock)
         sealing_keys = OwnSealingKeys(self.clock, options.sealing_keys)

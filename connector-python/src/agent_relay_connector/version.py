@@ -2,19 +2,27 @@
 
 import re
 
-# That of pyproject.toml, and of the connector for TypeScript.
+# Of this connector. Packages that a relay hands out have a digest in it, as in `0.1.0-b3f2a…`, which is also that of its
+# package for npm; the sources have none.
 VERSION = "0.1.0"
 
 # Source: Semantic Versioning 2.0.0.
-_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:-[0-9A-Za-z.-]{1,64})?")
+_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:-([0-9A-Za-z.-]{1,64}))?")
 
 
 def is_outdated(offered: str | None, own: str = VERSION) -> bool:
-    """Compares numbers alone: the digest in `hello` is that of the package for npm, whose content is another."""
-    theirs, ours = _numbers_of(offered or ""), _numbers_of(own)
-    return theirs is not None and ours is not None and theirs > ours
+    """A higher number is newer, and so is another build of the same number: a relay's own packages are those that fit it.
+
+    Sources are no build, and are not compared with one. offered: what `hello` says.
+    """
+    theirs, ours = _VERSION.fullmatch(offered or ""), _VERSION.fullmatch(own)
+    if theirs is None or ours is None:
+        return False
+    their_numbers, our_numbers = _numbers_of(theirs), _numbers_of(ours)
+    if their_numbers != our_numbers:
+        return their_numbers > our_numbers
+    return theirs[4] is not None and ours[4] is not None and theirs[4] != ours[4]
 
 
-def _numbers_of(version: str) -> tuple[int, ...] | None:
-    found = _VERSION.fullmatch(version)
-    return None if found is None else tuple(int(number) for number in found.groups())
+def _numbers_of(version: "re.Match[str]") -> tuple[int, ...]:
+    return tuple(int(version[n]) for n in (1, 2, 3))

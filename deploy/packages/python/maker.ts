@@ -8,6 +8,7 @@ import { type Draft, type Maker, SHA512 } from "../release.ts";
 import type { ZippedFile } from "../zip.ts";
 import { projectOf, wheel, wheelFile } from "./wheel.ts";
 
+const VERSION_MODULE = "agent_relay_connector/version.py";
 const FOLDER = fileURLToPath(new URL("../../../connector-python", import.meta.url));
 
 /** The connector for Python, as a wheel. */
@@ -30,11 +31,21 @@ export const pythonConnector: Maker = {
       manual:
         "METADATA in its folder of .venv/lib/python3.*/site-packages, once it is installed: .venv/bin/python -c 'from importlib.metadata import metadata; print(metadata(\"agent_relay_connector\").get_payload())'",
       file: (version) => wheelFile(project, version),
-      contents: (version) => wheel(project, version, modules, readme),
+      contents: (version) => wheel(project, version, modules.map(versioned(project.version, version)), readme),
     };
     return { number: project.version, drafts: [draft] };
   },
 };
+
+/** Sources say their number alone, a package which build of it it is. */
+function versioned(number: string, version: string): (module: ZippedFile) => ZippedFile {
+  return ({ path, content }) => {
+    if (path !== VERSION_MODULE) return { path, content };
+    const [own, stamped] = [number, version].map((said) => `VERSION = "${said}"\n`) as [string, string];
+    if (!content.includes(own)) throw new Error(`${VERSION_MODULE} has not the version of pyproject.toml`);
+    return { path, content: Buffer.from(content.toString().replace(own, stamped)) };
+  };
+}
 
 async function modulesIn(folder: string): Promise<ZippedFile[]> {
   const files = (await filesIn(folder)).filter((file) => /\.py$|\/py\.typed$/.test(file));

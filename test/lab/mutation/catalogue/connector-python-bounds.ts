@@ -27,6 +27,13 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python drops nobody else's deliveries for one sender's flood",
+    file: `${FOLDER}/bounded_queue.py`,
+    find: "if counts[sender] == most",
+    replace: "if counts[sender]",
+    tests: UNIT,
+  },
+  {
     name: "Python waits for no callback that hangs",
     file: `${FOLDER}/credentials/answer_of.py`,
     find: "timeout=RENEWAL_ANSWER_WITHIN_S",
@@ -51,8 +58,22 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python ends nobody's connection while the relay cannot tell",
     file: `${FOLDER}/first_start.py`,
-    find: "if not _may_be_told_soon(error):",
-    replace: 'if error.code == "unavailable" or not _may_be_told_soon(error):',
+    find: 'if error.retry != "later":',
+    replace: 'if error.code == "unavailable" or error.retry != "later":',
+    tests: UNIT,
+  },
+  {
+    name: "Python ends nobody's connection because the relay asks it to wait for long",
+    file: `${FOLDER}/first_start.py`,
+    find: 'if error.retry != "later":',
+    replace: 'if error.retry != "later" or (error.retry_after or 0) > 2:',
+    tests: UNIT,
+  },
+  {
+    name: "Python ends nobody's connection while a proxy answers for the relay",
+    file: `${FOLDER}/check_online.py`,
+    find: '"later" if may_pass(answer.status) else "fix"',
+    replace: '"fix"',
     tests: UNIT,
   },
   {
@@ -65,7 +86,7 @@ export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
   {
     name: "Python presents an unknown key for a bounded time",
     file: `${FOLDER}/first_start.py`,
-    find: "if time.monotonic() - self._key_refused_at >= UNKNOWN_KEY_PRESENTED_S:",
+    find: "if time.monotonic() - self._unknown_since >= UNKNOWN_KEY_PRESENTED_S:",
     replace: "if False:",
     tests: UNIT,
   },
