@@ -79,9 +79,10 @@ describe("a self-test", () => {
   }
 
   /** A message under the key of the credential, with a credential beside it. */
-  async function message(token: string) {
+  async function message(token: string, changes: object = {}) {
     const addresses = { from: "agent://acme.bob", to: "agent://alice" };
-    const envelope = { id: "env-1", type: "message.send", ...addresses, payload: {}, ts: Date.now(), key_id: KEY_ID };
+    const terms = { payload: {}, ts: Date.now(), key_id: KEY_ID, ...changes };
+    const envelope = { id: "env-1", type: "message.send", ...addresses, ...terms };
     const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
     return post(`${gateway.url}/api/self-test?credential=${token}`, { ...envelope, sig });
   }
@@ -95,6 +96,7 @@ describe("a self-test", () => {
 
   test.each([
     ["no token", "malformed", async () => "a.b.c"],
+    ["one that is too long", "malformed", () => issued({ ...TERM, pad: "x".repeat(2048) })],
     ["a forged one", "signature", () => issued(TERM, {}, newKeys())],
     ["one that has ended", "expired", () => issued({ ...TERM, exp: SECONDS - 1 })],
     ["one for another relay", "wrong_relay", () => issued({ ...TERM, aud: ["evil.example"] })],
@@ -102,6 +104,14 @@ describe("a self-test", () => {
     const answer = await message(await make());
     const { code, detail } = (await answer.json()) as { code: string; detail: string };
     expect([answer.status, code, detail.split(":")[0]]).toEqual([400, "invalid_credential", reason]);
+  });
+
+  test("looks at it when size and clock of the envelope are right, and its key is to be known by it", async () => {
+    const none = "a.b.c";
+    expect(await codeOf(message(none, { ts: Date.now() - 3_600_000 }))).toBe("400 clock_skew");
+    expect(await codeOf(message(none, { payload: { text: "x".repeat(40_000) } }))).toBe("413 body_too_large");
+    expect(await codeOf(message(none, { key_id: "unlisted" }))).toBe("400 unknown_key");
+    expect(await codeOf(message(none))).toBe("400 invalid_credential");
   });
 
   test("vouches by it for no other agent and no other key", async () => {
