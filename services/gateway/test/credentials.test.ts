@@ -3,7 +3,13 @@ import { beforeAll, describe, expect, test } from "@jest/globals";
 import type { JsonObject } from "protocol/contract/envelope.ts";
 import { AgentCredential, SigningManifest } from "protocol/contract/responses.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
-import { AGENT, issued, newKeys, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import {
+  AGENT,
+  ISSUER_WITH_TERMS,
+  issued,
+  newKeys,
+  RECORD,
+} from "../../../shared/protocol/test/credentials/issuing.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();
@@ -65,9 +71,9 @@ describe("the credential of an agent", () => {
   });
 });
 
-test("the manifest names the issuers, as the keys file has them", async () => {
+test("the manifest names the issuers as the keys file has them, with the terms of their keys and what they revoked", async () => {
   const answer = await fetch(`${gateway.url}/.well-known/signing-manifest.json`);
-  expect(SigningManifest.parse(await answer.json()).issuers).toEqual([RECORD]);
+  expect(SigningManifest.parse(await answer.json()).issuers).toEqual([RECORD, ISSUER_WITH_TERMS]);
 });
 
 describe("a self-test", () => {
