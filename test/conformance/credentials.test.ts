@@ -55,6 +55,16 @@ describe("an agent with a credential", () => {
     await socket.delivered(answer.id);
   });
 
+  test("belongs to the last register that was accepted, however old its credential is", async () => {
+    const newer = await acme.agent("agent://acme.twice");
+    const older = await acme.renewed(newer, { iat: secondsFromNow(-600), exp: secondsFromNow(600) });
+    const [first, last] = [await online(newer), await online(older)];
+    expect(await first.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4409);
+    const toThem = relay.envelope("alice", "message.send", { to: newer.id });
+    expect(await alice.ask(toThem)).toMatchObject({ target_delivery: { status: "online" } });
+    await last.delivered(toThem.id);
+  });
+
   test("of one issuer reaches one of another, each for itself alone", async () => {
     const [ann, bea] = [await acme.agent("agent://acme.ann"), await globex.agent("agent://globex.bea")];
     const [annsSocket, beasSocket] = [await online(ann), await online(bea)];
@@ -261,6 +271,7 @@ describe("a credential ends", () => {
     ],
     ["unknown_issuer", null],
     ["agent_not_allowed", { agents: ["agent://acme.other"] }],
+    ["expired", { keys: acme.keys({ expires_at: new Date().toISOString() }) }],
   ])("within 5 s of a change of the keys file: %s", async (reason, change) => {
     const cut = await acme.agent("agent://acme.cut");
     const socket = await online(cut);

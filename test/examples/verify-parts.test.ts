@@ -29,8 +29,11 @@ describe("the parts of verify.py", () => {
     expect(await canonicalInPython(JSON.stringify(numbers))).toBe(jcs(numbers));
   });
 
-  test("have the canonical text that the vectors of RFC 8785 have", async () => {
-    const names = existsSync(VECTORS) ? readdirSync(new URL("input/", VECTORS)) : [];
+  // Told as skipped where the vectors do not lie: nothing was compared then.
+  const whereVectorsLie = existsSync(VECTORS) ? test : test.skip;
+  whereVectorsLie("have the canonical text that the vectors of RFC 8785 have", async () => {
+    const names = readdirSync(new URL("input/", VECTORS));
+    expect(names).not.toEqual([]);
     for (const name of names) {
       const [input, output] = ["input", "output"].map((kind) =>
         readFileSync(new URL(`${kind}/${name}`, VECTORS), "utf8"),

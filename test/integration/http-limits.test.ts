@@ -60,6 +60,7 @@ describe("Requests to the gateway", () => {
     ["self_test", 5, () => post("/api/self-test", {}, from(CLIENT))],
     ["check_online", 5, (n) => read(`/api/onboarding/check-online?agent_id=agent://guess-${n}`, CLIENT)],
     ["session_lookups", 5, (n) => read(`/sessions/ses_${String(n).padStart(26, "0")}`, CLIENT)],
+    ["credential_lookups", 5, (n) => read(`/v1/agents/guess-${n}/credential`, CLIENT)],
     ["check_online", 5, (n) => read("/api/onboarding/check-online?agent_id=agent://bob", NEIGHBOURS[n % 2] as string)],
   ])(
     "that %s bounds are refused after %d with 429 and Retry-After, counted, for a minute",

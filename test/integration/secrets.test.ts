@@ -1,13 +1,12 @@
-import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { ServiceName, Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
+import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
-import { registerWith, TestIssuer } from "../support/issuer.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { everythingIn } from "../support/redis-dump.ts";
 import { RedisMonitor } from "../support/redis-monitor.ts";
@@ -15,46 +14,19 @@ import { Secrets } from "../support/secrets.ts";
 import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
+import { SAID, TOLD } from "./marked.ts";
 
 /** The three services as processes over Redis as it is deployed: everything is sent once, with a mark of its own in each place. */
 
-/** In letters that no normalising of labels changes. */
-const mark = (name: string) => `mark${name}${randomBytes(6).toString("hex")}`;
-/** What an envelope says: it passes through Redis on its way to the target, and stays nowhere. */
-const SAID = {
-  type: `message.mark_${randomBytes(6).toString("hex")}`,
-  payload: mark("payload"),
-  message: mark("message"),
-  task_id: mark("task"),
-  purpose: mark("purpose"),
-  intro: mark("intro"),
-  scope: mark("scope"),
-  expected_frequency: mark("frequency"),
-  reason: mark("reason"),
-};
-/** What no other process than the one that was told ever learns. */
-const TOLD = {
-  label: mark("label"),
-  capability: mark("capability"),
-  feedback: mark("feedback"),
-  feedbackCategory: mark("category"),
-  feedbackSurface: mark("surface"),
-  userAgent: mark("agent"),
-  address: "203.0.113.77",
-  idempotencyKey: mark("idempotency"),
-  wrongApiKey: `rk_${mark("key")}`,
-  query: mark("query"),
-  unknownField: mark("field"),
-  keysFileSecret: mark("secret"),
-};
 const BASE_URL = "https://relay.example";
 const CLIENT = { "user-agent": TOLD.userAgent, "x-forwarded-for": TOLD.address };
 
 const relay = use(new GuardedRelay("alice-hmac", "bob-hmac"));
 const http = new HttpClient(CLIENT);
-const acme = new TestIssuer("acme");
-/** Of an agent that registers with a credential: an address may show that, as the certificate that it is. */
+/** Agents that register with a credential: an address may show that, as the certificate that it is. */
 const CAROL = "acme.carol";
+const acme = given(() => newIssuer("acme", "agent://acme.*"));
+const [carol, dan] = [given(() => newAgent(acme, `agent://${CAROL}`)), given(() => newAgent(acme, "agent://acme.dan"))];
 const gatewayKey = makeEd25519Key({ id: "unused", agents: [] });
 const connector = given(async () => await connectorIn(await madePackages()));
 const services = given(async () => {
@@ -74,6 +46,7 @@ const [alice, bob] = [given(() => connect()), given(() => connect())];
 const scans: string[] = [];
 const passed: string[] = [];
 const signatures: Record<string, string> = {};
+let ciphertext: string;
 let sessionId: string;
 
 beforeAll(async () => {
@@ -81,6 +54,7 @@ beforeAll(async () => {
   relay.defer(() => monitor.close());
   await whileScanning(async () => {
     await sendOverWebsocket();
+    await sendSealed();
     await sendThroughGateway();
     await sendBroken();
   });
@@ -115,6 +89,12 @@ test("nothing but envelopes passes through Redis: no key, address, user agent, l
   const text = passed.join("\n");
   expect(new Secrets(SAID).in(text)).toEqual(Object.keys(SAID));
   expect(new Secrets({ ...TOLD, ...keySecrets() }).in(text)).toEqual([]);
+});
+
+test("what is sealed passes through Redis as its ciphertext alone", () => {
+  const text = passed.join("\n");
+  expect(text).toContain(ciphertext);
+  expect(new Secrets({ sealed: TOLD.sealed }).in(text)).toEqual([]);
 });
 
 test("no report, page or document shows a secret", async () => {
@@ -157,9 +137,6 @@ async function sendOverWebsocket(): Promise<void> {
   ] as const) {
     expect(await socket.ask(signed(name, "agent.register", { payload }))).toMatchObject({ accepted: true });
   }
-  const register = registerWith(await acme.agent(`agent://${CAROL}`), new URL(BASE_URL).host);
-  signatures.credential = register.sig;
-  expect(await (await connect()).ask(register)).toMatchObject({ accepted: true });
   const toBob = { to: "agent://bob-hmac", task_id: SAID.task_id };
   await alice.ask(signed("alice-hmac", SAID.type, { ...toBob, payload: { [SAID.payload]: SAID.payload } }));
   const { purpose, intro, scope, expected_frequency } = SAID;
@@ -168,6 +145,25 @@ async function sendOverWebsocket(): Promise<void> {
   const rejection = { to: "agent://alice-hmac", payload: { session_id: sessionId, reason: SAID.reason } };
   expect(await bob.ask(signed("bob-hmac", "session.reject", rejection))).toMatchObject({ session_status: "rejected" });
   await alice.ask(signed("alice-hmac", "session.request", { ...terms, to: "agent://absent" }));
+}
+
+/** From one agent with a credential to another. */
+async function sendSealed(): Promise<void> {
+  const [carolsSocket, dansSocket] = [await connect(), await connect()];
+  for (const [agent, socket] of [
+    [carol, carolsSocket],
+    [dan, dansSocket],
+  ] as const) {
+    const payload = { credential: agent.token, relay: new URL(BASE_URL).host };
+    const register = envelope(agent, agent, "agent.register", payload);
+    signatures[register.id] = register.sig;
+    expect(await socket.ask(register)).toMatchObject({ accepted: true });
+  }
+  const sent = await sealed(carol, dan, JSON.stringify({ [TOLD.sealed]: TOLD.sealed }));
+  signatures[sent.id] = sent.sig;
+  ciphertext = sent.payload.sealed.ct;
+  expect(await carolsSocket.ask(sent)).toMatchObject({ target_delivery: { status: "online" } });
+  expect((await dansSocket.delivered(sent.id)).envelope).toEqual(sent);
 }
 
 async function sendThroughGateway(): Promise<void> {
@@ -244,7 +240,7 @@ async function whileScanning(work: () => Promise<void>): Promise<void> {
 }
 
 function everySecret(): Secrets {
-  return new Secrets({ ...SAID, ...TOLD, ...keySecrets(), ...signatures });
+  return new Secrets({ ...SAID, ...TOLD, ...keySecrets(), ...signatures, ciphertext });
 }
 
 /** Keys, and what opens Redis. */
@@ -277,7 +273,7 @@ function readsOf(service: ServiceName): string[] {
 }
 
 function keysFile(): object {
-  return { ...relay.keys.file, issuers: [acme.record(["agent://acme.*"])] };
+  return { ...relay.keys.file, issuers: [acme.record] };
 }
 
 async function connect(): Promise<AgentSocket> {

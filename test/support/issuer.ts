@@ -31,7 +31,12 @@ export class TestIssuer {
 
   /** Its record in the keys file. */
   record(agents: readonly string[], more: object = {}): object {
-    return { issuer: this.name, keys: [{ public_key: xOf(this.#keys.publicKey) }], agents, ...more };
+    return { issuer: this.name, keys: this.keys(), agents, ...more };
+  }
+
+  /** Its keys in such a record. @param term of its one key. */
+  keys(term: object = {}): object[] {
+    return [{ public_key: xOf(this.#keys.publicKey), ...term }];
   }
 
   /** An agent with a key of its own. @param terms claims in place of those that hold now for an hour. */

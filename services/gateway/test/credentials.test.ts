@@ -3,7 +3,13 @@ import { beforeAll, describe, expect, test } from "@jest/globals";
 import type { JsonObject } from "protocol/contract/envelope.ts";
 import { AgentCredential, SigningManifest } from "protocol/contract/responses.ts";
 import { canonicalText } from "protocol/signing/canonical.ts";
-import { AGENT, issued, newKeys, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import {
+  AGENT,
+  ISSUER_WITH_TERMS,
+  issued,
+  newKeys,
+  RECORD,
+} from "../../../shared/protocol/test/credentials/issuing.ts";
 import { codeOf, post, useGateway, useGatewayKit } from "./kit.ts";
 
 const kit = useGatewayKit();
@@ -65,9 +71,9 @@ describe("the credential of an agent", () => {
   });
 });
 
-test("the manifest names the issuers, as the keys file has them", async () => {
+test("the manifest names the issuers as the keys file has them, with the terms of their keys and what they revoked", async () => {
   const answer = await fetch(`${gateway.url}/.well-known/signing-manifest.json`);
-  expect(SigningManifest.parse(await answer.json()).issuers).toEqual([RECORD]);
+  expect(SigningManifest.parse(await answer.json()).issuers).toEqual([RECORD, ISSUER_WITH_TERMS]);
 });
 
 describe("a self-test", () => {
@@ -79,9 +85,10 @@ describe("a self-test", () => {
   }
 
   /** A message under the key of the credential, with a credential beside it. */
-  async function message(token: string) {
+  async function message(token: string, changes: object = {}) {
     const addresses = { from: "agent://acme.bob", to: "agent://alice" };
-    const envelope = { id: "env-1", type: "message.send", ...addresses, payload: {}, ts: Date.now(), key_id: KEY_ID };
+    const terms = { payload: {}, ts: Date.now(), key_id: KEY_ID, ...changes };
+    const envelope = { id: "env-1", type: "message.send", ...addresses, ...terms };
     const sig = sign(null, Buffer.from(canonicalText(envelope)), AGENT.privateKey).toString("base64url");
     return post(`${gateway.url}/api/self-test?credential=${token}`, { ...envelope, sig });
   }
@@ -95,6 +102,7 @@ describe("a self-test", () => {
 
   test.each([
     ["no token", "malformed", async () => "a.b.c"],
+    ["one that is too long", "malformed", () => issued({ ...TERM, pad: "x".repeat(2048) })],
     ["a forged one", "signature", () => issued(TERM, {}, newKeys())],
     ["one that has ended", "expired", () => issued({ ...TERM, exp: SECONDS - 1 })],
     ["one for another relay", "wrong_relay", () => issued({ ...TERM, aud: ["evil.example"] })],
@@ -102,6 +110,14 @@ describe("a self-test", () => {
     const answer = await message(await make());
     const { code, detail } = (await answer.json()) as { code: string; detail: string };
     expect([answer.status, code, detail.split(":")[0]]).toEqual([400, "invalid_credential", reason]);
+  });
+
+  test("looks at it when size and clock of the envelope are right, and its key is to be known by it", async () => {
+    const none = "a.b.c";
+    expect(await codeOf(message(none, { ts: Date.now() - 3_600_000 }))).toBe("400 clock_skew");
+    expect(await codeOf(message(none, { payload: { text: "x".repeat(40_000) } }))).toBe("413 body_too_large");
+    expect(await codeOf(message(none, { key_id: "unlisted" }))).toBe("400 unknown_key");
+    expect(await codeOf(message(none))).toBe("400 invalid_credential");
   });
 
   test("vouches by it for no other agent and no other key", async () => {

@@ -16,7 +16,7 @@ import { partitionOf } from "window/redis/partitions.ts";
 import { RedisLink } from "window/redis/redis-link.ts";
 import { readSnapshot, type WindowSnapshot } from "window/snapshot.ts";
 import { makeEd25519Key } from "../../../deploy/keys/make.ts";
-import { RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
+import { ISSUER_WITH_TERMS, RECORD } from "../../../shared/protocol/test/credentials/issuing.ts";
 import { readingWindow } from "../../../test/support/reading-window.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { TestRedis } from "../../../test/support/test-redis.ts";
@@ -58,7 +58,7 @@ export class GatewayKit {
     }));
     await writeFile(
       this.#keysFile,
-      JSON.stringify({ api_keys, signing_keys: [this.agentKey.record], issuers: [RECORD] }),
+      JSON.stringify({ api_keys, signing_keys: [this.agentKey.record], issuers: [RECORD, ISSUER_WITH_TERMS] }),
     );
     await this.redis.start();
     this.#closers.push(() => this.redis.stop());

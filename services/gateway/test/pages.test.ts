@@ -22,6 +22,30 @@ describe("The pages", () => {
     expect(home).toContain("15&nbsp;s");
   });
 
+  test("tell of credentials: who vouches, what recipients check, what is sealed, what proves a session, and what ends them", () => {
+    const { productDesign } = renderPages(SETTINGS);
+    const sectionOf = (id: string) => productDesign.split(`<h2 id="${id}">`)[1]?.split("</section>")[0] ?? "";
+    expect(productDesign).toContain('<a href="#credentials">');
+    for (const word of [
+      "issuer",
+      "90&nbsp;days",
+      "recipient",
+      "HPKE",
+      "receipt",
+      "/.well-known/signing-manifest.json",
+    ]) {
+      expect(sectionOf("credentials")).toContain(word);
+    }
+    expect(sectionOf("faults")).toContain("A credential ends or is revoked");
+    expect(sectionOf("privacy")).toContain("credentials of an agent");
+  });
+
+  test("claim of signatures what is so: none of an envelope is kept, that of a credential is", () => {
+    const pages = Object.values(renderPages(SETTINGS)).join();
+    expect(pages).toMatch(/API key, envelope signature or feedback text is kept/);
+    expect(pages).toMatch(/<li>API keys and envelope signatures<\/li>/);
+  });
+
   test("lead people to the packages that the relay hands out", () => {
     for (const page of Object.values(renderPages(SETTINGS))) expect(page).toContain('href="/connectors"');
   });

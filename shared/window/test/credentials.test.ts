@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
+import { fillTo, unlimited } from "../../../test/support/redis-memory.ts";
+import { until } from "../../../test/support/until.ts";
 import type { KeptCredential } from "../src/acceptance/acceptance.ts";
 import { readCredentials } from "../src/credentials.ts";
 import { envelopeOf } from "./envelopes.ts";
@@ -16,7 +18,10 @@ beforeEach(async () => {
   pod = await bench.pod({ pod: "pod-a" });
   key = (await bench.keys()).credential(BOB);
 });
-afterEach(() => bench.clear());
+afterEach(async () => {
+  await unlimited(bench.client);
+  await bench.clear();
+});
 afterAll(() => bench.redis.stop());
 
 const register = (credential: KeptCredential) => pod.accept(envelopeOf("agent.register", BOB), { credential });
@@ -68,6 +73,14 @@ test("a repeat, and a register that is refused, make nothing known", async () =>
   const envelope = envelopeOf("agent.register", BOB);
   await pod.accept(envelope, { credential: presented("jkt-a") });
   await pod.accept(envelope, { credential: presented("jkt-b") });
+  expect(await known()).toEqual([["jkt-a", "token-of-jkt-a"]]);
+});
+
+test("while Redis is short of memory an agent is let in with a new credential, which is not made known: the old one stays", async () => {
+  await register(presented("jkt-a"));
+  await fillTo(bench.client, 0.8);
+  await until("it is noticed that memory is short", () => pod.link.memory.isShort);
+  expect(await register(presented("jkt-b"))).toMatchObject({ outcome: "accepted", status: "online" });
   expect(await known()).toEqual([["jkt-a", "token-of-jkt-a"]]);
 });
 

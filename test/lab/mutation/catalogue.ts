@@ -36,6 +36,7 @@ import { REPLAY_MUTATIONS } from "./catalogue/replay.ts";
 import { REPORT_MUTATIONS } from "./catalogue/reports.ts";
 import { SESSION_MUTATIONS } from "./catalogue/sessions.ts";
 import { SHARED_RATE_MUTATIONS } from "./catalogue/shared-rates.ts";
+import { SHOWN_CREDENTIAL_MUTATIONS } from "./catalogue/shown-credentials.ts";
 import { SLOW_READER_MUTATIONS } from "./catalogue/slow-readers.ts";
 import { TESTING_MUTATIONS } from "./catalogue/testing.ts";
 import { WEBSOCKET_MUTATIONS } from "./catalogue/websocket.ts";
@@ -48,6 +49,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...KEY_MUTATIONS,
   ...ISSUER_MUTATIONS,
   ...CREDENTIAL_MUTATIONS,
+  ...SHOWN_CREDENTIAL_MUTATIONS,
   ...WEBSOCKET_MUTATIONS,
   ...INFLOW_MUTATIONS,
   ...SHARED_RATE_MUTATIONS,

@@ -71,11 +71,11 @@ export const SelfTestQuery = z.strictObject({
     .literal("1")
     .optional()
     .meta({ description: "1: the answer contains the canonical text of an envelope whose shape is valid." }),
-  credential: z
-    .string()
-    .max(CREDENTIAL_LIMITS.maxCharacters)
-    .optional()
-    .meta({ description: "That of the key, which a connection knows from the register on." }),
+  /** One that is too long is refused as the credential that it is, with its reason. */
+  credential: z.string().optional().meta({
+    description: "That of the key, which a connection knows from the register on.",
+    maxLength: CREDENTIAL_LIMITS.maxCharacters,
+  }),
 });
 
 /** Query of GET /api/onboarding/check-online. */

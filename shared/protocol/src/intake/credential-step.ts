@@ -14,8 +14,11 @@ export interface KnownKeys {
 
 /** The keys of credentials that registers brought which were accepted on a connection. */
 export interface BroughtKeys {
-  /** The key of one that holds now: that of the sender, who may share its key with others, else that of another agent. */
-  keyOf(keyId: string, from: unknown, ring: KeyRing, now: number): SigningEntry | undefined;
+  /**
+   * The key of one that holds now: that of the sender, who may share its key with others, else that of another agent.
+   * Refusal: invalid_credential, where a credential is judged only now.
+   */
+  keyOf(keyId: string, from: unknown, ring: KeyRing, now: number): Refusal | SigningEntry | undefined;
 }
 
 /** A credential that a register presents, with the key that its signature is to be verified with. */

@@ -172,7 +172,7 @@ function checkClock(terms: Terms, now: number): Refusal | undefined {
   return refuse("clock_skew", terms, isInSeconds ? { hint: SECONDS_HINT } : {});
 }
 
-/** Refusal: unknown_key. Only gateways use key ids with their prefix, whatever the keys file holds. */
+/** Refusals: unknown_key, those of `brought`. Only gateways use key ids with their prefix, whatever the keys file holds. */
 function findKey(terms: Terms, ring: KeyRing, now: number, brought?: BroughtKeys): Refusal | SigningEntry {
   const { key_id } = terms;
   if (key_id.startsWith(GATEWAY_KEY_PREFIX)) return unknownKey(terms);

@@ -34,6 +34,16 @@ export const RECORD: IssuerRecord = {
   revoked: [],
 };
 
+export const ISSUER_WITH_TERMS: IssuerRecord = {
+  issuer: "globex",
+  keys: [
+    { public_key: newKeys().x, expires_at: "2027-01-01T00:00:00Z" },
+    { public_key: newKeys().x, not_before: "2026-12-01T00:00:00Z" },
+  ],
+  agents: ["agent://globex.*", "agent://dora"],
+  revoked: [{ agent: "agent://globex.bob", issued_before: "2026-09-01T00:00:00Z" }],
+};
+
 export const HEADER: JWTHeaderParameters = { alg: "Ed25519", typ: "relay-credential+jwt", kid: ISSUER.thumbprint };
 export const CLAIMS = {
   iss: "acme",

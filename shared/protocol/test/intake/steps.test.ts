@@ -84,6 +84,26 @@ describe("Shape", () => {
       "to",
     ],
     ["a decision without session_id", { type: "session.approve", payload: {} }, "payload.session_id"],
+    [
+      "a digest of the request in hex",
+      { type: "session.approve", payload: { session_id: SESSION_ID, request_sha256: "a".repeat(64) } },
+      "payload.request_sha256",
+    ],
+    [
+      "a digest of the request with padding",
+      { type: "session.approve", payload: { session_id: SESSION_ID, request_sha256: `${"a".repeat(43)}=` } },
+      "payload.request_sha256",
+    ],
+    [
+      "a digest of the request in the alphabet of base64",
+      { type: "session.approve", payload: { session_id: SESSION_ID, request_sha256: `${"a".repeat(42)}+` } },
+      "payload.request_sha256",
+    ],
+    [
+      "a digest of the request that is no text",
+      { type: "session.approve", payload: { session_id: SESSION_ID, request_sha256: 7 } },
+      "payload.request_sha256",
+    ],
   ])("is refused with %s, and the field is named", (_, changes, field) => {
     expect(intake(withField(changes))).toEqual({
       code: "invalid_envelope",

@@ -2,7 +2,13 @@ import { CANONICAL_SIGNING_ORDER } from "protocol/contract/envelope.ts";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { PRIVACY } from "protocol/contract/reports/common.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
-import { invalidCredential, isIssued, type KnownKeys, keyOfShown } from "protocol/intake/credential-step.ts";
+import {
+  type BroughtKeys,
+  invalidCredential,
+  isIssued,
+  type KnownKeys,
+  keyOfShown,
+} from "protocol/intake/credential-step.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { checkAfterSignature, checkBeforeSignature, readShape, type VerifiedEnvelope } from "protocol/intake/steps.ts";
 import { verify } from "protocol/signing/algorithms.ts";
@@ -94,14 +100,21 @@ async function useLimit(limits: RateLimits, address: string): Promise<void> {
 /** @param shown a credential, known as if its register had been accepted. */
 function examine(text: string, keys: KnownKeys, shown: string | undefined): Refusal | VerifiedEnvelope {
   const now = Date.now();
-  const key = shown === undefined ? undefined : keyOfShown(shown, keys, now);
-  if (key !== undefined && isRefusal(key)) return key;
-  const brought = { keyOf: (keyId: string) => (key?.keyId === keyId ? key : undefined) };
-  const result = checkBeforeSignature(text, keys, now, brought);
+  const result = checkBeforeSignature(text, keys, now, shown === undefined ? undefined : broughtBy(shown, keys, now));
   if (isRefusal(result)) return result;
   const { credential } = result;
   if (credential !== undefined && !isIssued(credential)) return invalidCredential("signature", result.envelope);
   return checkAfterSignature(result, verify(result.entry.key, result.canonical, result.envelope.sig));
+}
+
+/** Judged when an envelope asks for its key, so never before size and clock. Source: docs/protocol.md#credentials. */
+function broughtBy(shown: string, keys: KnownKeys, now: number): BroughtKeys {
+  return {
+    keyOf(keyId) {
+      const key = keyOfShown(shown, keys, now);
+      return isRefusal(key) || key.keyId === keyId ? key : undefined;
+    },
+  };
 }
 
 /** The canonical text of an envelope whose shape is valid, whoever signed it; nothing of any other. */

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import {
   CONNECTION_LIMITS,
+  CREDENTIAL_LIMITS,
   ENVELOPE_LIMITS,
   HTTP_LIMITS,
   PRESENCE_LIMITS,
@@ -60,6 +61,7 @@ function valuesOf({ baseUrl, wsUrl, alternateWsPath, offlineAfterMs }: PageSetti
     registerWithinSeconds: seconds(CONNECTION_LIMITS.registerWithinMs),
     heartbeatSeconds: seconds(CONNECTION_LIMITS.heartbeatIntervalMs),
     clockSkewMinutes: minutes(ENVELOPE_LIMITS.maxClockSkewMs),
+    credentialDays: String(CREDENTIAL_LIMITS.maxLifeMs / (24 * 3_600_000)),
     frameKilobytes: String(ENVELOPE_LIMITS.maxFrameBytes / 1024),
     gatewayPerMinute: String(HTTP_LIMITS.gatewayRequestsPerMinute),
     ttlMinutesDefault: String(SESSION_LIMITS.ttlMinutesDefault),

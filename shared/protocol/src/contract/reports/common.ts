@@ -17,13 +17,16 @@ export const Privacy = z
     user_agents: z.literal(false),
     payloads: z.literal(false),
     api_keys: z.literal(false),
-    signatures: z.literal(false),
+    signatures: z.literal(false).meta({ description: "Of envelopes; credentials are public certificates." }),
     identities: z.string().meta({ description: "Which agent ids and session ids this document shows." }),
   })
   .meta({ id: "Privacy" });
 type Privacy = z.infer<typeof Privacy>;
 
-/** Raw data is never kept, not merely left out of reports. This is of every document that shows no session proofs. */
+/**
+ * Raw data is never kept, not merely left out of reports; of signatures those of envelopes, since a credential that is looked
+ * up has its issuer's. This is of every document that shows no session proofs.
+ */
 export const PRIVACY: Privacy = {
   aggregate_only: true,
   raw_ip_addresses: false,

@@ -1,0 +1,74 @@
+import type { Mutation } from "../mutation.ts";
+
+const STEP = "shared/protocol/src/intake/credential-step.ts";
+const SELF_TEST = "services/gateway/src/api/endpoints/self-test.ts";
+const GATEWAY = ["services/gateway/test/credentials.test.ts"];
+const WINDOW = ["shared/window/test/credentials.test.ts"];
+
+/** Credentials that are kept for those who look them up, and those that are shown to the self-test. */
+export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "a credential that is looked up is judged again",
+    file: "services/gateway/src/api/endpoints/credentials.ts",
+    find: " || issuers.problemOf(credential, Date.now()) !== undefined",
+    replace: "",
+    tests: GATEWAY,
+  },
+  {
+    name: "no credential of an agent that nobody sees",
+    file: "shared/window/src/lua/read_credentials.lua",
+    find: "if not redis.call('ZSCORE', presence_key, agent) then return nil end",
+    replace: "",
+    tests: WINDOW,
+  },
+  {
+    name: "two credentials of an agent are kept",
+    file: "shared/window/src/lua/accept/credentials.lua",
+    find: "newest .. '\\n' .. other, 'PXAT'",
+    replace: "newest .. '\\n' .. kept, 'PXAT'",
+    tests: WINDOW,
+  },
+  {
+    name: "look-ups of credentials by address",
+    file: "services/gateway/src/api/endpoints/credentials.ts",
+    find: 'await limits.addresses.use("credential_lookups", ctx.ip);',
+    replace: "",
+    tests: ["test/integration/http-limits.test.ts"],
+  },
+  {
+    name: "credentials give way first when Redis is short of memory",
+    file: "shared/window/src/lua/accept/credentials.lua",
+    find: "if not newest or batch.is_short then",
+    replace: "if not newest then",
+    tests: WINDOW,
+  },
+  {
+    name: "a credential that is shown to the self-test is its issuer's",
+    file: STEP,
+    find: "return isIssued(shown) ?",
+    replace: "return true ?",
+    tests: GATEWAY,
+  },
+  {
+    name: "a credential that is shown to the self-test is for this relay",
+    file: STEP,
+    find: "if (audience?.some((host) => hosts.has(host)) === false)",
+    replace: "if (false)",
+    tests: GATEWAY,
+  },
+  {
+    name: "a credential that is shown to the self-test is looked at after the clock",
+    file: SELF_TEST,
+    find: "return {\n    keyOf(keyId) {\n      const key = keyOfShown(shown, keys, now);",
+    replace:
+      "const key = keyOfShown(shown, keys, now);\n  if (isRefusal(key)) throw refused(key, {});\n  return {\n    keyOf(keyId) {",
+    tests: GATEWAY,
+  },
+  {
+    name: "a credential that is shown to the self-test is of its key alone",
+    file: SELF_TEST,
+    find: "isRefusal(key) || key.keyId === keyId ? key : undefined",
+    replace: "key",
+    tests: GATEWAY,
+  },
+];
