@@ -122,6 +122,17 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         await following
         self.assertEqual(looks.asked, 1)
 
+    async def test_tells_nothing_once_it_has_stopped(self) -> None:
+        first, looks = self.first(RelayError("unreachable"))
+        looks.may_answer.clear()
+        waiting = asyncio.create_task(first.before_register())
+        await looks.was_asked.wait()
+        looks.may_answer.set()
+        first.stop()
+        with self.assertRaises(asyncio.CancelledError):
+            await asyncio.wait_for(waiting, 5)
+        self.assertEqual(self.told, [])
+
     async def test_presents_what_is_not_known_yet_again_for_some_time_and_after_no_other_refusal(self) -> None:
         first, _ = self.first("offline")
         expired = RelayError("invalid_credential", "expired: its term is over.")

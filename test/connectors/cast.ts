@@ -152,7 +152,8 @@ export class Cast {
     if (pod === "own") this.#pod ??= await this.#surroundings.startPod();
     const target = pod === "own" ? (this.#pod as MortalPod).url : this.#surroundings.url;
     const proxy = await new WireProxy(target, heartbeat_ms).start();
-    if (manifest) proxy.manifest = async () => JSON.stringify(await this.#surroundings.manifest());
+    const listed = JSON.stringify(manifest ? await this.#surroundings.manifest() : {});
+    proxy.manifest = async () => listed;
     proxy.toAgent = ({ server_time, ...frame }) =>
       server_time === undefined ? frame : { ...frame, server_time: server_time + clock_ms };
     return proxy;

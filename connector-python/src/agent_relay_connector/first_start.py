@@ -98,6 +98,11 @@ class FirstStart:
         """It is registered."""
         self._is_over = True
 
+    def stop(self) -> None:
+        """Looks no more: what a look-up ends with now is no answer of the relay."""
+        if self._looking is not None:
+            self._looking.cancel()
+
     def _tell(self, error: RelayError) -> None:
         self._failure = error
         self._failed(error)

@@ -101,6 +101,7 @@ class Parts:
         reason = error or RelayError("closed")
         if self.credential is not None:
             self.credential.stop()
+        self.first_start.stop()
         self._http.stop()
         self.send_queue.end(reason)
         self.conversations.end(reason)
