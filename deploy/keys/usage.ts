@@ -58,7 +58,8 @@ All commands
 
 The secret of a listed key is shown once, when it is made: give it to the agent and keep no copy. Those of issuers and of their
 agents are written to files that only you may read, and never shown. A running relay loads a change within 5 seconds, without a
-restart. To rotate a listed key: make a new one, switch the agent to it, revoke the old one. To renew a credential: new, again.
+restart. To rotate a listed key: make a new one, switch the agent to it, revoke the old one. To renew a credential, for the keys
+that its agent has: relay issue, then relay credential (docs/operations.md). new makes new ones, which open nothing sealed before.
 
 Exit codes: 0 done, 1 refused (the file is unchanged), 2 invalid command line, 3 added, but the relay did not have it in time.
 `;

@@ -1,12 +1,18 @@
+import { execFile } from "node:child_process";
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
 import { calculateJwkThumbprint, importJWK, type JWTPayload, jwtVerify } from "jose";
 import { CREDENTIAL_LIMITS } from "protocol/contract/limits.ts";
 import { readCredential } from "protocol/credentials/read-credential.ts";
 import { issue, newAgentKeys } from "../../deploy/keys/issue.ts";
+import { codeBlock } from "../support/documents.ts";
 import { useIssuers } from "./issuers-kit.ts";
 
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const DAY_MS = 24 * 3_600_000;
 
 const issuers = useIssuers();
@@ -122,6 +128,23 @@ describe("npm run keys, of issuers", () => {
       x: (await read("second.json")).public_key,
     });
     expect(await keys("remove-issuer", "acme", "--key", last)).toMatchObject({ code: 1 });
+  });
+
+  test("is no part of a renewal: by the lines of the documents the agent goes on with its keys, that for what was sealed to it too", async () => {
+    await withIssuer();
+    await keys("new", "--agent", "agent://bob", "--days", "1");
+    const before = await read("bob.json");
+    const operations = await readFile(join(REPOSITORY, "docs/operations.md"), "utf8");
+    const relay = `${process.execPath} ${join(REPOSITORY, "connector/bin/relay.mjs")}`;
+    const lines = codeBlock(operations, "sh renew").replaceAll("npx --no relay", relay);
+    await promisify(execFile)("sh", ["-ec", lines], { cwd: dirname(issuers.keysFile()), env: {} });
+
+    const { credential, ...rest } = await read("bob.json");
+    expect({ ...rest, credential: before.credential }).toEqual(before);
+    const [former, renewed] = [readCredential(before.credential), readCredential(credential)];
+    expect(renewed?.expiresAt).toBeGreaterThan(former?.expiresAt ?? Number.POSITIVE_INFINITY);
+    expect(renewed?.sealingKey).toEqual(former?.sealingKey);
+    expect(await problemOf(credential)).toBeUndefined();
   });
 
   test("revokes what an agent has by now, and what is issued then holds", async () => {

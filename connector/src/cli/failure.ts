@@ -49,7 +49,7 @@ const HINTS: Readonly<Record<string, string>> = {
     "Put the record of the target's issuer into trusted_issuers of the key file, unless the message names another reason; a relay listen takes it by --trust, too.",
   recipient_unsealable: "The target's owner has a credential with a sealing key issued, and registers with it.",
   unverified_delivery:
-    "Put the record of the sender's issuer into trusted_issuers of the key file, or give it by --trust.",
+    "Put the record of the sender's issuer into trusted_issuers of the key file, or give it, or that of a gateway, by --trust.",
   unopenable_delivery:
     "The key file needs the sealing key that the sender found in the credential, and the record of the sender's issuer in trusted_issuers.",
   stale_delivery: "The relay delivers at once: it, or somebody before it, kept the envelope. --max-age is the limit.",

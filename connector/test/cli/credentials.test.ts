@@ -40,6 +40,22 @@ describe("An agent whose key is listed nowhere", () => {
     }
   });
 
+  test("with --require-verified hears the gateways that --trust names, and no other", async () => {
+    const env = { RELAY_AGENT: "agent://lister", RELAY_API_KEY: line.stage.agent("lister").apiKey };
+    const sent = async () => await line.run(["send", BOB, '{"message":"Hi."}'], { env });
+    const manifest = await fetch(`${line.url}/.well-known/signing-manifest.json`);
+    const { gateway_keys } = (await manifest.json()) as { gateway_keys: object[] };
+    await line.write("gateways.json", gateway_keys);
+    const strict = await line.listen("bob", "--require-verified");
+    expect((await sent()).code).toBe(0);
+    await strict.wrote("unverified_delivery");
+    await strict.end("SIGTERM");
+    const bob = await line.listen("bob", "--require-verified", "--trust", "gateways.json");
+    expect((await sent()).code).toBe(0);
+    await bob.prints(1);
+    expect([strict.lines, bob.lines[0].verified]).toEqual([[], "gateway"]);
+  });
+
   test("is refused with another's credential before anything is sent", async () => {
     const [ann, bob] = [await line.json("ann.json"), await line.json("bob.json")];
     await line.write("odd.json", { ...ann, credential: bob.credential });

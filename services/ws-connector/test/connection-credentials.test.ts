@@ -70,6 +70,15 @@ test("a renewed credential takes the place of the one for its key", async () => 
   expect([held.nextEnd, keyIds(held, other, first)]).toEqual([END + 60_000, [false, true]]);
 });
 
+test("of two credentials for one key the last counts, also where it ends sooner", async () => {
+  const held = new ConnectionCredentials();
+  const [long, brief] = [await credential({ exp: CLAIMS.exp + 60 }), await credential()];
+  for (const each of [long, brief]) held.accepted(each);
+  expect(held.lastEnd(BOB, RING)).toBe(END);
+  expect([END - 1, END].map((now) => held.mayAct(BOB, RING, now))).toEqual([true, false]);
+  expect(known(held)).toEqual([[brief.token], END]);
+});
+
 test("an agent is held until its last credential ends, or its issuer goes", async () => {
   const held = new ConnectionCredentials();
   for (const each of [await credential(), await another(60)]) held.accepted(each);

@@ -45,8 +45,9 @@ renewed, and stays online.
     const { sealingKeys, trust } = await signingAgentOf(record, "With it, the key file");
     const isReadable = sealingKeys.some(({ publicKey }) => publicKey === given.sealingKey);
     if (given.sealingKey !== undefined && !isReadable) throw unreadable();
-    const { keys, issuers } = await readTrust(values.trust ?? [], trust.issuers, io);
-    if (Object.keys(keys).length > 0) throw usageError("--trust takes records of issuers here, and no keys.");
+    const { keys, issuers, gateways } = await readTrust(values.trust ?? [], trust.issuers, io);
+    if (Object.keys(keys).length + gateways.length > 0)
+      throw usageError("--trust takes records of issuers here, and no keys.");
 
     const kept = rotated(sealingKeys, given, await readCredential(before.credential), Date.now());
     const sealing = kept.length > 0 && { sealing_key: sealingKeyListOf(kept) };

@@ -33,9 +33,10 @@ Other commands of the same user and key (relay send, ask, approve, …) send thr
   --exec COMMAND      run it by the shell for each delivery, one after the other
   --reply             send what the command prints to the sender: a JSON object as it is, else as {"message":…}
   --stdin             read control requests from standard input, one JSON object a line; ends at its end
-  --trust FILE        public records of issuers (as relay issuer new prints them), or of other agents' keys (as relay keygen does):
-                      whom to believe, whatever the relay says; beside the trusted_issuers of the key file
-  --require-verified  drop whatever is not verified as agent
+  --trust FILE        public records of issuers (as relay issuer new prints them), of other agents' keys (as relay keygen does), or of
+                      gateways (gateway_keys of the relay's signing manifest): whom to believe, whatever the relay says; beside
+                      the trusted_issuers of the key file
+  --require-verified  drop whatever is not verified as agent, nor as gateway by one of --trust
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = any age
   --take-over         start although the agent is online elsewhere, which ends that connection
   --json              JSON lines at a terminal too, and on stderr

@@ -29,9 +29,10 @@ with --trust, --require-verified or --max-age, since whom to believe is decided 
 
   --key FILE          the agent's key file; or RELAY_KEY_FILE
   --url URL           the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --trust FILE        public records of issuers (as relay issuer new prints them), or of other agents' keys (as relay keygen does):
-                      whom to believe, whatever the relay says; beside the trusted_issuers of the key file
-  --require-verified  drop whatever is not verified as agent
+  --trust FILE        public records of issuers (as relay issuer new prints them), of other agents' keys (as relay keygen does), or of
+                      gateways (gateway_keys of the relay's signing manifest): whom to believe, whatever the relay says; beside
+                      the trusted_issuers of the key file
+  --require-verified  drop whatever is not verified as agent, nor as gateway by one of --trust
   --max-age SECONDS   drop what was signed longer ago; default 600, 0 = any age
   --take-over         start although the agent is online elsewhere, which ends that connection
   --http HOST:PORT    serve MCP's Streamable HTTP at http://HOST:PORT/mcp until it is stopped; port 0: one that is free
