@@ -130,11 +130,29 @@ describe("A start under an agent that is online elsewhere", () => {
     expect(asked).not.toHaveBeenCalled();
   });
 
-  test("goes on when the look-up fails", async () => {
+  test.each<[string, string, () => Promise<Response>]>([
+    ["is not answered", "unreachable", () => Promise.reject(new TypeError("fetch failed"))],
+    ["is answered by a server that is no relay", "unreachable", async () => new Response("<html>")],
+    [
+      "meets the limit of its address, for a minute",
+      "rate_limited",
+      async () => Response.json({ code: "rate_limited", retry: "later", retry_after_ms: 60_000 }),
+    ],
+  ])("takes nothing over where the look-up %s: it ends with its time, and that error", async (_, code, answer) => {
+    const first = await stage.online("bob", stage.url);
+    jest.spyOn(globalThis, "fetch").mockImplementation(answer);
+    const second = stage.connector("bob", stage.url);
+    const { errors } = record(second);
+    const error = await errorOf(second.start({ timeoutMs: 500 }));
+    expect(error).toMatchObject({ code: "timeout", outcome: "refused", cause: { code } });
+    expect([errors[0], first.state.status]).toMatchObject([{ code, retry: "later" }, "online"]);
+  });
+
+  test("goes on where the relay has no look-up at its address", async () => {
     await stage.online("bob", stage.url);
-    jest.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed"));
-    const second = await stage.online("bob", stage.url);
-    expect(second.state.status).toBe("online");
+    const nothing = async () => Response.json({ code: "not_found", retry: "never" });
+    jest.spyOn(globalThis, "fetch").mockImplementation(nothing);
+    expect((await stage.online("bob", stage.url)).state.status).toBe("online");
   });
 });
 

@@ -56,11 +56,19 @@ describe("relay send", () => {
     }
   });
 
-  test("waits where the relay's limit for its address is reached, and takes no agent meanwhile: others may share the address", async () => {
-    await line.stage.online("alice", line.url);
-    await reachLimit(1500);
-    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
-  });
+  test.each([
+    ["the end of the limit", 1500, 6, "superseded_elsewhere"],
+    ["the end of its own time", 60_000, 4, "rate_limited"],
+  ])(
+    "waits until %s where the relay's limit for its address is reached, which others may share, and takes no agent meanwhile",
+    async (_, ms, exitCode, code) => {
+      const alice = await line.stage.online("alice", line.url);
+      const lift = await reachLimit(ms);
+      await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], exitCode, code);
+      await lift();
+      expect(alice.state.status).toBe("online");
+    },
+  );
 
   test("waits so no longer than --wait-online allows, and says that it waits", async () => {
     const lift = await reachLimit(60_000);
