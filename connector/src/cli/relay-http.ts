@@ -145,6 +145,7 @@ export class RelayHttp {
       "unreachable",
       `The server at ${this.baseUrl} is not an Agent Relay.`,
       "Check --url or RELAY_URL.",
+      { retry: "fix" },
     );
   }
 }
