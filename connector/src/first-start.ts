@@ -4,6 +4,7 @@ import { growingMs, jitteredMs } from "./backoff.ts";
 import { presenceOf } from "./check-online.ts";
 import { type ErrorDetails, RelayError } from "./errors.ts";
 import { textOf } from "./frames.ts";
+import { isNotYetKnown } from "./late-key.ts";
 import { FIRST_START, ONLINE_LOOK } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
 import { pause } from "./pause.ts";
@@ -41,6 +42,7 @@ export class FirstStart {
   #elsewhere: Promise<Elsewhere | undefined> | undefined;
   #isOver = false;
   #keyRefusedAt: number | undefined;
+  #passing: RelayError | undefined;
   #failure: RelayError | undefined;
 
   constructor(options: FirstStartOptions) {
@@ -71,13 +73,19 @@ export class FirstStart {
     if (elsewhere !== undefined) throw new RelayError("superseded_elsewhere", elsewhere);
   }
 
-  /** Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change. Source: docs/protocol.md#keys. */
+  /** Whether a refusal may pass by itself, of what was added a moment ago. */
   mayPass(error: RelayError): boolean {
-    if (this.#isOver || error.code !== "unknown_key") return false;
+    if (this.#isOver || !isNotYetKnown(error.code, error.message)) return false;
     this.#keyRefusedAt ??= performance.now();
     if (performance.now() - this.#keyRefusedAt >= FIRST_START.unknownKeyMs) return false;
+    this.#passing = error;
     this.#tell(error);
     return true;
+  }
+
+  /** Whether the same is tried again after this refusal. */
+  triesAgain(error: RelayError): boolean {
+    return this.#passing === error;
   }
 
   /** Says why no relay was reached, at every attempt of the connector's life; what cannot heal ends the first start alone. */

@@ -201,8 +201,22 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a key that was added a moment ago is presented again",
     file: "connector/src/first-start.ts",
-    find: 'if (this.#isOver || error.code !== "unknown_key")',
+    find: "if (this.#isOver || !isNotYetKnown(error.code, error.message))",
     replace: "if (true)",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a key that stays unknown ends a start",
+    file: "connector/src/first-start.ts",
+    find: "if (performance.now() - this.#keyRefusedAt >= FIRST_START.unknownKeyMs) return false;",
+    replace: "",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a credential of an issuer that was added a moment ago is presented again",
+    file: "connector/src/late-key.ts",
+    find: ' || (code === "invalid_credential" && message?.startsWith("unknown_issuer") === true)',
+    replace: "",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
