@@ -106,7 +106,7 @@ export class RelayHttp {
    * A public read in the middle of a command, asked again once the relay lets this address read again: many may share it.
    * @param deadline Unix ms. @returns undefined when the deadline passed first. @throws {Failure}
    */
-  async patiently<T>(read: () => Promise<T>, deadline = Number.POSITIVE_INFINITY): Promise<T | undefined> {
+  async patiently<T>(read: () => Promise<T>, deadline: number): Promise<T | undefined> {
     for (;;) {
       try {
         return await read();
