@@ -48,13 +48,8 @@ function probe(url: URL, http: NodeHttp, signal: AbortSignal): Promise<RelayErro
   });
   request.on("response", ({ statusCode = 0 }) => resolve(unreachable(url, upgradeRefusal(statusCode))));
   request.on("error", (error) => {
-    const code = error.name === "AbortError" ? "ETIMEDOUT" : error.code;
-    const unknown = {
-      why: code ?? "the connection failed",
-      hint: "Run relay check to find the cause.",
-      retry: "later",
-    } as const;
-    resolve(unreachable(url, networkErrorOf(code) ?? unknown, error));
+    const failed = error.name === "AbortError" ? { code: "ETIMEDOUT" } : error;
+    resolve(unreachable(url, networkErrorOf(failed), error));
   });
   return promise.finally(() => request.destroy());
 }

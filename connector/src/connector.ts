@@ -78,7 +78,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       },
       mayReturn: (error) =>
         firstStart.mayPass(error) || (CREDENTIAL_ENDS.has(error.code) && credential?.isRenewable === true),
-      hasChanged: async ({ code }) => code === "unknown_key" || (await credential?.hasAnother()),
+      hasChanged: async (error) => firstStart.triesAgain(error) || (await credential?.hasAnother()),
       ended: (error) => void this.#stop(error),
     });
   }

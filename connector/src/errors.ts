@@ -260,6 +260,11 @@ export function knownRetry(value: unknown): Retry | undefined {
   return RETRIES.find((retry) => retry === value);
 }
 
+/** The catalogue's advice for a code; as for `refused` for one that is not in it. */
+export function retryOf(code: string): Retry {
+  return ERRORS[isErrorCode(code) ? code : "refused"].retry;
+}
+
 /** Whether it is one of the catalogue. */
 export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === "string" && Object.hasOwn(ERRORS, code);

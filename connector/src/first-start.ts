@@ -1,16 +1,14 @@
 import type { RelayAddress } from "./address.ts";
 import { probeAttempt } from "./attempt-probe.ts";
-import { jitteredMs } from "./backoff.ts";
-import { checkOnlineUrl } from "./check-online.ts";
+import { growingMs, jitteredMs } from "./backoff.ts";
+import { presenceOf } from "./check-online.ts";
 import { type ErrorDetails, RelayError } from "./errors.ts";
-import { membersOf, textOf } from "./frames.ts";
-import { answerTo } from "./http-answer.ts";
-import { FIRST_START, RETRY_AFTER_MS } from "./limits.ts";
+import { textOf } from "./frames.ts";
+import { isNotYetKnown } from "./late-key.ts";
+import { FIRST_START, ONLINE_LOOK } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
-import { parseJson } from "./parse-json.ts";
 import { pause } from "./pause.ts";
-import { problemIn } from "./problem.ts";
-import type { JsonObject } from "./types.ts";
+import type { Presence } from "./types.ts";
 
 export interface FirstStartOptions {
   readonly agent: string;
@@ -39,19 +37,17 @@ function elsewhereSince(iso: unknown): Elsewhere {
 /** What is different until the agent is registered for the first time. */
 export class FirstStart {
   readonly #options: FirstStartOptions;
-  readonly #presenceUrl: string;
   readonly #stopped = new AbortController();
   /** Whether another connection has the agent: found out once, whatever becomes of the connection that waits for it. */
   #elsewhere: Promise<Elsewhere | undefined> | undefined;
   #isOver = false;
   #keyRefusedAt: number | undefined;
+  #passing: RelayError | undefined;
   #failure: RelayError | undefined;
 
   constructor(options: FirstStartOptions) {
-    const { agent, address, takeOver } = options;
     this.#options = options;
-    this.#presenceUrl = checkOnlineUrl(address.base, agent);
-    if (takeOver) this.#elsewhere = Promise.resolve(undefined);
+    if (options.takeOver) this.#elsewhere = Promise.resolve(undefined);
   }
 
   /** Ends the start by the time or the signal. @returns what releases both. */
@@ -77,13 +73,19 @@ export class FirstStart {
     if (elsewhere !== undefined) throw new RelayError("superseded_elsewhere", elsewhere);
   }
 
-  /** Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change. Source: docs/protocol.md#keys. */
+  /** Whether a refusal may pass by itself, of what was added a moment ago. */
   mayPass(error: RelayError): boolean {
-    if (this.#isOver || error.code !== "unknown_key") return false;
+    if (this.#isOver || !isNotYetKnown(error.code, error.message)) return false;
     this.#keyRefusedAt ??= performance.now();
     if (performance.now() - this.#keyRefusedAt >= FIRST_START.unknownKeyMs) return false;
+    this.#passing = error;
     this.#tell(error);
     return true;
+  }
+
+  /** Whether the same is tried again after this refusal. */
+  triesAgain(error: RelayError): boolean {
+    return this.#passing === error;
   }
 
   /** Says why no relay was reached, at every attempt of the connector's life; what cannot heal ends the first start alone. */
@@ -117,41 +119,39 @@ export class FirstStart {
   }
 
   /**
-   * Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. What the relay
-   * cannot tell for the moment says nothing of another connection, and is asked again until the start ends.
+   * Asks again before it says so: the relay may not have seen yet that the socket of a killed process is gone. What cannot be
+   * told for the moment says nothing of another connection, and is asked again until the start ends. Undefined also where
+   * nothing will ever tell, as at an address that has the websocket alone.
    */
   async #staysOnline(): Promise<Elsewhere | undefined> {
     const { signal } = this.#stopped;
-    let timesOnline = 0;
+    let [timesOnline, timesUntold] = [0, 0];
     while (!signal.aborted) {
-      const answer = await this.#look();
-      const waitMs = this.#waitIn(answer);
-      if (waitMs === undefined) {
-        if (answer.status !== "online") return undefined;
-        timesOnline += 1;
-        if (timesOnline === FIRST_START.looks) return elsewhereSince(answer.online_since_iso);
+      const seen = await this.#look();
+      if (seen instanceof RelayError) {
+        if (signal.aborted || seen.retry !== "later") return undefined;
+        this.#tell(seen);
+        await pause(untilNextLook(seen, timesUntold), signal);
+        timesUntold += 1;
+        continue;
       }
-      await pause(waitMs ?? FIRST_START.lookAgainMs, signal);
+      if (seen.status !== "online") return undefined;
+      timesOnline += 1;
+      if (timesOnline === FIRST_START.looks) return elsewhereSince(seen.details.online_since_iso);
+      await pause(FIRST_START.lookAgainMs, signal);
     }
     return undefined;
   }
 
-  /** For how long the relay cannot tell; undefined when it did, and for what is not held against the start. */
-  #waitIn(answer: JsonObject): number | undefined {
-    const refusal = problemIn(answer);
-    const { retry, retryAfterMs = RETRY_AFTER_MS } = refusal;
-    if (retry !== "later" || retryAfterMs > FIRST_START.refusedMs) return undefined;
-    this.#tell(refusal);
-    return jitteredMs(retryAfterMs);
+  /** How the agent is, or why nobody tells. */
+  async #look(): Promise<Presence | RelayError> {
+    const { agent, address } = this.#options;
+    const looking = presenceOf(address.base, agent, ONLINE_LOOK.answer.timeoutMs, this.#stopped.signal);
+    return await looking.catch((error: RelayError) => error);
   }
+}
 
-  /** The relay's answer; empty for what cannot be looked up, which is not held against the start. */
-  async #look(): Promise<JsonObject> {
-    try {
-      const { text } = await answerTo(this.#presenceUrl, FIRST_START.look, this.#stopped.signal);
-      return membersOf(parseJson(text));
-    } catch {
-      return {};
-    }
-  }
+/** As long as a relay asked for; without an answer a wait that grows. */
+function untilNextLook({ retryAfterMs }: RelayError, timesUntold: number): number {
+  return retryAfterMs === undefined ? growingMs(timesUntold, ONLINE_LOOK.wait) : jitteredMs(retryAfterMs);
 }

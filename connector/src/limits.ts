@@ -38,14 +38,11 @@ export const ATTEMPT_PROBE_MS = 3000;
 
 /** Until the first register is accepted. */
 export const FIRST_START = {
-  /** How long a key that the relay does not know yet is presented again. */
+  /** How long a key, or a credential of an issuer, that the relay does not know yet is presented again. */
   unknownKeyMs: 10_000,
-  /** How often, how far apart, and for how long each, the agent's presence is looked up before it counts as held elsewhere. */
+  /** How often, and how far apart, the agent has to be seen online before it counts as held elsewhere. */
   looks: 5,
   lookAgainMs: 300,
-  look: { timeoutMs: 1000, maxBytes: 65_536 },
-  /** The longest wait that a refusal of the look-up may ask for: a register is due soon after `hello`. */
-  refusedMs: 2000,
 } as const;
 
 /** A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long. */
@@ -175,7 +172,7 @@ export const SEALING_KEY_KEPT_MS = 600_000;
 /** Of the JSON of a payload that is to be sealed: sealed, and with the envelope around it, it still fits into a frame. */
 export const MAX_SEALED_BYTES = 23_000;
 
-/** How check-online is asked while somebody waits for an agent. */
+/** How check-online is asked while somebody waits for its answer. */
 export const ONLINE_LOOK = {
   /** Between two questions. */
   wait: { firstMs: 250, capMs: 2000 },

@@ -19,11 +19,17 @@ const SELF_SIGNED_HINT =
 const CHAIN_HINT =
   "The server must send its intermediate certificates, or NODE_EXTRA_CA_CERTS must name its authority.";
 const NO_TLS_HINT = "This port speaks plain http: use http:// (or ws://), or the port of the relay's TLS.";
+const VERSION_HINT = "The server, or a proxy in front of it, must offer TLS 1.2 or later.";
+const CLIENT_CERTIFICATE_HINT = "This package presents none: use an address of the relay that asks for none.";
+const HANDSHAKE_HINT =
+  "The server may ask for a client certificate, which this package does not present, or offer no cipher of this machine's.";
+const NO_HTTP_HINT = "Correct the host and port of the relay's address.";
+const UNKNOWN_HINT = "Check the relay's address, this machine's network, and what stands between the two.";
 const MAYBE_TLS_HINT = "Something ended the connection at once: where the port speaks TLS, use https:// (or wss://).";
 
 const SELF_SIGNED = entry("its certificate is self-signed", SELF_SIGNED_HINT, "fix");
 const UNVERIFIED = entry("its certificate cannot be verified", CHAIN_HINT, "fix");
-const NO_TLS = entry("it does not speak TLS on this port", NO_TLS_HINT, "fix");
+const NO_HTTP = entry("what answers there does not speak HTTP", NO_HTTP_HINT, "fix");
 const CUT_OFF = entry("connection reset", MAYBE_TLS_HINT, "later");
 const SILENT = entry("the host does not answer", NETWORK_HINT, "later");
 
@@ -45,15 +51,48 @@ const NETWORK_ERRORS: Readonly<Record<string, NetworkError>> = {
   SELF_SIGNED_CERT_IN_CHAIN: SELF_SIGNED,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNVERIFIED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNVERIFIED,
+  UNABLE_TO_GET_ISSUER_CERT: UNVERIFIED,
+  CERT_SIGNATURE_FAILURE: UNVERIFIED,
+  CERT_UNTRUSTED: UNVERIFIED,
+  CERT_REVOKED: entry("its certificate was revoked", "The server needs another certificate.", "fix"),
   ERR_TLS_CERT_ALTNAME_INVALID: entry("its certificate is for another host", "Use a host name that it names.", "fix"),
-  EPROTO: NO_TLS,
-  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
 };
 
-/** @param code of a failed request; undefined for one that this version does not know. */
-export function networkErrorOf(code: string | undefined): NetworkError | undefined {
-  return Object.hasOwn(NETWORK_ERRORS, code ?? "") ? NETWORK_ERRORS[code as string] : undefined;
+/** By OpenSSL's words for it, in Node's code or, for EPROTO, in the message. Any other failure of a handshake may pass. */
+const TLS_ERRORS: readonly (readonly [words: RegExp, NetworkError])[] = [
+  [/wrong.version.number|packet.length.too.long/i, entry("it does not speak TLS on this port", NO_TLS_HINT, "fix")],
+  [/protocol.version|unsupported.protocol/i, entry("it has no version of TLS of this machine's", VERSION_HINT, "fix")],
+  [/certificate.required/i, entry("it asks for a client certificate", CLIENT_CERTIFICATE_HINT, "fix")],
+  [/handshake.failure/i, entry("it refused the TLS handshake", HANDSHAKE_HINT, "fix")],
+  [/./, entry("the TLS handshake failed", UNKNOWN_HINT, "later")],
+];
+
+/** No connection came about. */
+const UNCONNECTED: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** What is read of the error of a failed request. */
+export interface FailedRequest {
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
+}
+
+export function networkErrorOf({ code, message }: FailedRequest): NetworkError {
+  if (code === undefined) return entry("the connection failed", UNKNOWN_HINT, "later");
+  if (Object.hasOwn(NETWORK_ERRORS, code)) return NETWORK_ERRORS[code] as NetworkError;
+  if (code.startsWith("HPE_")) return NO_HTTP;
+  const words = code === "EPROTO" ? `${code} ${message}` : code;
+  const tlsError = /^(?:EPROTO|ERR_SSL_)/.test(code) ? TLS_ERRORS.find(([pattern]) => pattern.test(words)) : undefined;
+  return tlsError?.[1] ?? entry(`the connection failed (${code})`, UNKNOWN_HINT, "later");
+}
+
+/** Whether a request failed before anything of it can have gone out. */
+export function wasNeverSent(failed: FailedRequest): boolean {
+  return UNCONNECTED.has(failed.code) || networkErrorOf(failed).retry === "fix";
 }
 
 const PATH_HINT = "Correct the path of the relay's address; a proxy in front must pass its websocket on.";

@@ -5,7 +5,11 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { freePort } from "../../test/support/free-port.ts";
 import { until } from "../../test/support/until.ts";
+import { relayAddress } from "../src/address.ts";
+import { RelayError } from "../src/errors.ts";
+import { FirstStart } from "../src/first-start.ts";
 import { Connector } from "../src/index.ts";
+import { ACME, party } from "./credentials/parties.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, testAgent, untilState, WholeStage } from "./kit.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
@@ -130,11 +134,29 @@ describe("A start under an agent that is online elsewhere", () => {
     expect(asked).not.toHaveBeenCalled();
   });
 
-  test("goes on when the look-up fails", async () => {
+  test.each<[string, string, () => Promise<Response>]>([
+    ["is not answered", "unreachable", () => Promise.reject(new TypeError("fetch failed"))],
+    ["is answered by a server that is no relay", "unreachable", async () => new Response("<html>")],
+    [
+      "meets the limit of its address, for a minute",
+      "rate_limited",
+      async () => Response.json({ code: "rate_limited", retry: "later", retry_after_ms: 60_000 }),
+    ],
+  ])("takes nothing over where the look-up %s: it ends with its time, and that error", async (_, code, answer) => {
+    const first = await stage.online("bob", stage.url);
+    jest.spyOn(globalThis, "fetch").mockImplementation(answer);
+    const second = stage.connector("bob", stage.url);
+    const { errors } = record(second);
+    const error = await errorOf(second.start({ timeoutMs: 500 }));
+    expect(error).toMatchObject({ code: "timeout", outcome: "refused", cause: { code } });
+    expect([errors[0], first.state.status]).toMatchObject([{ code, retry: "later" }, "online"]);
+  });
+
+  test("goes on where the relay has no look-up at its address", async () => {
     await stage.online("bob", stage.url);
-    jest.spyOn(globalThis, "fetch").mockRejectedValue(new TypeError("fetch failed"));
-    const second = await stage.online("bob", stage.url);
-    expect(second.state.status).toBe("online");
+    const nothing = async () => Response.json({ code: "not_found", retry: "never" });
+    jest.spyOn(globalThis, "fetch").mockImplementation(nothing);
+    expect((await stage.online("bob", stage.url)).state.status).toBe("online");
   });
 });
 
@@ -188,6 +210,17 @@ describe("A start of an agent whose presence the relay cannot tell for the momen
   });
 });
 
+test("A credential is presented again at the first start when its issuer was admitted a moment ago", async () => {
+  const ann = await party("agent://acme.ann");
+  await using late = new Connector({ url: stage.url, agent: ann.agent, key: ann.key, credential: await ann.token() });
+  const { errors } = record(late);
+  const started = late.start();
+  await until("the refusal was told", () => errors.some(({ code }) => code === "invalid_credential"));
+  await stage.relay.writeKeys({ issuers: [ACME] });
+  await started;
+  expect(late.state.status).toBe("online");
+});
+
 describe("A key that the relay does not know", () => {
   test("is presented again at the first start: it may have been added a moment ago", async () => {
     const { agent, key, record: lateKey } = testAgent("late");
@@ -198,5 +231,42 @@ describe("A key that the relay does not know", () => {
     await stage.relay.writeKeys({ signing_keys: [lateKey] });
     await started;
     expect(late.state.status).toBe("online");
+  });
+});
+
+describe("What was added to the relay a moment ago", () => {
+  /** A refused register: how the connector takes the error. */
+  const refused = (code: "unknown_key" | "invalid_credential" | "key_not_allowed", message: string) =>
+    new RelayError(code, { message });
+  const firstStart = (told: RelayError[]) =>
+    new FirstStart({
+      ...{ agent: "agent://alice", address: relayAddress(stage.url), takeOver: true, timeoutMs: undefined },
+      ...{ failed: (error) => told.push(error), ended: () => {} },
+    });
+
+  test.each([
+    ["a key", refused("unknown_key", "No such key.")],
+    ["an issuer", refused("invalid_credential", "unknown_issuer: the relay knows no issuer with this iss and kid.")],
+  ])("is presented again for 10 s, and no longer, where it is %s", (_, error) => {
+    const told: RelayError[] = [];
+    const start = firstStart(told);
+    const now = jest.spyOn(performance, "now").mockReturnValue(5000);
+    expect(start.mayPass(error)).toBe(true);
+    now.mockReturnValue(14_999);
+    expect([start.mayPass(error), start.triesAgain(error)]).toEqual([true, true]);
+    now.mockReturnValue(15_000);
+    expect(start.mayPass(error)).toBe(false);
+    expect(told).toEqual([error, error]);
+  });
+
+  test("is nothing that is refused for another reason, nor of an agent that was registered before", () => {
+    const start = firstStart([]);
+    const others = [
+      refused("invalid_credential", "revoked: its issuer revoked it."),
+      refused("key_not_allowed", "No."),
+    ];
+    for (const error of others) expect([start.mayPass(error), start.triesAgain(error)]).toEqual([false, false]);
+    start.succeeded();
+    expect(start.mayPass(refused("unknown_key", "No such key."))).toBe(false);
   });
 });

@@ -68,13 +68,11 @@ describe("While it waits, the connector", () => {
   beforeEach(async () => {
     [looks, answer] = [0, { can_deliver_realtime: false }];
     proxy = await stage.proxy(stage.url);
-    proxy.manifest = async () => {
+    alice = await stage.online("alice", proxy.url, { maxPending: 200 });
+    proxy.presence = async () => {
       looks += 1;
       return JSON.stringify(answer);
     };
-    alice = await stage.online("alice", proxy.url, { maxPending: 200 });
-    // Its own start looked up itself.
-    looks = 0;
   });
 
   test("asks once for all who wait for the same agent, of whom there are as many as may be pending", async () => {

@@ -27,8 +27,10 @@ export class WireProxy {
     const answer = await fetch(`${this.#target}${path}`);
     return answer.status === 200 ? await answer.text() : undefined;
   };
+  /** What check-online says; the relay's own answer unless a test says otherwise. */
+  presence: (path: string) => Promise<string> = async (path) => await (await fetch(`${this.#target}${path}`)).text();
   readonly #http = createServer(async ({ url = "" }, answer) => {
-    const text = url.startsWith("/v1/agents/") ? await this.lookUp(url) : await this.manifest();
+    const text = await this.#answerTo(url).catch(() => undefined);
     if (text === undefined) answer.writeHead(404);
     answer.end(text);
   });
@@ -78,6 +80,11 @@ export class WireProxy {
     this.#server?.close();
     this.#http.closeAllConnections();
     await new Promise((resolve) => this.#http.close(resolve));
+  }
+
+  async #answerTo(url: string): Promise<string | undefined> {
+    if (url.startsWith("/v1/agents/")) return await this.lookUp(url);
+    return url.startsWith("/api/onboarding/check-online") ? await this.presence(url) : await this.manifest();
   }
 
   #join(agent: WebSocket): void {

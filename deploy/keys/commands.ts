@@ -114,8 +114,13 @@ async function addRecord(file: string, files: string[], { url, waitMs }: ReturnT
   const already = isThere ? " already" : "";
   const said = `${record.key_id} may${already} sign for ${record.agents.join(", ")}, until ${until}.`;
   if (waitMs === 0) return `${said} A running relay accepts it within 5 seconds.\n`;
-  if (await untilInForce(record, url, waitMs)) return `${said} The relay at ${url} accepts it.\n`;
+  if (await untilInForce(record, url, waitMs)) return `${said} ${acceptedAt(url)}\n`;
   return `${said} No relay answers at ${url} (--url names another): one that reads this file accepts it within 5 seconds, or from its start on.\n`;
+}
+
+/** Who answered is one gateway and one connector: nothing tells from here how many a relay has. */
+function acceptedAt(url: string): string {
+  return `The relay at ${url} accepts it: one gateway and one connector were asked, and others, where it has several, have it within 5 seconds.`;
 }
 
 async function addApiKey(file: string, terms: KeyTerms): Promise<string> {

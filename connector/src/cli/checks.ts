@@ -3,6 +3,7 @@ import { type Draft, signedPart } from "../canonical.ts";
 import { Clock } from "../clock.ts";
 import { knownRetry, RelayError } from "../errors.ts";
 import { type HelloFrame, textOf } from "../frames.ts";
+import { isNotYetKnown } from "../late-key.ts";
 import { parseJson } from "../parse-json.ts";
 import { Signer } from "../signer.ts";
 import { Socket } from "../socket.ts";
@@ -112,16 +113,10 @@ function unknownKey(agent: string, { body }: Answer): Failure {
   return new Failure(said.code, `The relay does not know the key of ${agent}.`, hintOf(said), said);
 }
 
-function isNotYetKnown({ body: { code, detail } }: Answer): boolean {
-  return (
-    code === "unknown_key" || (code === "invalid_credential" && textOf(detail)?.startsWith("unknown_issuer") === true)
-  );
-}
-
 async function selfTest(text: string, http: RelayHttp): Promise<Answer> {
   const deadline = performance.now() + NEW_KEY.withinMs;
   let answer = await http.post("/api/self-test", text);
-  while (isNotYetKnown(answer) && performance.now() < deadline) {
+  while (isNotYetKnown(answer.body.code, textOf(answer.body.detail)) && performance.now() < deadline) {
     await delay(NEW_KEY.retryMs);
     answer = await http.post("/api/self-test", text);
   }

@@ -1,14 +1,17 @@
-import { RelayError, type Retry } from "../errors.ts";
+import { RelayError, type Retry, retryOf } from "../errors.ts";
 import { exitCodeOf } from "./exit-codes.ts";
 
 /** Details of a failure, where they are known. */
 export interface FailureDetails {
-  /** Whether the same can succeed later, as the relay or the SDK says. */
+  /** Whether the same can succeed later, where it is another than that of every failure with the code. */
   readonly retry?: Retry | undefined;
   /** When the relay takes it again. */
   readonly retryAfterMs?: number | undefined;
   readonly outcome?: RelayError["outcome"] | undefined;
 }
+
+/** Of the codes that only the command line has. */
+const OWN_RETRIES: Readonly<Record<string, Retry>> = { usage: "fix", failed: "fix" };
 
 /** Why a command failed, for people. The texts contain no secret, and nothing of the command line. */
 export class Failure extends Error {
@@ -16,7 +19,8 @@ export class Failure extends Error {
   readonly code: string;
   /** What to do about it. */
   readonly hint: string;
-  readonly retry: Retry | undefined;
+  /** Whether the same can succeed later. */
+  readonly retry: Retry;
   readonly retryAfterMs: number | undefined;
   /** `unknown`: what was to be sent may have been accepted and delivered. */
   readonly outcome: RelayError["outcome"];
@@ -28,7 +32,7 @@ export class Failure extends Error {
     super(message);
     this.code = code;
     this.hint = hint;
-    this.retry = details.retry;
+    this.retry = details.retry ?? OWN_RETRIES[code] ?? retryOf(code);
     this.retryAfterMs = details.retryAfterMs;
     this.outcome = details.outcome ?? "refused";
     const isOfEnvelope = details.outcome !== undefined && code !== "receipt_incomplete";
@@ -76,5 +80,7 @@ export function usageError(message: string, hint = "See --help."): Failure {
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof RelayError) return new Failure(error.code, error.message, hintOf(error), error);
-  return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.");
+  return new Failure("failed", (error as Error)?.message ?? String(error), "If it happens again, report it.", {
+    retry: "later",
+  });
 }

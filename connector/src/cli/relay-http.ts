@@ -3,7 +3,7 @@ import { relayAddress } from "../address.ts";
 import { knownRetry } from "../errors.ts";
 import { membersOf, textOf, waitOf } from "../frames.ts";
 import { answerTo } from "../http-answer.ts";
-import { type NetworkError, networkErrorOf } from "../network-errors.ts";
+import { type FailedRequest, type NetworkError, networkErrorOf, wasNeverSent } from "../network-errors.ts";
 import { parseJson } from "../parse-json.ts";
 import { saidText, shownText } from "../said-text.ts";
 import { Failure, usageError } from "./failure.ts";
@@ -17,7 +17,18 @@ const FORBIDDEN_PORT: NetworkError = {
   hint: "Correct the port of its address.",
   retry: "fix",
 };
+const SILENT: NetworkError = {
+  why: "it did not answer within 10 s",
+  hint: "Check this machine's network, and whether the relay is well.",
+  retry: "later",
+};
 const ANSWER = { timeoutMs: 10_000, maxBytes: 1_048_576 };
+
+/** What `fetch` rejects with. */
+interface FailedFetch {
+  readonly name?: string;
+  readonly cause?: FailedRequest;
+}
 
 export interface Answer {
   readonly status: number;
@@ -63,14 +74,16 @@ export class RelayHttp {
     this.#signal = signal;
   }
 
-  /** @throws {Failure} `unreachable`, or `aborted`. Resolves with any HTTP answer. */
+  /** @throws {Failure} `unreachable`, or `aborted`, with the outcome of a POST. Resolves with any HTTP answer. */
   async request(path: string, init: RequestInit = {}): Promise<Answer> {
     try {
       const { status, text } = await answerTo(`${this.baseUrl}${path}`, ANSWER, this.#signal, init);
       return { status, body: membersOf(bodyOf(text)) };
     } catch (error) {
-      if (this.#signal.aborted) throw new Failure("aborted", "Interrupted.", "Nothing more was sent.");
-      throw this.#unreachable(error);
+      const isPost = init.method === "POST";
+      if (!this.#signal.aborted) throw this.#unreachable(error as FailedFetch, isPost);
+      if (isPost) throw new Failure("aborted", "Interrupted.", "It may have arrived.", { outcome: "unknown" });
+      throw new Failure("aborted", "Interrupted.", "Nothing more was sent.");
     }
   }
 
@@ -93,7 +106,7 @@ export class RelayHttp {
    * A public read in the middle of a command, asked again once the relay lets this address read again: many may share it.
    * @param deadline Unix ms. @returns undefined when the deadline passed first. @throws {Failure}
    */
-  async patiently<T>(read: () => Promise<T>, deadline = Number.POSITIVE_INFINITY): Promise<T | undefined> {
+  async patiently<T>(read: () => Promise<T>, deadline: number): Promise<T | undefined> {
     for (;;) {
       try {
         return await read();
@@ -126,17 +139,16 @@ export class RelayHttp {
     throw new Failure(code, problemText(body), saidText(body.hint) ?? "", details);
   }
 
-  #unreachable(error: unknown): Failure {
-    const { name, cause } = error as { name?: string; cause?: { code?: string; message?: string } };
-    const timeout = name === "TimeoutError" ? "it did not answer within 10 s" : undefined;
-    const known = cause?.message === BAD_PORT ? FORBIDDEN_PORT : networkErrorOf(cause?.code);
-    const why = timeout ?? known?.why ?? cause?.code ?? "the request failed";
-    const hint = `${known?.hint ?? ""} The relay's address is that of --url or RELAY_URL.`.trim();
+  #unreachable({ name, cause = {} }: FailedFetch, isPost: boolean): Failure {
+    const isForbidden = cause.message === BAD_PORT;
+    const { why, hint, retry } =
+      name === "TimeoutError" ? SILENT : isForbidden ? FORBIDDEN_PORT : networkErrorOf(cause);
+    const sent = isForbidden || (name !== "TimeoutError" && wasNeverSent(cause)) ? "refused" : "unknown";
     return new Failure(
       "unreachable",
       `The relay at ${this.baseUrl} is not reachable: ${why}.`,
-      hint,
-      known ?? { retry: "later" },
+      `${hint} The relay's address is that of --url or RELAY_URL.`,
+      { retry, ...(isPost && { outcome: sent }) },
     );
   }
 
@@ -145,6 +157,7 @@ export class RelayHttp {
       "unreachable",
       `The server at ${this.baseUrl} is not an Agent Relay.`,
       "Check --url or RELAY_URL.",
+      { retry: "fix" },
     );
   }
 }

@@ -10,6 +10,7 @@ import { Reporter } from "./reporter.ts";
 import { resultText } from "./result-text.ts";
 import { openTransport } from "./transports/open.ts";
 import type { Transport } from "./transports/transport.ts";
+import { waitingText } from "./wait-online.ts";
 
 /** Options that send, request, approve and reject have in common. */
 export interface SendOnceOptions {
@@ -50,7 +51,9 @@ export async function sendOnce(
   try {
     const sent = await request(http, identity.agent, reporter);
     const accepted = transport.send(sent).catch((error) => withStatus(error, sent, http));
-    const result = await reporter.whileWaiting("Waiting for the relay to accept it.", accepted);
+    const waitOnline = "payload" in sent ? sent.wait_online_ms : undefined;
+    const text = waitingText("the relay to accept it", sent.to, waitOnline);
+    const result = await reporter.whileWaiting(text, accepted);
     const line = options.json
       ? jsonLine({ ok: true, ...result, ...sealedOf(sent), via: transport.name })
       : resultText(sent, result);

@@ -67,6 +67,7 @@ const ReplyInput = z
     to: AgentId.optional().describe("Its `from`; needed if several sent that id."),
     message: Message.optional(),
     payload: Payload.optional(),
+    wait_online_seconds: WaitOnlineSeconds.optional(),
   })
   .refine(hasOneContent, CONTENT_RULE);
 
@@ -78,11 +79,12 @@ export const replyTo: Tool<typeof ReplyInput, typeof AcceptedMessage> = {
   input: ReplyInput,
   output: AcceptedMessage,
   annotations: { destructiveHint: false },
-  async run({ to, envelope_id, ...content }, { connector, received }, { signal }) {
+  async run({ to, envelope_id, wait_online_seconds: wait = 0, ...content }, { connector, received }, { signal }) {
     const [delivery, ...others] = received.find(envelope_id, to);
     if (delivery === undefined) throw notReceived(received.find(envelope_id).length > 0);
     if (others.length > 0) throw ambiguous();
-    const replied = reach(connector, signal, (cancel) => delivery.reply(contentOf(content), cancel));
+    const options = { waitOnline: wait * 1000 };
+    const replied = reach(connector, signal, (cancel) => delivery.reply(contentOf(content), { ...options, ...cancel }));
     const accepted = acceptedMessage(await replied, delivery.sealed);
     return received.replied(delivery) ? { next_action: REPEATED, ...accepted } : accepted;
   },

@@ -43,8 +43,8 @@ test("relay ask ends with 5 when there is no reply in time, and at once when nob
   expect(await next(bob)).toMatchObject({ payload: { message: "Hello, Bob." } });
   const nobody = await ask("agent://nobody");
   expect([nobody.code, jsonLines(nobody.stderr)]).toMatchObject([5, [{ code: "target_not_online", retry: "later" }]]);
-  const vain = await ask("agent://nobody", "--wait-online", "0");
-  expect([vain.code, jsonLines(vain.stderr)]).toMatchObject([5, [{ code: "timeout" }]]);
+  const vain = await ask("agent://nobody", "--wait-online", "1");
+  expect([vain.code, jsonLines(vain.stderr)]).toMatchObject([5, [{ code: "target_not_online" }]]);
   for (const more of [["--timeout", "0"], ["--timeout", "soon"], ["word"]])
     expect((await ask(BOB, ...more)).code).toBe(2);
 });

@@ -6,7 +6,7 @@ import { runForDelivery } from "../../src/cli/exec.ts";
 import type { Io } from "../../src/cli/io.ts";
 import type { Reporter } from "../../src/cli/reporter.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines, next } from "../kit.ts";
+import { jsonLines, next, untilState } from "../kit.ts";
 import { CommandLine } from "./kit.ts";
 
 const line = shared(new CommandLine("alice", "bob-hmac"));
@@ -44,6 +44,17 @@ describe("relay listen", () => {
   test("reports on stderr in JSON when it is asked to", async () => {
     const listener = await line.listen("bob-hmac");
     expect(listener.reports).toMatchObject([{ event: "online", agent_id: BOB }]);
+  });
+
+  test("ends the agent's connection elsewhere with --take-over alone", async () => {
+    const other = await line.stage.online("bob-hmac", line.url);
+    const refused = line.begin(["listen", "--json", "--key", line.keyFile("bob-hmac")]);
+    expect(await refused.end()).toBe(6);
+    expect(refused.reports).toMatchObject([{ event: "error", code: "superseded_elsewhere", retry: "fix" }]);
+    expect(other.state.status).toBe("online");
+    await line.listen("bob-hmac", "--take-over");
+    await untilState(other, "closed");
+    expect(other.state).toMatchObject({ error: { code: "superseded" } });
   });
 
   test("stops with exit code 0 at SIGINT and SIGTERM", async () => {

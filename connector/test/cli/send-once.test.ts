@@ -30,7 +30,7 @@ async function expectFailure(args: string[], exitCode: number, code: string, env
   const [{ retry, ...error }, ...more] = reports as [Record<string, unknown>];
   const texts = { message: expect.any(String), hint: expect.any(String) };
   expect([error, more]).toEqual([{ event: "error", ...texts, code, outcome: "refused" }, []]);
-  expect([undefined, "never", "fix", "later"]).toContain(retry);
+  expect(["never", "fix", "later"]).toContain(retry);
   return stderr;
 }
 
@@ -56,19 +56,30 @@ describe("relay send", () => {
     }
   });
 
-  test("waits where the relay's limit for its address is reached, and takes no agent meanwhile: others may share the address", async () => {
-    await line.stage.online("alice", line.url);
-    await reachLimit(1500);
-    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
-  });
+  test.each([
+    ["the end of the limit", 1500, 6, "superseded_elsewhere"],
+    ["the end of its own time", 60_000, 4, "rate_limited"],
+  ])(
+    "waits until %s where the relay's limit for its address is reached, which others may share, and takes no agent meanwhile",
+    async (_, ms, exitCode, code) => {
+      const alice = await line.stage.online("alice", line.url);
+      const lift = await reachLimit(ms);
+      await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO], exitCode, code);
+      await lift();
+      expect(alice.state.status).toBe("online");
+    },
+  );
 
   test("waits so no longer than --wait-online allows, and says that it waits", async () => {
     const lift = await reachLimit(60_000);
     const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
-    const args = ["send", "--json", "agent://nobody", HELLO, "--wait-online", "1"];
-    const { code, stderr } = await line.run(args, { env });
+    const waits = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "3"], env);
+    expect(await waits.end()).toBe(5);
     await lift();
-    expect([code, jsonLines(stderr)[0]]).toEqual([5, expect.objectContaining({ event: "waiting" })]);
+    expect(waits.reports).toMatchObject([
+      { event: "waiting" },
+      { event: "error", code: "timeout", outcome: "refused" },
+    ]);
   });
 
   test("says that nobody got it when the target was not online, and prints one line of JSON when asked", async () => {
@@ -93,8 +104,27 @@ describe("relay send", () => {
     const { payload } = await next(receiver);
     expect(payload).toEqual({ message: "Hello, Bob." });
     expect(await late.end()).toBe(0);
-    const vain = ["send", "--json", ...as("alice"), "agent://nobody", HELLO, "--wait-online", "0"];
-    await expectFailure(vain, 5, "timeout");
+  });
+
+  test("with --wait-online waits until the target can be delivered to, and then says what both connectors say", async () => {
+    const proxy = await line.stage.proxy(line.url);
+    const { presence } = proxy;
+    const congested = async () => JSON.stringify({ ok: true, status: "online", can_deliver_realtime: false });
+    proxy.presence = async (path) => await (path.endsWith("alice") ? presence(path) : congested());
+    const { apiKey } = line.stage.agent("alice");
+    const overHttp = { RELAY_API_KEY: apiKey, RELAY_AGENT: "agent://alice" };
+    for (const command of ["send", "ask"]) {
+      const vain = [command, "--json", "--url", proxy.url, ...as("alice"), BOB, HELLO, "--wait-online", "1"];
+      await expectFailure(vain, 5, "target_not_online");
+    }
+    await expectFailure(
+      ["send", "--json", "--url", proxy.url, BOB, HELLO, "--wait-online", "1"],
+      5,
+      "target_not_online",
+      overHttp,
+    );
+    expect(proxy.sent.filter(({ type }) => type === "message.send")).toEqual([]);
+    await expectFailure(["send", "--json", ...as("alice"), BOB, HELLO, "--wait-online", "0"], 2, "usage");
   });
 
   test("goes through the relay listen of the same agent, which stays online", async () => {

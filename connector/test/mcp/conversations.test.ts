@@ -1,4 +1,5 @@
 import { describe, expect, jest, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
 import type { Connector } from "../../src/index.ts";
 import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
 import { shared } from "../fixture.ts";
@@ -66,6 +67,22 @@ describe("ask_agent", () => {
 });
 
 describe("reply_to", () => {
+  test("waits for an asker that is away to come online, as its own advice says", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob-hmac", stage.url);
+    const { envelopeId: envelope_id } = await bob.send(ALICE, {});
+    await alice.call("wait_for_messages");
+    await bob.close();
+    const sent = () => alice.call("send_message", { to: BOB, message: "hi" });
+    await until("bob is seen to be gone", async () => !(await sent()).can_deliver_realtime);
+    const inVain = await alice.call("reply_to", { envelope_id, message: "1" });
+    expect(inVain.next_action).toContain("wait_online_seconds");
+    const replied = alice.call("reply_to", { envelope_id, message: "2", wait_online_seconds: 20 });
+    const back = await stage.online("bob-hmac", stage.url);
+    expect(await next(back)).toMatchObject({ type: "message.reply", payload: { message: "2" } });
+    expect(await replied).toMatchObject({ can_deliver_realtime: true });
+  });
+
   test("answers no reply, and nothing that was not returned, such as another agent's message of that id", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const bob = await stage.online("bob-hmac", stage.url);

@@ -11,7 +11,7 @@ import { RelayHttp } from "../relay-http.ts";
 import { Reporter } from "../reporter.ts";
 import { targetOf } from "../target.ts";
 import { openAgentTransport } from "../transports/open.ts";
-import { MAX_WAIT_S, untilOnline } from "../until-online.ts";
+import { MAX_WAIT_S, waitingText, waitOnlineMs } from "../wait-online.ts";
 
 const DEFAULT_TIMEOUT_S = 30;
 
@@ -52,19 +52,18 @@ sends none, and the time runs out (exit code 5): errors are replies of the targe
       throw usageError("ask takes the target and a payload, quoted as one word.");
     const { json = false, type, seal, "take-over": takeOver = false } = values;
     const to = targetOf(target);
-    const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, MAX_WAIT_S);
+    const wait_online_ms = waitOnlineMs(values["wait-online"]);
     const timeoutSeconds = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? DEFAULT_TIMEOUT_S;
     const payload = await readPayload(given, io);
     const reporter = new Reporter(io.stderr, json);
-    const http = new RelayHttp(values.url, io, reporter.waiting);
+    const http = new RelayHttp(values.url, io);
     const identity = await readIdentity(values.key, io.env, reporter);
     const heard = (delivery: Delivery) => reportBeside(delivery, reporter);
-    const { signal } = io;
     const transport = await openAgentTransport({ identity, http, takeOver, reporter, heard }, io);
     try {
-      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, { signal, reporter });
-      const asked = transport.ask({ to, ask: payload, type, seal, timeout_ms: timeoutSeconds * 1000 });
-      const reply = await reporter.whileWaiting(`Waiting for the reply of ${to}, up to ${timeoutSeconds} s.`, asked);
+      const asked = transport.ask({ to, ask: payload, type, seal, timeout_ms: timeoutSeconds * 1000, wait_online_ms });
+      const text = waitingText(`the reply of ${to}, up to ${timeoutSeconds} s`, to, wait_online_ms);
+      const reply = await reporter.whileWaiting(text, asked);
       const line = json ? { ok: true, ...reply, via: transport.name } : (reply.envelope as { payload: object }).payload;
       await writeLine(io.stdout, jsonLine(line));
     } finally {

@@ -106,7 +106,7 @@ async function overStdio(make: Make, keyFile: string | undefined, reporter: Repo
 
 /** A file is read anew at each call; the environment of a process stays as it is. */
 function mendable(failure: Failure, keyFile: string | undefined): Failure {
-  const { code, message, hint, retry = "fix" } = failure;
+  const { code, message, hint, retry } = failure;
   const next =
     keyFile === undefined
       ? "A person does that, and starts relay mcp again."

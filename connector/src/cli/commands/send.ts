@@ -1,12 +1,10 @@
-import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
+import { AGENT_OPTIONS, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { readPayload } from "../payload.ts";
-import type { RelayHttp } from "../relay-http.ts";
-import type { Reporter } from "../reporter.ts";
 import { sendOnce } from "../send-once.ts";
 import { targetOf } from "../target.ts";
-import { MAX_WAIT_S, untilOnline } from "../until-online.ts";
+import { waitOnlineMs } from "../wait-online.ts";
 
 export const send: Command = {
   help: `relay send <to> [payload]: send a message.
@@ -45,16 +43,15 @@ result tells so, and the exit code is still 0, unless --wait-online is given.
     if (target === undefined || others.length > 0)
       throw usageError("send takes the target and a payload, quoted as one word.");
     const to = targetOf(target);
-    const waitSeconds = wholeNumber("wait-online", values["wait-online"], 0, MAX_WAIT_S);
+    const wait_online_ms = waitOnlineMs(values["wait-online"]);
     const payload = await readPayload(given, io);
     const { type, "task-id": task_id, seal = false } = values;
-    const members = { ...(type !== undefined && { type }), ...(task_id !== undefined && { task_id }) };
-    const sent = { to, payload, ...members, ...(seal && { seal }) };
-    const { signal } = io;
-    const request = async (http: RelayHttp, _: string, reporter: Reporter) => {
-      if (waitSeconds !== undefined) await untilOnline(to, waitSeconds, http, { signal, reporter });
-      return sent;
+    const members = {
+      ...(type !== undefined && { type }),
+      ...(task_id !== undefined && { task_id }),
+      ...(wait_online_ms !== undefined && { wait_online_ms }),
     };
-    return await sendOnce(values, { isForGateway: !seal, request }, io);
+    const sent = { to, payload, ...members, ...(seal && { seal }) };
+    return await sendOnce(values, { isForGateway: !seal, request: async () => sent }, io);
   },
 };

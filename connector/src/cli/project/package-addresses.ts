@@ -24,6 +24,7 @@ export async function packageAddresses(http: RelayHttp, names: Readonly<Record<s
       "not_found",
       `The relay at ${http.baseUrl} does not hand out ${name}, which the project needs.`,
       "Name another relay with --url; GET /connectors at a relay lists its packages.",
+      { retry: "fix" },
     );
   });
   return Object.fromEntries(addresses);

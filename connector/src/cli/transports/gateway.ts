@@ -1,30 +1,52 @@
+import { RelayError } from "../../errors.ts";
 import { membersOf } from "../../frames.ts";
+import { PresenceWatch } from "../../presence-watch.ts";
 import { PENDING } from "../../session-status.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";
-import { usageError } from "../failure.ts";
-import type { RelayHttp } from "../relay-http.ts";
+import { Failure, failureOf, usageError } from "../failure.ts";
+import type { Answer, RelayHttp } from "../relay-http.ts";
 import type { Transport } from "./transport.ts";
 
+/** Refusals that leave open whether the relay has accepted the request. Source: docs/protocol.md#errors. */
+const UNDECIDED: ReadonlySet<string> = new Set(["unavailable", "internal_error", "idempotency_in_progress"]);
+const UNDECIDED_HINT =
+  "The relay may have accepted it. What a new command sends counts as another one, under an Idempotency-Key of its own: ask the target before you send it again.";
+
+type GatewayRequest = ControlRequest & { readonly from: string };
+
 /** Over HTTP with an API key: the relay's gateway signs, and the agent's connection is not involved. */
-export function gatewayTransport(agent: string, apiKey: string, http: RelayHttp): Transport {
+export function gatewayTransport(agent: string, apiKey: string, http: RelayHttp, signal: AbortSignal): Transport {
   return {
     name: "gateway",
-    send: async (request) => await post(http, apiKey, { from: agent, ...request }),
+    send: async (request) => {
+      const { path, body } = httpRequestOf({ from: agent, ...request });
+      if ("payload" in request && request.wait_online_ms !== undefined) {
+        await untilOnline(request.to, request.wait_online_ms, http, signal);
+      }
+      return await post(http, apiKey, path, JSON.stringify(body));
+    },
     close: async () => {},
   };
 }
 
-/** With the Idempotency-Key, a request whose answer was lost can be sent again safely. */
-async function post(
-  http: RelayHttp,
-  apiKey: string,
-  request: ControlRequest & { from: string },
-): Promise<ControlResult> {
-  const { path, body } = httpRequestOf(request);
+async function untilOnline(agent: string, ms: number, http: RelayHttp, signal: AbortSignal): Promise<void> {
+  const presence = await new PresenceWatch(http.baseUrl, 1).untilOnline(agent, ms, signal);
+  if (presence === undefined) throw new RelayError("aborted");
+}
+
+/** With the Idempotency-Key, a request whose answer was lost can be sent again safely: once. */
+async function post(http: RelayHttp, apiKey: string, path: string, body: string): Promise<ControlResult> {
   const headers = { "x-api-key": apiKey, "idempotency-key": crypto.randomUUID() };
-  const attempt = () => http.post(path, JSON.stringify(body), headers);
-  const first = await attempt().catch(() => undefined);
-  const { envelope_id, target_delivery, session_id } = http.requireSuccess(first ?? (await attempt()));
+  const attempt = async () => http.requireSuccess(await http.post(path, body, headers));
+  const first = await attempt().catch(failureOf);
+  const last = first instanceof Failure && first.code === "unreachable" ? await attempt().catch(failureOf) : first;
+  if (!(last instanceof Failure)) return resultOf(last);
+  const isLost = first instanceof Failure && first.outcome === "unknown" && last.retry === "later";
+  const isOpen = isLost || last.outcome === "unknown" || UNDECIDED.has(last.code);
+  throw isOpen ? new Failure(last.code, last.message, UNDECIDED_HINT, { ...last, outcome: "unknown" }) : last;
+}
+
+function resultOf({ envelope_id, target_delivery, session_id }: Answer["body"]): ControlResult {
   const { status, can_deliver_realtime } = membersOf(target_delivery);
   return {
     envelope_id: String(envelope_id),
@@ -33,7 +55,7 @@ async function post(
   };
 }
 
-function httpRequestOf(request: ControlRequest & { from: string }): { path: string; body: object } {
+function httpRequestOf(request: GatewayRequest): { path: string; body: object } {
   const { from, to } = request;
   if ("request" in request) return { path: "/v1/sessions/request", body: { from, to, ...request.request } };
   const message = "payload" in request ? request.payload.message : undefined;

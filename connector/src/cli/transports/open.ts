@@ -27,7 +27,7 @@ export interface TransportOptions {
  */
 export async function openTransport(isForGateway: boolean, options: TransportOptions, io: Io): Promise<Transport> {
   const apiKey = io.env.RELAY_API_KEY;
-  if (isForGateway && apiKey) return gatewayTransport(options.identity.agent, apiKey, options.http);
+  if (isForGateway && apiKey) return gatewayTransport(options.identity.agent, apiKey, options.http, io.signal);
   return await openAgentTransport(options, io);
 }
 

@@ -61,9 +61,9 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start waits for a limit of its address",
     file: "connector/src/first-start.ts",
-    find: 'if (retry !== "later" || ',
-    replace: 'if (retry !== "later" || refusal.code === "rate_limited" || ',
-    tests: ["connector/test/cli/send-once.test.ts"],
+    find: 'seen.retry !== "later"',
+    replace: 'seen.retry !== "later" || seen.code === "rate_limited"',
+    tests: ["connector/test/first-start.test.ts", "connector/test/cli/send-once.test.ts"],
   },
   {
     name: "a reply to a question comes from the asked agent",
@@ -159,9 +159,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "what the relay cannot tell for the moment is no connection elsewhere",
     file: "connector/src/first-start.ts",
-    find: 'if (answer.status !== "online") return undefined;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return elsewhereSince(answer.online_since_iso);\n      }',
-    replace:
-      'if (answer.status !== "online") return undefined;\n      }\n      timesOnline += 1;\n      if (timesOnline === FIRST_START.looks) return {};',
+    find: "timesUntold += 1;",
+    replace: "timesUntold += 1;\n        timesOnline += 1;\n        if (timesOnline === FIRST_START.looks) return {};",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
@@ -174,8 +173,15 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start ends nobody's connection while the relay cannot tell",
     file: "connector/src/first-start.ts",
-    find: 'if (retry !== "later" || ',
-    replace: 'if (retry !== "later" || refusal.code === "unavailable" || ',
+    find: 'seen.retry !== "later"',
+    replace: 'seen.retry !== "later" || seen.code === "unavailable"',
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a start ends nobody's connection while its look-up fails",
+    file: "connector/src/first-start.ts",
+    find: 'seen.retry !== "later"',
+    replace: 'seen.retry !== "later" || seen.code === "unreachable"',
     tests: ["connector/test/first-start.test.ts"],
   },
   {
@@ -195,8 +201,22 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a key that was added a moment ago is presented again",
     file: "connector/src/first-start.ts",
-    find: 'if (this.#isOver || error.code !== "unknown_key")',
+    find: "if (this.#isOver || !isNotYetKnown(error.code, error.message))",
     replace: "if (true)",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a key that stays unknown ends a start",
+    file: "connector/src/first-start.ts",
+    find: "if (performance.now() - this.#keyRefusedAt >= FIRST_START.unknownKeyMs) return false;",
+    replace: "",
+    tests: ["connector/test/first-start.test.ts"],
+  },
+  {
+    name: "a credential of an issuer that was added a moment ago is presented again",
+    file: "connector/src/late-key.ts",
+    find: ' || (code === "invalid_credential" && message?.startsWith("unknown_issuer") === true)',
+    replace: "",
     tests: ["connector/test/first-start.test.ts"],
   },
   {

@@ -1,0 +1,95 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import { afterEach, describe, expect, test } from "@jest/globals";
+import { probeAttempt } from "../src/attempt-probe.ts";
+import { networkErrorOf, wasNeverSent } from "../src/network-errors.ts";
+import { SELF_SIGNED } from "./self-signed.ts";
+
+/** As Node says it of a handshake that failed while it wrote. */
+const eproto = (reason: string) => ({
+  code: "EPROTO",
+  message: `write EPROTO 40BD:error:0A00010B:SSL routines:any_function:${reason}:../deps/openssl/ssl/any.c:77:`,
+});
+
+const FITS: readonly (readonly [said: { code: string; message?: string }, hint: RegExp, retry: string])[] = [
+  [{ code: "ECONNREFUSED" }, /Start the relay/, "later"],
+  [{ code: "ECONNRESET" }, /https:/, "later"],
+  [{ code: "UND_ERR_SOCKET" }, /https:/, "later"],
+  [{ code: "EPIPE" }, /https:/, "later"],
+  [{ code: "ENOTFOUND" }, /host of the relay's address/, "later"],
+  [{ code: "EAI_AGAIN" }, /DNS/, "later"],
+  [{ code: "EHOSTUNREACH" }, /network/, "later"],
+  [{ code: "ENETUNREACH" }, /network/, "later"],
+  [{ code: "ETIMEDOUT" }, /firewalls/, "later"],
+  [{ code: "UND_ERR_CONNECT_TIMEOUT" }, /firewalls/, "later"],
+  [{ code: "CERT_HAS_EXPIRED" }, /Renew/, "fix"],
+  [{ code: "CERT_NOT_YET_VALID" }, /clock/, "fix"],
+  [{ code: "CERT_REVOKED" }, /another certificate/, "fix"],
+  [{ code: "DEPTH_ZERO_SELF_SIGNED_CERT" }, /NODE_EXTRA_CA_CERTS/, "fix"],
+  [{ code: "SELF_SIGNED_CERT_IN_CHAIN" }, /NODE_EXTRA_CA_CERTS/, "fix"],
+  [{ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }, /intermediate certificates/, "fix"],
+  [{ code: "ERR_TLS_CERT_ALTNAME_INVALID" }, /host name/, "fix"],
+  [{ code: "HPE_INVALID_CONSTANT" }, /host and port/, "fix"],
+  [{ code: "ERR_SSL_WRONG_VERSION_NUMBER" }, /plain http/, "fix"],
+  [{ code: "ERR_SSL_PACKET_LENGTH_TOO_LONG" }, /plain http/, "fix"],
+  [eproto("wrong version number"), /plain http/, "fix"],
+  [{ code: "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION" }, /TLS 1\.2/, "fix"],
+  [eproto("tlsv1 alert protocol version"), /TLS 1\.2/, "fix"],
+  [{ code: "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED" }, /presents none/, "fix"],
+  [eproto("ssl/tls alert handshake failure"), /client certificate/, "fix"],
+  [{ code: "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE" }, /client certificate/, "fix"],
+  [eproto("tlsv1 alert internal error"), /Check the relay's address/, "later"],
+  [{ code: "ERR_SSL_BAD_RECORD_TYPE" }, /Check the relay's address/, "later"],
+  [{ code: "EWHATEVER" }, /Check the relay's address/, "later"],
+];
+
+describe("The hint of a failed connection fits", () => {
+  test.each(FITS.map(([said, hint, retry]) => [said.message ?? said.code, said, hint, retry] as const))(
+    "%s",
+    (_, said, hint, retry) => {
+      const { why, hint: given, retry: advised } = networkErrorOf(said);
+      expect([given, advised]).toEqual([expect.stringMatching(hint), retry]);
+      expect(why).toMatch(/^[a-z]/);
+      expect(why).not.toContain("EPROTO");
+    },
+  );
+
+  test("and names the code that is not known, in a sentence", () => {
+    expect(networkErrorOf({ code: "EWHATEVER" }).why).toBe("the connection failed (EWHATEVER)");
+    expect(networkErrorOf({}).why).toBe("the connection failed");
+  });
+});
+
+test("Nothing was sent where no connection came about; a connection that broke leaves it open", () => {
+  for (const code of ["ECONNREFUSED", "ENOTFOUND", "CERT_HAS_EXPIRED"]) expect(wasNeverSent({ code })).toBe(true);
+  for (const code of ["ECONNRESET", "UND_ERR_SOCKET", "ETIMEDOUT", undefined])
+    expect(wasNeverSent({ code })).toBe(false);
+});
+
+describe("Why no websocket was opened is told as it is", () => {
+  let server: Server;
+  afterEach(() => void server.close());
+
+  async function reasonAt(protocol: string, listening: Server): Promise<string | undefined> {
+    server = listening;
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    return (await probeAttempt(`${protocol}://127.0.0.1:${port}/ws`, new AbortController().signal))?.message;
+  }
+
+  test("of a port that speaks plain http", async () => {
+    expect(await reasonAt("wss", createServer())).toContain("does not speak TLS");
+  });
+
+  test("of a server that has older versions of TLS alone", async () => {
+    const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
+    expect(await reasonAt("wss", createTlsServer({ ...SELF_SIGNED, ...old }))).toContain("no version of TLS");
+  });
+
+  test("of a port that speaks something else", async () => {
+    const other = createTcpServer((socket) => void socket.on("error", () => {}).end("SSH-2.0-any\r\n"));
+    expect(await reasonAt("ws", other)).toContain("does not speak HTTP");
+  });
+});
