@@ -117,7 +117,7 @@ have the agent's key, and {"follow":true}, which is answered with the connection
         else await runForDelivery(delivery, program, io);
       }
     } catch (error) {
-      throw await withHolder(error, place, socket);
+      throw await endOf(error, place, socket);
     } finally {
       controlServer.stop();
       await connector.close();
@@ -127,14 +127,17 @@ have the agent's key, and {"follow":true}, which is answered with the connection
   },
 };
 
-/** Where the agent is online elsewhere, which process of this user it is, if it is one. @param socket of this process. */
-async function withHolder(error: unknown, place: ControlPlace, socket: string | undefined): Promise<unknown> {
-  const failure = failureOf(error);
-  if (failure.code !== "superseded_elsewhere") return error;
+/**
+ * What ended a listener, which has no outcome: no envelope is concerned. Where the agent is online elsewhere, which process of this
+ * user it is, if it is one. @param socket of this process.
+ */
+async function endOf(error: unknown, place: ControlPlace, socket: string | undefined): Promise<Failure> {
+  const { code, message, hint, retry } = failureOf(error);
+  if (code !== "superseded_elsewhere") return new Failure(code, message, hint, { retry });
   const pid = await holdingProcess(place, socket);
   const who =
     pid === undefined ? "None of this user's processes here shares it." : `It is process ${pid} of this machine.`;
-  return new Failure(failure.code, `${failure.message} ${who}`, failure.hint, failure);
+  return new Failure(code, `${message} ${who}`, hint, { retry });
 }
 
 /** What was received and printed when this was stopped, and given to no program. */
@@ -145,5 +148,7 @@ function reportNotRun(deliveries: number, reporter: Reporter): void {
 
 async function serveInput(connector: Connector, { stdin, stdout, signal }: Io): Promise<void> {
   const write = (line: string) => writeLine(stdout, line, signal);
-  await serveRequestLines(createInterface({ input: stdin, signal }), write, connector, { signal });
+  await serveRequestLines(createInterface({ input: stdin, signal }), write, connector, {
+    bounded: (call) => call(signal),
+  });
 }
