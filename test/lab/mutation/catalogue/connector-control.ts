@@ -110,7 +110,7 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a token that another user knows is none",
     file: "connector/src/cli/mcp-token.ts",
-    find: "  await requireOwn(file, own);\n",
+    find: "    await requireOwn(handle, file, own);\n",
     replace: "",
     tests: ["connector/test/cli/mcp-token.test.ts"],
   },
