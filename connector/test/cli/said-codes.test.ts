@@ -9,7 +9,7 @@ async function* lineOf(request: object) {
   yield JSON.stringify(request);
 }
 
-test.each(["constructor", "__proto__", "toString"])("A relay's code %s is a word like any other", async (code) => {
+test.each(["a_later_code", "constructor", "__proto__", "toString"])("A relay's code %s is a word like any other", async (code) => {
   const failure = new Failure(code, "No.", "Ask another time.");
   expect([exitCodeOf(code), hintOf(failure), hintOfTool(failure)]).toEqual([EXIT.refused, failure.hint, failure.hint]);
   const written: string[] = [];
