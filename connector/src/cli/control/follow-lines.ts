@@ -1,4 +1,3 @@
-import type { Connector } from "../../connector.ts";
 import { isErrorCode, knownRetry, RelayError } from "../../errors.ts";
 import { membersOf, textOf } from "../../frames.ts";
 import { type ReplySend, withReply } from "../../replies.ts";
@@ -11,29 +10,15 @@ import type {
   Notice,
   PendingSession,
 } from "../../types.ts";
-import { deliveryMembers } from "../delivery-line.ts";
 import { jsonLine } from "../output.ts";
-import { onState } from "./told-states.ts";
 
 /**
- * How one process tells another of the same user what comes over the agent's connection: JSON lines of its control socket,
- * after a line {"follow":true}. Both ends are of this package.
+ * The lines in which one process tells another of the same user what comes over the agent's connection: JSON of its control
+ * socket, after a line {"follow":true}. Both ends are of this package. Those of deliveries are written by `deliveryMembers`.
  */
 
 /** What whoever follows later is told, too. */
 export type SessionNotice = Extract<Notice, { kind: "pending_sessions" | "decided_sessions" }>;
-
-/** Writes what comes from now on. @returns a function that ends it. */
-export function tellFollower(connector: Connector, write: (line: string) => void): () => void {
-  const ends = [
-    onState(connector, (state) => write(stateLine(state))),
-    connector.on("delivery", (delivery) => write(jsonLine({ event: "delivery", ...deliveryMembers(delivery) }))),
-    connector.on("notice", (notice) => isOfSessions(notice) && write(noticeLine(notice))),
-  ];
-  return () => {
-    for (const end of ends) end();
-  };
-}
 
 /** The state of a connection that ended for good stays with its process: whoever follows then connects by itself. */
 export function stateLine(state: ConnectorState): string {
