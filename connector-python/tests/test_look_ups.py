@@ -5,12 +5,14 @@ import time
 import unittest
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from agent_relay_connector import Presence, RelayError, Trust
 from agent_relay_connector.background import Background
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.canonical import signed_part
 from agent_relay_connector.check_online import CheckOnline
+from agent_relay_connector.credentials import sender_credentials
 from agent_relay_connector.credentials.allowance import Allowance
 from agent_relay_connector.credentials.credential_cache import CredentialCache
 from agent_relay_connector.credentials.sender_credentials import SenderCredentials
@@ -124,6 +126,20 @@ class ForARecipient(Looking):
         self.assertGreater(time.monotonic() - asked_at, RECIPIENT_AGAIN_AFTER_S * 0.9)
         self.assertIsNotNone(await self.find())
         self.assertEqual(len(self.relay.asked), 2)
+
+    async def test_that_began_before_it_was_needed_is_waited_for_without_asking_for_it_meanwhile(self) -> None:
+        self.relay.held.clear()
+        with patch.object(sender_credentials, "LOOK_UP_WAIT_S", 0), patch.object(
+            sender_credentials, "RECIPIENT_AGAIN_AFTER_S", 0
+        ), patch.object(self.credentials, "find", wraps=self.credentials.find) as looks:
+            self.assertIsNone(await self.find())
+            waiting = asyncio.create_task(self.find())
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self.assertEqual(looks.call_count, 2)
+            self.relay.answer = Answer(200, {"credential": token()})
+            self.relay.held.set()
+            self.assertIsNotNone(await waiting)
 
     async def test_is_not_repeated_for_what_was_needed_before_it_began(self) -> None:
         needed_at = time.monotonic()

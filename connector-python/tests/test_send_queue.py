@@ -52,14 +52,46 @@ class ASend(unittest.IsolatedAsyncioTestCase):
     async def asyncTearDown(self) -> None:
         await self.background.stop()
 
-    def add(self, name: str) -> "asyncio.Task[object]":
-        draft = self.old.draft({"id": name, "type": "message.send", "from": "agent://a", "payload": {}})
-        return asyncio.create_task(self.queue.add(name, draft, 5))
+    def add(
+        self, name: str, to: str = "agent://b", drafted: "asyncio.Future[None] | None" = None
+    ) -> "asyncio.Task[object]":
+        """drafted: what the draft waits for, as a sealed one does."""
+        text = self.old.draft({"id": name, "type": "message.send", "from": "agent://a", "to": to, "payload": {}})
+
+        async def draft() -> str:
+            assert drafted is not None
+            await drafted
+            return text
+
+        return asyncio.create_task(self.queue.add(name, to, text if drafted is None else draft, 5))
 
     async def outcomes(self, tasks: Sequence["asyncio.Task[object]"]) -> list[tuple[str, str]]:
         self.queue.end(RelayError("closed"))
         errors = await asyncio.gather(*tasks, return_exceptions=True)
         return [(error.code, error.outcome) for error in errors if isinstance(error, RelayError)]
+
+    async def test_that_waits_to_be_sealed_holds_up_what_goes_to_the_same_agent_after_it_and_nothing_else(self) -> None:
+        key: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
+        sending = [self.add("sealed", "agent://stranger", key), self.add("after it", "agent://stranger"), self.add("x")]
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        self.assertEqual(await writer.sent.get(), ("x", "old"))
+        sending.append(self.add("y"))
+        self.assertEqual(await writer.sent.get(), ("y", "old"))
+        key.set_result(None)
+        self.assertEqual([await writer.sent.get(), await writer.sent.get()], [("sealed", "old"), ("after it", "old")])
+        self.assertEqual(await self.outcomes(sending), [("closed", "unknown")] * 4)
+
+    async def test_goes_out_where_there_is_no_key_to_seal_to_the_same_agent_before(self) -> None:
+        key: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
+        sealed, after = self.add("sealed", drafted=key), self.add("after it")
+        writer = Writer(self.old)
+        self.queue.resume(writer)
+        key.set_exception(RelayError("recipient_unknown"))
+        self.assertEqual(await writer.sent.get(), ("after it", "old"))
+        self.assertEqual(
+            await self.outcomes([sealed, after]), [("recipient_unknown", "refused"), ("closed", "unknown")]
+        )
 
     async def test_that_may_have_been_accepted_goes_out_again_under_its_key_alone(self) -> None:
         first = Writer(self.old)

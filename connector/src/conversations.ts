@@ -55,7 +55,7 @@ export class Conversations {
   /** Resolves with the reply. Rejects with a RelayError. */
   async ask(to: string, payload: object, { signal, ...options }: AskOptions): Promise<Delivery> {
     const { type = "message.send", seal } = options;
-    if (!isAnswerable(type)) throw new RelayError("not_answerable");
+    if (typeof type === "string" && !isAnswerable(type)) throw new RelayError("not_answerable");
     if (this.#asks.size >= this.#options.maxAsks) throw new RelayError("queue_full");
     const taskId = crypto.randomUUID();
     this.#options.ownEnvelopes.check({ type, to, task_id: taskId, payload });

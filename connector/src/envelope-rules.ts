@@ -41,9 +41,11 @@ export function invalidEnvelope(errors: readonly FieldError[]): RelayError {
 type Problem = readonly [field: string, message: string | undefined];
 
 function problemsOf({ type, to, task_id, payload }: EnvelopeContent, from: string): Problem[] {
-  const isSession = type.startsWith("session.");
+  // Whoever calls from JavaScript may give anything.
+  const isText = typeof type === "string";
+  const isSession = isText && type.startsWith("session.");
   const toSelf = isSession && to === from ? "must be another agent than the one that sends it" : undefined;
-  const ofType = isSession || MESSAGE_TYPE.test(type) ? undefined : TYPE_RULE;
+  const ofType = isSession || (isText && MESSAGE_TYPE.test(type)) ? undefined : TYPE_RULE;
   const ofTask = task_id === undefined ? undefined : textProblem(task_id, 1, TEXT_LIMITS.taskId);
   const common: Problem[] = [
     ["to", agentIdProblem(to) ?? toSelf],

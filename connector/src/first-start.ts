@@ -5,7 +5,7 @@ import { presenceOf } from "./check-online.ts";
 import { type ErrorDetails, RelayError } from "./errors.ts";
 import { textOf } from "./frames.ts";
 import { isNotYetKnown } from "./late-key.ts";
-import { FIRST_START, ONLINE_LOOK } from "./limits.ts";
+import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
 import { pause } from "./pause.ts";
 import type { Presence } from "./types.ts";
@@ -56,7 +56,9 @@ export class FirstStart {
     const abort = () => ended(new RelayError("aborted", { cause: signal?.reason }));
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort);
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => ended(this.#timeout()), timeoutMs);
+    // What no timer holds, which would end it at once, is no limit.
+    const isLimited = timeoutMs !== undefined && timeoutMs <= MAX_TIMER_MS;
+    const timer = isLimited ? setTimeout(() => ended(this.#timeout()), timeoutMs) : undefined;
     return () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);

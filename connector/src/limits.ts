@@ -57,7 +57,10 @@ export const DRAINING_CAP_MS = 30_000;
 /** The wait where a refusal does not name one. */
 export const RETRY_AFTER_MS = 1000;
 
-/** The longest wait that a relay may ask for: no timer holds more than 2^31 ms, and a longer one fires at once. */
+/** The longest time that a timer holds: with a longer one it fires at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** The longest wait that a relay may ask for. */
 export const MAX_ASKED_WAIT_MS = 3_600_000;
 
 /** Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits. */

@@ -11,7 +11,7 @@ import { isSealed, plaintextOf, sealPayload } from "./sealing/sealed-payload.ts"
 import type { SendQueue } from "./send-queue.ts";
 import type { Signer } from "./signer.ts";
 import type { CallOptions } from "./types.ts";
-import { draftOf, type EnvelopeContent } from "./wire-mapping.ts";
+import { type AddressedContent, draftOf, type EnvelopeContent } from "./wire-mapping.ts";
 
 export interface OwnEnvelopesOptions {
   readonly agent: string;
@@ -36,7 +36,7 @@ export class OwnEnvelopes {
   }
 
   /** Rejects with a RelayError. */
-  async message(content: EnvelopeContent & { to: string }, seals: boolean, options: CallOptions): Promise<AckFrame> {
+  async message(content: AddressedContent, seals: boolean, options: CallOptions): Promise<AckFrame> {
     this.check(content);
     const id = crypto.randomUUID();
     if (isSealed(content.payload)) {
@@ -48,14 +48,14 @@ export class OwnEnvelopes {
       throw new RelayError("invalid_key", { message: "A key of HMAC cannot seal." });
     }
     const draft = seals ? this.#sealed(content, id) : this.#draft(content, id);
-    return await this.#options.sendQueue.add(id, draft, options);
+    return await this.#options.sendQueue.add({ id, to: content.to, draft }, options);
   }
 
   /** An envelope of a session, which is kept once it is accepted. Rejects with a RelayError. */
-  async session(content: EnvelopeContent, options: SendTerms): Promise<AckFrame> {
+  async session(content: AddressedContent, options: SendTerms): Promise<AckFrame> {
     this.check(content);
     const id = crypto.randomUUID();
-    const ack = await this.#options.sendQueue.add(id, this.#draft(content, id), options);
+    const ack = await this.#options.sendQueue.add({ id, to: content.to, draft: this.#draft(content, id) }, options);
     await this.#keep(ack);
     return ack;
   }
@@ -77,7 +77,7 @@ export class OwnEnvelopes {
   }
 
   /** Sealed when it goes out: there may be no connection yet, and the recipient may get another key meanwhile. */
-  #sealed(content: EnvelopeContent & { to: string }, id: string): SendDraft {
+  #sealed(content: AddressedContent, id: string): SendDraft {
     const { agent, peers } = this.#options;
     const plaintext = plaintextOf(content.payload);
     const neededAt = performance.now();

@@ -3,7 +3,7 @@ import type { AckFrame } from "./frames.ts";
 import type { SignedEnvelope } from "./signer.ts";
 import type { CallOptions } from "./types.ts";
 
-/** Canonical text up to the payload; or what makes it once there is a connection. */
+/** Canonical text up to the payload; or what makes it once there is a connection, and may have to wait for a key. */
 export type SendDraft = string | (() => Promise<string>);
 
 /** The ack of an envelope, and the envelope as it was signed. */
@@ -19,6 +19,7 @@ export interface SendTerms extends CallOptions {
 
 export interface NewSend {
   readonly id: string;
+  readonly to: string;
   readonly draft: SendDraft;
   readonly notBefore: number | undefined;
   readonly resolve: (ack: Acknowledged) => void;
@@ -30,6 +31,7 @@ export interface NewSend {
 /** A send without an answer. */
 export class PendingSend {
   readonly id: string;
+  readonly to: string;
   draft: SendDraft;
   readonly notBefore: number | undefined;
   readonly resolve: (ack: Acknowledged) => void;
@@ -40,6 +42,8 @@ export class PendingSend {
    * two signatures with different times a recipient may have forgotten the one when the other comes.
    */
   signed: SignedEnvelope | undefined;
+  /** Its draft is being made. */
+  isBeingDrafted = false;
   /** Sent on the current connection, and not answered yet. */
   isInFlight = false;
   /** It went out before, and whether it was accepted then is not known. */
@@ -47,8 +51,9 @@ export class PendingSend {
   /** Why it waits to go out again, where the relay said so. */
   refusal: ErrorCode | undefined;
 
-  constructor({ id, draft, notBefore, resolve, reject, release }: NewSend) {
+  constructor({ id, to, draft, notBefore, resolve, reject, release }: NewSend) {
     this.id = id;
+    this.to = to;
     this.draft = draft;
     this.notBefore = notBefore;
     this.resolve = resolve;
@@ -104,8 +109,14 @@ export class PendingSends {
     send.release();
   }
 
+  /** What is being drafted holds up what goes to the same agent after it, and nothing else: strangers may have no key for long. */
   firstWaiting(): PendingSend | undefined {
-    for (const send of this.#sends.values()) if (!send.isInFlight) return send;
+    const heldUp = new Set<string>();
+    for (const send of this.#sends.values()) {
+      if (send.isInFlight || heldUp.has(send.to)) continue;
+      if (!send.isBeingDrafted) return send;
+      heldUp.add(send.to);
+    }
     return undefined;
   }
 

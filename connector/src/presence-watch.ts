@@ -80,9 +80,9 @@ export class PresenceWatch {
       const answer = await this.#atOnce.run(() => this.#look(agent, signal));
       const { can_deliver_realtime: isOnline, status, retry_after_ms } = answer;
       watch.refusal = refusalIn(answer);
-      if (isOnline === true || watch.refusal !== undefined) {
+      watch.presence = isOnline === true ? presenceIn(agent, answer) : undefined;
+      if (watch.presence !== undefined || watch.refusal !== undefined) {
         this.#watches.delete(agent);
-        watch.presence = presenceIn(agent, answer);
         watch.decided.abort();
         return;
       }

@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 import { type ErrorCode, type ErrorDetails, RelayError } from "./errors.ts";
 import type { AckFrame, ErrorFrame } from "./frames.ts";
 import { MAX_IN_FLIGHT, RESEND_MARGIN_MS, SEND_TIMEOUT_MS } from "./limits.ts";
-import { type Acknowledged, type PendingSend, PendingSends, type SendDraft, type SendTerms } from "./pending-sends.ts";
+import { type Acknowledged, type NewSend, type PendingSend, PendingSends, type SendTerms } from "./pending-sends.ts";
 import { refusalDetails } from "./refusal.ts";
 import type { SignedEnvelope, Signer } from "./signer.ts";
 
@@ -52,7 +52,7 @@ export class SendQueue {
   }
 
   /** Resolves with the ack of the envelope; rejects with a RelayError. */
-  add(id: string, draft: SendDraft, terms: SendTerms): Promise<Acknowledged> {
+  add({ id, to, draft }: Pick<NewSend, "id" | "to" | "draft">, terms: SendTerms): Promise<Acknowledged> {
     const { timeoutMs = SEND_TIMEOUT_MS, signal, notBefore } = terms;
     const { promise, resolve, reject } = Promise.withResolvers<Acknowledged>();
     const refusal = this.#refusal(signal);
@@ -66,7 +66,7 @@ export class SendQueue {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
     };
-    const send = this.#pending.add({ id, draft, notBefore, resolve, reject, release });
+    const send = this.#pending.add({ id, to, draft, notBefore, resolve, reject, release });
     signal?.addEventListener("abort", abort);
     void this.#flush();
     return promise;
@@ -150,7 +150,7 @@ export class SendQueue {
     void this.#flush();
   }
 
-  /** Sends what may go out, one after the other: signing is asynchronous, and the order must hold. */
+  /** Sends what may go out, one after the other, but for what is being drafted: signing is asynchronous, and the order must hold. */
   async #flush(): Promise<void> {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -165,19 +165,36 @@ export class SendQueue {
   }
 
   async #transmit(send: PendingSend): Promise<void> {
+    const { draft } = send;
+    if (typeof draft !== "string") return void this.#makeDraft(send, draft);
     const writer = this.#writer as EnvelopeWriter;
     let { signed } = send;
     if (signed !== undefined && !this.#canResend(signed, writer)) return this.#fail(send, send.lapse);
     try {
-      if (typeof send.draft !== "string") send.draft = await send.draft();
-      signed ??= await writer.signer.sign(send.draft, send.notBefore);
+      signed ??= await writer.signer.sign(draft, send.notBefore);
     } catch (error) {
-      const { code, message, hint, errors } = error instanceof RelayError ? error : new RelayError("invalid_key");
-      return this.#fail(send, code, { message, hint, errors, cause: error });
+      return this.#failToMake(send, error);
     }
     if (this.#writer !== writer || this.#pending.get(send.id) !== send) return;
     this.#pending.markInFlight(send, signed);
     writer.send(signed.text);
+  }
+
+  /** It goes out when it is there, unless another connection or a hold has come: then when it may. */
+  async #makeDraft(send: PendingSend, make: () => Promise<string>): Promise<void> {
+    send.isBeingDrafted = true;
+    try {
+      send.draft = await make();
+    } catch (error) {
+      this.#failToMake(send, error);
+    }
+    send.isBeingDrafted = false;
+    void this.#flush();
+  }
+
+  #failToMake(send: PendingSend, error: unknown): void {
+    const { code, message, hint, errors } = error instanceof RelayError ? error : new RelayError("invalid_key");
+    this.#fail(send, code, { message, hint, errors, cause: error });
   }
 
   /** As it was signed: the relay takes it neither late nor under a key that has ended. */

@@ -15,6 +15,11 @@ export interface EnvelopeContent {
   readonly payload: object;
 }
 
+/** Of what goes to an agent: all but registers and heartbeats. */
+export interface AddressedContent extends EnvelopeContent {
+  readonly to: string;
+}
+
 /** A member of a proposal, and what the protocol calls it. */
 const PROPOSAL = {
   purpose: "purpose",
@@ -39,7 +44,7 @@ export function proposalOf(members: Proposal): SessionProposal {
   ) as unknown as SessionProposal;
 }
 
-export function sessionRequest(to: string, proposal: SessionProposal): EnvelopeContent {
+export function sessionRequest(to: string, proposal: SessionProposal): AddressedContent {
   return { type: "session.request", to, payload: proposalMembers(proposal) };
 }
 

@@ -87,6 +87,20 @@ describe("A start that may yet succeed goes on, and tells the cause of each fail
     expect(alice.state.status).toBe("closed");
   });
 
+  test.each([Infinity, 2 ** 31])(
+    "for as long as that takes where its time is %d, which no timer holds",
+    async (startTimeoutMs) => {
+      const port = await freePort();
+      const alice = stage.connector("alice", `http://127.0.0.1:${port}`, { startTimeoutMs });
+      const started = alice.start();
+      const { errors } = record(alice);
+      await until("two attempts were told", () => errors.length > 1);
+      expect(alice.state.status).toBe("reconnecting");
+      await alice.close();
+      await expect(started).rejects.toMatchObject({ code: "closed" });
+    },
+  );
+
   test("and its time no longer counts once it is registered", async () => {
     const alice = stage.connector("alice", stage.url);
     const timers = jest.spyOn(globalThis, "clearTimeout");

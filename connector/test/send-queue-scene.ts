@@ -64,9 +64,19 @@ class SendQueueScene {
     this.sendQueue.end(new RelayError("closed"));
   }
 
-  readonly add = (id: string, options: CallOptions = {}): Promise<AckFrame> => {
-    const draft = this.signer.draft(draftOf({ type: "message.send", to: "agent://bob", payload: {} }, id, agent));
-    const answer = this.sendQueue.add(id, draft, options);
+  readonly draft = (id: string, to: string): string =>
+    this.signer.draft(draftOf({ type: "message.send", to, payload: {} }, id, agent));
+
+  readonly add = (id: string, options: CallOptions = {}): Promise<AckFrame> => this.addTo("agent://bob", id, options);
+
+  /** @param drafted what the draft waits for, as a sealed one does. */
+  readonly addTo = (
+    to: string,
+    id: string,
+    { drafted, ...options }: CallOptions & { drafted?: Promise<void> } = {},
+  ): Promise<AckFrame> => {
+    const draft = this.draft(id, to);
+    const answer = this.sendQueue.add({ id, to, draft: drafted ? () => drafted.then(() => draft) : draft }, options);
     answer.catch(() => {});
     return answer;
   };

@@ -1,5 +1,6 @@
 import { describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../test/support/until.ts";
+import { RelayError } from "../src/errors.ts";
 import { errorOf } from "./kit.ts";
 import { useSendQueue } from "./send-queue-scene.ts";
 
@@ -79,6 +80,32 @@ describe("The send queue", () => {
     await until("two are", () => writer.texts.length === 13);
     await scene.signer.sign("{}");
     expect(writer.ids.slice(10)).toEqual(["0", "1", "2"]);
+  });
+
+  test("holds up, for what waits to be sealed, what goes to the same agent after it, and nothing else", async () => {
+    const key = Promise.withResolvers<void>();
+    void scene.addTo("agent://stranger", "sealed", { drafted: key.promise });
+    void scene.addTo("agent://stranger", "after it");
+    void add("to bob");
+    const writer = await connect();
+    await until("the one to bob is out", () => writer.texts.length === 1);
+    void add("to bob again");
+    await until("the next to bob is out", () => writer.texts.length === 2);
+    expect(writer.ids).toEqual(["to bob", "to bob again"]);
+    key.resolve();
+    await until("all are out", () => writer.texts.length === 4);
+    expect(writer.ids.slice(2)).toEqual(["sealed", "after it"]);
+  });
+
+  test("lets what goes to an agent out when there is no key to seal to it before", async () => {
+    const key = Promise.withResolvers<void>();
+    const sealed = errorOf(scene.addTo("agent://stranger", "sealed", { drafted: key.promise }));
+    void scene.addTo("agent://stranger", "after it");
+    const writer = await connect();
+    key.reject(new RelayError("recipient_unknown"));
+    expect(await sealed).toMatchObject({ code: "recipient_unknown", outcome: "refused", envelopeId: "sealed" });
+    await until("the other is out", () => writer.texts.length === 1);
+    expect(writer.ids).toEqual(["after it"]);
   });
 
   test("asks whether the agent is still here when the relay says it is not", async () => {

@@ -80,7 +80,7 @@ describe("While it waits, the connector", () => {
     expect(await errorOf(alice.send(BOB, {}, { waitOnline: 60_000 }))).toMatchObject({ code: "queue_full" });
     await until("it has asked three times", () => looks >= 3);
     await stage.online("bob", stage.url);
-    answer = { can_deliver_realtime: true };
+    answer = { status: "online", can_deliver_realtime: true };
     await Promise.all(waiting);
     expect(looks).toBeLessThan(20);
   });
@@ -92,8 +92,14 @@ describe("While it waits, the connector", () => {
     expect(looks).toBe(1);
   });
 
-  test("waits on when the target is gone again before the question reaches it", async () => {
+  test("takes for no answer what says that the target can be reached, and not how it is", async () => {
     answer = { can_deliver_realtime: true };
+    const error = await errorOf(alice.waitOnline(BOB, { timeoutMs: 500 }));
+    expect(error).toMatchObject({ code: "timeout", outcome: "refused" });
+  });
+
+  test("waits on when the target is gone again before the question reaches it", async () => {
+    answer = { status: "online", can_deliver_realtime: true };
     const asked = alice.ask(BOB, { n: 1 }, { waitOnline: 60_000 });
     await until("it was sent in vain", () => proxy.sent.some(({ type }) => type === "message.send"));
     const bob = await stage.online("bob", stage.url);

@@ -1,26 +1,31 @@
-import { mkdir, rm, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Service } from "runtime/lifecycle.ts";
 
 /** How often a use is renewed, and for how long one that is not renewed counts: that of a process that was killed ends by itself. */
 const RENEW_MS = 2000;
 const USED_FOR_MS = 10_000;
+const MARK = "in-use-";
 
 /**
- * Says, for as long as a relay runs on the credentials of a development folder, that it does. By a file's time, since a container
- * that shares the folder knows neither the process nor its network.
+ * Says, for as long as a relay runs on the credentials of a development folder, that it does. By the time of a file of its own, since a
+ * container that shares the folder knows neither the process nor its network.
  */
 export class FolderUse implements Service {
+  readonly #folder: string;
   readonly #file: string;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> = Promise.resolve();
 
   constructor(folder: string) {
-    this.#file = fileOf(folder);
+    this.#folder = folder;
+    this.#file = join(folder, `${MARK}${randomUUID()}`);
   }
 
   async start(): Promise<void> {
-    await mkdir(dirname(this.#file), { recursive: true, mode: 0o700 });
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    for (const mark of await marksIn(this.#folder)) if (!(await isRenewed(mark))) await rm(mark, { force: true });
     await this.#renew();
     this.#timer = setInterval(() => {
       this.#renewing = this.#renew().catch(() => {});
@@ -41,13 +46,21 @@ export class FolderUse implements Service {
 
 /** Whether a relay runs on the credentials of the folder. */
 export async function isInUse(folder: string): Promise<boolean> {
-  const renewedAt = await stat(fileOf(folder)).then(
+  const uses = await Promise.all((await marksIn(folder)).map(isRenewed));
+  return uses.includes(true);
+}
+
+/** False, too, for one that has just gone. */
+async function isRenewed(mark: string): Promise<boolean> {
+  const renewedAt = await stat(mark).then(
     ({ mtimeMs }) => mtimeMs,
     () => Number.NEGATIVE_INFINITY,
   );
   return Math.abs(Date.now() - renewedAt) < USED_FOR_MS;
 }
 
-function fileOf(folder: string): string {
-  return join(folder, "in-use");
+/** Of each relay that runs there, and of those that were killed. */
+async function marksIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((): string[] => []);
+  return names.filter((name) => name.startsWith(MARK)).map((name) => join(folder, name));
 }

@@ -1,4 +1,4 @@
-import { readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
@@ -169,6 +169,7 @@ describe("A folder that was used before", () => {
 
 describe("A folder on whose credentials a relay runs", () => {
   const startIn = (path: string) => provide({ REDIS_URL: "redis://127.0.0.1:1" }, { keysFolder: path });
+  const marks = async () => (await readdir(folder.path)).filter((name) => name.startsWith("in-use"));
   const files = async () => await Promise.all(FILES.map((name) => readFile(join(folder.path, name), "utf8")));
   const FILES = ["keys.json", "dev-agents.json", "alice.json", "bob.json"];
 
@@ -186,15 +187,23 @@ describe("A folder on whose credentials a relay runs", () => {
   test("is used for as long as one of several relays runs, and no longer than a moment after one that was killed", async () => {
     const [one, other] = [await startIn(folder.path), await startIn(folder.path)];
     await one.stop();
-    await until("the other one says so again", () => isInUse(folder.path));
+    expect(await isInUse(folder.path)).toBe(true);
     await other.stop();
     expect(await isInUse(folder.path)).toBe(false);
     const use = new FolderUse(folder.path);
     await use.start();
     const long = new Date(Date.now() - 60_000);
-    await utimes(join(folder.path, "in-use"), long, long);
+    const mark = join(folder.path, (await marks())[0] as string);
+    await utimes(mark, long, long);
     expect(await isInUse(folder.path)).toBe(false);
     await until("what is alive is told again", () => isInUse(folder.path));
     await use.stop();
+    const ofKilled = join(folder.path, "in-use-by-one-that-was-killed");
+    await writeFile(ofKilled, "");
+    await utimes(ofKilled, long, long);
+    await use.start();
+    expect(await marks()).toHaveLength(1);
+    await use.stop();
+    expect(await marks()).toEqual([]);
   });
 });

@@ -72,7 +72,7 @@ class Conversations:
         """Returns the reply. Raises RelayError."""
         if self._ended_by is not None:
             raise self._ended_by
-        if not _is_answerable(options.type):
+        if isinstance(options.type, str) and not _is_answerable(options.type):
             raise RelayError("not_answerable")
         if len(self._questions) >= self._max_questions:
             raise RelayError("queue_full")

@@ -8,7 +8,7 @@ from typing import Union
 from .frames import AckFrame
 from .signer import SignedEnvelope
 
-# Canonical text up to the payload; or what makes it once there is a connection.
+# Canonical text up to the payload; or what makes it once there is a connection, and may have to wait for a key.
 SendDraft = Union[str, Callable[[], Awaitable[str]]]
 
 
@@ -23,6 +23,7 @@ class Acknowledged:
 @dataclass(eq=False)
 class PendingSend:
     id: str
+    to: str
     draft: SendDraft
     answer: "asyncio.Future[Acknowledged]" = field(repr=False)
     # Epoch milliseconds: see `Signer.sign`.
@@ -30,6 +31,8 @@ class PendingSend:
     # As it went out, and as it goes out again: an id is signed once. Whatever a relay answers, it may keep what it got,
     # and of two signatures with different times a recipient may have forgotten the one when the other comes.
     signed: SignedEnvelope | None = None
+    # Its draft is being made.
+    is_being_drafted: bool = False
     # Sent on the current connection, and not answered yet.
     is_in_flight: bool = False
     # It went out before, and whether it was accepted then is not known.
@@ -75,7 +78,18 @@ class PendingSends:
         self._sends.pop(send.id, None)
 
     def first_waiting(self) -> PendingSend | None:
-        return next((send for send in self._sends.values() if not send.is_in_flight), None)
+        """What is being drafted holds up what goes to the same agent after it, and nothing else.
+
+        Strangers may have no key for long.
+        """
+        held_up: set[str] = set()
+        for send in self._sends.values():
+            if send.is_in_flight or send.to in held_up:
+                continue
+            if not send.is_being_drafted:
+                return send
+            held_up.add(send.to)
+        return None
 
     def mark_in_flight(self, send: PendingSend, signed: SignedEnvelope) -> None:
         send.signed = signed

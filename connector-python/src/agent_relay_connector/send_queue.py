@@ -1,7 +1,7 @@
 """Sends that have no answer yet, in the order of their calls."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from .backoff import jittered_s
@@ -62,7 +62,9 @@ class SendQueue:
         """True while an envelope that went out under this key may go out again."""
         return any(send.needs(key_id) for send in self._pending.all())
 
-    async def add(self, envelope_id: str, draft: SendDraft, timeout_s: float, not_before: int = 0) -> Acknowledged:
+    async def add(
+        self, envelope_id: str, to: str, draft: SendDraft, timeout_s: float, not_before: int = 0
+    ) -> Acknowledged:
         """Returns the ack of the envelope. Raises RelayError. Cancelled, it is not sent again.
 
         not_before: see `Signer.sign`.
@@ -72,7 +74,7 @@ class SendQueue:
         if len(self._pending) >= self._max_pending:
             raise RelayError("queue_full")
         loop = asyncio.get_running_loop()
-        send = PendingSend(envelope_id, draft, loop.create_future(), not_before)
+        send = PendingSend(envelope_id, to, draft, loop.create_future(), not_before)
         self._pending.add(send)
         timer = loop.call_later(timeout_s, lambda: self._fail(send, RelayError("timeout")))
         self._flush()
@@ -157,16 +159,13 @@ class SendQueue:
         self._flush()
 
     def _flush(self) -> None:
-        """Sends what may go out, one after the other: what is sealed may wait for a key, and the order must hold."""
+        """Sends what may go out, in order."""
         if self._is_flushing or self._next() is None:
             return
         self._is_flushing = True
-        self._background.spawn(self._transmit_all())
-
-    async def _transmit_all(self) -> None:
         try:
             while (send := self._next()) is not None:
-                await self._transmit(send)
+                self._transmit(send)
         finally:
             self._is_flushing = False
 
@@ -176,21 +175,30 @@ class SendQueue:
         most = min(self._allowed, self._writer.max_in_flight)
         return None if self._pending.in_flight >= most else self._pending.first_waiting()
 
-    async def _transmit(self, send: PendingSend) -> None:
+    def _transmit(self, send: PendingSend) -> None:
+        if not isinstance(send.draft, str):
+            send.is_being_drafted = True
+            self._background.spawn(self._make_draft(send, send.draft))
+            return
         writer = self._writer
         assert writer is not None
         if send.signed is not None and not self._can_resend(send.signed, writer):
             return self._fail(send, RelayError(send.lapse))
         try:
-            if not isinstance(send.draft, str):
-                send.draft = await send.draft()
             signed = send.signed or writer.signer.sign(send.draft, send.not_before)
         except RelayError as error:
             return self._fail(send, error)
-        if self._writer is not writer or self._pending.get(send.id) is not send:
-            return None
         self._pending.mark_in_flight(send, signed)
         writer.send(signed.text)
+
+    async def _make_draft(self, send: PendingSend, make: Callable[[], Awaitable[str]]) -> None:
+        """It goes out when it is there, unless another connection or a hold has come: then when it may."""
+        try:
+            send.draft = await make()
+        except RelayError as error:
+            self._fail(send, error)
+        send.is_being_drafted = False
+        self._flush()
 
     def _can_resend(self, signed: SignedEnvelope, writer: EnvelopeWriter) -> bool:
         """As it was signed: the relay takes it neither late nor under a key that has ended."""

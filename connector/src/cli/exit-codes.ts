@@ -64,7 +64,7 @@ const CODES: Readonly<Record<string, number>> = {
   aborted: EXIT.interrupted,
 };
 
-/** @param code an error code of the relay, of the SDK, or of the command line itself. */
+/** @param code an error code of the relay, which may be any word, of the SDK, or of the command line itself. */
 export function exitCodeOf(code: string): number {
-  return CODES[code] ?? EXIT.refused;
+  return Object.hasOwn(CODES, code) ? (CODES[code] as number) : EXIT.refused;
 }

@@ -68,7 +68,7 @@ const HINTS: Readonly<Record<string, string>> = {
 
 /** What to do about an error of the library, in the words of the command line. */
 export function hintOf({ code, hint }: Pick<Failure, "code" | "hint">): string {
-  return HINTS[code] ?? hint;
+  return Object.hasOwn(HINTS, code) ? (HINTS[code] as string) : hint;
 }
 
 /** The command line, or the input, is invalid. */

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { permissionWarning, writePrivateText } from "./private-file.ts";
@@ -28,26 +28,31 @@ export async function mcpToken(
   if (env.RELAY_MCP_TOKEN) return { token: checked(env.RELAY_MCP_TOKEN, "RELAY_MCP_TOKEN"), place: "RELAY_MCP_TOKEN" };
   if (file === undefined)
     throw usageError("--http needs a token.", "Name a file with --token-file, or set RELAY_MCP_TOKEN.");
-  const token = (await tokenOf(file)) ?? (await newToken(file));
-  await requireOwn(file, own);
+  const token = (await tokenOf(file, own)) ?? (await newToken(file));
   const warning = await permissionWarning(file);
   if (warning !== undefined) reporter.warn(warning);
   return { token, place: file };
 }
 
-async function tokenOf(file: string): Promise<string | undefined> {
+/** Of one opened file: what is looked at cannot be exchanged before it is read. Undefined where there is none. */
+async function tokenOf(file: string, own: number | undefined): Promise<string | undefined> {
+  let handle: FileHandle | undefined;
   try {
-    return checked((await readFile(file, "utf8")).trim(), file);
+    handle = await open(file);
+    await requireOwn(handle, file, own);
+    return checked((await handle.readFile("utf8")).trim(), file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
     throw error instanceof Failure ? error : usageError(`${file} cannot be read (${code}).`);
+  } finally {
+    await handle?.close();
   }
 }
 
 /** Whoever made the file knows the token; root can read every other, too. @throws {Failure} `usage`. */
-async function requireOwn(file: string, own: number | undefined): Promise<void> {
-  const { uid } = await stat(file);
+async function requireOwn(handle: FileHandle, file: string, own: number | undefined): Promise<void> {
+  const { uid } = await handle.stat();
   if (own !== undefined && uid !== own && uid !== 0)
     throw usageError(`${file} is another user's, who knows its token.`, "Name a file that is yours.");
 }

@@ -15,6 +15,8 @@ const LAST_OUTPUT_MS = 1000;
 /** What the signal does not end by then is killed. */
 const END_MS = 5000;
 const LOOK_MS = 50;
+/** Its descriptor: an output that is not kept goes there without this process, for as long as anybody writes it. */
+const STDERR = 2;
 
 /** How a program ended. */
 export interface ProgramEnd {
@@ -33,27 +35,30 @@ export interface ProgramOptions {
 }
 
 /**
- * Runs the program for one delivery. Rejects when it cannot be started. The signal ends it, with its child processes. What it
- * leaves behind when it ends goes on, and holds up nothing.
+ * Runs the program for one delivery. Rejects when it cannot be started, or the signal has aborted. The signal ends it, with its
+ * child processes. What it leaves behind when it ends goes on, and has nothing of this process: where it holds an output that is
+ * kept, it holds up the next by a second.
  */
 export async function runProgram(delivery: Delivery, options: ProgramOptions, io: Io): Promise<ProgramEnd> {
+  io.signal.throwIfAborted();
   const child = spawn(options.command, {
     shell: true,
     detached: process.platform !== "win32",
     env: { ...withoutSecrets(io.env), ...options.variables, ...variablesOf(delivery) },
-    stdio: ["pipe", "pipe", "inherit"],
+    stdio: ["pipe", options.keepsOutput ? "pipe" : STDERR, "inherit"],
   });
   let ending: Promise<void> | undefined;
   const stop = () => (ending = endGroup(child));
   io.signal.addEventListener("abort", stop);
-  const printed = collect(child, options.keepsOutput, io);
+  const printed = collect(child);
   try {
-    // A program may end without having read its input.
-    child.stdin.on("error", () => {}).end(`${jsonLine(readableEnvelope(delivery))}\n`);
+    // A program may end without having read its input. One that could not be started may have none.
+    child.stdin?.on("error", () => {}).end(`${jsonLine(readableEnvelope(delivery))}\n`);
     const exitCode = await endOf(child);
     return { exitCode, printed: printed() };
   } finally {
     io.signal.removeEventListener("abort", stop);
+    child.stdout?.destroy();
     await ending;
   }
 }
@@ -85,14 +90,10 @@ function withoutSecrets(env: Io["env"]): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !SECRET_VARIABLES.includes(name)));
 }
 
-function collect(child: ChildProcess, keeps: boolean, io: Io): () => string | undefined {
+function collect(child: ChildProcess): () => string | undefined {
   const chunks: Buffer[] = [];
   let bytes = 0;
   child.stdout?.on("data", (chunk: Buffer) => {
-    if (!keeps) {
-      io.stderr.write(chunk);
-      return;
-    }
     bytes += chunk.length;
     if (bytes <= MAX_OUTPUT_BYTES) chunks.push(chunk);
   });

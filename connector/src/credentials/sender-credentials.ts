@@ -58,17 +58,20 @@ export class SenderCredentials {
   /**
    * The newest credential of an agent to seal to. That there is none is taken from no look-up that began before it was needed,
    * and asked at most once a second: who waits for that has company, since all that needed it meanwhile take the same answer.
+   * Undefined, too, once this has stopped.
    * @param time see `find`.
    * @param neededAt by performance.now().
    */
   async findRecipient(agent: string, time: number, neededAt: number): Promise<Credential | undefined> {
     // A timer may be early by less than what it counts in: then once more.
-    for (;;) {
+    while (!this.#stopped.signal.aborted) {
       const credential = await this.find({ agent }, time);
-      const { askedAt } = this.#knownEntryOf({ agent });
+      const { askedAt, asking } = this.#knownEntryOf({ agent });
       if (holdsAt(credential, time) || askedAt >= neededAt) return credential;
+      await asking;
       await pause(askedAt + LOOK_UP.recipientAgainAfterMs - performance.now(), this.#stopped.signal);
     }
+    return undefined;
   }
 
   /** A pinned issuer vouched for it: no stranger takes its place. */

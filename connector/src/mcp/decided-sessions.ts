@@ -3,6 +3,8 @@ import { keepNewest } from "../keep-newest.ts";
 import type { DecidedSession, Delivery } from "../types.ts";
 
 const MAX_KEPT = 100;
+/** Ids alone: far more than a relay tells of the hour in which it tells them again. */
+const MAX_KNOWN = 10_000;
 
 /** What waits for a model: a message, or that a session was decided of which it requested. */
 export type Arrival = Delivery | DecidedSession;
@@ -20,6 +22,8 @@ export function senderOf(arrival: Arrival): string {
 export class DecidedSessions {
   /** In the order in which they became known. */
   readonly #sessions = new Map<string, DecidedSession>();
+  /** Those that were told, the ones that are not kept any more, too: none is news twice. */
+  readonly #known = new Map<string, true>();
 
   /** The relay tells the same decisions again whenever the agent comes online. @returns those that were not known. */
   noticed(sessions: readonly DecidedSession[]): readonly DecidedSession[] {
@@ -38,7 +42,8 @@ export class DecidedSessions {
 
   /** @returns whether it was not known. */
   #keep(session: DecidedSession): boolean {
-    if (this.#sessions.has(session.sessionId)) return false;
+    if (this.#known.has(session.sessionId)) return false;
+    keepNewest(this.#known, session.sessionId, true, MAX_KNOWN);
     keepNewest(this.#sessions, session.sessionId, session, MAX_KEPT);
     return true;
   }

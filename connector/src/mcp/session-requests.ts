@@ -28,14 +28,14 @@ export class SessionRequests {
   received(delivery: Delivery): void {
     const session = requestedSession(delivery);
     if (session === undefined) return;
-    keepNewest(this.#undecided, session.sessionId, { ...session, isReceived: true }, MAX_KEPT);
+    this.#keep({ ...session, isReceived: true });
   }
 
   /** The relay's notice says nothing of contents, nor of what was received. */
   noticed(sessions: readonly PendingSession[]): void {
     for (const session of sessions) {
       const known = this.#undecided.get(session.sessionId);
-      keepNewest(this.#undecided, session.sessionId, { ...known, ...session }, MAX_KEPT);
+      this.#keep({ ...known, ...session });
     }
   }
 
@@ -78,5 +78,11 @@ export class SessionRequests {
 
   isDecidedHere(sessionId: string): boolean {
     return this.#decisions.has(sessionId);
+  }
+
+  /** What was decided here is not pending again, although a notice that left the relay before says so. */
+  #keep(session: SessionRequest): void {
+    if (this.isDecidedHere(session.sessionId)) return;
+    keepNewest(this.#undecided, session.sessionId, session, MAX_KEPT);
   }
 }

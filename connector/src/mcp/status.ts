@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { pause } from "../pause.ts";
 import type { ConnectorState } from "../types.ts";
 import type { McpAgent } from "./agent.ts";
 import type { AgentConnection } from "./agent-connection.ts";
@@ -66,11 +67,9 @@ async function undecided({ connector, requests, sessionOf }: McpAgent, signal: A
 async function firstAttempt(connector: AgentConnection, signal: AbortSignal): Promise<void> {
   const isOver = () => hasEnded(connector.state);
   if (isOver()) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const stop = connector.on("state", () => isOver() && resolve());
-  const waited = AbortSignal.any([signal, AbortSignal.timeout(FIRST_ATTEMPT_MS)]);
-  waited.addEventListener("abort", () => resolve());
-  await promise;
+  const over = new AbortController();
+  const stop = connector.on("state", () => isOver() && over.abort());
+  await pause(FIRST_ATTEMPT_MS, AbortSignal.any([signal, over.signal]));
   stop();
   signal.throwIfAborted();
 }

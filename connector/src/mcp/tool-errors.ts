@@ -53,7 +53,7 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 export function hintOf({ code, hint }: Pick<Failure, "code" | "hint">): string {
-  return HINTS[code] ?? hint;
+  return Object.hasOwn(HINTS, code) ? (HINTS[code] as string) : hint;
 }
 
 /** What the tool answers for what it threw. @param hinted what to do about it. */

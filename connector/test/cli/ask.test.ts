@@ -49,6 +49,15 @@ test("relay ask ends with 5 when there is no reply in time, and at once when nob
     expect((await ask(BOB, ...more)).code).toBe(2);
 });
 
+test("relay ask through a relay listen whose relay is away says so, long before its time is over", async () => {
+  const listener = await line.listen("alice");
+  await line.shut();
+  await listener.reported("reconnecting");
+  const { code, stderr } = await line.run(["ask", "--json", ...as("alice"), BOB, HELLO, "--timeout", "3600"]);
+  await line.serve();
+  expect([code, jsonLines(stderr).at(-1)]).toMatchObject([4, { code: "unreachable", outcome: "refused" }]);
+});
+
 test("relay ask waits for its target with --wait-online", async () => {
   const asking = line.begin(["ask", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
   await bobReplies();

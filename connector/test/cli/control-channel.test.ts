@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
+import { channelDialer } from "../../src/cli/control/channel.ts";
 import { shared } from "../fixture.ts";
 import { jsonLines, next, testAgent } from "../kit.ts";
 import { ALICE, asker, BOB, besides, ControlSockets, dated, ended, HELLO } from "./control-kit.ts";
@@ -50,6 +51,14 @@ describe("The control socket is for whoever has the agent's key", () => {
       code: "superseded_elsewhere",
     });
     expect(await listener.end("SIGTERM")).toBe(0);
+  });
+
+  test("not under a key that cannot be read, which anybody could make up", async () => {
+    const signing = {
+      ...sockets.place(ALICE).signing,
+      key: { keyId: "alice-1", alg: "ed25519", privateKey: "?" },
+    } as const;
+    await expect(channelDialer({ ...sockets.place(ALICE), signing })).rejects.toMatchObject({ code: "invalid_key" });
   });
 
   test("not for one that has it and means another agent, or another relay", async () => {

@@ -161,24 +161,41 @@ describe("relay request --wait --receipt", () => {
   ])("writes a receipt that relay verify holds valid, %s", async (_, listens) => {
     const bob = await line.listen("bob");
     const ann = listens ? await line.listen("ann") : undefined;
-    const args = [
-      "request",
-      ...as("ann"),
-      BOB,
-      "--purpose",
-      "talk",
-      "--wait",
-      "--receipt",
-      line.file("own-receipt.json"),
-    ];
+    const file = `receipt-of-${listens ? "listener" : "own"}.json`;
+    const args = ["request", ...as("ann"), BOB, "--purpose", "talk", "--wait", "--receipt", line.file(file)];
     const requested = line.run(args);
     await bob.prints(1);
     expect((await line.run(["approve", ...as("bob"), String(bob.lines[0]?.session_id)])).code).toBe(0);
     const { code, stdout } = await requested;
     expect([code, jsonLines(stdout)[1]]).toMatchObject([0, { session_status: "approved", receipt: { version: 1 } }]);
-    const verify = await line.run(["verify", "own-receipt.json", "--json", "--issuer", "acme.record.json"]);
+    const verify = await line.run(["verify", file, "--json", "--issuer", "acme.record.json"]);
     expect([verify.code, jsonLines(verify.stdout)[0]]).toMatchObject([0, { decision: "approved" }]);
     await Promise.all([bob.end("SIGTERM"), ann?.end("SIGTERM")]);
+  });
+});
+
+describe("relay request --wait --receipt of a file", () => {
+  const request = (file: string) =>
+    line.run(["request", ...as("ann"), BOB, "--purpose", "talk", "--wait", "--receipt", line.file(file)]);
+
+  test.each([
+    ["that exists, such as a key file,", "bob.json"],
+    ["that cannot be written", "nowhere/receipt.json"],
+  ])("%s sends nothing, and changes nothing", async (_, file) => {
+    const bob = await line.listen("bob");
+    const before = await line.json("bob.json");
+    const { code, stdout, stderr } = await request(file);
+    expect([code, stdout, jsonLines(stderr).at(-1)]).toMatchObject([1, "", { code: "failed", outcome: "refused" }]);
+    await line.run(["send", ...as("ann"), BOB, "{}"]);
+    await bob.prints(1);
+    expect(bob.lines[0]?.envelope.type).toBe("message.send");
+    expect(await line.json("bob.json")).toEqual(before);
+  });
+
+  test("leaves none where there is no receipt", async () => {
+    const { code } = await request("none.json");
+    expect(code).toBe(5);
+    await expect(line.mode("none.json")).rejects.toThrow("ENOENT");
   });
 });
 

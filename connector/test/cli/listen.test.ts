@@ -160,6 +160,7 @@ describe("relay listen", () => {
     const listener = await line.listen("bob-hmac");
     await line.stage.online("bob-hmac", line.url, { takeOver: true });
     expect(await listener.end()).toBe(6);
+    expect(listener.stderr).not.toContain("Outcome");
     expect(listener.reports.at(-1)).toMatchObject({ event: "error", code: "superseded" });
 
     const key = JSON.parse(await text("bob-hmac.json"));

@@ -130,6 +130,30 @@ describe("A recipient's credential", () => {
     expect(urls).toHaveLength(2);
   });
 
+  test("whose look-up began before it was needed is waited for, however long it takes, without asking for it meanwhile", async () => {
+    const slow = Promise.withResolvers<HttpAnswer>();
+    respond = () => slow.promise;
+    void recipient();
+    await jest.advanceTimersByTimeAsync(1);
+    const looks = jest.spyOn(credentials, "find");
+    const waiting = recipient();
+    await jest.advanceTimersByTimeAsync(LOOK_UP.recipientAgainAfterMs + 500);
+    expect([looks.mock.calls.length, urls.length]).toEqual([1, 1]);
+    slow.resolve(found());
+    await jest.advanceTimersByTimeAsync(0);
+    expect(await waiting).toMatchObject(QUERY);
+  });
+
+  test("is nobody's once the connector has stopped, however soon after the last look-up", async () => {
+    respond = () => Promise.resolve(none);
+    await recipient();
+    await jest.advanceTimersByTimeAsync(1);
+    const waiting = recipient();
+    credentials.stop();
+    await jest.advanceTimersByTimeAsync(0);
+    expect([await waiting, urls.length]).toEqual([undefined, 1]);
+  });
+
   test("that is found is kept for five minutes", async () => {
     expect(await Promise.all([recipient(), recipient()])).toMatchObject([QUERY, QUERY]);
     jest.advanceTimersByTime(LOOK_UP.againAfterMs - 1);

@@ -68,6 +68,8 @@ class SenderCredentials:
             entry = self._known_entry_of((agent, None))
             if entry.holds_at(time_ms) or entry.asked_at >= needed_at:
                 return credential
+            if entry.asking is not None:
+                await asyncio.wait([entry.asking])
             await asyncio.sleep(max(0.0, entry.asked_at + RECIPIENT_AGAIN_AFTER_S - time.monotonic()))
 
     def is_known(self, agent: str, key_id: str | None) -> None:

@@ -55,7 +55,8 @@ nothing of a delivery is part of the command. Its output goes to standard error,
 message.reply and the message's task, else its id, as task_id; they are not replied to, and are sealed where the message was.
 Nothing is sent for a program that fails or prints nothing: it is reported here (exec_failed), and who asked sees a timeout. To tell of an
 error, print it, such as {"error":"…"}, and end with 0.
-When relay listen is stopped, a command that runs is sent SIGTERM, and killed after 5 s. What a command leaves behind when it ends goes on.
+When relay listen is stopped, a command that runs is sent SIGTERM, and killed after 5 s; none is run for deliveries that wait, and how many
+those are is reported (exec_skipped). What a command leaves behind when it ends goes on; with --reply nobody reads what it prints then.
 
 A credential in the key file is renewed by itself once the file has another: relay credential replaces it.
 
@@ -106,34 +107,49 @@ have the agent's key, and {"follow":true}, which is answered with the connection
     io.signal.addEventListener("abort", close);
     if (io.signal.aborted) close();
     const socket = await controlServer.start();
+    let notRun = 0;
     try {
       void connector.start();
       if (values.stdin) void serveInput(connector, io).finally(close);
       for await (const delivery of connector) {
         await writeLine(io.stdout, deliveryLine(delivery, io.stdout, json), io.signal);
-        if (program) await runForDelivery(delivery, program, io);
+        if (!program) continue;
+        if (io.signal.aborted) notRun += 1;
+        else await runForDelivery(delivery, program, io);
       }
     } catch (error) {
-      throw await withHolder(error, place, socket);
+      throw await endOf(error, place, socket);
     } finally {
       controlServer.stop();
       await connector.close();
+      if (notRun > 0) reportNotRun(notRun, reporter);
     }
     return EXIT.ok;
   },
 };
 
-/** Where the agent is online elsewhere, which process of this user it is, if it is one. @param socket of this process. */
-async function withHolder(error: unknown, place: ControlPlace, socket: string | undefined): Promise<unknown> {
-  const failure = failureOf(error);
-  if (failure.code !== "superseded_elsewhere") return error;
+/**
+ * What ended a listener, which has no outcome: no envelope is concerned. Where the agent is online elsewhere, which process of this
+ * user it is, if it is one. @param socket of this process.
+ */
+async function endOf(error: unknown, place: ControlPlace, socket: string | undefined): Promise<Failure> {
+  const { code, message, hint, retry } = failureOf(error);
+  if (code !== "superseded_elsewhere") return new Failure(code, message, hint, { retry });
   const pid = await holdingProcess(place, socket);
   const who =
     pid === undefined ? "None of this user's processes here shares it." : `It is process ${pid} of this machine.`;
-  return new Failure(failure.code, `${failure.message} ${who}`, failure.hint, failure);
+  return new Failure(code, `${message} ${who}`, hint, { retry });
+}
+
+/** What was received and printed when this was stopped, and given to no program. */
+function reportNotRun(deliveries: number, reporter: Reporter): void {
+  const text = `Stopped: no program was run for ${deliveries} of the deliveries that are printed.`;
+  reporter.report("exec_skipped", text, { deliveries }, "yellow");
 }
 
 async function serveInput(connector: Connector, { stdin, stdout, signal }: Io): Promise<void> {
   const write = (line: string) => writeLine(stdout, line, signal);
-  await serveRequestLines(createInterface({ input: stdin, signal }), write, connector, { signal });
+  await serveRequestLines(createInterface({ input: stdin, signal }), write, connector, {
+    bounded: (call) => call(signal),
+  });
 }

@@ -9,7 +9,7 @@ import { jsonLine, writeLine } from "../output.ts";
 import { RejectReasons } from "../reject-reasons.ts";
 import type { RelayHttp } from "../relay-http.ts";
 import { type Opened, sendOnce } from "../send-once.ts";
-import { receiptOf, writeReceipt } from "../session-receipt.ts";
+import { receiptOf, type WriteReceipt, withReceiptFile } from "../session-receipt.ts";
 import { targetOf } from "../target.ts";
 
 const POLL_MS = 1000;
@@ -30,8 +30,8 @@ export const request: Command = {
   --frequency TEXT  how often you expect to send messages
   --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired,
                     5 at once when the target is not online
-  --receipt FILE    with --wait: write the receipt of the decision there, for relay verify; exit code 8 when there is none. It
-                    is signed by the agent's own key, never over HTTP
+  --receipt FILE    with --wait: write the receipt of the decision to this new file, for relay verify; exit code 8 when there
+                    is none. It is signed by the agent's own key, never over HTTP
   --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
   --take-over       send although the agent is online elsewhere, which ends that connection
   --key FILE        the agent's key file; or RELAY_KEY_FILE
@@ -68,7 +68,7 @@ It is sent as relay send does; see its help. A session is an agreement to commun
     const endS = (ttl_minutes ?? SESSION_TTL_MINUTES.default) * 60 + GRACE_S;
     const timeoutS = wholeNumber("timeout", values.timeout, 1, MAX_WAIT_S) ?? endS;
     const reasons = new RejectReasons(sent.to);
-    const after = async (result: ControlResult, { http, reporter, transport }: Opened) => {
+    const after = async (result: ControlResult, { http, reporter, transport }: Opened, write?: WriteReceipt) => {
       // A duplicate says how the target is now: it may have got the first.
       if (!result.target_delivery.can_deliver_realtime && !result.duplicate) throw notOnline();
       const { session_id = "" } = result;
@@ -76,21 +76,24 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       const text = `Waiting for ${sent.to} to decide, up to ${timeoutS} s.`;
       const decision = await reporter.whileWaiting(text, decided);
       const reason = decision === "rejected" ? await reasons.of(session_id, io.signal) : undefined;
-      const wantsReceipt = decision !== "expired" && (values.json === true || values.receipt !== undefined);
+      const wantsReceipt = decision !== "expired" && (values.json === true || write !== undefined);
       const made = wantsReceipt ? await settled(receiptOf(session_id, transport, io.signal)) : {};
       const line = values.json
         ? jsonLine({ ok: true, session_id, session_status: decision, reason, receipt: made.receipt })
         : `The session is ${decision}${reason === undefined ? "" : `: ${jsonLine(reason)}`}.`;
       await writeLine(io.stdout, line);
-      if (wantsReceipt && values.receipt !== undefined) {
+      if (wantsReceipt && write !== undefined) {
         if (made.error !== undefined) throw made.error;
-        await writeReceipt(values.receipt, made.receipt);
+        await write(made.receipt);
       }
       return decision === "approved" ? EXIT.ok : EXIT.refused;
     };
-    const isForGateway = values.receipt === undefined;
-    const once = { isForGateway, request: async () => sent, ...(values.wait && { after, heard: reasons.heard }) };
-    return await sendOnce(values, once, io);
+    const once = async (write?: WriteReceipt) => {
+      const decided = (result: ControlResult, opened: Opened) => after(result, opened, write);
+      const waits = values.wait && { after: decided, heard: reasons.heard };
+      return await sendOnce(values, { isForGateway: write === undefined, request: async () => sent, ...waits }, io);
+    };
+    return values.receipt === undefined ? await once() : await withReceiptFile(values.receipt, once);
   },
 };
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { connect, createSecureContext, createServer, type TLSSocket } from "node:tls";
 import { decodeBase64url } from "../../base64url.ts";
+import { RelayError } from "../../errors.ts";
 import type { AgentKey } from "../../types.ts";
 import type { SigningAgent } from "../key-file.ts";
 import type { ControlPlace } from "./place.ts";
@@ -99,7 +100,9 @@ export async function acceptedChannel(
 }
 
 function channelKey(key: AgentKey, agent: string, websocketUrl: string): ChannelKey {
-  const secret = decodeBase64url((key.alg === "ed25519" ? key.privateKey : key.secret) as string) ?? new Uint8Array();
+  const secret = decodeBase64url((key.alg === "ed25519" ? key.privateKey : key.secret) as string);
+  // Anybody could derive the same from none.
+  if (secret === undefined) throw new RelayError("invalid_key");
   const purpose = `agent-relay control socket ${CONTROL_VERSION}\n${agent}\n${websocketUrl}`;
   const derived = Buffer.from(hkdfSync("sha256", secret, "", purpose, 2 * KEY_BYTES));
   return { psk: derived.subarray(0, KEY_BYTES), identity: derived.subarray(KEY_BYTES).toString("hex") };

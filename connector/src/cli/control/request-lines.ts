@@ -17,9 +17,8 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 interface Serving {
-  readonly signal: AbortSignal;
-  /** Sends a request that has no reply. */
-  readonly perform?: typeof execute;
+  /** Runs a call over the agent's connection, and ends it when nobody can wait for it any more. */
+  readonly bounded: <T>(call: (signal: AbortSignal) => Promise<T>) => Promise<T>;
   /** Begins to tell what comes over the connection. @returns the first line. */
   readonly follow?: (() => string) | undefined;
 }
@@ -34,14 +33,14 @@ export async function serveRequestLines(
   lines: AsyncIterable<string>,
   write: (line: string) => Promise<void>,
   connector: Connector,
-  { signal, perform = execute, follow }: Serving,
+  { bounded, follow }: Serving,
 ): Promise<void> {
   const unanswered = new Set<Promise<void>>();
   let number = 0;
   for await (const line of lines) {
     number += 1;
     if (line.trim() === "") continue;
-    const answer = answerTo(line, number, connector, { signal, perform, follow }).then(write);
+    const answer = answerTo(line, number, connector, { bounded, follow }).then(write);
     unanswered.add(answer);
     void answer.then(() => unanswered.delete(answer));
     if (unanswered.size >= MAX_UNANSWERED) await Promise.race(unanswered);
@@ -49,10 +48,8 @@ export async function serveRequestLines(
   await Promise.all(unanswered);
 }
 
-type Answering = Serving & { readonly perform: typeof execute };
-
 /** Never rejects. */
-async function answerTo(line: string, number: number, connector: Connector, how: Answering): Promise<string> {
+async function answerTo(line: string, number: number, connector: Connector, how: Serving): Promise<string> {
   let ref: unknown = number;
   try {
     const value = jsonOf(line);
@@ -61,12 +58,16 @@ async function answerTo(line: string, number: number, connector: Connector, how:
     const session = receiptAskedBy(value);
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
     const request = parseRequest(value);
-    if ("ask" in request)
-      return jsonLine({ event: "reply", ref, ...(await executeAsk(connector, request, how.signal)) });
-    return jsonLine({ event: "accepted", ref, ...(await how.perform(connector, request)), ...sealedOf(request) });
+    if ("ask" in request) {
+      const reply = await how.bounded((signal) => executeAsk(connector, request, signal));
+      return jsonLine({ event: "reply", ref, ...reply });
+    }
+    const accepted = await how.bounded((signal) => execute(connector, request, signal));
+    return jsonLine({ event: "accepted", ref, ...accepted, ...sealedOf(request) });
   } catch (error) {
-    const { code, message, hint, retry, outcome } = failureOf(error);
-    return jsonLine({ event: "refused", ref, code, message, hint: HINTS[code] ?? hint, retry, outcome });
+    const { code, message, hint: hinted, retry, outcome } = failureOf(error);
+    const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : hinted;
+    return jsonLine({ event: "refused", ref, code, message, hint, retry, outcome });
   }
 }
 

@@ -8,10 +8,10 @@ import { jsonLine } from "../output.ts";
 import { acceptedChannel, canOpenChannels } from "./channel.ts";
 import { Clients } from "./clients.ts";
 import { ControlSocket } from "./control-socket.ts";
-import { isOfSessions, noticeLine, stateLine, tellFollower } from "./follow.ts";
+import { tellFollower } from "./follow.ts";
+import { isOfSessions, noticeLine, stateLine } from "./follow-lines.ts";
 import { LiveLines } from "./live-lines.ts";
 import type { ControlPlace } from "./place.ts";
-import { execute } from "./request.ts";
 import { serveRequestLines } from "./request-lines.ts";
 import { SessionNotices } from "./session-notices.ts";
 import { onState } from "./told-states.ts";
@@ -80,9 +80,9 @@ export class ControlServer {
   async #serve(client: TLSSocket): Promise<void> {
     const closed = new AbortController();
     client.once("close", () => closed.abort());
-    const perform: typeof execute = (connector, request) =>
-      unlessAway(connector, AWAY_MS, (away) => execute(connector, request, AbortSignal.any([away, closed.signal])));
     const signal = AbortSignal.any([this.#place.signal, closed.signal]);
+    const bounded = <T>(call: (signal: AbortSignal) => Promise<T>) =>
+      unlessAway(this.#connector, AWAY_MS, (away) => call(AbortSignal.any([away, signal])));
     boundLines(client);
     const lines = new LiveLines(client);
     const write = async (text: string) => {
@@ -96,7 +96,7 @@ export class ControlServer {
     };
     this.#served.add(lines);
     if (this.#isStopped) lines.stop();
-    await serveRequestLines(lines.texts, write, this.#connector, { signal, perform, follow });
+    await serveRequestLines(lines.texts, write, this.#connector, { bounded, follow });
     this.#served.delete(lines);
     // In answer to the lines that were not taken.
     if (client.writable) lines.write(jsonLine(lines.isLate ? LATE : ENDING));

@@ -1,7 +1,7 @@
 import { keepNewest } from "../../keep-newest.ts";
 import { requestedSession } from "../../requested-session.ts";
 import type { Delivery, PendingSession } from "../../types.ts";
-import type { SessionNotice } from "./follow.ts";
+import type { SessionNotice } from "./follow-lines.ts";
 
 /** As many as a relay lets wait for one agent. */
 const MAX_PENDING = 100;

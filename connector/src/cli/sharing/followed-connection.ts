@@ -14,7 +14,7 @@ import type {
 } from "../../types.ts";
 import { proposalMembers } from "../../wire-mapping.ts";
 import type { ControlClient } from "../control/client.ts";
-import { deliveryOf, noticeOf, stateOf } from "../control/follow.ts";
+import { deliveryOf, noticeOf, stateOf } from "../control/follow-lines.ts";
 import { findHolder } from "../control/holder.ts";
 import type { ControlPlace } from "../control/place.ts";
 import type { ControlRequest, ControlResult } from "../control/request.ts";

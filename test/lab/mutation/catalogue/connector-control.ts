@@ -80,6 +80,20 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/cli/listen.test.ts"],
   },
   {
+    name: "a listener that is stopped starts no program",
+    file: "connector/src/cli/commands/listen.ts",
+    find: "if (io.signal.aborted) notRun += 1;",
+    replace: "if (notRun > 0) notRun += 1;",
+    tests: ["connector/test/cli/exec.test.ts"],
+  },
+  {
+    name: "what a program leaves behind has no pipe of the listener",
+    file: "connector/src/cli/programs.ts",
+    find: "    child.stdout?.destroy();\n",
+    replace: "",
+    tests: ["connector/test/cli/exec.test.ts"],
+  },
+  {
     name: "what a program leaves behind keeps no later delivery waiting",
     file: "connector/src/cli/programs.ts",
     find: "await within(LAST_OUTPUT_MS, closed);",
@@ -96,7 +110,7 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a token that another user knows is none",
     file: "connector/src/cli/mcp-token.ts",
-    find: "  await requireOwn(file, own);\n",
+    find: "    await requireOwn(handle, file, own);\n",
     replace: "",
     tests: ["connector/test/cli/mcp-token.test.ts"],
   },

@@ -32,7 +32,7 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a model that shares a connection is told why that one is away",
-    file: "connector/src/cli/control/follow.ts",
+    file: "connector/src/cli/control/follow-lines.ts",
     find: "const why = isErrorCode(code) && {",
     replace: "const why = code === null && isErrorCode(code) && {",
     tests: ["connector/test/mcp/shared.test.ts"],

@@ -6,6 +6,27 @@ const UNIT = ["test/python/package.test.ts"];
 /** How often, how long and for how much the connector for Python lets itself be asked. */
 export const CONNECTOR_PYTHON_BOUNDS_MUTATIONS: readonly Mutation[] = [
   {
+    name: "Python holds up what goes to the same agent alone while something waits to be sealed",
+    file: `${FOLDER}/pending_sends.py`,
+    find: "held_up.add(send.to)",
+    replace: "return None",
+    tests: UNIT,
+  },
+  {
+    name: "Python lets nothing to the same agent overtake what waits to be sealed",
+    file: `${FOLDER}/pending_sends.py`,
+    find: " or send.to in held_up",
+    replace: "",
+    tests: UNIT,
+  },
+  {
+    name: "Python waits for a look-up of a recipient that takes long",
+    file: `${FOLDER}/credentials/sender_credentials.py`,
+    find: "await asyncio.wait([entry.asking])\n",
+    replace: "pass\n",
+    tests: UNIT,
+  },
+  {
     name: "Python sends heartbeats no more often than four times a second, whatever a relay asks for",
     file: `${FOLDER}/frames.py`,
     find: "max(interval_s, MIN_HEARTBEAT_INTERVAL_S)",

@@ -52,6 +52,27 @@ export const CONNECTOR_SAID_AND_KEPT_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/receipts/session-records.test.ts"],
   },
   {
+    name: "a relay's code is looked up among codes alone",
+    file: "connector/src/cli/exit-codes.ts",
+    find: "Object.hasOwn(CODES, code) ? (CODES[code] as number) : EXIT.refused",
+    replace: "CODES[code] ?? EXIT.refused",
+    tests: ["connector/test/cli/said-codes.test.ts"],
+  },
+  {
+    name: "a receipt overwrites no file",
+    file: "connector/src/cli/session-receipt.ts",
+    find: 'open(file, "wx")',
+    replace: 'open(file, "w")',
+    tests: ["connector/test/cli/credentials.test.ts"],
+  },
+  {
+    name: "a decision that a relay tells again and again is told once",
+    file: "connector/src/mcp/decided-sessions.ts",
+    find: "if (this.#known.has(session.sessionId))",
+    replace: "if (this.#sessions.has(session.sessionId))",
+    tests: ["connector/test/mcp/session-lists.test.ts"],
+  },
+  {
     name: "the session that a decision names has an id of bounded length",
     file: "connector/src/delivery-judge.ts",
     find: "isDecision ? sessionIdOf(payload.session_id) : told",

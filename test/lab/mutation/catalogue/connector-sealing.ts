@@ -31,6 +31,27 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/credentials/sender-credentials.test.ts"],
   },
   {
+    name: "what waits to be sealed holds up what goes to the same agent alone",
+    file: "connector/src/pending-sends.ts",
+    find: "heldUp.add(send.to);",
+    replace: "return undefined;",
+    tests: ["connector/test/send-queue.test.ts"],
+  },
+  {
+    name: "what waits to be sealed is not overtaken by what goes to the same agent",
+    file: "connector/src/pending-sends.ts",
+    find: "|| heldUp.has(send.to)",
+    replace: "",
+    tests: ["connector/test/send-queue.test.ts"],
+  },
+  {
+    name: "a look-up of a recipient that takes long is waited for",
+    file: "connector/src/credentials/sender-credentials.ts",
+    find: "      await asking;\n",
+    replace: "",
+    tests: ["connector/test/credentials/sender-credentials.test.ts"],
+  },
+  {
     name: "a decision is dated no earlier than its request",
     file: "connector/src/signer.ts",
     find: "Math.max(now, notBefore) : now;",

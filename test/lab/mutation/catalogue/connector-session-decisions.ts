@@ -60,7 +60,7 @@ export const CONNECTOR_SESSION_DECISION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a process that shares a connection is told what was decided before",
-    file: "connector/src/cli/control/follow.ts",
+    file: "connector/src/cli/control/follow-lines.ts",
     find: 'return notice.kind === "pending_sessions" || notice.kind === "decided_sessions";',
     replace: 'return notice.kind === "pending_sessions";',
     tests: ["connector/test/mcp/decisions.test.ts"],
