@@ -1,5 +1,5 @@
 import type { TestAgent } from "../../connector/test/kit.ts";
-import { TestRelay } from "../conformance/relay-under-test.ts";
+import { TestRelay } from "../support/relay-under-test.ts";
 import type { MortalPod } from "../support/relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Cast, ISSUERS, type Surroundings } from "./cast.ts";

@@ -12,7 +12,7 @@ const proxy = given(() => relay.proxy());
 const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const two = given(() => relay.startWsConnector());
 const view = given(() => relay.view());
-const link = given(() => relay.link());
+const link = given(() => relay.link("window-reset"));
 /** The answer is promised within this time. Source: docs/protocol.md#presence. */
 const ACKED_WITHIN_MS = 700;
 /** Many times what a round trip takes. */
@@ -172,7 +172,7 @@ describe("a heartbeat that is gathered while", () => {
     for (let n = 0; n < 3; n += 1) {
       const envelope = heartbeat();
       rover.send(envelope);
-      await resetWindow(link, { partitions: 1, deployId: "local", force: true });
+      await resetWindow(link, { partitions: relay.partitions, deployId: "local", force: true });
       const answer = await rover.next("its answer", ({ envelope_id }) => envelope_id === envelope.id);
       expect(answer).toMatchObject({ accepted: true, presence: { status: "online" } });
     }
