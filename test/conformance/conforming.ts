@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect } from "@jest/globals";
 import { AckFrame, DeliverFrame, ErrorFrame, HelloFrame, NoticeFrame } from "protocol/contract/frames.ts";
 import { canonical, type Frame } from "../support/agent.ts";
-import { TestRelay } from "./relay-under-test.ts";
+import { TestRelay } from "../support/relay-under-test.ts";
 
 const SCHEMAS = { hello: HelloFrame, ack: AckFrame, error: ErrorFrame, deliver: DeliverFrame, notice: NoticeFrame };
 

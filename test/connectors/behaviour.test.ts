@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { use } from "../conformance/relay-under-test.ts";
+import { use } from "../support/relay-under-test.ts";
 import { given } from "../support/use-relay.ts";
 import { performAll } from "./performances.ts";
 import { allRuns, SCENARIOS, spoilt } from "./scenario.ts";

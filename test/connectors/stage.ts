@@ -1,7 +1,7 @@
 import type { TestAgent } from "../../connector/test/kit.ts";
-import { TestRelay } from "../conformance/relay-under-test.ts";
 import type { Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
+import { TestRelay } from "../support/relay-under-test.ts";
 import type { MortalPod } from "../support/relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Cast, ISSUERS, type Surroundings } from "./cast.ts";

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { resetWindow } from "window/reset.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
+import { presentAgain } from "../support/present-again.ts";
 import type { Pod } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -11,7 +12,7 @@ const proxy = given(() => relay.proxy());
 const near = given(() => relay.startWsConnector());
 const far = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const view = given(() => relay.view());
-const link = given(() => relay.link());
+const link = given(() => relay.link("window-reset"));
 let alice: AgentSocket;
 let bob: AgentSocket;
 
@@ -24,17 +25,17 @@ afterEach(() => Promise.all([alice.close(), bob.close()]));
 
 test("after a reset live agents are present again without a heartbeat, seen when they were, and reach each other", async () => {
   const seenAt = await view.lastSeen("bob-hmac");
-  await resetWindow(link, { partitions: 1, deployId: "local", force: true });
-  await expectPresent();
+  await resetWindow(link, { partitions: relay.partitions, deployId: "local", force: true });
+  await presentAgain(view, ["alice", "bob-hmac"]);
   expect(await view.lastSeen("bob-hmac")).toBeLessThanOrEqual(seenAt as number);
   await expectFlow();
 });
 
 test("after a Redis that died came back empty they are, too", async () => {
   const lostWindow = await view.windowId();
-  await relay.redis.restart();
-  await expectPresent();
-  expect(await view.windowId()).not.toBe(lostWindow);
+  await relay.loseWindow();
+  await until("a window is opened", async () => ![lostWindow, null].includes(await view.windowId()));
+  await presentAgain(view, ["alice", "bob-hmac"]);
   await expectFlow();
   expect([alice.closed, bob.closed]).toEqual([undefined, undefined]);
 });
@@ -54,7 +55,7 @@ test("an agent that moved while its former pod did not hear of it stays where it
   await until("the former pod hears nothing", async () => !(await isReady(far)));
   const after = await relay.online(near, "rover-hmac");
   const moved = await view.route("rover-hmac");
-  await relay.redis.restart();
+  await relay.loseWindow();
   await until("rover is present where it is", async () => (await view.route("rover-hmac")) !== null);
   proxy.heal();
   expect(await before.untilClosed()).toBe(4409);
@@ -69,7 +70,7 @@ test("an agent that moved while its former pod did not hear of it stays where it
 test("what was asked of an agent between the reset and its return is told with its next heartbeat", async () => {
   proxy.cut();
   await until("the agent's pod hears nothing", async () => !(await isReady(far)));
-  await resetWindow(link, { partitions: 1, deployId: "local", force: true });
+  await resetWindow(link, { partitions: relay.partitions, deployId: "local", force: true });
   const request = relay.envelope("alice", "session.request", { to: "agent://bob-hmac", payload: { purpose: "talk" } });
   await until("the request is accepted", async () => (await alice.ask(request)).frame === "ack");
   proxy.heal();

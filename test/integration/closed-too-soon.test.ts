@@ -37,11 +37,11 @@ test("a register that Redis answered after its connection closed leaves no route
 test("a route whose release Redis refused is released when Redis takes it, without another close or reconnect", async () => {
   const socket = await relay.online(pod, "held-hmac");
   const { client } = view;
-  const route = (await view.keys()).route;
-  await client.multi().rename(route, "aside").set(route, "no hash").exec();
+  const route = (await view.keysOf("held-hmac")).route;
+  await client.multi().rename(route, `${route}:aside`).set(route, "no hash").exec();
   await socket.close();
   await until("Redis refused", () => relay.log.some((line) => line.includes("WRONGTYPE") && line.includes("release")));
-  await client.rename("aside", route);
+  await client.rename(`${route}:aside`, route);
   await until("the route is gone", async () => !(await view.isConnected("held-hmac")));
 });
 

@@ -18,7 +18,7 @@ const pod = given(async () => {
 });
 const gateway = given(() => relay.startGateway());
 const view = given(() => relay.view());
-const link = given(() => relay.link());
+const link = given(() => relay.link("window-reset"));
 let socket: AgentSocket;
 
 beforeEach(async () => {
@@ -27,9 +27,9 @@ beforeEach(async () => {
 afterEach(() => socket.close());
 
 const LOSSES: readonly (readonly [string, () => Promise<unknown>])[] = [
-  ["Redis was emptied", () => view.client.flushall()],
-  ["Redis died and came back", () => relay.redis.restart()],
-  ["a window was opened", () => resetWindow(link, { partitions: 1, deployId: "local", force: true })],
+  ["Redis was emptied", () => view.empty()],
+  ["Redis died and came back", () => relay.loseWindow()],
+  ["a window was opened", () => resetWindow(link, { partitions: relay.partitions, deployId: "local", force: true })],
 ];
 
 test.each(LOSSES)("after %s, agents are verifiable as soon as they are present", async (_, lose) => {
@@ -45,7 +45,7 @@ test("of an agent that renewed its credential and changed its key, each is found
   const renewed = await acme.renewed(first, { nbf: 1 });
   const other = await acme.agent(`agent://${NAME}`);
   for (const agent of [first, renewed, other]) await register(agent);
-  await view.client.flushall();
+  await view.empty();
   await until("bob is present", () => view.isConnected(NAME));
   expect(await lookUp()).toEqual({ credential: other.credential, status: 200 });
   for (const { key, credential } of [renewed, other]) {

@@ -1,5 +1,6 @@
 import { expect, test } from "@jest/globals";
-import { RedisMonitor } from "../support/redis-monitor.ts";
+import type { Redis } from "ioredis";
+import { type MonitoredCommand, RedisMonitor } from "../support/redis-monitor.ts";
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
@@ -64,16 +65,20 @@ test("the heartbeats of an agent do not bring it back to a pod that has let it g
   await until("messages flow", () => targets.every(({ deliveries }) => deliveries.length > 0));
   const released = new Set<string>();
   const broughtBack = new Set<string>();
-  const { route } = await view.keys();
-  const monitor = await RedisMonitor.open(view.client, ({ name, args: [key, agent = ""] }) => {
-    if (key !== route) return;
+  const routes = await Promise.all(TARGETS.map(async (name) => (await view.keysOf(name)).route));
+  const servers = await view.servers();
+  const onCommand = ({ name, args: [key = "", agent = ""] }: MonitoredCommand) => {
+    if (!routes.includes(key)) return;
     if (name === "hdel") released.add(agent);
     if (name === "hset" && released.has(agent)) broughtBack.add(agent);
-  });
+  };
+  const monitors = await Promise.all(servers.map((server) => RedisMonitor.open(server, onCommand)));
   await pod.stop();
   await traffic.stop();
-  await monitor.caughtUp(view.client);
-  monitor.close();
+  for (const [n, monitor] of monitors.entries()) {
+    await monitor.caughtUp(servers[n] as Redis);
+    monitor.close();
+  }
 
   expect(released.size).toBe(TARGETS.length);
   expect(broughtBack).toEqual(new Set());

@@ -22,7 +22,7 @@ const ACCEPTED = { script: "accept", leaves: "relay:*:idempotency:*", replayed: 
 /** A gateway that is a process of its own, behind a proxy. */
 async function mortalGateway() {
   const proxy = await relay.proxy();
-  const REDIS_URL = proxy.urlFor(relay.redis.urlFor("gateway"));
+  const REDIS_URL = proxy.urlFor(relay.urlFor("gateway"));
   const gateway = await relay.startProcess("gateway", { ...SETTINGS, REDIS_URL });
   await until("it is ready", async () => (await fetch(`${gateway.url}/ready`)).ok);
   return { gateway, proxy };
@@ -39,7 +39,7 @@ test.each([
     const { gateway, proxy } = await mortalGateway();
     const http = new HttpClient({ ...relay.credentials("alice"), "idempotency-key": randomUUID() });
     const ask = (url: string) => http.post(url + request.path, request.body);
-    const left = async () => (await view.client.keys(step.leaves)).length;
+    const left = async () => (await view.names(step.leaves)).length;
     const leftBefore = await left();
     const bob = await relay.online(connector, "bob-hmac");
 

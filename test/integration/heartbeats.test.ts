@@ -16,7 +16,7 @@ const proxy = given(() => relay.proxy());
 const one = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const two = given(() => relay.startWsConnector());
 const view = given(() => relay.view());
-const link = given(() => relay.link());
+const link = given(() => relay.link("window-reset"));
 /** Many times what a round trip takes. */
 const A_WHILE = 2 * REDIS_LIMITS.heartbeatGatherMs;
 
@@ -195,7 +195,7 @@ describe.each(ROVERS)("of %s,", (name) => {
       for (let n = 0; n < 3; n += 1) {
         const envelope = heartbeat();
         rover.send(envelope);
-        await resetWindow(link, { partitions: 1, deployId: "local", force: true });
+        await resetWindow(link, { partitions: relay.partitions, deployId: "local", force: true });
         const answer = await rover.next("its answer", ({ envelope_id }) => envelope_id === envelope.id);
         expect(answer).toMatchObject({ accepted: true, presence: { status: "online" } });
       }

@@ -39,7 +39,7 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
   stale: (target) => seenAgo(target, MINUTE_MS),
   "online, but congested": async (target) => {
     await relay.online(pod, target);
-    const routes = (await view.keys()).route;
+    const routes = (await view.keysOf(target)).route;
     const record = await view.client.hget(routes, `agent://${target}`);
     await view.client.hset(routes, `agent://${target}`, `${record}${CONGESTED}`);
     return "";
@@ -72,13 +72,13 @@ const MAKE: Readonly<Record<string, (target: string) => Promise<string>>> = {
     await relay.online(pod, target);
     const session_id = await request("dora", target);
     // As if a hundred newer ones had taken its place.
-    await view.client.del((await view.keys()).asked(`agent://${target}`));
+    await view.client.del((await view.keysOf(target)).asked(`agent://${target}`));
     return naming(target, session_id);
   },
   "your session with it expired, and you have a newer one": async (target) => {
     await relay.online(pod, target);
     const session_id = await request("fay", target);
-    await view.client.del((await view.keys()).asked(`agent://${target}`));
+    await view.client.del((await view.keysOf(target)).asked(`agent://${target}`));
     await request("fay", target);
     return naming(target, session_id);
   },
@@ -144,7 +144,7 @@ async function rejected(from: string, target: string): Promise<string> {
 }
 
 async function seenAgo(target: string, ms: number): Promise<string> {
-  await view.client.zadd((await view.keys()).presence, Date.now() - ms, `agent://${target}`);
+  await view.client.zadd((await view.keysOf(target)).presence, Date.now() - ms, `agent://${target}`);
   return "";
 }
 
@@ -163,7 +163,11 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
   const [endsAt, who] = cells.slice(GUIDES.length);
   beforeAll(async () => {
     if (situation !== SITUATIONS[0]) return;
-    await resetWindow(await relay.link("window-reset"), { partitions: 1, deployId: "next", force: true });
+    await resetWindow(await relay.link("window-reset"), {
+      partitions: relay.partitions,
+      deployId: "next",
+      force: true,
+    });
     await http.get(`${pod.url}${SURFACES.ready.path}`);
   });
 
@@ -199,7 +203,7 @@ describe.each(ROWS)("%s", (situation = "", status, _allowed, ...cells) => {
 
 test("a key that is refused ends the way at the operator", async () => {
   const name = nameOf(SITUATIONS[4] as string, GUIDES[0] as string);
-  await view.client.del((await view.keys()).asked(`agent://${name}`), (await view.keys()).proofs);
+  await view.client.del((await view.keysOf(name)).asked(`agent://${name}`), (await view.keysOf(name)).proofs);
   await relay.online(pod, name);
   const agents = { from: "agent://alice", target_agent_id: `agent://${name}` };
   const follower = new LiteralFollower({ agents, apiKey: "rk_wrong" });

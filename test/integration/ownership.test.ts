@@ -132,7 +132,7 @@ async function leaveRouteBehind(connection: string): Promise<void> {
 
 /** Makes rover's route lead to that connection of its pod, under that epoch. */
 async function leadTo(connection: string, epoch: number): Promise<void> {
-  const key = (await view.keys()).route;
+  const key = (await view.keysOf("rover-hmac")).route;
   const [pod, , , ...times] = ((await view.client.hget(key, "agent://rover-hmac")) as string).split(" ");
   await view.client.hset(key, "agent://rover-hmac", [pod, connection, epoch, ...times].join(" "));
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "@jest/globals";
 import { partitionKeys } from "window/redis/keys.ts";
+import { presentAgain } from "../support/present-again.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
@@ -18,12 +19,10 @@ test("agents of a partition that was lost are present again though nobody sends,
   const held = await Promise.all(NAMES.map((name) => view.route(name)));
   const last = await view.windowId();
   const tag = partitionKeys.window(lost).split(":")[1];
-  await view.client.del(...(await view.client.keys(`relay:${tag}:*`)));
+  await view.client.del(...(await view.names(`relay:${tag}:*`)));
 
-  await until("every agent is present", async () => {
-    if ((await view.windowId(lost)) === null) return false;
-    return (await Promise.all(NAMES.map((name) => view.isConnected(name)))).every(Boolean);
-  });
+  await until("a window is opened", async () => (await view.windowId(lost)) !== null);
+  await presentAgain(view, NAMES);
   expect(await Promise.all(NAMES.map((name) => view.route(name)))).toEqual(held);
   const windows = await Promise.all(Array.from({ length: PARTITIONS }, (_, p) => view.windowId(p)));
   expect(new Set(windows).size).toBe(1);

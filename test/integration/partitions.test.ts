@@ -16,6 +16,7 @@ const pods = given(
 );
 const view = given(() => relay.view(PARTITIONS));
 const link = given(() => relay.link());
+const resetting = given(() => relay.link("window-reset"));
 const agents = given(() => relay.allOnline(pods, NAMES));
 
 test("the agents of this test lie in every partition, and all partitions are in one window", async () => {
@@ -82,7 +83,7 @@ test("an agent is taken over and released in its own partition", async () => {
 });
 
 test("a reset opens one new window in all partitions", async () => {
-  const { windowId } = (await resetWindow(link, { partitions: PARTITIONS, deployId: "next", force: false })) as {
+  const { windowId } = (await resetWindow(resetting, { partitions: PARTITIONS, deployId: "next", force: false })) as {
     windowId: string;
   };
   for (const name of NAMES) {

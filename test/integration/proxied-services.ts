@@ -51,7 +51,8 @@ export class ProxiedServices {
   /** Addresses of clients that stand in Redis, in a log line or in a metric, also as a hash that could be guessed. */
   async addressesKept(): Promise<string[]> {
     const secrets = new Secrets(Object.fromEntries(ADDRESSES.map((address) => [address, address])));
-    const kept = await everythingIn(this.#relay.view().client);
+    const servers = await this.#relay.view().servers();
+    const kept = (await Promise.all(servers.map((server) => everythingIn(server)))).join();
     const metrics = await Promise.all(this.#services.map((served) => served.metrics()));
     return [kept, this.#relay.log.join("\n"), metrics.join("\n")].flatMap((text) => secrets.in(text));
   }

@@ -114,8 +114,8 @@ function decision(word: "approve" | "reject", { session_id, request }: Requested
 
 /** Moves a session's time, wherever it is kept, so that it ends then. */
 async function expireAt({ session_id }: Requested, at: number): Promise<void> {
-  const askedKey = (await view.keys()).asked("agent://bob-hmac");
-  const sessionKey = (await view.keys()).session(session_id);
+  const askedKey = (await view.keysOf("bob-hmac")).asked("agent://bob-hmac");
+  const sessionKey = (await view.keysOf("bob-hmac")).session(session_id);
   const moveIfPending = `
     local record, asked = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or ''
     if not string.find(asked, ARGV[1], 1, true) then return 0 end
@@ -128,7 +128,7 @@ async function expireAt({ session_id }: Requested, at: number): Promise<void> {
 
 /** The session's status as the window has it, and as the ack of a repeated request tells it. */
 async function lookups({ session_id, request, asker }: Requested): Promise<(string | undefined)[]> {
-  const stored = await readSession(link, readingWindow(link), session_id);
+  const stored = await readSession(link, readingWindow(link, relay.partitions), session_id);
   const ack = await asker.ask(request);
   return [stored?.status, ack.session_status];
 }

@@ -4,8 +4,8 @@ import { expect, test } from "@jest/globals";
 import { resetWindow } from "window/reset.ts";
 import { readSession } from "window/sessions.ts";
 import type { Frame } from "../support/agent.ts";
+import { presentAgain } from "../support/present-again.ts";
 import { readingWindow } from "../support/reading-window.ts";
-import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
 const relay = useRelay("alice", "bob-hmac");
@@ -13,10 +13,11 @@ const alice = given(async () => relay.online(await relay.startWsConnector(), "al
 const bob = given(async () => relay.online(await relay.startWsConnector(), "bob-hmac"));
 const view = given(() => relay.view());
 const link = given(() => relay.link());
+const resetting = given(() => relay.link("window-reset"));
 
 test("a reset under live connections empties the window but the replay guard, and each is present again", async () => {
   await expectFreshWindowAfter(async () => {
-    const reset = await resetWindow(link, { partitions: 1, deployId: "local", force: true });
+    const reset = await resetWindow(resetting, { partitions: relay.partitions, deployId: "local", force: true });
     expect(reset).toMatchObject({ outcome: "opened" });
   });
 });
@@ -24,7 +25,7 @@ test("a reset under live connections empties the window but the replay guard, an
 test("the reset command does the same for a new deploy, and keeps the window of the same one", async () => {
   const command = (deployId: string) =>
     promisify(execFile)(process.execPath, ["deploy/redis/window-reset.ts"], {
-      env: { REDIS_URL: relay.redis.url, RELAY_DEPLOY_ID: deployId },
+      env: relay.environmentOf("window-reset", { RELAY_DEPLOY_ID: deployId }),
     });
   await expectFreshWindowAfter(async () => {
     expect((await command("next")).stdout).toMatch(/^window opened: win_/);
@@ -43,13 +44,13 @@ async function expectFreshWindowAfter(reset: () => Promise<void>): Promise<void>
   await reset();
   expect(await view.windowId()).not.toBe(lastWindow);
   expect(await view.counters()).toEqual({});
-  expect(await readSession(link, readingWindow(link), session_id)).toBeNull();
+  expect(await readSession(link, readingWindow(link, relay.partitions), session_id)).toBeNull();
 
   expect(await alice.ask(before)).toMatchObject({ duplicate: true });
   expect(await alice.ask(request)).toMatchObject({ duplicate: true, session_id, session_status: "expired" });
   expect(await view.counters()).toEqual({});
 
-  for (const name of ["alice", "bob-hmac"]) await until(`${name} is present`, () => view.isConnected(name));
+  await presentAgain(view, ["alice", "bob-hmac"]);
   const after = message();
   expect(await alice.ask(after)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
   await bob.delivered(after.id);

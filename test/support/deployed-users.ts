@@ -12,16 +12,20 @@ export function passwordVariable(user: string): string {
   return `REDIS_PASSWORD_${user.toUpperCase().replaceAll("-", "_")}`;
 }
 
+/** Who else there is on a node of a Redis Cluster: cluster-users.acl. */
+export const CLUSTER_USERS = ["replica", "cluster-create"] as const;
+const FILES = ["redis.conf", "users.acl", "start.sh", "cluster.conf", "cluster-users.acl"];
+
 /** The deployed users, each with a password, and others that only tests have. */
 export class DeployedUsers {
   readonly #others: Readonly<Record<string, string>>;
   readonly #passwords: ReadonlyMap<string, string>;
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
 
-  /** @param others rules of further users, by name. */
-  constructor(others: Readonly<Record<string, string>>) {
+  /** @param deployed those of the files that are used. @param others rules of further users, by name. */
+  constructor(deployed: readonly string[], others: Readonly<Record<string, string>>) {
     this.#others = others;
-    this.#passwords = new Map([...REDIS_USERS, ...Object.keys(others)].map((user) => [user, awkwardPassword()]));
+    this.#passwords = new Map([...deployed, ...Object.keys(others)].map((user) => [user, awkwardPassword()]));
   }
 
   passwordOf(user: string): string {
@@ -46,8 +50,7 @@ export class DeployedUsers {
   async copyFiles(): Promise<string> {
     this.#folder = await temporaryFolder();
     const { path } = this.#folder;
-    for (const file of ["redis.conf", "users.acl", "start.sh"])
-      await copyFile(new URL(file, DEPLOYED), join(path, file));
+    for (const file of FILES) await copyFile(new URL(file, DEPLOYED), join(path, file));
     for (const [user, rules] of Object.entries(this.#others))
       await appendFile(join(path, "users.acl"), `user ${user} on #${passwordVariable(user)} ${rules}\n`);
     return path;

@@ -1,22 +1,19 @@
 import { join } from "node:path";
-import { Cluster } from "ioredis";
-import { DeployedUsers } from "./deployed-users.ts";
+import { CLUSTER_USERS, DeployedUsers, REDIS_USERS } from "./deployed-users.ts";
 import { TestCluster } from "./redis-cluster.ts";
 import type { RedisUser } from "./test-redis.ts";
 
 const ADMIN = "test-admin";
-/** As whom a replica follows its primary. */
-const REPLICA = "replica";
+/** Under which nodes name each other, as where they are deployed. */
+const HOST = "localhost";
 
 /** A Redis Cluster with the deployed users on each node, started by the deployed script. */
 export class GuardedCluster extends TestCluster {
   readonly #users: DeployedUsers;
 
-  constructor() {
-    const users = new DeployedUsers({
-      [ADMIN]: "~* &* +@all",
-      [REPLICA]: "resetchannels -@all +psync +replconf +ping",
-    });
+  /** @param others rules of further users, by name. */
+  constructor(others: Readonly<Record<string, string>> = {}) {
+    const users = new DeployedUsers([...REDIS_USERS, ...CLUSTER_USERS], { [ADMIN]: "~* &* +@all", ...others });
     let files: Promise<string> | undefined;
     const command = async (folder: string, settings: readonly string[]) => {
       files ??= users.copyFiles();
@@ -25,8 +22,8 @@ export class GuardedCluster extends TestCluster {
     super({
       runner: {
         command,
-        settings: { masteruser: REPLICA, masterauth: users.passwordOf(REPLICA) },
-        env: { PATH: process.env.PATH, ...users.environment },
+        settings: {},
+        env: { PATH: process.env.PATH, REDIS_CLUSTER_HOSTNAME: HOST, ...users.environment },
         // Inline commands take a quoted word as JSON has it.
         login: [`AUTH ${ADMIN} ${JSON.stringify(users.passwordOf(ADMIN))}`],
       },
@@ -38,15 +35,16 @@ export class GuardedCluster extends TestCluster {
     return this.#users.passwords;
   }
 
-  /** A client that may do everything. */
-  adminClient(): Cluster {
-    const nodes = this.nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
-    const redisOptions = { username: ADMIN, password: this.#users.passwordOf(ADMIN) };
-    return new Cluster(nodes, { redisOptions: { ...redisOptions, replyMapping: "legacy" } });
+  passwordOf(user: string): string {
+    return this.#users.passwordOf(user);
   }
 
-  /** `REDIS_URL` of one user. */
-  urlFor(user: RedisUser): string {
+  /** With a user who may do everything. */
+  override get adminUrl(): string {
+    return this.#users.urlFor(ADMIN, this.url);
+  }
+
+  override urlFor(user: RedisUser): string {
     return this.#users.urlFor(user, this.url);
   }
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { DeployedUsers } from "./deployed-users.ts";
+import { DeployedUsers, REDIS_USERS } from "./deployed-users.ts";
 import { freePort } from "./free-port.ts";
 import { TestRelay } from "./relay.ts";
 import { type RedisUser, TestRedis } from "./test-redis.ts";
@@ -14,7 +14,7 @@ const ADMIN = "test-admin";
 export class GuardedRedis extends TestRedis {
   /** What start.sh and Redis said. */
   output = "";
-  readonly #users = new DeployedUsers({ [ADMIN]: "~* &* +@all" });
+  readonly #users = new DeployedUsers(REDIS_USERS, { [ADMIN]: "~* &* +@all" });
   #port = 0;
   #child: ChildProcess | undefined;
 

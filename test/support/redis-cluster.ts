@@ -2,10 +2,13 @@ import slotOf from "cluster-key-slot";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { isServing, lostIn, parseSeen, replicasOf, type SeenNode, slotsIn } from "./seen-nodes.ts";
+import type { RedisUser } from "./test-redis.ts";
 import { until } from "./until.ts";
 
 /** Silence after which a replica takes over: shorter than where it is deployed, so that tests are quick. */
 const NODE_TIMEOUT_MS = 1000;
+/** So soon after they voted about a primary nodes do not vote about it again, and it holds what is written for five seconds in vain. */
+const NO_VOTE_MS = 2 * NODE_TIMEOUT_MS;
 /** After this long a failover that was asked for has happened, or never will: not all nodes had heard of all slots. */
 const FAILOVER_MS = 6000;
 
@@ -15,11 +18,23 @@ export class TestCluster extends EmbeddedCluster {
   readonly #dead = new Set<ClusterNode>();
   readonly #hanging = new Set<ClusterNode>();
   readonly #cutOff = new Set<ClusterNode>();
+  /** When each was last asked to take the place of its primary, and did. */
+  readonly #tookOverAt = new Map<ClusterNode, number>();
   /** Where slots go that are being moved. */
   readonly #moves = new Map<number, { readonly from: ClusterNode; readonly to: ClusterNode }>();
 
   constructor(options: ConstructorParameters<typeof EmbeddedCluster>[0] = {}) {
     super({ nodeTimeoutMs: NODE_TIMEOUT_MS, ...options });
+  }
+
+  /** Where someone who may do everything connects. */
+  get adminUrl(): string {
+    return this.url;
+  }
+
+  /** `REDIS_URL` of one user; these nodes tell none from another. */
+  urlFor(_user: RedisUser): string {
+    return this.url;
   }
 
   /** As whom keys are brought to another node: words of MIGRATE. */
@@ -111,6 +126,8 @@ export class TestCluster extends EmbeddedCluster {
 
   /** The replica takes the place of its primary, which lives. Nodes vote for one that knows as well as they who has which slots. */
   async failOver(replica: ClusterNode): Promise<void> {
+    const lastAt = this.#tookOverAt.get(replica) ?? Number.NEGATIVE_INFINITY;
+    await until("nodes vote about the primary again", () => performance.now() > lastAt + NO_VOTE_MS);
     await until("all nodes agree about the slots", async () => new Set((await this.#views()).map(slotsIn)).size === 1);
     let askedAt = Number.NEGATIVE_INFINITY;
     const isDone = async () => {
@@ -121,6 +138,7 @@ export class TestCluster extends EmbeddedCluster {
       return (await this.#views()).every((seen) => isServedBy(seen, replica));
     };
     await until("the replica has taken over", isDone, 4 * FAILOVER_MS);
+    this.#tookOverAt.set(replica, performance.now());
   }
 
   /** Another node without slots. */

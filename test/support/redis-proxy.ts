@@ -1,14 +1,17 @@
+import type { NetConnectOpts } from "node:net";
 import { type Link, TcpProxy } from "./tcp-proxy.ts";
 
 /** The names under which services' links present themselves to Redis. */
 export type LinkName = "ws-connector" | "ws-connector-channel" | "gateway" | "ops-reporting";
 
+/** What the name of a link to a node of a Redis Cluster has beside. */
+const OF_A_NODE = /@\w+/;
 /** How much of what was said is remembered. */
 const REMEMBERED = 262_144;
 /** How the answer of a script begins that carried out what it was asked. */
 const CARRIED_OUT = "$2\r\nok\r\n";
 
-/** Stands between one service and Redis, and knows its links by name. */
+/** Stands between one service and Redis, or all nodes of a Redis Cluster, and knows its links by name. */
 export class RedisProxy extends TcpProxy {
   /** What Redis said, by link. */
   readonly #said = new Map<string, string>();
@@ -16,10 +19,9 @@ export class RedisProxy extends TcpProxy {
   #last: string | undefined;
   #toLose: { readonly request: string; link?: Link; readonly done: () => void } | undefined;
 
-  /** @param redisUrl `unix://<path>` or `redis://<host>:<port>`. */
-  constructor(redisUrl: string) {
-    const { protocol, pathname, hostname, port } = new URL(redisUrl);
-    super(protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) });
+  /** @param redisUrls `unix://<path>` or `redis://<host>:<port>`. */
+  constructor(...redisUrls: readonly string[]) {
+    super(...redisUrls.map(placeOf));
   }
 
   /** `REDIS_URL` of the service behind the proxy. @param redisUrl the one it would have without; its user stays. */
@@ -64,7 +66,7 @@ export class RedisProxy extends TcpProxy {
 
   protected override asked(link: Link, chunk: Buffer): void {
     const text = chunk.toString("latin1");
-    link.name ||= /setname\r\n\$\d+\r\n(\S+)\r\n/i.exec(text)?.[1] ?? "";
+    link.name ||= (/setname\r\n\$\d+\r\n(\S+)\r\n/i.exec(text)?.[1] ?? "").replace(OF_A_NODE, "");
     this.#asked = (this.#asked + text).slice(-REMEMBERED);
     if (this.#toLose !== undefined && text.includes(this.#toLose.request)) this.#toLose.link ??= link;
     if (this.#last !== undefined && text.includes(this.#last)) link.isDead = true;
@@ -81,4 +83,9 @@ export class RedisProxy extends TcpProxy {
     link.upstream.destroy();
     done();
   }
+}
+
+function placeOf(redisUrl: string): NetConnectOpts {
+  const { protocol, pathname, hostname, port } = new URL(redisUrl);
+  return protocol === "unix:" ? { path: pathname } : { host: hostname, port: Number(port) };
 }

@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Redis } from "ioredis";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { createLogger, type Logger } from "runtime/logging.ts";
-import { RedisLink } from "window/redis/redis-link.ts";
+import { redisAt } from "window/redis/connect-redis.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { type RelayOptions, startRelay } from "../../deploy/local/relay.ts";
 import { type AgentKey, AgentSocket, ed25519Key, type Frame, hmacKey, signed } from "./agent.ts";
@@ -52,14 +54,14 @@ export class TestRelay {
   async start(): Promise<this> {
     this.#folder = await temporaryFolder();
     await this.writeKeys(this.keys.file);
-    await this.redis.start();
+    await this.startRedis();
     return this;
   }
 
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.socket.terminate();
     for (const end of this.#ends.splice(0).reverse()) await end();
-    await this.redis.stop();
+    await this.stopRedis();
     await this.#folder?.[Symbol.asyncDispose]();
   }
 
@@ -77,6 +79,21 @@ export class TestRelay {
     return join((this.#folder as { path: string }).path, "keys.json");
   }
 
+  /** How many partitions the window has, unless a test gives another number. */
+  get partitions(): number {
+    return 1;
+  }
+
+  /** `REDIS_URL` of one user. */
+  urlFor(user: RedisUser): string {
+    return this.redis.urlFor(user);
+  }
+
+  /** Redis dies, and comes back empty. */
+  async loseWindow(): Promise<void> {
+    await this.redis.restart();
+  }
+
   /** Settings that every service of this relay shares. */
   get environment(): Environment {
     return { REDIS_URL: this.redis.url, RELAY_KEYS_FILE: this.keysFile, PORT: "0", LOG_LEVEL: "debug" };
@@ -84,7 +101,7 @@ export class TestRelay {
 
   /** Settings of one service, which reaches Redis as its own user. */
   environmentOf(user: RedisUser, overrides: Environment = {}): Environment {
-    return { ...this.environment, REDIS_URL: this.redis.urlFor(user), ...overrides };
+    return { ...this.environment, REDIS_URL: this.urlFor(user), ...overrides };
   }
 
   async writeKeys(file: object): Promise<void> {
@@ -143,21 +160,21 @@ export class TestRelay {
   }
 
   /** A look into Redis. */
-  view(partitions = 1): WindowView {
-    const view = new WindowView(this.redis.adminAddress, partitions);
+  view(partitions = this.partitions): WindowView {
+    const view = new WindowView(this.adminClient(), partitions);
     this.defer(() => view.stop());
     return view;
   }
 
   /** A link to Redis as the services have them, under a user's name and rights. */
-  async link(user: RedisUser = "gateway"): Promise<RedisLink> {
-    const link = new RedisLink({ url: this.redis.urlFor(user), name: "test", logger: this.logger("test") });
+  async link(user: RedisUser = "gateway"): Promise<RedisCalls> {
+    const link = redisAt({ url: this.urlFor(user), name: "test", logger: this.logger("test") });
     this.defer(() => link.stop());
     await link.start();
     return link;
   }
 
-  /** A proxy in front of Redis, for the pod that is given its `url`. */
+  /** A proxy in front of Redis, for the pod of ws-connector that is given its `url`. */
   async proxy(): Promise<RedisProxy> {
     const proxy = await new RedisProxy(this.redis.url).start();
     this.defer(() => proxy.stop());
@@ -195,6 +212,19 @@ export class TestRelay {
   /** The field with which requests to the gateway authenticate as agent://<name>. */
   credentials(name: string): { readonly "x-api-key": string } {
     return { "x-api-key": this.keys.apiKeys.get(name) as string };
+  }
+
+  /** A client that may do everything. */
+  protected adminClient(): Redis {
+    return this.redis.adminClient();
+  }
+
+  protected async startRedis(): Promise<void> {
+    await this.redis.start();
+  }
+
+  protected async stopRedis(): Promise<void> {
+    await this.redis.stop();
   }
 
   /** What a process of a service runs: a path from the repository on, or a whole one. */

@@ -21,33 +21,36 @@ const EVERY = "*";
  * every link when none is given, and lasts until `heal`.
  */
 export class TcpProxy {
-  readonly #upstream: NetConnectOpts;
   readonly #links = new Set<Link>();
   readonly #cut = new Set<string>();
   readonly #slow = new Map<string, readonly [number, number]>();
   readonly #held = new Map<string, PromiseWithResolvers<void>>();
-  readonly #server: Server = createServer((client) => this.#join(client));
+  readonly #servers: readonly Server[];
 
-  constructor(upstream: NetConnectOpts) {
-    this.#upstream = upstream;
+  /** @param upstreams each has a port of its own here. */
+  constructor(...upstreams: readonly NetConnectOpts[]) {
+    this.#servers = upstreams.map((upstream) => createServer((client) => this.#join(client, upstream)));
   }
 
-  /** `127.0.0.1:<port>`. */
+  /** Where it listens, for each upstream. */
+  get ports(): number[] {
+    return this.#servers.map((server) => (server.address() as AddressInfo).port);
+  }
+
+  /** `127.0.0.1:<port>` of the first. */
   get host(): string {
-    const { port } = this.#server.address() as AddressInfo;
-    return `127.0.0.1:${port}`;
+    return `127.0.0.1:${this.ports[0]}`;
   }
 
   async start(): Promise<this> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
+    for (const server of this.#servers) await once(server.listen(0, "127.0.0.1"), "listening");
     return this;
   }
 
   async stop(): Promise<void> {
     this.heal();
     for (const link of this.#links) destroy(link);
-    await new Promise((resolve) => this.#server.close(resolve));
+    await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
 
   /** Ends the links now, and new ones as soon as they say who they are. */
@@ -102,7 +105,12 @@ export class TcpProxy {
   /** Sees what upstream says before it is passed on. */
   protected said(_link: Link, _chunk: Buffer): void {}
 
-  #join(client: Socket): void {
+  /** What a client is told in place of what upstream said. */
+  protected retold(chunk: Buffer): Buffer {
+    return chunk;
+  }
+
+  #join(client: Socket, upstream: NetConnectOpts): void {
     if (this.#cut.has(EVERY)) {
       client.destroy();
       return;
@@ -110,7 +118,7 @@ export class TcpProxy {
     const link: Link = {
       name: "",
       client,
-      upstream: connect(this.#upstream),
+      upstream: connect(upstream),
       isDead: false,
       passedOn: Promise.resolve(),
     };
@@ -143,7 +151,7 @@ export class TcpProxy {
     link.passedOn = link.passedOn.then(async () => {
       await held;
       if (due > performance.now()) await delay(due - performance.now());
-      if (!link.isDead) link.client.write(chunk);
+      if (!link.isDead) link.client.write(this.retold(chunk));
     });
   }
 

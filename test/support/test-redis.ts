@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { Redis } from "ioredis";
 import { EmbeddedRedis } from "../../deploy/local/embedded-redis.ts";
 
 /** Who has a user of its own in deploy/redis/users.acl. */
@@ -15,6 +16,11 @@ export class TestRedis extends EmbeddedRedis {
   /** Where someone who may do everything connects, as ioredis takes it. */
   get adminAddress(): string {
     return this.path;
+  }
+
+  /** A client that may do everything. */
+  adminClient(): Redis {
+    return new Redis(this.adminAddress, { replyMapping: "legacy" });
   }
 
   /** `REDIS_URL` of one user; this Redis tells none from another. */

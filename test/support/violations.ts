@@ -22,8 +22,13 @@ export interface Violation {
   readonly id: string;
 }
 
+/** When something happened, and happened again. */
+type Repeat = readonly [number, number];
+
 /** How long after its ack an envelope may still be on its way, and be lost with what dies then. */
 const ON_ITS_WAY_MS = 500;
+/** No replica takes over sooner: what comes in until then stems from before the loss. */
+const TAKEN_OVER_AFTER_MS = 1000;
 /** Answers that leave open whether the envelope was accepted. */
 const OPEN_CODES: readonly string[] = ["unavailable"];
 
@@ -37,8 +42,8 @@ export function violations(content: LedgerContent): Violation[] {
   const name = (kind: Violation["kind"], broken: (entry: Entry) => boolean): Violation[] =>
     entries.filter(broken).map(({ id }) => ({ kind, id }));
   return [
-    ...name("delivered twice", (entry) => entry.deliveries.length > 1 + lossesDuring(entry, guardLosses)),
-    ...name("accepted twice", (entry) => acceptancesOf(entry).length > 1 + lossesDuring(entry, guardLosses)),
+    ...name("delivered twice", (entry) => !areExplained(entry, timesDelivered(entry), guardLosses)),
+    ...name("accepted twice", (entry) => !areExplained(entry, timesAccepted(entry), guardLosses)),
     ...name("promised and lost", (entry) => isLost(entry, gaps)),
     ...name(
       "delivered though refused",
@@ -52,20 +57,42 @@ export function violations(content: LedgerContent): Violation[] {
 
 /** Envelopes that were delivered or taken for new once more, as they may be over a loss of the guard. */
 export function forgotten({ entries, guardLosses }: LedgerContent): Entry[] {
-  const isRepeated = (entry: Entry) => entry.deliveries.length > 1 || acceptancesOf(entry).length > 1;
-  return entries.filter((entry) => isRepeated(entry) && lossesDuring(entry, guardLosses) > 0);
+  return entries.filter((entry) =>
+    [timesDelivered(entry), timesAccepted(entry)].some((times) =>
+      repeatsAmong(times).some((repeat) => isOverLoss(entry, repeat, guardLosses)),
+    ),
+  );
 }
 
-/** Each loss of the guard between the first sending and the last may cost one repeat, of what it lost. */
-function lossesDuring(entry: Entry, guardLosses: readonly GuardLoss[]): number {
-  const { to, attempts } = entry;
-  const [first, last] = [attempts[0], attempts.at(-1)];
-  if (first === undefined || last === undefined) return 0;
-  const until = last.answer?.at ?? Number.POSITIVE_INFINITY;
-  const acceptedAt = acceptancesOf(entry)[0]?.at ?? Number.POSITIVE_INFINITY;
-  const concerns = ({ agents, since }: GuardLoss) =>
-    acceptedAt >= since && (agents === undefined || (to !== undefined && agents.includes(to)));
-  return guardLosses.filter((loss) => concerns(loss) && first.at <= loss.at && loss.at <= until).length;
+/** Whether each repeat of something that is to happen once came over a loss of what was known of the time before. */
+function areExplained(entry: Entry, times: readonly number[], guardLosses: readonly GuardLoss[]): boolean {
+  return repeatsAmong(times).every((repeat) => isOverLoss(entry, repeat, guardLosses));
+}
+
+/** A loss costs a repeat of what came before it, and was not known elsewhere, and none of what came for the first time afterwards. */
+function isOverLoss({ to }: Entry, [before, again]: Repeat, guardLosses: readonly GuardLoss[]): boolean {
+  return guardLosses.some(
+    ({ at, since, agents }) =>
+      (agents === undefined || (to !== undefined && agents.includes(to))) &&
+      since <= before &&
+      before < at + TAKEN_OVER_AFTER_MS &&
+      again >= at,
+  );
+}
+
+function repeatsAmong(times: readonly number[]): Repeat[] {
+  return times.slice(1).map((again, n) => [times[n] as number, again]);
+}
+
+function timesDelivered({ deliveries }: Entry): number[] {
+  return deliveries.map(({ at }) => at);
+}
+
+/** In the order of the answers, which is not that of the sendings. */
+function timesAccepted(entry: Entry): number[] {
+  return acceptancesOf(entry)
+    .map(({ at }) => at)
+    .sort((one, other) => one - other);
 }
 
 function isLost(entry: Entry, gaps: readonly Gap[]): boolean {

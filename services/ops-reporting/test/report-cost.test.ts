@@ -70,7 +70,7 @@ class FilledRedis {
 
   /** Agents last seen over the last day, a tenth of them connected. Over a client that waits: the link fails after 450 ms. */
   async seeAgents(agents: number): Promise<void> {
-    const view = new WindowView(this.redis.path);
+    const view = new WindowView(this.redis.adminClient());
     const { presence, online } = await view.keys();
     const now = Date.now();
     for (let from = 0; from < agents; from += 1000) {

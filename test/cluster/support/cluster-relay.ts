@@ -1,28 +1,50 @@
+import type { Redis } from "ioredis";
+import { clusterClient } from "../../support/cluster-client.ts";
 import { TestCluster } from "../../support/redis-cluster.ts";
 import { TestRelay } from "../../support/relay.ts";
+import type { RedisUser } from "../../support/test-redis.ts";
+import { ClusterProxy } from "./cluster-proxy.ts";
 
 /** More than one in each primary. */
 export const PARTITIONS = 12;
 
-/** A relay on a private Redis Cluster of six processes. */
+/** A relay on a private Redis Cluster of six processes. Its `redis` never runs. */
 export class ClusterRelay extends TestRelay {
   readonly cluster: TestCluster = new TestCluster();
 
+  override get partitions() {
+    return PARTITIONS;
+  }
+
+  /** For all services in one process, as somebody who may do what each of them may. */
   override get environment() {
-    return { ...super.environment, REDIS_URL: this.cluster.url, RELAY_PARTITIONS: String(PARTITIONS) };
+    return { ...super.environment, REDIS_URL: this.cluster.adminUrl, RELAY_PARTITIONS: String(PARTITIONS) };
   }
 
-  override environmentOf(_user: unknown, overrides: Record<string, string> = {}) {
-    return { ...this.environment, ...overrides };
+  override urlFor(user: RedisUser): string {
+    return this.cluster.urlFor(user);
   }
 
-  override async start(): Promise<this> {
+  override async loseWindow(): Promise<void> {
+    await this.view().empty();
+  }
+
+  override async proxy(): Promise<ClusterProxy> {
+    const proxy = await new ClusterProxy(this.urlFor("ws-connector"), this.cluster.nodes).start();
+    this.defer(() => proxy.stop());
+    return proxy;
+  }
+
+  /** It has the commands of a client of one Redis, for keys of one slot. */
+  protected override adminClient(): Redis {
+    return clusterClient(this.cluster.adminUrl) as unknown as Redis;
+  }
+
+  protected override async startRedis(): Promise<void> {
     await this.cluster.start();
-    return await super.start();
   }
 
-  override async stop(): Promise<void> {
-    await super.stop();
+  protected override async stopRedis(): Promise<void> {
     await this.cluster.stop();
   }
 }

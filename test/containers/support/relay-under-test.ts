@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "@jest/globals";
 
-/** What test/conformance/relay-under-test.ts gives, on containers: the Jest config here puts this file in its place. */
+/** What test/support/relay-under-test.ts gives, on containers: the Jest config here puts this file in its place. */
 export { ContainerRelay as TestRelay } from "./container-relay.ts";
 
 const STARTS_WITHIN_MS = 90_000;

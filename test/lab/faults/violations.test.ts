@@ -74,6 +74,21 @@ describe("deliveries", () => {
     expect(forgotten({ entries: [again], gaps: [], guardLosses: [loss(30, ["b"], 25)], strangers: [] })).toEqual([]);
   });
 
+  test("what came for the first time after a replica took over may not come twice, though it was sent before", () => {
+    const again = entry(
+      [attempt(10, refused("unavailable")), attempt(2000, promised), attempt(2100, promised)],
+      [2020, 2120],
+    );
+    expect(kinds([again], { guardLosses: [loss(30, ["b"])] })).toEqual(["delivered twice", "accepted twice"]);
+    expect(forgotten({ entries: [again], gaps: [], guardLosses: [loss(30, ["b"])], strangers: [] })).toEqual([]);
+  });
+
+  test("one loss of the guard costs one repeat and no second one", () => {
+    const again = entry([attempt(10, promised), attempt(2000, promised), attempt(2100, promised)], [20, 2020, 2120]);
+    expect(kinds([again], { guardLosses: [loss(30)] })).toEqual(["delivered twice", "accepted twice"]);
+    expect(kinds([again], { guardLosses: [loss(30), loss(2050)] })).toEqual([]);
+  });
+
   test("what was repeated over a loss of the guard is counted as forgotten, and nothing else", () => {
     const again = entry([attempt(0, promised), attempt(50, promised)], [20, 60]);
     const guardLosses = [loss(30, ["b"])];

@@ -2,6 +2,7 @@ import { CONTROL_SLOT, partitionOf, slotOfPartition } from "window/redis/partiti
 import type { ClusterNode } from "../../../../deploy/local/cluster-node.ts";
 import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
 import { GuardedClusterRelay } from "../../../cluster/support/guarded-cluster-relay.ts";
+import { clusterClient } from "../../../support/cluster-client.ts";
 import type { GuardedCluster } from "../../../support/guarded-cluster.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
 import { countersIn } from "../../../support/window-keys-in.ts";
@@ -39,7 +40,7 @@ export class ClusterStage implements Stage {
   }
 
   async counters(): Promise<Readonly<Record<string, number>>> {
-    const client = this.cluster.adminClient();
+    const client = clusterClient(this.cluster.adminUrl);
     try {
       return await countersIn(client, PARTITIONS);
     } finally {

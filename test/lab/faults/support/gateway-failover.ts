@@ -38,8 +38,10 @@ export const GATEWAY_FAILOVER: Fault<ClusterFleet> = {
     try {
       await allServed(0);
       const alive = deaf(fleet, agents);
+      const since = performance.now();
+      await cluster.untilReceived(primary, replica);
       await cluster.kill(primary);
-      forgets(fleet, agents);
+      forgets(fleet, agents, since);
       await cluster.untilPrimary(replica);
       alive();
       const injected = over(agents);

@@ -2,6 +2,7 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import { controlKeys } from "window/redis/keys.ts";
 import { partitionOf } from "window/redis/partitions.ts";
 import { PARTITIONS } from "../../../cluster/support/cluster-relay.ts";
+import { clusterClient } from "../../../support/cluster-client.ts";
 import { HttpClient } from "../../../support/http.ts";
 import { acceptancesOf, type Entry } from "../../../support/ledger.ts";
 import type { ReturningAgent } from "../../../support/returning-agent.ts";
@@ -44,7 +45,7 @@ export async function repeatAccepted(
 
 /** A process of the reports that says from now on what may be lacking, and nothing of what was recorded before. */
 export async function startReports(fleet: ClusterFleet): Promise<FleetPod> {
-  const client = fleet.stage.cluster.adminClient();
+  const client = clusterClient(fleet.stage.cluster.adminUrl);
   await client.hset(controlKeys.window, "promoted", "").finally(() => client.disconnect());
   return await fleet.addPod("ops-reporting");
 }

@@ -6,6 +6,7 @@ import { forgotten, violations } from "../../../support/violations.ts";
 import type { Fault, Injected } from "./fault.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Outcome } from "./outcome.ts";
+import { unavailabilities } from "./unavailability.ts";
 
 /** The promise, where nothing else keeps the machine busy; some answers may be later even then, and none much later. */
 const ANSWERED_WITHIN_MS = 1000;
@@ -33,9 +34,14 @@ export async function survive<F extends Fleet>(
   const { ledger } = fleet;
   const from = ledger.content.entries.length;
   const recoveries: number[] = [];
+  const unavailable: number[] = [];
   fleet.startTraffic(fleet.stage.envelopesPerSecond);
   try {
-    for (let n = 0; n < times; n += 1) recoveries.push(...(await surviveOnce(fleet, fault, isAlone)));
+    for (let n = 0; n < times; n += 1) {
+      const once = await surviveOnce(fleet, fault, isAlone);
+      recoveries.push(...once.recoveries);
+      unavailable.push(...once.unavailable);
+    }
   } catch (error) {
     await fleet.heal();
     await fleet.stopTraffic().catch(() => {});
@@ -50,12 +56,17 @@ export async function survive<F extends Fleet>(
     ...tally(content()),
     violations: violations(content()),
     forgotten: forgotten(content()).length,
+    unavailable,
     recoveries,
   };
 }
 
-/** @returns ms until all was as before; nothing when all was so all the time. */
-async function surviveOnce<F extends Fleet>(fleet: F, fault: Fault<F>, isAlone: boolean): Promise<number[]> {
+/** No recovery when all was as before all the time. */
+async function surviveOnce<F extends Fleet>(
+  fleet: F,
+  fault: Fault<F>,
+  isAlone: boolean,
+): Promise<Pick<Outcome, "recoveries" | "unavailable">> {
   const withinMs = isAlone ? BACK_WITHIN_MS : BACK_AT_ALL_WITHIN_MS;
   await exchanging(fleet, fleet.agents, performance.now(), withinMs);
   const closesBefore = fleet.agents.map(({ closes }) => closes.length);
@@ -73,10 +84,11 @@ async function surviveOnce<F extends Fleet>(fleet: F, fault: Fault<F>, isAlone: 
   expect(closes.filter((code) => !fault.closes?.includes(code))).toEqual([]);
   expect(fleet.pods.filter(({ isDismissed, process }) => process.hasEnded && !isDismissed)).toEqual([]);
   await fleet.stage.heal();
-  if (injected.agents.length === 0 && injected.backAt === undefined) return [];
+  const unavailable = unavailabilities(entries, injected.agents);
+  if (injected.agents.length === 0 && injected.backAt === undefined) return { recoveries: [], unavailable };
   const recovery = backAt - injected.endedAt;
   if (isAlone) expect(recovery).toBeLessThanOrEqual(fault.backWithinMs ?? withinMs);
-  return [recovery];
+  return { recoveries: [recovery], unavailable };
 }
 
 /** Resolves with the time at which each agent had sent and received something that was sent after `since`. */

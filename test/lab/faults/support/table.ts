@@ -11,11 +11,13 @@ const HEAD = [
   "refused",
   "violations",
   "forgotten",
+  "unavailable median, ms",
+  "max, ms",
   "recovery median, ms",
   "max, ms",
 ];
 const ABOUT =
-  "Envelopes are counted once, refusals each time; promised are those that were acked as deliverable in realtime, forgotten those that were taken for new once more. Recovery: from the end of the fault until every agent that it touched " +
+  "Envelopes are counted once, refusals each time; promised are those that were acked as deliverable in realtime, forgotten those that were taken for new once more. Unavailable: from the first refusal of what concerns an agent that the fault touched until it is served again. Recovery: from the end of the fault until every agent that it touched " +
   "has sent and received again, both acknowledged and delivered; for the gateway, until callers are served again.";
 
 /** A line for each fault; one that has no outcome says so. */
@@ -42,11 +44,14 @@ export function missingIn(faults: readonly string[], outcomes: readonly Outcome[
 function lineOf(name: string, outcomes: readonly Outcome[]): string[] {
   const outcome = outcomes.find(({ fault }) => fault === name);
   if (outcome === undefined) return [name, "did not come through"];
-  const { times, sent, acked, promised, delivered, refused, violations, forgotten, recoveries } = outcome;
+  const { times, sent, acked, promised, delivered, refused, violations, forgotten, unavailable, recoveries } = outcome;
   const counts = [times, sent, acked, promised, delivered, refused, violations.length, forgotten].map(grouped);
-  const spans =
-    recoveries.length === 0 ? ["–", "–"] : [median(recoveries), Math.max(...recoveries)].map((ms) => ms.toFixed(0));
-  return [name, ...counts, ...spans];
+  return [name, ...counts, ...spans(unavailable), ...spans(recoveries)];
+}
+
+/** Median and longest. */
+function spans(ms: readonly number[]): string[] {
+  return ms.length === 0 ? ["–", "–"] : [median(ms), Math.max(...ms)].map((span) => span.toFixed(0));
 }
 
 function grouped(n: number): string {

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll } from "@jest/globals";
+import { watchLeaks } from "./leaks.ts";
+
+/** Whatever runs services runs before the first test of a file; after the last one it has ended, and no socket and no process is left. */
+export function use<Relay extends { start(): Promise<unknown>; stop(): Promise<void> }>(relay: Relay): Relay {
+  const noLeaks = watchLeaks();
+  beforeAll(async () => {
+    await relay.start();
+  });
+  afterAll(async () => {
+    await relay.stop();
+    await noLeaks();
+  });
+  return relay;
+}
+
+/**
+ * What the tests of a file find: made before the first of them, after all that stands above it in the file, and usable
+ * from then on. What it holds ends with the relay that made it.
+ */
+export function given<Thing extends object>(make: () => Thing | Promise<Thing>, withinMs?: number): Thing {
+  let made: Thing | undefined;
+  beforeAll(async () => {
+    made = await make();
+  }, withinMs);
+  const thing = () => {
+    if (made === undefined) throw new Error("Not made yet: only tests and hooks may use what is given.");
+    return made;
+  };
+  return new Proxy({} as Thing, {
+    get(_, name) {
+      const value = Reflect.get(thing(), name, thing());
+      return typeof value === "function" ? value.bind(thing()) : value;
+    },
+    set: (_, name, value) => Reflect.set(thing(), name, value, thing()),
+  });
+}
