@@ -29,7 +29,7 @@ const OPEN_CODES: readonly string[] = ["unavailable"];
 
 /**
  * Every way in which the relay broke its word, given what lived: nothing is delivered twice, or twice taken for new, but
- * over a loss of the guard; nothing that was acked as deliverable is lost while both ends and the bus lived; what one
+ * over a loss of the guard, and there by the same pod only on one Redis; nothing that was acked as deliverable is lost while both ends and the bus lived; what one
  * connection sent to one target arrives in order; nothing is delivered that was refused or that nobody sent.
  */
 export function violations(content: LedgerContent): Violation[] {
@@ -37,7 +37,7 @@ export function violations(content: LedgerContent): Violation[] {
   const name = (kind: Violation["kind"], broken: (entry: Entry) => boolean): Violation[] =>
     entries.filter(broken).map(({ id }) => ({ kind, id }));
   return [
-    ...name("delivered twice", (entry) => entry.deliveries.length > 1 + lossesDuring(entry, guardLosses)),
+    ...name("delivered twice", (entry) => isDeliveredTwice(entry, guardLosses)),
     ...name("accepted twice", (entry) => acceptancesOf(entry).length > 1 + lossesDuring(entry, guardLosses)),
     ...name("promised and lost", (entry) => isLost(entry, gaps)),
     ...name(
@@ -48,6 +48,13 @@ export function violations(content: LedgerContent): Violation[] {
     ...outOfOrder(entries).map((id) => ({ kind: "out of order" as const, id })),
     ...strangers.map((id) => ({ kind: "never sent" as const, id })),
   ];
+}
+
+function isDeliveredTwice(entry: Entry, guardLosses: readonly GuardLoss[]): boolean {
+  const { deliveries } = entry;
+  const ofOneRedis = guardLosses.filter(({ agents }) => agents === undefined);
+  const byTheSamePod = deliveries.length - new Set(deliveries.map(({ copy }) => copy)).size;
+  return deliveries.length > 1 + lossesDuring(entry, guardLosses) || byTheSamePod > lossesDuring(entry, ofOneRedis);
 }
 
 /** Envelopes that were delivered or taken for new once more, as they may be over a loss of the guard. */

@@ -74,4 +74,32 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     replace: "(?:never:",
     tests: ["shared/window/test/reset.test.ts"],
   },
+  {
+    name: "a pod delivers nothing again that a promotion forgot",
+    file: "services/ws-connector/src/deliveries.ts",
+    find: "channel.partitions > 1 ?",
+    replace: "channel.partitions > 100 ?",
+    tests: ["services/ws-connector/test/deliveries.test.ts", "test/integration/cluster-forgotten.test.ts"],
+  },
+  {
+    name: "what was not written to a connection may be delivered later",
+    file: "services/ws-connector/src/deliveries.ts",
+    find: "if (isSent) recent?.add(text, performance.now());\n      else releaser",
+    replace: "recent?.add(text, performance.now());\n      if (!isSent) releaser",
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
+  },
+  {
+    name: "what a pod delivered is remembered for a minute",
+    file: "services/ws-connector/src/recent-deliveries.ts",
+    find: "return this.#latest.has(tail) || this.#former.has(tail);",
+    replace: "return this.#latest.has(tail);",
+    tests: ["services/ws-connector/test/recent-deliveries.test.ts"],
+  },
+  {
+    name: "a pod that delivers very much remembers the last of it alone",
+    file: "services/ws-connector/src/recent-deliveries.ts",
+    find: "if (age < REMEMBERED_MS && this.#latest.size < MOST) return;",
+    replace: "if (age < REMEMBERED_MS) return;",
+    tests: ["services/ws-connector/test/recent-deliveries.test.ts"],
+  },
 ];
