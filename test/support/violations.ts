@@ -91,14 +91,20 @@ function candidates(attempts: readonly Attempt[]): Attempt[] {
   );
 }
 
+/** A decision without an answer its pod takes to the requester again, whenever that can be reached. */
+function isRepeatedByPod(type: string, attempts: readonly Attempt[]): boolean {
+  const isOpen = ({ answer }: Attempt) => answer?.accepted === false && OPEN_CODES.includes(answer.code);
+  return (type === "session.approve" || type === "session.reject") && attempts.some(isOpen);
+}
+
 /**
  * Ids of envelopes that arrived behind a later one of the same connection. A delivery is laid to the earliest sending
  * before it that explains it: over a loss of the guard a later sending may be accepted, too. One that may stem from either of two connections tells nothing, and so does a change of the
  * target's connection: order is promised between two connections.
  */
 function outOfOrder(entries: readonly Entry[]): string[] {
-  const arrivals = entries.flatMap(({ id, to, attempts, deliveries: [delivery] }) => {
-    if (delivery === undefined) return [];
+  const arrivals = entries.flatMap(({ id, type, to, attempts, deliveries: [delivery] }) => {
+    if (delivery === undefined || isRepeatedByPod(type, attempts)) return [];
     const sendings = candidates(attempts.filter(({ order }) => order < delivery.order));
     const connections = new Set(sendings.map(({ connection }) => connection));
     return connections.size === 1 ? [{ id, sendings, delivery, to }] : [];
