@@ -56,8 +56,15 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "no envelope that the guard could forget",
     file: `${LUA}/lib/guard.lua`,
-    find: "if batch.now < ends_at and",
-    replace: "if true or",
+    find: "return batch.now < ends_at and",
+    replace: "return true or",
+    tests: ["shared/window/test/accept-replay.test.ts"],
+  },
+  {
+    name: "a bucket of the guard is small enough to be moved",
+    file: "shared/window/src/redis/limits.ts",
+    find: "guardBucketMs: 5000",
+    replace: "guardBucketMs: 60_000",
     tests: ["shared/window/test/accept-replay.test.ts"],
   },
   {
