@@ -4,7 +4,7 @@ import { DecisionRepeats, type PreparedItem } from "../src/decision-repeats.ts";
 
 const UNAVAILABLE: Acceptance = { outcome: "unavailable" };
 const ACCEPTED: Acceptance = {
-  ...{ outcome: "accepted", about: "delivery", delivery: "offline" },
+  ...{ outcome: "accepted", about: "delivery", delivery: "stale" },
   ...{ sessionId: null, sessionStatus: null, acceptedAt: 0 },
 };
 
