@@ -20,6 +20,8 @@ export interface Delivery {
   /** The connection that it came in on, and the agent that it came to. */
   readonly connection: string;
   readonly agent: string;
+  /** Which envelope by which pod: a gateway makes another one of each request. */
+  readonly copy: string;
   readonly order: number;
 }
 
@@ -46,7 +48,10 @@ export interface GuardLoss {
   readonly at: number;
   /** What was accepted before is still known. */
   readonly since: number;
-  /** Of envelopes to these agents; undefined: to anyone. */
+  /**
+   * Of envelopes to these agents, in a part of a cluster, where no pod delivers again what it delivered itself; undefined: to
+   * anyone, of one Redis.
+   */
   readonly agents: readonly string[] | undefined;
 }
 
@@ -88,9 +93,9 @@ export class Ledger {
     entry.attempts.push({ at: performance.now(), connection, order: this.#next() });
   }
 
-  /** Takes every frame that a connection receives: acks, errors, deliveries; others are nothing to it. */
-  received(frame: Frame, connection: string): void {
-    if (frame.frame === "deliver") this.#delivered(frame.envelope, connection);
+  /** Takes every frame that a connection to a pod receives: acks, errors, deliveries; others are nothing to it. */
+  received(frame: Frame, connection: string, pod: string): void {
+    if (frame.frame === "deliver") this.#delivered(frame.envelope, connection, pod);
     if (frame.frame === "ack" || frame.frame === "error") this.answered(frame.envelope_id, connection, answerOf(frame));
   }
 
@@ -122,11 +127,12 @@ export class Ledger {
   }
 
   /** Envelopes made by the gateway, which names them itself, are known by the text that is in them. */
-  #delivered(envelope: Frame, connection: string): void {
+  #delivered(envelope: Frame, connection: string, pod: string): void {
     const id = this.#entries.has(envelope.id) ? envelope.id : (envelope.payload.message ?? envelope.payload.purpose);
     const entry = this.#entries.get(id);
     if (entry === undefined) this.#strangers.push(envelope.id);
-    entry?.deliveries.push({ at: performance.now(), connection, agent: envelope.to, order: this.#next() });
+    const copy = `${envelope.id} ${pod}`;
+    entry?.deliveries.push({ at: performance.now(), connection, agent: envelope.to, copy, order: this.#next() });
   }
 
   #next(): number {

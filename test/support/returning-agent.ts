@@ -132,7 +132,7 @@ export class ReturningAgent {
   }
 
   #receive(socket: AgentSocket, frame: Frame): void {
-    this.#options.ledger?.received(frame, socket.connectionId);
+    this.#options.ledger?.received(frame, socket.connectionId, socket.socket.url);
     if (socket !== this.#socket) return;
     if (frame.frame === "hello") this.send("agent.register");
     if (frame.frame === "ack" && frame.type === "agent.register") this.#registered();

@@ -34,7 +34,7 @@ const OPEN_CODES: readonly string[] = ["unavailable"];
 
 /**
  * Every way in which the relay broke its word, given what lived: nothing is delivered twice, or twice taken for new, but
- * over a loss of the guard; nothing that was acked as deliverable is lost while both ends and the bus lived; what one
+ * over a loss of the guard, and there by the same pod only on one Redis; nothing that was acked as deliverable is lost while both ends and the bus lived; what one
  * connection sent to one target arrives in order; nothing is delivered that was refused or that nobody sent.
  */
 export function violations(content: LedgerContent): Violation[] {
@@ -42,7 +42,7 @@ export function violations(content: LedgerContent): Violation[] {
   const name = (kind: Violation["kind"], broken: (entry: Entry) => boolean): Violation[] =>
     entries.filter(broken).map(({ id }) => ({ kind, id }));
   return [
-    ...name("delivered twice", (entry) => !areExplained(entry, timesDelivered(entry), guardLosses)),
+    ...name("delivered twice", (entry) => isDeliveredTwice(entry, guardLosses)),
     ...name("accepted twice", (entry) => !areExplained(entry, timesAccepted(entry), guardLosses)),
     ...name("promised and lost", (entry) => isLost(entry, gaps)),
     ...name(
@@ -53,6 +53,23 @@ export function violations(content: LedgerContent): Violation[] {
     ...outOfOrder(entries).map((id) => ({ kind: "out of order" as const, id })),
     ...strangers.map((id) => ({ kind: "never sent" as const, id })),
   ];
+}
+
+/** A pod knows what it delivered, whatever a part of a cluster forgot. */
+function isDeliveredTwice(entry: Entry, guardLosses: readonly GuardLoss[]): boolean {
+  const ofOneRedis = guardLosses.filter(({ agents }) => agents === undefined);
+  const byPod = Map.groupBy(entry.deliveries, ({ copy }) => copy);
+  return (
+    !areExplained(entry, timesDelivered(entry), guardLosses) ||
+    [...byPod.values()].some(
+      (ofPod) =>
+        !areExplained(
+          entry,
+          ofPod.map(({ at }) => at),
+          ofOneRedis,
+        ),
+    )
+  );
 }
 
 /** Envelopes that were delivered or taken for new once more, as they may be over a loss of the guard. */
@@ -111,14 +128,20 @@ function candidates(attempts: readonly Attempt[]): Attempt[] {
   );
 }
 
+/** A decision without an answer its pod takes to the requester again, whenever that can be reached. */
+function isRepeatedByPod(type: string, attempts: readonly Attempt[]): boolean {
+  const isOpen = ({ answer }: Attempt) => answer?.accepted === false && OPEN_CODES.includes(answer.code);
+  return (type === "session.approve" || type === "session.reject") && attempts.some(isOpen);
+}
+
 /**
  * Ids of envelopes that arrived behind a later one of the same connection. A delivery is laid to the earliest sending
  * before it that explains it: over a loss of the guard a later sending may be accepted, too. One that may stem from either of two connections tells nothing, and so does a change of the
  * target's connection: order is promised between two connections.
  */
 function outOfOrder(entries: readonly Entry[]): string[] {
-  const arrivals = entries.flatMap(({ id, to, attempts, deliveries: [delivery] }) => {
-    if (delivery === undefined) return [];
+  const arrivals = entries.flatMap(({ id, type, to, attempts, deliveries: [delivery] }) => {
+    if (delivery === undefined || isRepeatedByPod(type, attempts)) return [];
     const sendings = candidates(attempts.filter(({ order }) => order < delivery.order));
     const connections = new Set(sendings.map(({ connection }) => connection));
     return connections.size === 1 ? [{ id, sendings, delivery, to }] : [];

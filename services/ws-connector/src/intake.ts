@@ -9,6 +9,7 @@ import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
 import { CarriedMark } from "./carried-mark.ts";
 import type { Connection } from "./connection.ts";
+import type { DecisionRepeats } from "./decision-repeats.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import { type IntakeBatch, mayBeHeartbeat } from "./intake-batch.ts";
 import type { Hold } from "./ownership.ts";
@@ -24,6 +25,7 @@ export interface IntakeDependencies {
   readonly verifier: EnvelopeVerifier;
   readonly authority: Authority;
   readonly acceptor: Acceptor;
+  readonly decisionRepeats: DecisionRepeats;
   readonly registrar: Registrar;
   readonly heartbeats: Heartbeats;
   readonly batch: IntakeBatch;
@@ -59,6 +61,7 @@ class Intake {
   readonly #connection: Connection;
   readonly #authority: Authority;
   readonly #acceptor: Acceptor;
+  readonly #decisionRepeats: DecisionRepeats;
   readonly #registrar: Registrar;
   readonly #heartbeats: Heartbeats;
   readonly #answers: Answers;
@@ -68,10 +71,11 @@ class Intake {
   #preparation: PreparationState = IDLE;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { verifier, authority, acceptor, registrar, heartbeats, answers } = dependencies;
+    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, answers } = dependencies;
     this.#connection = connection;
     this.#authority = authority;
     this.#acceptor = acceptor;
+    this.#decisionRepeats = decisionRepeats;
     this.#registrar = registrar;
     this.#heartbeats = heartbeats;
     this.#answers = answers;
@@ -238,14 +242,16 @@ class Intake {
   #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void, prepared?: Prepared): void {
     this.#accepting += 1;
     const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
+    const item = { ...this.#itemOf(verified, mark), prepared };
     this.#acceptor.accept({
-      ...this.#itemOf(verified, mark),
-      prepared,
+      ...item,
       // A decision that comes this far is in effect: it must reach its requester.
       abandoned: () => this.#connection.isClosing && verified.kind !== "session_decision",
       done: (acceptance) => {
         this.#accepting -= 1;
         mark?.settled();
+        const isUnanswered = acceptance.outcome === "unavailable";
+        if (isUnanswered && prepared?.kind === "decision") this.#decisionRepeats.keep(item, performance.now());
         done(acceptance);
         this.#adjustReading();
       },

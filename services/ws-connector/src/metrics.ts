@@ -21,7 +21,7 @@ export interface PodCounters {
   /** Error frames, by code. */
   readonly refusals: Tally;
   readonly keyRefusals: KeyRefusals;
-  /** Deliveries, by `sent` or `connection_gone`. */
+  /** Deliveries, by `sent`, `connection_gone` or `repeated`. */
   readonly delivered: Tally;
 }
 

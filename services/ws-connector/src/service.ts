@@ -29,6 +29,7 @@ import { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
 import { ConnectionQuota } from "./connection-quota.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
+import { DECISION_REPEAT_MS, DecisionRepeats } from "./decision-repeats.ts";
 import { deliverFrom } from "./deliveries.ts";
 import { drain } from "./drain.ts";
 import { Heartbeats } from "./heartbeats.ts";
@@ -78,12 +79,14 @@ export function createWsConnector(
   const heartbeats = new Heartbeats({ touches, channel, logger });
   const batch = new IntakeBatch({ logger });
   const holders = new Holders();
+  const decisionRepeats = new DecisionRepeats(acceptor);
   const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders });
   const { refusals, keyRefusals } = counters;
   const intake = {
     authority,
     verifier: new EnvelopeVerifier(verifier),
     acceptor,
+    decisionRepeats,
     registrar,
     heartbeats,
     batch,
@@ -117,6 +120,7 @@ export function createWsConnector(
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
+    { everyMs: DECISION_REPEAT_MS, run: () => decisionRepeats.flush(performance.now()) },
     { everyMs: REDIS_LIMITS.loopbackIntervalMs, run: () => void asserts.flush() },
     { everyMs: REDIS_LIMITS.heartbeatGatherMs, run: () => heartbeats.flush() },
     { everyMs: REDIS_LIMITS.shareRenewMs, run: () => void shareLeases.renew() },

@@ -14,9 +14,14 @@ let delivered: Tally;
 
 beforeEach(() => {
   harness = new RegistrarHarness();
+  listenOver(2);
+});
+
+function listenOver(partitions: number): void {
   const { connection, registrar, holders, releaser } = harness;
   epochs = new KnownEpochs(2);
   const channel = {
+    partitions,
     listen: (events: PodChannelEvents) => {
       comesIn = events;
     },
@@ -26,7 +31,7 @@ beforeEach(() => {
   } as unknown as ConnectionRegistry;
   delivered = new Tally();
   deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered });
-});
+}
 
 test("the epoch of a takeover is known to the pod, also of a connection that is gone", () => {
   comesIn.superseded("con_gone", 9, AGENT);
@@ -107,6 +112,30 @@ describe("a delivery", () => {
       expect([...delivered]).toEqual([["connection_gone", 1]]);
     },
   );
+
+  test("is not written a second time, over several partitions, whatever Redis forgot; one that was not written is", () => {
+    deliver("con_1", 7, 1);
+    own(7);
+    deliver("con_1", 7, 1);
+    deliver("con_1", 7, 2);
+    deliver("con_1", 7, 1);
+    expect([received(), [...delivered]]).toEqual([
+      [1, 2],
+      [
+        ["connection_gone", 1],
+        ["sent", 2],
+        ["repeated", 1],
+      ],
+    ]);
+  });
+
+  test("on one Redis is not compared with those before: acceptance has seen to it", () => {
+    listenOver(1);
+    own(7);
+    deliver("con_1", 7, 1);
+    deliver("con_1", 7, 1);
+    expect(received()).toEqual([1, 1]);
+  });
 
   test("to a connection that is gone reaches, once and in order, the one of the pod that has taken the agent since", () => {
     own(9);

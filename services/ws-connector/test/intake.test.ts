@@ -14,6 +14,7 @@ import { until } from "../../../test/support/until.ts";
 import { Answers } from "../src/answers.ts";
 import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
+import { DecisionRepeats } from "../src/decision-repeats.ts";
 import type { GatheredHeartbeat, Heartbeats } from "../src/heartbeats.ts";
 import { type IntakeDependencies, receiveText } from "../src/intake.ts";
 import { IntakeBatch } from "../src/intake-batch.ts";
@@ -66,6 +67,7 @@ beforeEach(() => {
       needsPreparation: ({ kind }: Pick<AcceptanceItem, "kind">) => kind !== "message",
       prepare: () => prepared.promise,
     } as unknown as Acceptor,
+    decisionRepeats: new DecisionRepeats({ accept: (item) => accepting.push(item) }),
     registrar: {
       canTake: () => true,
       awaitsRelease: () => awaitsRelease,
@@ -365,6 +367,17 @@ describe("what is in flight when the connection closes", () => {
     prepared.resolve(inEffect);
     await until("the decision goes on", () => accepting.length > 0);
     expect(isAbandoned()).toEqual([["decision", false]]);
+  });
+
+  test("is taken to its requester again when it is a decision in effect whose requester's shard is away in the last step", async () => {
+    receive(signed({ ...decision, ts: Date.now() }));
+    close();
+    prepared.resolve(inEffect);
+    await until("the decision goes on", () => accepting.length > 0);
+    accepting.splice(0)[0]?.done({ outcome: "unavailable" });
+    dependencies.decisionRepeats.flush(performance.now());
+    expect(accepting.map(({ envelope, prepared }) => [envelope.id, prepared])).toEqual([["decision", inEffect]]);
+    expect(isAbandoned()).toEqual([["decision", undefined]]);
   });
 
   test("ends there when it is a session decision that the session's partition refused", async () => {

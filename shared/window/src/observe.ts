@@ -4,6 +4,7 @@ import type { AcceptanceObserver } from "./acceptance/acceptance.ts";
 import type { Counters } from "./counters.ts";
 import { outOfReach } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
+import type { Replicas } from "./redis/replica-progress.ts";
 
 /** How many partitions of the window the service's calls do not reach. */
 export function observePartitions(metrics: ServiceMetrics, redis: RedisCalls, partitions: number): void {
@@ -11,8 +12,7 @@ export function observePartitions(metrics: ServiceMetrics, redis: RedisCalls, pa
 }
 
 /**
- * State of the service's links to Redis, why one is down, how long calls take, and how full Redis is, of a cluster its fullest
- * primary. @param others links that make no calls.
+ * State of the service's links to Redis, why one is down, how long calls take; how full each Redis is, its clock, and what follows it. @param others links that make no calls.
  */
 export function observeLinks(
   metrics: ServiceMetrics,
@@ -24,9 +24,16 @@ export function observeLinks(
   // A cluster whose nodes are not known yet is down as a whole: without a series no alert would tell of it.
   const links = () => [...(redis.links.length === 0 ? [redis] : redis.links), ...others()];
   metrics.gauge("relay_redis_up", () => links().map((link) => [link.name, link.up ? 1 : 0]));
-  metrics.gauge("relay_redis_memory_ratio", () => [
-    ["", Math.max(0, ...redis.links.map(({ memory }) => memory.ratio))],
-  ]);
+  metrics.gauge("relay_redis_memory_ratio", () => redis.links.map(({ name, memory }) => [name, memory.ratio]));
+  metrics.gauge("relay_redis_clock_offset_seconds", () =>
+    redis.links.map(({ name, clockOffsetMs }) => [name, clockOffsetMs / 1000]),
+  );
+  const ofReplicas = (read: (replicas: Replicas) => number) =>
+    redis.links.flatMap(({ name, replicas }) => (replicas === undefined ? [] : [[name, read(replicas)] as const]));
+  metrics.gauge("relay_redis_replicas", () => ofReplicas(({ count }) => count));
+  metrics.gauge("relay_redis_replica_lag_bytes", () => ofReplicas(({ lagBytes }) => lagBytes));
+  const promotions = metrics.counter("relay_promotions_total");
+  redis.onPromotion(() => promotions.add(""));
   metrics.gauge("relay_redis_down", () =>
     links().flatMap(({ name, downKind }) => (downKind === null ? [] : [[`${name} ${downKind}`, 1] as const])),
   );

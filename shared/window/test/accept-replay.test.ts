@@ -1,12 +1,14 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { messageOf, textOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const MINUTE = 60_000;
+const SPAN = REDIS_LIMITS.guardBucketMs;
 /** What two clocks may differ by, and the skew that a signer may have. */
 const MARGIN = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
 
@@ -63,12 +65,13 @@ describe("an envelope that was accepted", () => {
 });
 
 describe("the replay guard", () => {
-  test("keeps a minute's bucket for as long as a ts of that minute could pass anywhere", async () => {
-    const minute = Math.floor(Date.now() / MINUTE) - 2;
-    const bucket = partitionKeys.seen(0, minute);
-    const [early, late] = [minute * MINUTE, minute * MINUTE + MINUTE - 1];
+  test("keeps a bucket of five seconds for as long as a ts of these could pass anywhere", async () => {
+    expect(SPAN).toBe(5000);
+    const span = Math.floor(Date.now() / SPAN) - 2;
+    const bucket = partitionKeys.seen(0, span);
+    const [early, late] = [span * SPAN, span * SPAN + SPAN - 1];
     await pod.accept(messageOf("agent://alice", "agent://bob", { ts: early }));
-    const expiresAt = minute * MINUTE + MINUTE + MARGIN;
+    const expiresAt = span * SPAN + SPAN + MARGIN;
     expect(await bench.client.pexpiretime(bucket)).toBe(expiresAt);
     await pod.accept(messageOf("agent://alice", "agent://bob", { ts: late }));
     expect(await bench.client.pexpiretime(bucket)).toBe(expiresAt);
@@ -78,16 +81,16 @@ describe("the replay guard", () => {
   test("refuses, to the millisecond, a ts whose bucket is forgotten or whose time is too far ahead", async () => {
     const link = await ClockedLink.of(bench);
     const clocked = await bench.pod({ link });
-    const minute = Math.floor(Date.now() / MINUTE);
-    const message = () => messageOf("agent://alice", "agent://bob", { ts: minute * MINUTE + 1234 });
+    const from = Math.floor(Date.now() / SPAN) * SPAN;
+    const message = () => messageOf("agent://alice", "agent://bob", { ts: from + 1234 });
     const outcomeAt = async (at: number) => {
       link.at = at;
       return (await clocked.accept(message())).outcome;
     };
-    expect(await outcomeAt(minute * MINUTE + MINUTE + MARGIN - 1)).toBe("accepted");
-    expect(await outcomeAt(minute * MINUTE + MINUTE + MARGIN)).toBe("clock_skew");
-    expect(await outcomeAt(minute * MINUTE - MARGIN)).toBe("accepted");
-    expect(await outcomeAt(minute * MINUTE - MARGIN - 1)).toBe("clock_skew");
+    expect(await outcomeAt(from + SPAN + MARGIN - 1)).toBe("accepted");
+    expect(await outcomeAt(from + SPAN + MARGIN)).toBe("clock_skew");
+    expect(await outcomeAt(from - MARGIN)).toBe("accepted");
+    expect(await outcomeAt(from - MARGIN - 1)).toBe("clock_skew");
   });
 
   test("refuses one envelope of a batch and takes the others", async () => {

@@ -42,6 +42,12 @@ class Scraped {
     });
   }
 
+  /** The series of a metric, by the name of the link, '' where it has none. */
+  async series(metric: string): Promise<Record<string, number>> {
+    const series = (await this.#scrape()).matchAll(new RegExp(`^${metric}\\{(?:link="([^"]+)",)?.*\\} (\\S+)$`, "gm"));
+    return Object.fromEntries(Array.from(series, ([, link = "", value]) => [link, Number(value)]));
+  }
+
   async #scrape(): Promise<string> {
     return await this.#metrics.registry.metrics();
   }
@@ -79,7 +85,21 @@ test("A primary that left the cluster has no series", async () => {
   await scraped.untilOnly(3);
 });
 
-test("A primary that died has no series once another took its place, which has", async () => {
+test("Each primary shows its memory, its clock and its replica", async () => {
+  const scraped = new Scraped(await bench.started("gateway"));
+  await scraped.untilOnly(3);
+  const names = Object.keys(await scraped.up()).sort();
+  const all = (value: number) => Object.fromEntries(names.map((name) => [name, value]));
+  await until("a replica of each is shown", async () =>
+    isDeepStrictEqual(await scraped.series("relay_redis_replicas"), all(1)),
+  );
+  expect(Object.keys(await scraped.series("relay_redis_memory_ratio")).sort()).toEqual(names);
+  expect(Object.keys(await scraped.series("relay_redis_replica_lag_bytes")).sort()).toEqual(names);
+  expect(await scraped.series("relay_redis_clock_offset_seconds")).toEqual(all(0));
+  expect(await scraped.series("relay_promotions_total")).toEqual({ "": 0 });
+});
+
+test("A primary that died has no series once another took its place, which has, and the promotion is counted", async () => {
   const scraped = new Scraped(await bench.started("gateway"));
   await scraped.untilOnly(3);
   const before = Object.keys(await scraped.up());
@@ -91,4 +111,5 @@ test("A primary that died has no series once another took its place, which has",
     Object.keys(await scraped.up()).some((name) => !before.includes(name)),
   );
   await scraped.untilOnly(3);
+  expect(await scraped.series("relay_promotions_total")).toEqual({ "": 1 });
 });

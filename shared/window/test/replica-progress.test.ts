@@ -33,6 +33,15 @@ test("While a replica is away, what it had received last stays, and it goes on o
   expect(untilOf([1000, info(50, ["online", 50])], ...away, [5000, info(400, ["online", 400])])).toBe(5000);
 });
 
+test("Replicas that are online are counted, and how far the last of them is behind", () => {
+  const progress = new ReplicaProgress();
+  expect(progress.replicas).toBeUndefined();
+  progress.told(info(50, ["online", 50], ["online", 20], ["send_bulk", 0]), 1000);
+  expect(progress.replicas).toEqual({ count: 2, lagBytes: 30 });
+  progress.told(info(60), 2000);
+  expect(progress.replicas).toEqual({ count: 0, lagBytes: 0 });
+});
+
 test("A Redis that tells nothing of replication has received nothing", () => {
   expect(untilOf([1000, "redis_version:7.0.15\r\n"])).toBeUndefined();
 });

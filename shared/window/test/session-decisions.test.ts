@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/g
 import { ENVELOPE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PENDING } from "protocol/contract/session.ts";
 import type { Prepared } from "../src/acceptance/acceptance.ts";
-import { partitionKeys } from "../src/redis/keys.ts";
+import { guardBucketOf } from "../src/acceptance/guard-bucket.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import { readSession } from "../src/sessions.ts";
 import { ClockedLink } from "./clocked-link.ts";
@@ -123,17 +123,15 @@ describe.each([1, 3])("over %i partitions", (partitions) => {
     });
   });
 
-  test("an accepted decision leaves one entry in the guard, which is forgotten with its minute", async () => {
+  test("an accepted decision leaves one entry in the guard, which is forgotten with its bucket", async () => {
     const decision = approve();
-    const minute = Math.floor(decision.ts / MINUTE);
-    const key = partitionKeys.seen(partitionOf(ALICE, partitions), minute);
+    const { key, endsAt } = guardBucketOf(partitionOf(ALICE, partitions), { envelope: decision });
     const before = await bench.client.scard(key);
     await pod.prepare(decision);
     expect(await bench.client.scard(key)).toBe(before + 2);
     await pod.take(decision);
     expect(await bench.client.scard(key)).toBe(before + 1);
-    const margin = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
-    expect(await bench.client.pexpiretime(key)).toBe((minute + 1) * MINUTE + margin);
+    expect(await bench.client.pexpiretime(key)).toBe(endsAt);
   });
 
   describe("a decision whose requester is not online", () => {

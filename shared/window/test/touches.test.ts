@@ -93,7 +93,7 @@ describe("the touches of one call", () => {
     const { evalsha, hmget, smismember, hset, zadd, sadd, hincrby } = await bench.commandCalls();
     expect(answers.map((answer) => answer?.outcome)).toEqual(agents.map(() => "accepted"));
     expect({ evalsha, hmget, hset, zadd, hincrby }).toEqual({ evalsha: 1, hmget: 1, hset: 1, zadd: 2, hincrby: 1 });
-    // The envelopes may lie in two minutes.
+    // The envelopes may lie in two buckets of the guard.
     expect([1, 2]).toContain(smismember);
     expect(sadd).toBe(smismember);
   });

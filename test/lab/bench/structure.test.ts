@@ -75,7 +75,7 @@ describe("The way of an envelope", () => {
     expect(asked.length).toBeLessThanOrEqual(MOST_CALLS);
   });
 
-  test("costs seven commands when it comes alone, and one more when it is the first of its minute", async () => {
+  test("costs seven commands when it comes alone, and one more when it is the first of its bucket", async () => {
     await relay.online(pods[1] as Pod, TARGETS[0]);
     const alice = await relay.online(pods[0] as Pod, "alice-hmac");
     const acks = () => alice.frames.filter(({ frame, target_delivery }) => frame === "ack" && target_delivery);
@@ -84,7 +84,7 @@ describe("The way of an envelope", () => {
       alice.send(relay.envelope("alice-hmac", "message.send", { to: `agent://${TARGETS[0]}` }));
       await until("it is acknowledged", () => acks().length > before);
     };
-    // Another minute begins at most once meanwhile.
+    // Another bucket of the guard begins at most once meanwhile.
     const calls: string[][] = [];
     for (let n = 0; n < 3; n += 1) {
       seen = [];
@@ -112,7 +112,7 @@ describe("The way of an envelope", () => {
 
 describe("The way of a heartbeat", () => {
   const beat = (name: string) => relay.envelope(name, "agent.heartbeat");
-  /** The commands of one call: one each for the window, the guard, routes, presence, online, counts; of two minutes some twice. */
+  /** The commands of one call: one each for the window, the guard, routes, presence, online, counts; of two buckets some twice. */
   const MOST_COMMANDS = 12;
 
   test("takes one call for those that came in within a quarter of a second, and as many commands as one of them", async () => {

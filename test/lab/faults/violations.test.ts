@@ -26,9 +26,11 @@ function attempt(at: number, said: Said, connection = "one"): Attempt {
 function entry(
   attempts: Attempt[],
   deliveredAt: number[],
-  { id = "e", to = "b", agent = "b", on = "two" } = {},
+  { id = "e", to = "b", agent = "b", on = "two", pods = ["pod"] } = {},
 ): Entry {
-  const deliveries = deliveredAt.map((at) => ({ at, order: at, connection: on, agent }));
+  const deliveries = deliveredAt.map((at, n) => {
+    return { at, order: at, connection: on, agent, copy: `${id} ${pods[n] ?? pods[0]}` };
+  });
   return { id, type: "message.send", from: "a", to, attempts, deliveries };
 }
 
@@ -59,7 +61,9 @@ describe("deliveries", () => {
   });
 
   test("a loss of the guard between two sendings may cost one repeat, any other loss none", () => {
-    const again = entry([attempt(0, refused("unavailable")), attempt(50, promised)], [20, 60]);
+    const again = entry([attempt(0, refused("unavailable")), attempt(50, promised)], [20, 60], {
+      pods: ["one", "another"],
+    });
     expect(kinds([again])).toContain("delivered twice");
     expect(kinds([again], { guardLosses: [loss(30)] })).not.toContain("delivered twice");
     expect(kinds([again], { guardLosses: [loss(100)] })).toContain("delivered twice");
@@ -68,7 +72,7 @@ describe("deliveries", () => {
   });
 
   test("a loss of what was accepted last costs no repeat of what was accepted before", () => {
-    const again = entry([attempt(10, promised), attempt(50, promised)], [20, 60]);
+    const again = entry([attempt(10, promised), attempt(50, promised)], [20, 60], { pods: ["one", "another"] });
     expect(kinds([again], { guardLosses: [loss(30, ["b"], 15)] })).toEqual([]);
     expect(kinds([again], { guardLosses: [loss(30, ["b"], 25)] })).toEqual(["delivered twice", "accepted twice"]);
     expect(forgotten({ entries: [again], gaps: [], guardLosses: [loss(30, ["b"], 25)], strangers: [] })).toEqual([]);
@@ -87,6 +91,16 @@ describe("deliveries", () => {
     const again = entry([attempt(10, promised), attempt(2000, promised), attempt(2100, promised)], [20, 2020, 2120]);
     expect(kinds([again], { guardLosses: [loss(30)] })).toEqual(["delivered twice", "accepted twice"]);
     expect(kinds([again], { guardLosses: [loss(30), loss(2050)] })).toEqual([]);
+  });
+
+  test("a pod repeats nothing that it delivered itself, whatever a part of a cluster forgot; of one Redis it may", () => {
+    const attempts = [attempt(0, promised), attempt(50, promised)];
+    const byOnePod = entry(attempts, [20, 60]);
+    expect(kinds([byOnePod], { guardLosses: [loss(30, ["b"])] })).toEqual(["delivered twice"]);
+    expect(kinds([byOnePod], { guardLosses: [loss(30)] })).toEqual([]);
+    expect(
+      kinds([entry(attempts, [20, 60], { pods: ["one", "another"] })], { guardLosses: [loss(30, ["b"])] }),
+    ).toEqual([]);
   });
 
   test("what was repeated over a loss of the guard is counted as forgotten, and nothing else", () => {
@@ -155,13 +169,17 @@ test("the ledger lays an answer to the oldest sending without one, and knows a g
   const ledger = new Ledger();
   const envelope = { id: "e", type: "message.send", from: "a", to: "b", payload: {} };
   ledger.sent(envelope, "one");
-  ledger.received({ frame: "error", envelope_id: "e", code: "unavailable" }, "one");
+  ledger.received({ frame: "error", envelope_id: "e", code: "unavailable" }, "one", "pod");
   ledger.sent(envelope, "one");
-  ledger.received({ frame: "ack", envelope_id: "e", target_delivery: { can_deliver_realtime: true } }, "one");
-  ledger.received({ frame: "deliver", envelope }, "two");
+  ledger.received({ frame: "ack", envelope_id: "e", target_delivery: { can_deliver_realtime: true } }, "one", "pod");
+  ledger.received({ frame: "deliver", envelope }, "two", "pod");
   ledger.sent({ ...envelope, id: "text" }, "http");
-  ledger.received({ frame: "deliver", envelope: { ...envelope, id: "env_1", payload: { message: "text" } } }, "two");
-  ledger.received({ frame: "deliver", envelope: { ...envelope, id: "env_2" } }, "two");
+  ledger.received(
+    { frame: "deliver", envelope: { ...envelope, id: "env_1", payload: { message: "text" } } },
+    "two",
+    "pod",
+  );
+  ledger.received({ frame: "deliver", envelope: { ...envelope, id: "env_2" } }, "two", "pod");
 
   const { entries, strangers } = ledger.content;
   expect(entries.map(({ attempts }) => attempts.map(({ answer }) => answer?.accepted))).toEqual([

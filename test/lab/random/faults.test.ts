@@ -48,7 +48,7 @@ describe.each([
     const injected = inject(fleet, fault);
     for (let n = 0; n < 5; n += 1) await turn();
     expect(befell).toEqual([]);
-    ledger.received({ frame: "deliver", envelope: { id: "before", to: BOB } }, "of bob");
+    ledger.received({ frame: "deliver", envelope: { id: "before", to: BOB } }, "of bob", "pod");
     notice();
     await injected;
     expect(befell).toContain(word);

@@ -64,6 +64,7 @@ function entry(answers: readonly (Answer | undefined)[], deliveries = 1, type = 
       at: 3,
       connection: "of b",
       agent: "agent://b",
+      copy: "env pod",
       order: 50 + n,
     })),
   };

@@ -1,3 +1,6 @@
+import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { REDIS_LIMITS } from "window/redis/limits.ts";
+
 /** What a soak puts on the relay, and what it holds it to. */
 
 export interface Plan {
@@ -47,8 +50,9 @@ export const SESSION_BYTES = 290;
  * expire, and a place in two tables that may just have doubled.
  */
 export const EXPIRY_BYTES = 64;
-/** A minute's bucket goes when no `ts` of that minute can pass on any pod: two skews of five minutes less what is past. */
-export const GUARD_LIFE_MS = 7 * 60_000;
+/** A bucket goes when no `ts` of its span can pass on any pod: after the skew, the tolerance between pods and the span. */
+export const GUARD_LIFE_MS =
+  ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs + REDIS_LIMITS.guardBucketMs;
 /** Of the planned rate: what a machine must get through for the run to have meant something. */
 export const LEAST_RATE = 0.8;
 /** Share of calls that may be answered 503: a machine that does other things, too, may keep a process waiting now and then. */

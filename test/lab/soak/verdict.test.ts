@@ -52,8 +52,8 @@ describe("A soak", () => {
       () => 1,
       (minute) => 100 * minute,
     );
-    expect([guardedShare(forgetting), guardedShare(hoarding)]).toEqual([1, 1.5]);
-    expect(unmet(hoarding)).toContain("envelopes in the guard to those accepted in seven minutes");
+    expect([guardedShare(forgetting), guardedShare(hoarding)]).toEqual([1, 12 / 7]);
+    expect(unmet(hoarding)).toContain("envelopes in the guard to those accepted while it keeps them");
   });
 
   test("is not content with anything lost, ended, logged as an error, answered otherwise than due, or left undone", () => {

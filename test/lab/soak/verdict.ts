@@ -132,7 +132,7 @@ function redisAims(samples: readonly Sample[]): Aim[] {
     },
     { name: "keys without those", value: growth(samples, lastingKeys), most: LEVEL },
     { name: "bytes of the guard an envelope in it", value: each("seen", last?.guarded ?? 0), most: GUARD_BYTES },
-    { name: "envelopes in the guard to those accepted in seven minutes", value: guardedShare(samples), most: 1 },
+    { name: "envelopes in the guard to those accepted while it keeps them", value: guardedShare(samples), most: 1 },
     { name: "bytes of a session", value: each("session", last?.families.session?.keys ?? 0), most: SESSION_BYTES },
   ];
 }

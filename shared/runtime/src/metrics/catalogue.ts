@@ -96,7 +96,20 @@ export const METRICS = {
   relay_redis_failures_total: counter("Calls that Redis did not carry out in time.", "link"),
   relay_partitions_out_of_reach: gauge("Partitions of the window whose Redis takes no calls of this service."),
   relay_partitions_unheard: gauge("Partitions of the window of which this pod gets no deliveries."),
-  relay_redis_memory_ratio: gauge("Memory that Redis uses, as a share of its maxmemory; 0 where it has no limit."),
+  relay_redis_memory_ratio: gauge(
+    "Memory that Redis uses, as a share of its maxmemory; 0 where it has no limit.",
+    "link",
+  ),
+  relay_redis_clock_offset_seconds: gauge(
+    "How far the clock of Redis is ahead of this process's, at least; below zero where it is behind.",
+    "link",
+  ),
+  relay_redis_replicas: gauge("Replicas that follow a primary of a Redis Cluster; no series for one Redis.", "link"),
+  relay_redis_replica_lag_bytes: gauge(
+    "How far the replica of a primary that has least is behind; no series for one Redis.",
+    "link",
+  ),
+  relay_promotions_total: counter("Primaries of a Redis Cluster that were replaced by a replica, and not by request."),
   relay_counts_lost_total: counter(
     "Views, checks and self-tests that could not be written to Redis within 60 s, and are missing from the reports.",
   ),

@@ -1,10 +1,4 @@
-import {
-  ENVELOPE_LIMITS,
-  HTTP_LIMITS,
-  PRESENCE_LIMITS,
-  SESSION_LIMITS,
-  WINDOW_LIMITS,
-} from "protocol/contract/limits.ts";
+import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
@@ -17,16 +11,10 @@ import { REDIS_LIMITS } from "../redis/limits.ts";
 import type { PartitionKeys } from "../redis/window-keys.ts";
 import type { PlacedItem, PreparedDecision, PreparedRequest } from "./acceptance.ts";
 import { textDigestOf } from "./envelope-digest.ts";
+import { GUARD_AHEAD_MS, guardBucketOf, guardSpanOf } from "./guard-bucket.ts";
 
 /** Batches of one partition as the keys and arguments of the script accept. Pure. */
 
-const MINUTE_MS = 60_000;
-
-/**
- * How long a guard bucket is kept before and after its minute: an envelope is known until 7 minutes after its `ts` at most, so
- * for up to 12 minutes when it was signed ahead.
- */
-export const GUARD_MARGIN_MS = ENVELOPE_LIMITS.maxClockSkewMs + ENVELOPE_LIMITS.podClockToleranceMs;
 const NOTHING_ELSEWHERE: PreparedRequest = {
   kind: "request",
   pendingElsewhere: 0,
@@ -76,8 +64,8 @@ function encodeMessages(items: readonly PlacedItem[], context: AcceptContext): A
     context.highestEpoch === undefined ? "" : podLeases(p, numberOf),
   ];
   for (const run of runs(items)) {
-    const minute = minuteOf(run[0] as PlacedItem);
-    args.push(run.length * 3 + 3, minute, numberOf(partitionKeys.seen(p, minute)), (run[0] as PlacedItem).origin);
+    const { key, endsAt } = guardBucketOf(p, run[0] as PlacedItem);
+    args.push(run.length * 3 + 3, endsAt, numberOf(key), (run[0] as PlacedItem).origin);
     for (const { digest, envelope, text } of run) args.push(digest, envelope.to as string, text);
   }
   return { script: "accept_messages", keys, args };
@@ -107,8 +95,8 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
     circumstances(items, context, numberOf),
   ];
   const add = (kind: string, item: PlacedItem, details: readonly (string | number)[]) => {
-    const minute = minuteOf(item);
-    args.push(details.length + 3, kind, minute, numberOf(partitionKeys.seen(p, minute)), ...details);
+    const { key, endsAt } = guardBucketOf(p, item);
+    args.push(details.length + 3, kind, endsAt, numberOf(key), ...details);
   };
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
@@ -122,7 +110,7 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
 function commonArgs({ partition, windowId, offlineAfterMs }: AcceptContext): readonly (string | number)[] {
   const { staleAfterMs, forgetAfterMs } = PRESENCE_LIMITS;
   const channelPrefix = partitionKeys.podChannelPrefix(partition);
-  return [windowId, channelPrefix, staleAfterMs, offlineAfterMs, forgetAfterMs, GUARD_MARGIN_MS];
+  return [windowId, channelPrefix, staleAfterMs, offlineAfterMs, forgetAfterMs, GUARD_AHEAD_MS];
 }
 
 /** One argument, which says no more than it must where the window has one partition: each word more costs every call. */
@@ -166,12 +154,7 @@ function sessionBounds(proofFreshnessMs: number): string {
   ].join(" ");
 }
 
-/** The minute of `ts`, by which the guard is divided. */
-export function minuteOf({ envelope }: Pick<PlacedItem, "envelope">): number {
-  return Math.floor(envelope.ts / MINUTE_MS);
-}
-
-/** Consecutive plain messages of one origin and minute share one head of arguments; every other item stands alone. */
+/** Consecutive plain messages of one origin and guard bucket share one head of arguments; every other item stands alone. */
 function runs(items: readonly PlacedItem[]): PlacedItem[][] {
   const found: PlacedItem[][] = [];
   let last: PlacedItem | undefined;
@@ -181,7 +164,7 @@ function runs(items: readonly PlacedItem[]): PlacedItem[][] {
       isPlain(last) &&
       isPlain(item) &&
       last.origin === item.origin &&
-      minuteOf(last) === minuteOf(item);
+      guardSpanOf(last) === guardSpanOf(item);
     if (continues) found.at(-1)?.push(item);
     else found.push([item]);
     last = item;

@@ -16,8 +16,8 @@ import type {
   PreparedDecision,
   PreparedRequest,
 } from "./acceptance.ts";
-import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
 import { guardDigestOf, partitionOfSession, textDigestOf } from "./envelope-digest.ts";
+import { GUARD_AHEAD_MS, guardBucketOf } from "./guard-bucket.ts";
 
 /** What comes before the acceptance of some envelopes. Source: docs/redis.md#sessions, docs/redis.md#claims. */
 
@@ -73,10 +73,10 @@ async function prepareDecision(item: Preparable, context: Context): Promise<Prep
 async function reserve(item: Preparable, { link, window }: Context): Promise<"reserved" | "taken" | "clock_skew"> {
   const { envelope, text } = item;
   const p = partitionOf(envelope.to as string, window.partitions);
-  const minute = minuteOf(item);
-  const keys = [partitionKeys.window(p), partitionKeys.seen(p, minute)];
+  const { key, endsAt } = guardBucketOf(p, item);
+  const keys = [partitionKeys.window(p), key];
   return await window.inWindow(async ({ id }) => {
-    const args = [id, minute, GUARD_MARGIN_MS, guardDigestOf(envelope), textDigestOf(text)];
+    const args = [id, endsAt, GUARD_AHEAD_MS, guardDigestOf(envelope), textDigestOf(text)];
     const [outcome] = (await link.runByDeadline("reserve_decision", keys, args)) as [
       "window" | "reserved" | "taken" | "clock_skew",
     ];

@@ -21,8 +21,8 @@ import {
   UNDONE,
   type Unavailable,
 } from "./acceptance.ts";
-import { GUARD_MARGIN_MS, minuteOf } from "./acceptance-call.ts";
 import { guardDigestOf } from "./envelope-digest.ts";
+import { GUARD_AHEAD_MS, guardBucketOf } from "./guard-bucket.ts";
 
 /** A heartbeat of an agent that its connection owns. */
 export interface Touch {
@@ -117,13 +117,13 @@ export class Touches {
       id,
       PRESENCE_LIMITS.staleAfterMs,
       PRESENCE_LIMITS.forgetAfterMs,
-      GUARD_MARGIN_MS,
+      GUARD_AHEAD_MS,
       this.#window.partitions === 1 ? 0 : this.#epochs.highestIn(partition),
       ...touches.flatMap(({ item, epoch }, n) => {
-        const minute = minuteOf(item);
+        const bucket = guardBucketOf(partition, item);
         return [
-          minute,
-          numberOf(partitionKeys.seen(partition, minute)),
+          bucket.endsAt,
+          numberOf(bucket.key),
           guardDigestOf(item.envelope),
           item.envelope.from,
           formatRouteOwner({ pod: this.#pod, connection: item.connection, epoch }),

@@ -10,14 +10,14 @@
 --       passed in are a pod's channel, prefix and pod of a route; and the keys of a session that gives way, its own and those of
 --       its principal and requester, which differ from the newcomer's at their ends. The newcomer's key is never there before:
 --       while the slot is being moved Redis refuses the call for it, and the script does not end among these.
--- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 guard
---       margin ms (skew and the tolerance between pods), 8 session bounds (joined with spaces: most that pend at a target, of one
+-- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 how
+--       many ms ahead the end of a guard bucket may lie, 8 session bounds (joined with spaces: most that pend at a target, of one
 --       requester there, that a requester opens within the ms that follow, most decisions that wait for a requester, for how
 --       many ms, and for how many ms a proof is fresh), 9 proofs kept, 10 ms a session is kept after its end, 11 ms an
 --       idempotency claim is kept, 12 minutes kept, 13 1 while Redis is short of memory, else 0, and over several partitions,
 --       joined with spaces: place of the pods' leases in KEYS, ms after which a lease is over, ms without a renewal after which
 --       none is, and the highest epoch that the caller knows here, or 0 where it asks for none; then the items, each
---         how many arguments follow, kind, minute of ts, guard key, and by kind
+--         how many arguments follow, kind, end of the guard bucket in ms, its key, and by kind
 --         messages:             origin, then digest, agent and text of each message; none has a session or a claim
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
 --                               of what was decided for it, key of the principal's agents and how many it may have,
@@ -58,7 +58,7 @@ local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3
 local clock_key, counters_key, proofs_key, last_proof_key, published_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
-local guard_margin, session_bounds, proofs_kept = ARGV[7], ARGV[8], ARGV[9]
+local guard_ahead, session_bounds, proofs_kept = ARGV[7], ARGV[8], ARGV[9]
 local session_kept, claim_kept, minutes_kept = ARGV[10], ARGV[11], ARGV[12]
 local circumstances = ARGV[13]
 
@@ -80,7 +80,7 @@ if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } en
 -- and once an item needs them: asked, what is asked of agents, by key; records, which reads and writes that; write_asked
 local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
-  channel_prefix = channel_prefix, guard_margin = tonumber(guard_margin),
+  channel_prefix = channel_prefix, guard_ahead = tonumber(guard_ahead),
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   is_short = circumstances == '1',
   now = now, now_text = now_text, microseconds = microseconds,
@@ -100,8 +100,8 @@ local take_publication
 local cursor = 14
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
-  local kind, minute, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
-  local guarded = is_guardable(batch, minute, bucket)
+  local kind, ends_at, bucket = ARGV[cursor + 1], tonumber(ARGV[cursor + 2]), KEYS[tonumber(ARGV[cursor + 3])]
+  local guarded = is_guardable(batch, ends_at, bucket)
   if kind == 'messages' then take_messages(batch, guarded and bucket, cursor + 4, last)
   elseif not guarded then answer(batch, { 'clock_skew' })
   elseif kind == 'register' or kind == 'heartbeat' then

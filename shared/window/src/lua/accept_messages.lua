@@ -6,17 +6,17 @@
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, then guard buckets, and over several partitions
 --       the pods' leases. Messages name their bucket by its place in KEYS. Not passed in is a pod's channel, prefix and pod of
 --       a route.
--- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 guard
---       margin ms (skew and the tolerance between pods), 8 minutes kept, 9 '' or, over several partitions, what batch.leases
---       is in accept; then the messages, consecutive ones of one minute and origin together: how many arguments follow,
---       minute of ts, guard key, origin (websocket or gateway), and digest, agent and text of each
+-- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 how
+--       many ms ahead the end of a guard bucket may lie, 8 minutes kept, 9 '' or, over several partitions, what batch.leases
+--       is in accept; then the messages, consecutive ones of one bucket and origin together: how many arguments follow,
+--       end of the guard bucket in ms, its key, origin (websocket or gateway), and digest, agent and text of each
 -- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
 --   {'ok', now, letters}: a letter for each message, in order, as of accept
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local counters_key, published_key = KEYS[5], KEYS[6]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
-local guard_margin, minutes_kept, leases = ARGV[7], ARGV[8], ARGV[9]
+local guard_ahead, minutes_kept, leases = ARGV[7], ARGV[8], ARGV[9]
 
 local now = read_time()
 if is_late(now, deadline) then return { 'late', now } end
@@ -25,16 +25,15 @@ if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } en
 local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, channel_prefix = channel_prefix,
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
-  guard_margin = tonumber(guard_margin), leases = leases ~= '' and leases,
+  guard_ahead = tonumber(guard_ahead), leases = leases ~= '' and leases,
   now = now, targets = {}, pod_messages = {}, published = {}, message_targets = {}, message_is_new = {},
 }
 
 local cursor = 10
 while cursor <= #ARGV do
   local last = cursor + ARGV[cursor]
-  local bucket = KEYS[tonumber(ARGV[cursor + 2])]
-  local ends_at = guard_end(batch, tonumber(ARGV[cursor + 1]))
-  local fresh = take_messages(batch, ends_at and bucket, cursor + 3, last)
+  local ends_at, bucket = tonumber(ARGV[cursor + 1]), KEYS[tonumber(ARGV[cursor + 2])]
+  local fresh = take_messages(batch, can_guard(batch, ends_at) and bucket, cursor + 3, last)
   if fresh > 0 then expire_new_bucket(bucket, fresh, ends_at) end
   cursor = last + 1
 end

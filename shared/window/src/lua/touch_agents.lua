@@ -5,18 +5,18 @@
 -- Uses  lib/deadline, lib/guard, lib/route, lib/route_times, lib/time
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, then guard buckets, and keys of principals' agents and of
 --       agents' credentials, which a touch names by their places in KEYS
--- ARGV  1 deadline in ms, 2 window id, 3 stale after ms, 4 forget after ms, 5 guard margin ms (skew and the tolerance between
---       pods), 6 over several partitions the highest epoch that the pod knows here, else 0, then of each touch: minute of ts,
---       guard bucket, digest, agent, owner of the route, how many ms before the deadline it was heard, mark of the route (both
---       lib/route), and what else is renewed, joined with spaces, each 0 where there is none: key of the principal's agents, key
---       of the agent's credentials, when the last of them ends, in ms; '' where there is nothing
+-- ARGV  1 deadline in ms, 2 window id, 3 stale after ms, 4 forget after ms, 5 how many ms ahead the end of a guard bucket may
+--       lie, 6 over several partitions the highest epoch that the pod knows here, else 0, then of each touch: end of the guard
+--       bucket in ms, its key, digest, agent, owner of the route, how many ms before the deadline it was heard, mark of the route
+--       (both lib/route), and what else is renewed, joined with spaces, each 0 where there is none: key of the principal's
+--       agents, key of the agent's credentials, when the last of them ends, in ms; '' where there is nothing
 -- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
 --   {'ok', now, deadline, letters}: for each touch, in order, t when it was written, or - when it is left to accept. The agent
 --   was heard at the deadline less the ms of its touch, or now where that is earlier.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key = KEYS[5], KEYS[6]
 local deadline, window_id = ARGV[1], ARGV[2]
-local stale_after, forget_after, guard_margin = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local stale_after, forget_after, guard_ahead = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local highest = tonumber(ARGV[6])
 local FIRST, EACH = 7, 8
 
@@ -26,7 +26,7 @@ if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } en
 -- A replica that took over may lack the last epochs: none is given twice.
 if highest > tonumber(highest > 0 and redis.call('GET', clock_key) or 0) then redis.call('SET', clock_key, digits(highest)) end
 
-local batch = { now = now, guard_margin = guard_margin, forget_at = {} }
+local batch = { now = now, guard_ahead = guard_ahead, forget_at = {} }
 -- What each write takes, so that each is one command however many touches there are; by key where there are several keys.
 local routes, seen, seen_of_principal, digests, written = {}, {}, {}, {}, 0
 
@@ -66,8 +66,8 @@ local function renew(agent, seen_at, renewed)
 end
 
 -- Returns whether a touch is all that comes of the heartbeat.
-local function touch(record, known, minute, bucket, digest, agent, owner, before, mark, renewed)
-  if known[bucket][digest] or not is_guardable(batch, tonumber(minute), bucket) then return false end
+local function touch(record, known, ends_at, bucket, digest, agent, owner, before, mark, renewed)
+  if known[bucket][digest] or not is_guardable(batch, tonumber(ends_at), bucket) then return false end
   if not is_owned(record, owner) then return false end
   local last_text, since = parse_times(record, owner)
   local heard_at, last = math.min(now, deadline - before), tonumber(last_text)
@@ -88,8 +88,8 @@ local records, known = look_up()
 local letters = {}
 for n, record in ipairs(records) do
   local first = FIRST + (n - 1) * EACH
-  local minute, number = ARGV[first], ARGV[first + 1]
-  local is_written = touch(record, known, minute, KEYS[tonumber(number)], unpack(ARGV, first + 2, first + EACH - 1))
+  local ends_at, number = ARGV[first], ARGV[first + 1]
+  local is_written = touch(record, known, ends_at, KEYS[tonumber(number)], unpack(ARGV, first + 2, first + EACH - 1))
   letters[n] = is_written and 't' or '-'
 end
 

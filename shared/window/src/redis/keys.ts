@@ -35,8 +35,8 @@ export const partitionKeys = {
   window: (p: number) => `${prefixOf(p)}window`,
   /** The pods, and when each renewed its lease last. */
   pods: (p: number) => `${prefixOf(p)}pods`,
-  /** Replay guard: digests of the envelopes whose `ts` lies in one minute. */
-  seen: (p: number, minute: number) => `${prefixOf(p)}seen:${minute}`,
+  /** Replay guard: digests of the envelopes whose `ts` lies in one span. */
+  seen: (p: number, span: number) => `${prefixOf(p)}seen:${span}`,
   /** The pods that share a limit of one principal, a digest. */
   shares: (p: number, limit: string, digest: string) => `${prefixOf(p)}shares:${limit}:${digest}`,
   /** The claim of an Idempotency-Key whose request was accepted in this partition. */

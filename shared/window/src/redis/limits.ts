@@ -26,6 +26,11 @@ export const REDIS_LIMITS = {
   podLeaseGapMs: 750,
   partitionSilenceMs: 500,
   podLeasesKeptMs: 60_000,
+  /**
+   * Span of `ts` of one bucket of the replay guard. A cluster moves a slot key by key, and both primaries stand still meanwhile: for
+   * 440 ms where one was of a minute.
+   */
+  guardBucketMs: 5000,
   /** How often a process asks whether another window was opened. */
   windowFollowMs: 1000,
   /** How often a window that was replaced meanwhile is followed by the next one, before that is refused. */

@@ -1,6 +1,7 @@
 import type { RedisDownKind } from "protocol/contract/responses.ts";
 import type { Service } from "runtime/lifecycle.ts";
 import type { RedisMemory } from "./redis-memory.ts";
+import type { Replicas } from "./replica-progress.ts";
 import type { Reply, ScriptName } from "./scripts.ts";
 
 type Argument = string | number;
@@ -15,6 +16,10 @@ export interface ServerLink {
   readonly downKind: RedisDownKind | null;
   /** How full the server is. */
   readonly memory: RedisMemory;
+  /** Of a primary of a cluster; undefined of one Redis, and while it is not known. */
+  readonly replicas: Replicas | undefined;
+  /** How far the server's clock is from that of this process, at least, ms; above zero where the server is ahead. */
+  readonly clockOffsetMs: number;
   /** Another link to the same server, which nobody watches. @param purpose ends its name. */
   beside(purpose: string): SubscribingLink;
   /** Sends a command that is about the server, or a key that it has. @throws ServiceError `unavailable`. */

@@ -5,6 +5,7 @@ import type { Logger } from "runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
+import { ClockOffset } from "./clock-offset.ts";
 import { DeadlineCalls } from "./deadline-calls.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { endsConnection, LinkDownError, linkDown, reasonOf, unlessElsewhere } from "./link-down.ts";
@@ -12,7 +13,7 @@ import { LinkState } from "./link-state.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "./redis-calls.ts";
 import { RedisClock, timeIn } from "./redis-clock.ts";
 import { RedisMemory } from "./redis-memory.ts";
-import { ReplicaProgress } from "./replica-progress.ts";
+import { ReplicaProgress, type Replicas } from "./replica-progress.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
 import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -45,6 +46,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   readonly #options: RedisLinkOptions;
   readonly #clock = new RedisClock();
   readonly #deadlineCalls: DeadlineCalls;
+  readonly #clockOffset: ClockOffset;
   readonly #replicas = new ReplicaProgress();
   readonly #state: LinkState;
   readonly #subscriptions: Subscriptions;
@@ -65,6 +67,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     this.#options = options;
     this.name = options.name;
     this.memory = new RedisMemory(options.logger);
+    this.#clockOffset = new ClockOffset(options.name, options.logger);
     this.#state = new LinkState(options.name, options.logger);
     this.client = new BoundedRedis(clientOptions(options.url, options.name, () => this.#state.nextDelayMs()));
     this.client.on("error", (err: Error) => this.#refused(err));
@@ -91,6 +94,14 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   /** Until when all that a node of a cluster answered had reached its replicas, monotonic ms; undefined where that is not known. */
   get receivedUntil(): number | undefined {
     return this.#replicas.receivedUntil;
+  }
+
+  get replicas(): Replicas | undefined {
+    return this.#replicas.replicas;
+  }
+
+  get clockOffsetMs(): number {
+    return this.#clockOffset.ms;
   }
 
   /** Runs on each new connection before the link is up, and may send. A rejection gives the connection up. */
@@ -266,10 +277,13 @@ export class RedisLink implements RedisCalls, SubscribingLink {
 
   /** Reads INFO, and from it how full Redis is, what time it has, and how far its replicas are. */
   async #read(ask: () => Promise<string>): Promise<string> {
-    const sentAt = performance.now();
+    const [sentAt, asked] = [performance.now(), Date.now()];
     const info = await ask();
     const now = timeIn(info);
-    if (now !== undefined) this.#clock.told(now, sentAt, performance.now());
+    if (now !== undefined) {
+      this.#clock.told(now, sentAt, performance.now());
+      this.#clockOffset.told(now, asked, Date.now());
+    }
     if (this.#options.isNode) this.#replicas.told(info, sentAt);
     this.memory.update(info);
     return info;

@@ -273,4 +273,25 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
     replace: "false && ",
     tests: ["test/deploy/create-cluster-tls.test.ts"],
   },
+  {
+    name: "a promotion is counted",
+    file: "shared/window/src/observe.ts",
+    find: 'redis.onPromotion(() => promotions.add(""));',
+    replace: "",
+    tests: [METRICS],
+  },
+  {
+    name: "a clock that is more than a second from the other is told",
+    file: `${REDIS}/clock-offset.ts`,
+    find: "if (isWrong) this.#logger.warn",
+    replace: "if (false) this.#logger.warn",
+    tests: ["shared/window/test/clock-offset.test.ts"],
+  },
+  {
+    name: "a primary without a replica is seen",
+    file: `${REDIS}/replica-progress.ts`,
+    find: "acknowledged.filter((acked) => acked !== Number.NEGATIVE_INFINITY)",
+    replace: "acknowledged",
+    tests: ["shared/window/test/replica-progress.test.ts"],
+  },
 ];

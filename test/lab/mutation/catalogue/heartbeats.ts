@@ -58,8 +58,8 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
   {
     name: "a heartbeat that the guard cannot hold is not taken",
     file: SCRIPT,
-    find: " or not is_guardable(batch, tonumber(minute), bucket) then",
-    replace: " or is_guardable(batch, tonumber(minute), bucket) == 0 then",
+    find: " or not is_guardable(batch, tonumber(ends_at), bucket) then",
+    replace: " or is_guardable(batch, tonumber(ends_at), bucket) == 0 then",
     tests: CALLS,
   },
   {

@@ -47,8 +47,8 @@ export const LAPSE_MUTATIONS: readonly Mutation[] = [
   {
     name: "of several replicas the one counts that has received least",
     file: `${REDIS}/replica-progress.ts`,
-    find: "return Math.min(",
-    replace: "return Math.max(",
+    find: ": Math.min(...acknowledged);",
+    replace: ": Math.max(...acknowledged);",
     tests: ["shared/window/test/replica-progress.test.ts"],
   },
   {

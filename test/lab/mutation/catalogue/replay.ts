@@ -56,8 +56,15 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
   {
     name: "no envelope that the guard could forget",
     file: `${LUA}/lib/guard.lua`,
-    find: "if batch.now < ends_at and",
-    replace: "if true or",
+    find: "return batch.now < ends_at and",
+    replace: "return true or",
+    tests: ["shared/window/test/accept-replay.test.ts"],
+  },
+  {
+    name: "a bucket of the guard is small enough to be moved",
+    file: "shared/window/src/redis/limits.ts",
+    find: "guardBucketMs: 5000",
+    replace: "guardBucketMs: 60_000",
     tests: ["shared/window/test/accept-replay.test.ts"],
   },
   {
@@ -73,5 +80,33 @@ export const REPLAY_MUTATIONS: readonly Mutation[] = [
     find: "(?:seen:",
     replace: "(?:never:",
     tests: ["shared/window/test/reset.test.ts"],
+  },
+  {
+    name: "a pod delivers nothing again that a promotion forgot",
+    file: "services/ws-connector/src/deliveries.ts",
+    find: "channel.partitions > 1 ?",
+    replace: "channel.partitions > 100 ?",
+    tests: ["services/ws-connector/test/deliveries.test.ts", "test/integration/cluster-forgotten.test.ts"],
+  },
+  {
+    name: "what was not written to a connection may be delivered later",
+    file: "services/ws-connector/src/deliveries.ts",
+    find: "if (isSent) recent?.add(text, performance.now());\n      else releaser",
+    replace: "recent?.add(text, performance.now());\n      if (!isSent) releaser",
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
+  },
+  {
+    name: "what a pod delivered is remembered for a minute",
+    file: "services/ws-connector/src/recent-deliveries.ts",
+    find: "return this.#latest.has(tail) || this.#former.has(tail);",
+    replace: "return this.#latest.has(tail);",
+    tests: ["services/ws-connector/test/recent-deliveries.test.ts"],
+  },
+  {
+    name: "a pod that delivers very much remembers the last of it alone",
+    file: "services/ws-connector/src/recent-deliveries.ts",
+    find: "if (age < REMEMBERED_MS && this.#latest.size < MOST) return;",
+    replace: "if (age < REMEMBERED_MS) return;",
+    tests: ["services/ws-connector/test/recent-deliveries.test.ts"],
   },
 ];

@@ -137,4 +137,18 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
     replace: "",
     tests: ["shared/window/test/session-bounds.test.ts"],
   },
+  {
+    name: "a decision in effect is taken to its requester again after an outage",
+    file: "services/ws-connector/src/intake.ts",
+    find: 'if (isUnanswered && prepared?.kind === "decision")',
+    replace: "if (false)",
+    tests: ["services/ws-connector/test/intake.test.ts"],
+  },
+  {
+    name: "no more decisions are repeated than a pod has room for",
+    file: "services/ws-connector/src/decision-repeats.ts",
+    find: "if (this.#repeats.size >= MOST) return;",
+    replace: "",
+    tests: ["services/ws-connector/test/decision-repeats.test.ts"],
+  },
 ];

@@ -115,7 +115,7 @@ export class Book {
   }
 
   #delivered(id: string, agent: string, at: number, life: string): void {
-    this.#entry(id).deliveries.push({ at, order: at, agent, connection: life });
+    this.#entry(id).deliveries.push({ at, order: at, agent, connection: life, copy: id });
   }
 
   #entry(id: string): Entry {

@@ -1,7 +1,7 @@
 -- Part of accept and of accept_messages: plain messages, of no session and without a claim.
 -- Uses  accept/pod_messages, accept/published, accept/targets
 
--- Takes the messages of one minute: origin in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
+-- Takes the messages of one bucket: origin in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
 -- is false when the guard cannot hold them. Returns how many of them the guard had no entry of.
 local function take_messages(batch, bucket, first, last)
   local targets, is_new = batch.message_targets, batch.message_is_new
