@@ -11,7 +11,10 @@ export interface FailureDetails {
 }
 
 /** Of the codes that only the command line has. */
-const OWN_RETRIES: Readonly<Record<string, Retry>> = { usage: "fix", failed: "fix" };
+const OWN_RETRIES = new Map<string, Retry>([
+  ["usage", "fix"],
+  ["failed", "fix"],
+]);
 
 /** Why a command failed, for people. The texts contain no secret, and nothing of the command line. */
 export class Failure extends Error {
@@ -32,7 +35,7 @@ export class Failure extends Error {
     super(message);
     this.code = code;
     this.hint = hint;
-    this.retry = details.retry ?? OWN_RETRIES[code] ?? retryOf(code);
+    this.retry = details.retry ?? OWN_RETRIES.get(code) ?? retryOf(code);
     this.retryAfterMs = details.retryAfterMs;
     this.outcome = details.outcome ?? "refused";
     const isOfEnvelope = details.outcome !== undefined && code !== "receipt_incomplete";

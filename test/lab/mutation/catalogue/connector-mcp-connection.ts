@@ -54,8 +54,8 @@ export const CONNECTOR_MCP_CONNECTION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a control line is advised of its own members",
     file: "connector/src/cli/control/request-lines.ts",
-    find: "HINTS[code] ?? hint",
-    replace: "hint",
+    find: "Object.hasOwn(HINTS, code) ? HINTS[code] : hinted",
+    replace: "hinted",
     tests: ["connector/test/cli/ask.test.ts"],
   },
   {

@@ -40,7 +40,7 @@ export const CONNECTOR_SESSION_DECISION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a model is told of a decision once",
     file: "connector/src/mcp/decided-sessions.ts",
-    find: "if (this.#sessions.has(session.sessionId)) return false;",
+    find: "if (this.#known.has(session.sessionId)) return false;",
     replace: "",
     tests: ["connector/test/mcp/decisions.test.ts"],
   },
