@@ -46,7 +46,12 @@ export function markdown({ title, about, head, rows }: Section): string {
 export function aimsTable(about: string, aims: readonly Aim[]): string {
   const rows = aims.map((aim) => {
     const limit = aim.most === undefined ? `at least ${aim.least}` : `at most ${Number(aim.most.toFixed(3))}`;
-    return [aim.name, limit, aim.value.toFixed(2), isMet(aim) ? "met" : "**not met**"];
+    return [aim.name, limit, ofAim(aim.value), isMet(aim) ? "met" : "**not met**"];
   });
   return markdown({ title: "Aims", about, head: ["", "aim", "measured", ""], rows, aims: [], data: null });
+}
+
+/** As exact as the limits that it is compared with. */
+function ofAim(value: number): string {
+  return value < 1 ? String(Number(value.toFixed(3))) : value.toFixed(2);
 }
