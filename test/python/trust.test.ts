@@ -66,7 +66,7 @@ describe("A Python agent with a credential", () => {
     const connector = await stage.join(ann, stage.url);
     await connector.send(bob.agent, { n: 1 });
     expect(await delivered("ann's", () => true)).toMatchObject({ verified: "relay_issuer", issuer: "acme" });
-    await inPython({ trust: {}, require_verified: true });
+    await inPython({ trust: {}, require_verified: true, take_over: true });
     await connector.send(bob.agent, { n: 2 });
     await python.tells("what was dropped", ({ problem }) => problem?.code === "unverified_delivery");
   });
@@ -129,7 +129,7 @@ describe("A Python agent with a credential", () => {
     expect(registers()[1]?.payload.credential).not.toBe(registers()[0]?.payload.credential);
     expect(python.told.map(({ state }) => state).filter(Boolean)).toEqual(["connecting", "online"]);
     const ended = { iat: secondsFromNow(-8), exp: secondsFromNow(-2) };
-    await expect(inPython({}, [await bob.token(ended)])).rejects.toMatchObject({
+    await expect(inPython({ take_over: true }, [await bob.token(ended)])).rejects.toMatchObject({
       details: { code: "invalid_credential", retry: "fix" },
     });
   });
