@@ -1,7 +1,8 @@
 import { RelayError } from "./errors.ts";
 import { membersOf } from "./frames.ts";
-import { answerTo } from "./http-answer.ts";
+import { answerTo, type HttpAnswer } from "./http-answer.ts";
 import { ONLINE_LOOK } from "./limits.ts";
+import { mayPass } from "./network-errors.ts";
 import { parseJson } from "./parse-json.ts";
 import { problemIn } from "./problem.ts";
 import type { JsonObject, Presence } from "./types.ts";
@@ -33,17 +34,19 @@ export async function presenceOf(
   timeoutMs: number = ONLINE_LOOK.answer.timeoutMs,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Presence> {
-  const answer = await membersAt(base, agent, timeoutMs, signal);
-  const presence = presenceIn(agent, answer);
+  const { status, text } = await answerAt(base, agent, timeoutMs, signal);
+  const members = membersOf(parsed(text));
+  const presence = presenceIn(agent, members);
   if (presence !== undefined) return presence;
-  if (typeof answer.code === "string") throw problemIn(answer);
-  throw new RelayError("unreachable", { message: `The server at ${base} is not an Agent Relay.`, hint: HINT });
+  if (typeof members.code === "string") throw problemIn(members);
+  // A proxy in front of a relay that is away speaks for itself.
+  const retry = mayPass(status) ? "later" : "fix";
+  throw new RelayError("unreachable", { message: `The server at ${base} is not an Agent Relay.`, hint: HINT, retry });
 }
 
-async function membersAt(base: string, agent: string, timeoutMs: number, signal: AbortSignal): Promise<JsonObject> {
+async function answerAt(base: string, agent: string, timeoutMs: number, signal: AbortSignal): Promise<HttpAnswer> {
   try {
-    const { text } = await answerTo(checkOnlineUrl(base, agent), { ...ONLINE_LOOK.answer, timeoutMs }, signal);
-    return membersOf(parsed(text));
+    return await answerTo(checkOnlineUrl(base, agent), { ...ONLINE_LOOK.answer, timeoutMs }, signal);
   } catch (cause) {
     if (signal.aborted) throw new RelayError("aborted", { cause: signal.reason });
     throw new RelayError("unreachable", { message: `The relay at ${base} does not answer.`, hint: HINT, cause });

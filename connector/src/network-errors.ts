@@ -104,10 +104,15 @@ const LATER_HINT = "The relay, or a proxy in front of it, has no room or is down
 /** Timeout, too early, too many requests: other refusals of the client are as true at the next attempt. */
 const PASSING = new Set([408, 425, 429]);
 
+/** Whether another attempt may be answered otherwise than with this HTTP status. */
+export function mayPass(status: number): boolean {
+  return status >= 500 || PASSING.has(status);
+}
+
 /** Of an HTTP answer to the websocket's upgrade. */
 export function upgradeRefusal(status: number): NetworkError {
   const why = `the upgrade to a websocket was answered with ${status}`;
-  if (status >= 500 || PASSING.has(status)) return entry(why, LATER_HINT, "later");
+  if (mayPass(status)) return entry(why, LATER_HINT, "later");
   if (status === 404) return entry(why, PATH_HINT, "fix");
   if (status === 401 || status === 403) return entry(why, REFUSED_UPGRADE_HINT, "fix");
   return entry(why, status >= 300 && status < 400 ? REDIRECT_HINT : UPGRADE_HINT, "fix");

@@ -150,7 +150,7 @@ describe("A start under an agent that is online elsewhere", () => {
 
   test.each<[string, string, () => Promise<Response>]>([
     ["is not answered", "unreachable", () => Promise.reject(new TypeError("fetch failed"))],
-    ["is answered by a server that is no relay", "unreachable", async () => new Response("<html>")],
+    ["is answered by a proxy in front of it", "unreachable", async () => new Response("<html>", { status: 502 })],
     [
       "meets the limit of its address, for a minute",
       "rate_limited",
@@ -166,10 +166,12 @@ describe("A start under an agent that is online elsewhere", () => {
     expect([errors[0], first.state.status]).toMatchObject([{ code, retry: "later" }, "online"]);
   });
 
-  test("goes on where the relay has no look-up at its address", async () => {
+  test.each<[string, () => Response]>([
+    ["has no look-up at its address", () => Response.json({ code: "not_found", retry: "never" })],
+    ["tells of a presence that is none", () => Response.json({ ok: true, status: "elsewhere" })],
+  ])("goes on where the relay %s", async (_, answer) => {
     await stage.online("bob", stage.url);
-    const nothing = async () => Response.json({ code: "not_found", retry: "never" });
-    jest.spyOn(globalThis, "fetch").mockImplementation(nothing);
+    jest.spyOn(globalThis, "fetch").mockImplementation(async () => answer());
     expect((await stage.online("bob", stage.url)).state.status).toBe("online");
   });
 });
