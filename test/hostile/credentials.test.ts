@@ -34,7 +34,8 @@ beforeAll(async () => {
   socket = await relay.connect(pod);
   for (let n = 0; n < 20; n += 1) {
     await socket.ask(registerWith(bob, HOST));
-    await selfTest(registerWith(bob, HOST), "");
+    // Of two at once: the client may open a second connection for what follows an answer at once.
+    await Promise.all([1, 2].map(() => selfTest(registerWith(bob, HOST), "")));
   }
   await Promise.all([pod.remember(), gateway.remember()]);
 });
