@@ -181,6 +181,25 @@ test("At most 10 sessions of one requester pend at a target: its oldest gives wa
   expect(await asker.ask(asked[10] as Frame)).toMatchObject({ duplicate: true, session_status: PENDING });
 });
 
+test("Who decides each of many sessions, most of which gave way, is told so of each, and keeps its connection", async () => {
+  const asker = await relay.online(one, "target9");
+  const decider = await relay.online(two, "target10");
+  const asked = Array.from({ length: 40 }, () =>
+    relay.envelope("target9", "session.request", { to: "agent://target10", payload: { purpose: "p" } }),
+  );
+  for (const envelope of asked) asker.send(envelope);
+  await decider.delivered((asked.at(-1) as Frame).id);
+  const ids = decider.frames.flatMap(({ session_id }) => session_id ?? []);
+  const decisions = ids.map((id) => decision("target10", "reject", id, "target9"));
+  for (const envelope of decisions) decider.send(envelope);
+  const answers = await Promise.all(
+    decisions.map(({ id }) => decider.next("an answer", ({ envelope_id }) => envelope_id === id)),
+  );
+  expect(answers.filter(({ code }) => code === "session_closed")).toHaveLength(30);
+  const marker = relay.envelope("target10", "message.send", { to: "agent://alice" });
+  expect(await decider.ask(marker)).toMatchObject({ accepted: true });
+});
+
 test("A requester opens at most 60 sessions a minute; what is refused says when to come again, and opens none", async () => {
   const asker = await relay.online(one, "target8");
   const ask = (n: number) =>

@@ -20,6 +20,12 @@ const NO_ROOM = {
 } as const;
 
 /**
+ * Refusals of decisions whose session ended in the meantime, which their sender could not know. Whoever requests sessions has
+ * them give way to newer ones as often as it likes: who decides them all must not be closed for it.
+ */
+const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_session"]);
+
+/**
  * Answers envelopes with acks and error frames, and counts a refusal where it belongs: for the metrics, for the key that signed,
  * and for the connection, which is closed after many in a row. Source: docs/protocol.md#frames, docs/protocol.md#errors.
  */
@@ -98,7 +104,8 @@ export class Answers {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
     if (signer !== undefined && signer === connection.principal) this.#keyRefusals.add(labelsOf(signer));
     this.#sendError(connection, code, { ...details, ...serverTime });
-    if (!this.#authority.isForgiven(connection, code, from)) connection.noteRefusal();
+    if (UNFORESEEN.has(code) || this.#authority.isForgiven(connection, code, from)) return;
+    connection.noteRefusal();
   }
 
   #sendError(connection: Connection, code: ErrorCode, details: ErrorDetails): void {

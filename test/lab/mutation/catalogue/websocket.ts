@@ -38,6 +38,13 @@ export const WEBSOCKET_MUTATIONS: readonly Mutation[] = [
     tests: ["test/integration/agents-per-key.test.ts"],
   },
   {
+    name: "who decides sessions that gave way is not closed for it",
+    file: "services/ws-connector/src/answers.ts",
+    find: "UNFORESEEN.has(code) || ",
+    replace: "",
+    tests: ["test/conformance/sessions.test.ts"],
+  },
+  {
     name: "unanswered pings",
     file: "services/ws-connector/src/connection.ts",
     find: "> CONNECTION_LIMITS.maxUnansweredPings",
