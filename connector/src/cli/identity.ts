@@ -49,6 +49,7 @@ export function requireKey({ signing }: Identity): SigningAgent {
 
 async function fromEnvironment(env: Io["env"]): Promise<Identity> {
   const { RELAY_AGENT: agent, RELAY_KEY_ID: key_id, RELAY_PRIVATE_KEY: private_key, RELAY_SECRET: secret } = env;
+  if (!agent && env.RELAY_API_KEY) throw noAgent();
   if (!agent) throw noKey();
   if (!private_key && !secret) return { agent, signing: undefined };
   const alg = env.RELAY_KEY_ALG || (private_key ? "ed25519" : "hmac-sha256");
@@ -61,5 +62,13 @@ function noKey(): Failure {
     "invalid_key",
     "No key was given.",
     "Name a key file with --key or RELAY_KEY_FILE. Make one with: relay keygen --agent agent://<name>",
+  );
+}
+
+function noAgent(): Failure {
+  return new Failure(
+    "invalid_key",
+    "RELAY_API_KEY is set, and no agent to send as.",
+    "Set RELAY_AGENT=agent://<name> to an agent that the API key may act for, or name a key file.",
   );
 }

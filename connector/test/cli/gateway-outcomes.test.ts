@@ -80,6 +80,12 @@ describe("What is sent with an API key", () => {
     expect(await errorOf(sends(address()))).toMatchObject({ code, outcome: "refused" });
   });
 
+  test("under one that the relay does not know names the variable, which may not be what was meant", async () => {
+    answers = [refusal(401, "invalid_api_key")];
+    const hint = expect.stringContaining("RELAY_API_KEY");
+    expect(await errorOf(sends(address()))).toMatchObject({ code: "invalid_api_key", outcome: "refused", hint });
+  });
+
   test("is refused where no connection came about", async () => {
     expect(await errorOf(sends(await nowhere()))).toMatchObject({ code: "unreachable", outcome: "refused" });
   });

@@ -244,6 +244,8 @@ describe("relay send", () => {
     expect(unreachable).toContain(url);
     await expectFailure(send("--url", "ftp://127.0.0.1", ...as("alice"), BOB, HELLO), 2, "usage");
     await expectFailure(send(BOB, HELLO), 7, "invalid_key");
+    const noAgent = await expectFailure(send(BOB, HELLO), 7, "invalid_key", { RELAY_API_KEY: "rk_x" });
+    expect(noAgent).toContain("RELAY_AGENT");
     await expectFailure(send("--key", "none.json", BOB, HELLO), 7, "invalid_key");
     await expectFailure(send(...as("alice"), BOB, "no json"), 2, "usage");
     await expectFailure(send(...as("alice"), "agent://BOB", HELLO), 2, "usage");

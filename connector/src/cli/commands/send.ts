@@ -24,8 +24,8 @@ The target is an agent id, or its name alone: bob. The payload is a JSON object:
   --take-over            send although the agent is online elsewhere, which ends that connection
   --json                 the result as one line of JSON
 
-Transports: with RELAY_API_KEY over HTTP, signed by the relay's gateway (texts only: {"message":"…"}); else through a relay
-listen of the same agent on this machine; else over a connection of its own.
+Transports: with RELAY_API_KEY, as the agent of the key file or of RELAY_AGENT, over HTTP, signed by the relay's gateway (texts
+only: {"message":"…"}); else through a relay listen of the same agent on this machine; else over a connection of its own.
 
 Accepted is not delivered. The relay stores no contents: when the target is not online nobody receives the message; the
 result tells so, and the exit code is still 0, unless --wait-online is given.

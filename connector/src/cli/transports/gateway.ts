@@ -9,6 +9,8 @@ import type { Transport } from "./transport.ts";
 
 /** Refusals that leave open whether the relay has accepted the request. Source: docs/protocol.md#errors. */
 const UNDECIDED: ReadonlySet<string> = new Set(["unavailable", "internal_error", "idempotency_in_progress"]);
+const API_KEY_HINT =
+  "Correct RELAY_API_KEY, which goes before the agent's own key, or unset it to send under that one.";
 const UNDECIDED_HINT =
   "The relay may have accepted it. What a new command sends counts as another one, under an Idempotency-Key of its own: ask the target before you send it again.";
 
@@ -41,6 +43,7 @@ async function post(http: RelayHttp, apiKey: string, path: string, body: string)
   const first = await attempt().catch(failureOf);
   const last = first instanceof Failure && first.code === "unreachable" ? await attempt().catch(failureOf) : first;
   if (!(last instanceof Failure)) return resultOf(last);
+  if (last.code === "invalid_api_key") throw new Failure(last.code, last.message, API_KEY_HINT);
   const isLost = first instanceof Failure && first.outcome === "unknown" && last.retry === "later";
   const isOpen = isLost || last.outcome === "unknown" || UNDECIDED.has(last.code);
   throw isOpen ? new Failure(last.code, last.message, UNDECIDED_HINT, { ...last, outcome: "unknown" }) : last;
