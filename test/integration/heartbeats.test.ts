@@ -139,7 +139,7 @@ describe.each(ROVERS)("of %s,", (name) => {
         // Right after a flush, so that all of it is over before the next.
         const envelope = heartbeat();
         rover.send(envelope);
-        await right.ask(register());
+        await until("it is taken over", async () => (await right.ask(register())).accepted === true);
         await rover.next("the notice", ({ notice }) => notice === "superseded");
         await right.close();
         await until("it is gone", async () => !(await view.isConnected(name)));
