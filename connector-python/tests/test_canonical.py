@@ -9,9 +9,11 @@ from typing import Any
 from agent_relay_connector import RelayError
 from agent_relay_connector.base64url import decode_base64url, encode_base64url
 from agent_relay_connector.canonical import canonical_text, draft_text
+from agent_relay_connector.clock import Clock
 from agent_relay_connector.jcs import canonicalize
 from agent_relay_connector.keys import signing_key
 from agent_relay_connector.payload_rules import is_payload
+from agent_relay_connector.signer import Signer
 from agent_relay_connector.strict_json import parse_json, parse_unique_json
 
 # RFC 8785, appendix B: the bits of a double, and its text.
@@ -130,6 +132,19 @@ class Payloads(unittest.TestCase):
         self.assertFalse(is_payload(nested(33)))
         self.assertTrue(is_payload({"a": list(range(1999))}))
         self.assertFalse(is_payload({"a": list(range(2000))}))
+
+    def test_what_the_relay_would_not_take_is_not_signed(self) -> None:
+        signer = Signer({"key_id": "k", "alg": "hmac-sha256", "secret": "A" * 43}, Clock())
+        members = {"id": "i", "type": "message.send", "from": "agent://ann", "to": "agent://bob"}
+        nested: Any = []
+        for _ in range(900):
+            nested = [nested]
+        for payload in ({"a": nested}, {"a": tuple(range(2000))}, {"a": [{"__proto__": 1}]}):
+            with self.assertRaises(RelayError) as raised:
+                signer.draft({**members, "payload": payload})
+            self.assertEqual(raised.exception.code, "invalid_envelope")
+            self.assertEqual([error.field for error in raised.exception.errors], ["payload"])
+        self.assertTrue(signer.draft({**members, "payload": {"a": tuple(range(1999))}}))
 
     def test_what_the_relay_would_not_take_is_refused(self) -> None:
         named: list[Any] = [{"__proto__": 1}, {"a": [{"__proto__": 1}]}]

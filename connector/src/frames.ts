@@ -126,14 +126,15 @@ function noticeOf(members: Members): Notice | undefined {
   if (notice === "superseded") return { kind: "superseded" };
   if (notice === "released") return { kind: "released", reason: saidText(members.reason) ?? "" };
   if (notice === "slow_down") {
-    const envelopesPerSecond = numberOf(envelopes_per_second) ?? 0;
-    return { kind: "slow_down", envelopesPerSecond, bytesPerSecond: numberOf(bytes_per_second) ?? 0 };
+    const envelopesPerSecond = countOf(envelopes_per_second) ?? 0;
+    return { kind: "slow_down", envelopesPerSecond, bytesPerSecond: countOf(bytes_per_second) ?? 0 };
   }
   if (notice === "draining") return { kind: "draining", reconnectAfterMs: waitOf(reconnect_after_ms) ?? 0 };
   if (!Array.isArray(sessions)) return undefined;
   if (notice === "decided_sessions") return { kind: "decided_sessions", sessions: sessions.flatMap(decidedOf) };
   if (notice !== "pending_sessions") return undefined;
-  return { kind: "pending_sessions", total: numberOf(total) ?? sessions.length, sessions: sessions.flatMap(pendingOf) };
+  const pending = sessions.flatMap(pendingOf);
+  return { kind: "pending_sessions", total: countOf(total) ?? pending.length, sessions: pending };
 }
 
 /** Empty for one whose ids or times are none: ids are remembered, and whoever writes a date as text would fail on it. */
@@ -197,8 +198,13 @@ export function waitOf(value: unknown): number | undefined {
 
 /** Epoch milliseconds; undefined for what is no time. */
 function timeOf(value: unknown): number | undefined {
-  const ms = numberOf(value);
-  return ms !== undefined && Number.isInteger(ms) && ms >= 0 && ms <= MAX_TIME_MS ? ms : undefined;
+  const ms = countOf(value);
+  return ms !== undefined && ms <= MAX_TIME_MS ? ms : undefined;
+}
+
+/** A whole number of 0 or more that a double holds exactly. */
+function countOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
 }
 
 function numberOf(value: unknown): number | undefined {

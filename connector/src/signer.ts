@@ -4,8 +4,11 @@ import type { Clock } from "./clock.ts";
 import type { Credential } from "./credentials/read-credential.ts";
 import { invalidEnvelope } from "./envelope-rules.ts";
 import { RelayError } from "./errors.ts";
+import { membersOf } from "./frames.ts";
 import { ALGORITHMS, importSigningKey } from "./keys.ts";
-import { ANNOUNCED_DEFAULTS, MAX_FRAME_BYTES } from "./limits.ts";
+import { ANNOUNCED_DEFAULTS, MAX_FRAME_BYTES, PAYLOAD_LIMITS } from "./limits.ts";
+import { parseJson } from "./parse-json.ts";
+import { isPayload } from "./payload-rules.ts";
 import type { AgentKey, WebCryptoKey } from "./types.ts";
 
 /** An envelope as it goes over the wire. */
@@ -67,7 +70,7 @@ export class Signer {
 
   /**
    * The text of an envelope that is to be signed. Throws `invalid_envelope` and `frame_too_large`: the relay closes the
-   * connection for a frame over its limit.
+   * connection for a frame over its limit, and for refusals in a row. A payload may be what a stranger wrote, sent back.
    */
   draft(draft: Draft): string {
     const text = tryDraft(draft);
@@ -75,6 +78,9 @@ export class Signer {
     const keyIdBytes = this.#keyId?.length ?? CREDENTIAL_KEY_ID_BYTES;
     const bytes = new TextEncoder().encode(text).length + keyIdBytes + REST_BYTES;
     if (bytes > MAX_FRAME_BYTES) throw new RelayError("frame_too_large");
+    if (!isPayload(membersOf(parseJson(`${text}}`)).payload)) {
+      throw invalidEnvelope([{ field: "payload", message: BREAKS_RULES }]);
+    }
     return text;
   }
 
@@ -111,6 +117,7 @@ export class Signer {
 
 const NOT_AN_OBJECT = 'is not a JSON object, such as {"message": "hi"}';
 const NOT_JSON = "holds what JSON has not: a BigInt (send it as a text), NaN, Infinity, a lone surrogate, or a cycle";
+const BREAKS_RULES = `must have at most ${PAYLOAD_LIMITS.maxLevels} levels and ${PAYLOAD_LIMITS.maxMembers} members and array elements, none named __proto__`;
 
 function tryDraft(draft: Draft): string {
   try {

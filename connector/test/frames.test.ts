@@ -77,6 +77,17 @@ test.each([
   expect(frame).toMatchObject({ notice: { kind: notice, sessions: [{ sessionId: TWO }] } });
 });
 
+test.each(["-1", "1.5", "1e+308", '"2"', "null"])("A count of %s that a relay says is none", (said) => {
+  const sessions = [{ requester: "agent://alice", session_id: ONE, ...TIMES }, { session_id: "bad" }];
+  const pending = `{"frame":"notice","notice":"pending_sessions","total":${said},"sessions":${JSON.stringify(sessions)}}`;
+  expect(readFrame(pending)).toMatchObject({ notice: { total: 1 } });
+  const slow = `{"frame":"notice","notice":"slow_down","envelopes_per_second":${said},"bytes_per_second":${said}}`;
+  expect(readFrame(slow)).toEqual({
+    frame: "notice",
+    notice: { kind: "slow_down", envelopesPerSecond: 0, bytesPerSecond: 0 },
+  });
+});
+
 test.each([ONE, `${ONE}1`, "x".repeat(30_000), 1])(
   "The session of a delivery is an id of one, or none (%#)",
   (session_id) => {

@@ -120,6 +120,7 @@ export class Performance {
     if (text === "<text>") return expect.stringMatching(/./);
     if (text.startsWith("<text> ")) return expect.stringContaining(text.slice("<text> ".length));
     if (text.startsWith("$x*")) return "x".repeat(Number(text.slice("$x*".length)));
+    if (text.startsWith("$0*")) return Array(Number(text.slice("$0*".length))).fill(0);
     if (text.startsWith("agent://")) return this.#cast.idOf(text.slice("agent://".length));
     if (!text.startsWith("$")) return text;
     const path = text.slice(1).split(".");

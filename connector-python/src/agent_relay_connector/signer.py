@@ -12,7 +12,9 @@ from .envelope_rules import invalid_envelope
 from .errors import FieldError, RelayError
 from .given import AgentKey
 from .keys import signing_key
-from .limits import MAX_CLOCK_SKEW_MS, MAX_FRAME_BYTES
+from .limits import MAX_CLOCK_SKEW_MS, MAX_FRAME_BYTES, MAX_PAYLOAD_LEVELS, MAX_PAYLOAD_MEMBERS
+from .payload_rules import is_payload
+from .strict_json import members_of, parse_json
 
 # Bytes that time, key and signature add to a draft: an Ed25519 signature, a time of 16 digits, and their names.
 _REST_BYTES = 86 + 16 + len(',"ts":,"key_id":"","sig":""}')
@@ -20,6 +22,10 @@ _REST_BYTES = 86 + 16 + len(',"ts":,"key_id":"","sig":""}')
 _CREDENTIAL_KEY_ID_BYTES = 47
 
 _NOT_AN_OBJECT = 'is not a JSON object, such as {"message": "hi"}'
+_BREAKS_RULES = (
+    f"must have at most {MAX_PAYLOAD_LEVELS} levels and {MAX_PAYLOAD_MEMBERS} members and array elements, "
+    "none named __proto__"
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ class Signer:
     def draft(self, members: Mapping[str, Any]) -> str:
         """The text of an envelope that is to be signed.
 
-        Raises `invalid_envelope`, and `frame_too_large`: the relay closes the connection for a frame over its limit.
+        Raises `invalid_envelope`, and `frame_too_large`: the relay closes the connection for a frame over its limit, and
+        for refusals in a row. A payload may be what a stranger wrote, sent back.
         """
         if not isinstance(members["payload"], dict):
             raise invalid_envelope(FieldError("payload", _NOT_AN_OBJECT))
@@ -74,6 +81,8 @@ class Signer:
         key_id_bytes = _CREDENTIAL_KEY_ID_BYTES if self._key_id is None else len(self._key_id)
         if len(text.encode()) + key_id_bytes + _REST_BYTES > MAX_FRAME_BYTES:
             raise RelayError("frame_too_large")
+        if not is_payload(members_of(parse_json(text + "}"))["payload"]):
+            raise invalid_envelope(FieldError("payload", _BREAKS_RULES))
         return text
 
     def sign(self, draft: str, not_before: int = 0) -> SignedEnvelope:

@@ -72,7 +72,7 @@ function reportNotice(notice: Notice, reporter: Reports): void {
   if (notice.kind === "released") reportReleased(notice, reporter);
   if (notice.kind === "decided_sessions") reportDecided(notice.sessions, reporter);
   if (notice.kind === "slow_down") reportSlowDown(notice, reporter);
-  if (notice.kind !== "pending_sessions" || notice.total === 0) return;
+  if (notice.kind !== "pending_sessions" || notice.sessions.length === 0) return;
   const sessions = notice.sessions.map(({ sessionId, requester, createdAt, expiresAt }) => ({
     session_id: sessionId,
     requester,
@@ -95,6 +95,7 @@ function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, repor
 }
 
 function reportDecided(decided: readonly DecidedSession[], reporter: Reports): void {
+  if (decided.length === 0) return;
   const sessions = decided.map(({ sessionId, target, status, decidedAt }) => ({
     session_id: sessionId,
     target,

@@ -44,6 +44,16 @@ test("A relay writes few lines with all that it says unasked; what is about an e
   ]);
 });
 
+test("Of a notice that lists no session nothing is said", () => {
+  const emitter = new Emitter();
+  const stderr = new PassThrough();
+  const connector = { agent: "agent://alice", on: emitter.on.bind(emitter) } as unknown as Connector;
+  reportConnection(connector, "ws://relay", new Reporter(stderr, true), true);
+  emitter.emit("notice", { kind: "pending_sessions", total: 1, sessions: [] });
+  emitter.emit("notice", { kind: "decided_sessions", sessions: [] });
+  expect(stderr.read()).toBeNull();
+});
+
 test("Each kind is said the first time", () => {
   const repeats = new Repeats();
   expect(["a", "b"].map((kind) => repeats.next(kind, 1))).toEqual([0, 0]);

@@ -207,6 +207,20 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/read-envelope.test.ts", "test/connectors/behaviour.test.ts"],
   },
   {
+    name: "no payload goes out that the relay would refuse for its levels or members",
+    file: "connector/src/signer.ts",
+    find: "if (!isPayload(",
+    replace: "if (false && !isPayload(",
+    tests: ["connector/test/signer.test.ts"],
+  },
+  {
+    name: "a relay's counts are whole numbers of 0 or more",
+    file: "connector/src/frames.ts",
+    find: "Number.isSafeInteger(value) && Number(value) >= 0 ?",
+    replace: 'typeof value === "number" ?',
+    tests: ["connector/test/frames.test.ts"],
+  },
+  {
     name: "a frame that is far too large is not read",
     file: "connector/src/socket.ts",
     find: "String(data).length > MAX_RECEIVED_CHARACTERS",

@@ -41,6 +41,13 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "Python sends no payload that the relay would refuse for its levels or members",
+    file: `${FOLDER}/signer.py`,
+    find: 'not is_payload(members_of(parse_json(text + "}"))["payload"])',
+    replace: "False",
+    tests: UNIT,
+  },
+  {
     name: "Python ties a receipt to its session",
     file: `${FOLDER}/receipts/verify_receipt.py`,
     find: 'if not is_session_of(decision["payload"]["session_id"], digest):',
