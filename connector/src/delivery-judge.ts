@@ -1,4 +1,6 @@
 import { type ErrorCode, RelayError } from "./errors.ts";
+import { requestDigest } from "./receipts/receipt.ts";
+import { isSessionOf } from "./receipts/session-of.ts";
 import type { SessionRecords } from "./receipts/session-records.ts";
 import type { ReplayGuard } from "./replay-guard.ts";
 import { isSealed, type OpeningKeys, openPayload } from "./sealing/sealed-payload.ts";
@@ -55,9 +57,10 @@ export class DeliveryJudge {
     const verdict = canJudge ? signer : UNVERIFIED;
     const opened = await this.#open(envelope, verdict);
     if (opened === undefined) return drop("unopenable_delivery", envelope);
+    const sessionId = sessionOf(envelope, told);
+    if (!(await canBeIn(sessionId, envelope))) return drop("misnamed_session", envelope);
 
     replayGuard.remember(envelope);
-    const sessionId = sessionOf(envelope, told);
     if (sessionId !== undefined) await this.#keep(sessionId, envelope, verdict);
     const { from, type } = envelope;
     const { verified } = verdict;
@@ -95,6 +98,12 @@ const UNVERIFIED: Judged = { verified: "unverified" };
 function sessionOf({ type, payload }: Envelope, told: string | undefined): string | undefined {
   const isDecision = type === "session.approve" || type === "session.reject";
   return isDecision ? sessionIdOf(payload.session_id) : told;
+}
+
+/** What a request asks for is decided under the id of its session: a relay could have another request decided by it. */
+async function canBeIn(sessionId: string | undefined, envelope: Envelope): Promise<boolean> {
+  if (envelope.type !== "session.request" || sessionId === undefined) return true;
+  return isSessionOf(sessionId, await requestDigest(envelope));
 }
 
 function drop(code: ErrorCode, { id }: Envelope): RelayError {

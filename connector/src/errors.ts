@@ -155,6 +155,11 @@ export const CONNECTOR_ERRORS = {
     "A delivery was for another agent; it was dropped.",
     "Tell the relay's operator.",
   ),
+  misnamed_session: entry(
+    "never",
+    "A session request was delivered under an id that is not made of it; it was dropped.",
+    "Tell the relay's operator.",
+  ),
   malformed_delivery: entry("never", "A delivery was not an envelope; it was dropped.", "Tell the relay's operator."),
   invalid_issuer: entry(
     "fix",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from .credentials.vouching import UNVERIFIED, Verdict
 from .errors import RelayError
 from .message_options import MessageOptions
+from .receipts.receipt import request_digest
+from .receipts.session_of import is_session_of
 from .receipts.session_records import SessionRecords
 from .replay_guard import ReplayGuard
 from .sealing.sealed_payload import is_sealed, open_payload
@@ -55,8 +57,10 @@ class DeliveryJudge:
             raise _dropped("stale_delivery" if can_judge else "clock_untrusted", envelope)
         verdict = await self._verdict(envelope, can_judge)
         opened = self._opened(envelope, verdict)
-        guard.remember(envelope)
         session_id = _session_of(envelope, incoming.session_id)
+        if not _can_be_in(session_id, envelope):
+            raise _dropped("misnamed_session", envelope)
+        guard.remember(envelope)
         if session_id is not None and verdict.verified in ("agent", "relay_issuer"):
             self.sessions.keep(session_id, envelope, verdict.credential)
         return Delivery(
@@ -97,6 +101,13 @@ def _session_of(envelope: Envelope, told: str | None) -> str | None:
     """A decision names its session in the signed payload; the session of a request is named by the relay."""
     is_decision = envelope["type"] in ("session.approve", "session.reject")
     return session_id_of(envelope["payload"].get("session_id")) if is_decision else told
+
+
+def _can_be_in(session_id: str | None, envelope: Envelope) -> bool:
+    """What a request asks for is decided under its session's id: a relay could have another request decided by it."""
+    if envelope["type"] != "session.request" or session_id is None:
+        return True
+    return is_session_of(session_id, request_digest(envelope))
 
 
 def _dropped(code: str, envelope: Envelope) -> RelayError:

@@ -165,6 +165,11 @@ CONNECTOR_ERRORS = {
     "misdirected_delivery": ErrorEntry(
         "never", "A delivery was for another agent; it was dropped.", _TELL_THE_OPERATOR
     ),
+    "misnamed_session": ErrorEntry(
+        "never",
+        "A session request was delivered under an id that is not made of it; it was dropped.",
+        _TELL_THE_OPERATOR,
+    ),
     "malformed_delivery": ErrorEntry("never", "A delivery was not an envelope; it was dropped.", _TELL_THE_OPERATOR),
     "invalid_issuer": ErrorEntry(
         "fix",

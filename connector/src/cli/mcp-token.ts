@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { Failure, usageError } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { permissionWarning, writePrivateText } from "./private-file.ts";
-import type { Reporter } from "./reporter.ts";
+import { writePrivateText } from "./private-file.ts";
 
+/** No link is followed, and no named pipe waited for; Windows has neither flag. */
+const AS_IT_IS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const TOKEN_BYTES = 32;
 const TOKEN = /^[!-~]{32,512}$/;
 
@@ -22,15 +24,12 @@ interface McpToken {
 export async function mcpToken(
   file: string | undefined,
   env: Io["env"],
-  reporter: Reporter,
   own: number | undefined = process.getuid?.(),
 ): Promise<McpToken> {
   if (env.RELAY_MCP_TOKEN) return { token: checked(env.RELAY_MCP_TOKEN, "RELAY_MCP_TOKEN"), place: "RELAY_MCP_TOKEN" };
   if (file === undefined)
     throw usageError("--http needs a token.", "Name a file with --token-file, or set RELAY_MCP_TOKEN.");
   const token = (await tokenOf(file, own)) ?? (await newToken(file));
-  const warning = await permissionWarning(file);
-  if (warning !== undefined) reporter.warn(warning);
   return { token, place: file };
 }
 
@@ -38,23 +37,40 @@ export async function mcpToken(
 async function tokenOf(file: string, own: number | undefined): Promise<string | undefined> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(file);
+    handle = await open(file, AS_IT_IS);
     await requireOwn(handle, file, own);
     return checked((await handle.readFile("utf8")).trim(), file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
+    if (code === "ELOOP") throw chosenByOthers(file, "a link");
     throw error instanceof Failure ? error : usageError(`${file} cannot be read (${code}).`);
   } finally {
     await handle?.close();
   }
 }
 
-/** Whoever made the file knows the token; root can read every other, too. @throws {Failure} `usage`. */
+/**
+ * Whoever made the file, or can read it, knows the token; whoever made a link to it chose a file whose content they know.
+ * @throws {Failure} `usage`.
+ */
 async function requireOwn(handle: FileHandle, file: string, own: number | undefined): Promise<void> {
-  const { uid } = await handle.stat();
-  if (own !== undefined && uid !== own && uid !== 0)
+  const found = await handle.stat();
+  if (!found.isFile()) throw chosenByOthers(file, "no regular file");
+  if (own === undefined) return;
+  if (found.uid !== own)
     throw usageError(`${file} is another user's, who knows its token.`, "Name a file that is yours.");
+  if (found.nlink !== 1) throw chosenByOthers(file, "one of several links to a file");
+  if ((found.mode & 0o077) === 0) return;
+  const hint = `Remove it, and another is made. Where nobody else can have used it: chmod 600 ${file}`;
+  throw usageError(`Other users may know the token of ${file}, or have chosen it.`, hint);
+}
+
+function chosenByOthers(file: string, kind: string): Failure {
+  return usageError(
+    `${file} is ${kind}: another user may have chosen its token.`,
+    "Name a regular file that is yours.",
+  );
 }
 
 async function newToken(file: string): Promise<string> {

@@ -3,6 +3,7 @@ import { PENDING } from "../session-status.ts";
 import type { AcceptedSession } from "../types.ts";
 import type { McpAgent } from "./agent.ts";
 import { reach } from "./reach.ts";
+import type { SentDecision } from "./session-requests.ts";
 import { type SessionState, sessionState } from "./session-state.ts";
 import { ToolRefusal } from "./tool-errors.ts";
 
@@ -18,7 +19,7 @@ interface Decision {
  * Decides a session, once. An approval goes out only where this agent got the request: another would be accepted, and counts for
  * nothing. @throws {RelayError | ToolRefusal} `request_not_received`, `not_your_session`, `session_closed` with what it is.
  */
-export async function decide(agent: McpAgent, decision: Decision, signal: AbortSignal): Promise<AcceptedSession> {
+export async function decide(agent: McpAgent, decision: Decision, signal: AbortSignal): Promise<SentDecision> {
   const { sessionId, verdict, send } = decision;
   const { connector, requests } = agent;
   const former = requests.decisionOn(sessionId, verdict);
@@ -26,8 +27,9 @@ export async function decide(agent: McpAgent, decision: Decision, signal: AbortS
   const requester = await requesterOf(agent, decision, signal);
   try {
     const accepted = await reach(connector, signal, (options) => send(requester, options));
-    requests.decided(accepted);
-    return accepted;
+    const sent = { ...accepted, to: requester };
+    requests.decided(sent);
+    return sent;
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "session_closed")) throw error;
     // It says only that somebody was first.

@@ -4,6 +4,7 @@ import { MESSAGE_TYPE, TYPE_RULE } from "../envelope-rules.ts";
 import { SESSION_TTL_MINUTES, TEXT_LIMITS } from "../limits.ts";
 import { SESSION_ID } from "../session-id.ts";
 import type { Accepted, AcceptedSession } from "../types.ts";
+import type { SentDecision } from "./session-requests.ts";
 import { STATUSES } from "./session-state.ts";
 
 /**
@@ -81,6 +82,11 @@ export const AcceptedNegotiation = z.strictObject({
   session_status: z.enum(STATUSES),
 });
 
+export const AcceptedDecision = z.strictObject({
+  ...AcceptedNegotiation.shape,
+  to: z.string().describe("The requester, who is told."),
+});
+
 /** A session that waits for this agent's decision. */
 export const PendingSession = z.strictObject({
   session_id: z.string(),
@@ -97,12 +103,16 @@ export function acceptedMessage(accepted: Accepted, sealed: boolean): z.infer<ty
   return { ...acceptedEnvelope(accepted, UNRECEIVED.message), sealed };
 }
 
-/** @param step what it is, which decides what is left to do where nobody received it. */
-export function acceptedNegotiation(
-  accepted: AcceptedSession,
-  step: "request" | "decision",
-): z.infer<typeof AcceptedNegotiation> {
-  const envelope = acceptedEnvelope(accepted, UNRECEIVED[step]);
+export function acceptedRequest(accepted: AcceptedSession): z.infer<typeof AcceptedNegotiation> {
+  return acceptedNegotiation(accepted, UNRECEIVED.request);
+}
+
+export function acceptedDecision(decision: SentDecision): z.infer<typeof AcceptedDecision> {
+  return { ...acceptedNegotiation(decision, UNRECEIVED.decision), to: decision.to };
+}
+
+function acceptedNegotiation(accepted: AcceptedSession, unreceived: string): z.infer<typeof AcceptedNegotiation> {
+  const envelope = acceptedEnvelope(accepted, unreceived);
   return { ...envelope, session_id: accepted.sessionId, session_status: accepted.status };
 }
 

@@ -16,35 +16,42 @@ export interface SessionRequest extends PendingSession {
   readonly isReceived?: boolean;
 }
 
+/** A decision that the relay accepted. */
+export interface SentDecision extends AcceptedSession {
+  /** The requester that it went to. */
+  readonly to: string;
+}
+
 /** The newest sessions that were requested of this agent, and what was decided here. */
 export class SessionRequests {
-  /** In the order in which they became known. */
-  readonly #undecided = new Map<string, SessionRequest>();
+  /** Undecided ones, in the order in which they became known. */
+  readonly #received = new Map<string, SessionRequest>();
+  /** Those that only the relay names: however many it makes up, it has no request forgotten that came here. */
+  readonly #noticed = new Map<string, SessionRequest>();
   /** When the relay was asked for them last, by performance.now(). */
   readonly #lookedUpAt = new Map<string, number>();
   /** What the relay accepted from here, in that order. */
-  readonly #decisions = new Map<string, AcceptedSession>();
+  readonly #decisions = new Map<string, SentDecision>();
 
   received(delivery: Delivery): void {
     const session = requestedSession(delivery);
     if (session === undefined) return;
-    this.#keep({ ...session, isReceived: true });
+    this.#keep(this.#received, { ...session, isReceived: true });
   }
 
-  /** The relay's notice says nothing of contents, nor of what was received. */
+  /** Nobody signs a notice, which says nothing of contents, nor of what was received. A later one changes nothing. */
   noticed(sessions: readonly PendingSession[]): void {
-    for (const session of sessions) {
-      const known = this.#undecided.get(session.sessionId);
-      this.#keep({ ...known, ...session });
-    }
+    for (const session of sessions) this.#keep(this.#noticed, this.#noticed.get(session.sessionId) ?? session);
   }
 
+  /** As its requester signed it, else as the relay has it. */
   find(sessionId: string): SessionRequest | undefined {
-    return this.#undecided.get(sessionId);
+    return this.#received.get(sessionId) ?? this.#noticed.get(sessionId);
   }
 
   pending(): readonly SessionRequest[] {
-    return [...this.#undecided.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+    const undecided = new Map([...this.#noticed, ...this.#received]);
+    return [...undecided.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
   }
 
   /** The newest that have not been looked up just now; they then have. */
@@ -58,22 +65,24 @@ export class SessionRequests {
     return newest;
   }
 
-  decided(accepted: AcceptedSession): void {
-    this.#undecided.delete(accepted.sessionId);
-    keepNewest(this.#decisions, accepted.sessionId, accepted, MAX_KEPT);
+  decided(decision: SentDecision): void {
+    this.#forget(decision.sessionId);
+    keepNewest(this.#decisions, decision.sessionId, decision, MAX_KEPT);
   }
 
   /** The relay has it so. */
   found(sessionId: string, { status, isReceived }: SessionState): void {
-    const known = this.#undecided.get(sessionId);
-    if (status !== PENDING) this.#undecided.delete(sessionId);
-    else if (known !== undefined) this.#undecided.set(sessionId, { ...known, isReceived });
+    if (status !== PENDING) this.#forget(sessionId);
+    for (const sessions of [this.#received, this.#noticed]) {
+      const known = sessions.get(sessionId);
+      if (known !== undefined) sessions.set(sessionId, { ...known, isReceived });
+    }
   }
 
   /** The decision that was made here, where it is that one: to make it again is no other. */
-  decisionOn(sessionId: string, status: AcceptedSession["status"]): AcceptedSession | undefined {
-    const accepted = this.#decisions.get(sessionId);
-    return accepted?.status === status ? { ...accepted, duplicate: true } : undefined;
+  decisionOn(sessionId: string, status: AcceptedSession["status"]): SentDecision | undefined {
+    const decision = this.#decisions.get(sessionId);
+    return decision?.status === status ? { ...decision, duplicate: true } : undefined;
   }
 
   isDecidedHere(sessionId: string): boolean {
@@ -81,8 +90,13 @@ export class SessionRequests {
   }
 
   /** What was decided here is not pending again, although a notice that left the relay before says so. */
-  #keep(session: SessionRequest): void {
+  #keep(sessions: Map<string, SessionRequest>, session: SessionRequest): void {
     if (this.isDecidedHere(session.sessionId)) return;
-    keepNewest(this.#undecided, session.sessionId, session, MAX_KEPT);
+    keepNewest(sessions, session.sessionId, session, MAX_KEPT);
+  }
+
+  #forget(sessionId: string): void {
+    this.#received.delete(sessionId);
+    this.#noticed.delete(sessionId);
   }
 }

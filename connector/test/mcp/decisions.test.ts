@@ -25,7 +25,7 @@ describe("A request that came while its target was away", () => {
     const [{ session_id: again }] = second.messages;
     expect(await alice.call("approve_session", { session_id: again })).toMatchObject({ session_status: "approved" });
     expect(await next(bob)).toMatchObject({ type: "session.approve", sessionId: again });
-    expect(await alice.call("reject_session", { session_id })).toMatchObject({ session_status: "rejected" });
+    expect(await alice.call("reject_session", { session_id })).toMatchObject({ session_status: "rejected", to: BOB });
     expect((await alice.call("my_status")).pending_sessions).toEqual([]);
   });
 });
@@ -46,6 +46,23 @@ describe("A request that its target received", () => {
     expect(JSON.parse(body ?? "").pending_sessions).toMatchObject([pending]);
     await alice.call("approve_session", { session_id });
     expect((await alice.call("my_status")).pending_sessions).toEqual([]);
+  });
+
+  test("is approved to whom signed it, which the result names, whatever the relay's notice says", async () => {
+    const proxy = await stage.proxy(stage.url);
+    const alice = await stage.onlineHost("alice", proxy.url);
+    const [bob, carol] = [await stage.online("bob", stage.url), await stage.online("carol", stage.url)];
+    const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
+    await alice.call("wait_for_messages");
+    const [created_at_iso, expires_at_iso] = [Date.now(), Date.now() + 60_000].map((ms) => new Date(ms).toISOString());
+    const sessions = [{ session_id, requester: CAROL, created_at_iso, expires_at_iso }];
+    proxy.tell({ frame: "notice", notice: "pending_sessions", agent_id: ALICE, total: 1, sessions });
+    await carol.send(ALICE, { text: "after the notice" });
+    await alice.call("wait_for_messages");
+    const approved = { session_id, session_status: "approved", to: BOB };
+    expect(await alice.call("approve_session", { session_id })).toMatchObject({ ...approved, duplicate: false });
+    expect(await next(bob)).toMatchObject({ type: "session.approve", sessionId: session_id });
+    expect(await alice.call("approve_session", { session_id })).toMatchObject({ ...approved, duplicate: true });
   });
 
   test("can be approved by a process that was started later", async () => {

@@ -90,12 +90,12 @@ describe("The HTTP server", () => {
     expect((await stage.httpProcess("alice")).token).toBe(server.token);
   });
 
-  test("makes no token where a link to no file is in its place, and says so", async () => {
+  test("makes no token where a link is in its place, and says so", async () => {
     const link = `${await stage.write("beside.json", {})}.link`;
     await symlink("nowhere", link);
     const server = await stage.process("alice", stage.url, ["--http", "127.0.0.1:0", "--token-file", link]);
-    expect(await server.exitCode).toBe(1);
-    expect(jsonLines(server.stderr).at(-1)).toMatchObject({ code: "failed", hint: expect.stringContaining("link") });
+    expect(await server.exitCode).toBe(2);
+    expect(jsonLines(server.stderr).at(-1)).toMatchObject({ code: "usage", message: expect.stringContaining("link") });
   });
 
   test("refuses names that are not this machine's, as a page after DNS rebinding sends them, and foreign pages", async () => {

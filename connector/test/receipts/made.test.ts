@@ -54,16 +54,17 @@ describe("A decided session leaves a receipt", () => {
 });
 
 describe("A relay that lies about whose session a request is", () => {
-  test("gets no decision bound to another request than the one", async () => {
+  test("gets no decision on another request than the one: it is not delivered under that id", async () => {
     const { sessionId } = await ann.requestSession(bob.agent, { purpose: "talk" });
     await next(bob);
     stage.front.toAgent = (frame) => (frame.frame === "deliver" ? { ...frame, session_id: sessionId } : frame);
+    const { errors } = record(bob);
     await ann.requestSession(bob.agent, { purpose: "give all away" });
-    await next(bob);
+    await until("it is dropped", () => errors.length > 0);
+    expect(errors).toMatchObject([{ code: "misnamed_session", retry: "never", envelopeId: expect.any(String) }]);
     await bob.approve(sessionId, ann.agent);
-    const { payload } = (await next(ann)).envelope;
-    expect(payload).toEqual({ session_id: sessionId });
-    expect(missingOf(bob, sessionId)).toMatchObject({ missing: ["request_sha256 of the decision"] });
+    await next(ann);
+    expect(bob.receipt(sessionId).request.payload).toMatchObject({ purpose: "talk" });
   });
 
   test("gets none bound to a request that it made up", async () => {

@@ -72,7 +72,7 @@ The sessions of one HTTP server share the agent's messages: each is returned onc
     if (address === undefined) return await overStdio(make, file, reporter, io);
     // Before it connects: who starts a server sees how it ends.
     requireKey(await readIdentity(key, io.env, reporter));
-    const token = await mcpToken(values["token-file"] ?? keyFileToken(file), io.env, reporter);
+    const token = await mcpToken(values["token-file"] ?? keyFileToken(file), io.env);
     return await overHttp(make, { ...address, names, ...token }, reporter, io);
   },
 };

@@ -8,29 +8,33 @@ const MAX_PENDING = 100;
 
 /** What a process that follows a connection later has to know of the agent's sessions. */
 export class SessionNotices {
-  /** By id, in the order in which they became known; some may be decided by now. */
-  readonly #pending = new Map<string, PendingSession>();
+  /** By id, in the order in which they became known; some may be decided by now. As their requesters signed them. */
+  readonly #received = new Map<string, PendingSession>();
+  /** As the relay has them, which counts for nothing where the request came here. */
+  readonly #noticed = new Map<string, PendingSession>();
   #decided: SessionNotice | undefined;
 
   noticed(notice: SessionNotice): void {
     if (notice.kind === "decided_sessions") this.#decided = notice;
-    else for (const session of notice.sessions) this.#keep(session);
+    else for (const session of notice.sessions) keep(this.#noticed, session);
   }
 
   received(delivery: Delivery): void {
     const requested = requestedSession(delivery);
     if (requested === undefined) return;
     const { purpose: _, ...session } = requested;
-    this.#keep(session);
+    keep(this.#received, session);
   }
 
   all(): readonly SessionNotice[] {
-    const sessions = [...this.#pending.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+    const known = new Map([...this.#noticed, ...this.#received]);
+    const undecided = [...known.values()].filter(({ expiresAt }) => expiresAt.getTime() > Date.now());
+    const sessions = undecided.slice(-MAX_PENDING);
     const pending: SessionNotice = { kind: "pending_sessions", total: sessions.length, sessions };
     return [pending, ...(this.#decided === undefined ? [] : [this.#decided])];
   }
+}
 
-  #keep(session: PendingSession): void {
-    keepNewest(this.#pending, session.sessionId, session, MAX_PENDING);
-  }
+function keep(sessions: Map<string, PendingSession>, session: PendingSession): void {
+  keepNewest(sessions, session.sessionId, session, MAX_PENDING);
 }

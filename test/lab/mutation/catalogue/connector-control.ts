@@ -115,6 +115,13 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/cli/mcp-token.test.ts"],
   },
   {
+    name: "no link says which token relay mcp has",
+    file: "connector/src/cli/mcp-token.ts",
+    find: " | constants.O_NOFOLLOW",
+    replace: "",
+    tests: ["connector/test/cli/mcp-token.test.ts"],
+  },
+  {
     name: "a client of relay mcp that does not read has one notification kept",
     file: "connector/src/mcp/server.ts",
     find: "|| isUnread ||",

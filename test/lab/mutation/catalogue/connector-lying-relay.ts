@@ -249,6 +249,13 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     tests: ["connector/test/frames.test.ts"],
   },
   {
+    name: "a request is delivered under the id of its own session alone",
+    file: "connector/src/delivery-judge.ts",
+    find: 'envelope.type !== "session.request" ||',
+    replace: "true ||",
+    tests: ["connector/test/receipts/made.test.ts", "test/connectors/behaviour.test.ts"],
+  },
+  {
     name: "a session that a relay names has an id of bounded length",
     file: "connector/src/session-id.ts",
     find: " && SESSION_ID.test(value)",

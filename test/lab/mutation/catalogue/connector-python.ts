@@ -55,6 +55,13 @@ export const CONNECTOR_PYTHON_MUTATIONS: readonly Mutation[] = [
     tests: ["test/python/trust.test.ts"],
   },
   {
+    name: "Python delivers a request under the id of its own session alone",
+    file: `${FOLDER}/delivery_judge.py`,
+    find: 'envelope["type"] != "session.request" or',
+    replace: "True or",
+    tests: ["test/connectors/behaviour.test.ts"],
+  },
+  {
     name: "Python wants a sealed reply to a sealed question",
     file: `${FOLDER}/conversations.py`,
     find: "if question.is_sealed and not delivery.sealed:",

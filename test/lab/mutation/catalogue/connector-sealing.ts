@@ -161,7 +161,7 @@ export const CONNECTOR_SEALING_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/receipts/session-records.ts",
     find: "if (request === undefined || requests.length > 1) return undefined;",
     replace: "if (request === undefined) return undefined;",
-    tests: ["connector/test/receipts/made.test.ts", "connector/test/receipts/session-records.test.ts"],
+    tests: ["connector/test/receipts/session-records.test.ts"],
   },
   {
     name: "a receipt's decision is of the request's parties",

@@ -19,9 +19,23 @@ export const CONNECTOR_SESSION_DECISION_MUTATIONS: readonly Mutation[] = [
   {
     name: "a model that forgot a request finds it in its status until it is decided",
     file: "connector/src/mcp/session-requests.ts",
-    find: "return;\n    keepNewest(this.#undecided, ",
-    replace: "return;\n    keepNewest(new Map(), ",
+    find: "keepNewest(sessions, ",
+    replace: "keepNewest(new Map(), ",
     tests: ["connector/test/mcp/decisions.test.ts"],
+  },
+  {
+    name: "a model decides a request to whom signed it, whatever a notice says",
+    file: "connector/src/mcp/session-requests.ts",
+    find: "this.#received.get(sessionId) ?? this.#noticed.get(sessionId)",
+    replace: "this.#noticed.get(sessionId) ?? this.#received.get(sessionId)",
+    tests: ["connector/test/mcp/session-lists.test.ts", "connector/test/mcp/decisions.test.ts"],
+  },
+  {
+    name: "who shares a connection is told of a request as it was signed",
+    file: "connector/src/cli/control/session-notices.ts",
+    find: "new Map([...this.#noticed, ...this.#received])",
+    replace: "new Map([...this.#received, ...this.#noticed])",
+    tests: ["connector/test/mcp/session-lists.test.ts"],
   },
   {
     name: "a model is told what another process of its agent decided",
