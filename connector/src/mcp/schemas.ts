@@ -84,7 +84,8 @@ export const AcceptedNegotiation = z.strictObject({
 
 export const AcceptedDecision = z.strictObject({
   ...AcceptedNegotiation.shape,
-  to: z.string().describe("The requester, who is told."),
+  /** The requester. */
+  to: z.string(),
 });
 
 /** A session that waits for this agent's decision. */
