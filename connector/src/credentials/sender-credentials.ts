@@ -68,8 +68,8 @@ export class SenderCredentials {
       const credential = await this.find({ agent }, time);
       const { askedAt, asking } = this.#knownEntryOf({ agent });
       if (holdsAt(credential, time) || askedAt >= neededAt) return credential;
-      await asking;
-      await pause(askedAt + LOOK_UP.recipientAgainAfterMs - performance.now(), this.#stopped.signal);
+      const againInMs = askedAt + LOOK_UP.recipientAgainAfterMs - performance.now();
+      await (asking ?? pause(againInMs, this.#stopped.signal));
     }
     return undefined;
   }
