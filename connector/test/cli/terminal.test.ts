@@ -89,7 +89,13 @@ const ACK = { frame: "ack", accepted: true, target_delivery, session_id: EVIL, s
 const ERROR = { frame: "error", code: EVIL, message: EVIL, hint: EVIL };
 const NOW_ISO = new Date().toISOString();
 const times = { created_at_iso: NOW_ISO, decided_at_iso: NOW_ISO, expires_at_iso: NOW_ISO };
-const session = { ...times, session_id: `ses_${"0".repeat(26)}`, requester: EVIL, target: EVIL, status: "approved" };
+const session = {
+  ...times,
+  session_id: `ses_${"0".repeat(26)}`,
+  status: "approved",
+  requester: "agent://eve",
+  target: "agent://eve",
+};
 const SENT = { id: "e-1", type: "message.send", from: "agent://eve", to: ALICE, key_id: "k", sig: "A".repeat(86) };
 const UNASKED = [
   { frame: "notice", notice: "pending_sessions", total: 1, sessions: [session] },

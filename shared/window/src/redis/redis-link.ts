@@ -5,17 +5,16 @@ import type { Logger } from "runtime/logging.ts";
 import { unavailable } from "../unavailable.ts";
 import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
-import { ClockOffset } from "./clock-offset.ts";
 import { DeadlineCalls } from "./deadline-calls.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { endsConnection, LinkDownError, linkDown, reasonOf, unlessElsewhere } from "./link-down.ts";
 import { LinkState } from "./link-state.ts";
 import type { RedisCalls, ServerLink, SubscribingLink } from "./redis-calls.ts";
-import { RedisClock, timeIn } from "./redis-clock.ts";
-import { RedisMemory } from "./redis-memory.ts";
-import { ReplicaProgress, type Replicas } from "./replica-progress.ts";
+import type { RedisMemory } from "./redis-memory.ts";
+import type { Replicas } from "./replica-progress.ts";
 import { loadScripts, type Reply, runScript, type ScriptName } from "./scripts.ts";
 import { checkCoverage, checkPolicy, checkServer } from "./server-check.ts";
+import { ServerInfo } from "./server-info.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
 export interface RedisLinkOptions {
@@ -44,10 +43,8 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   readonly memory: RedisMemory;
   readonly links: readonly ServerLink[] = [this];
   readonly #options: RedisLinkOptions;
-  readonly #clock = new RedisClock();
+  readonly #info: ServerInfo;
   readonly #deadlineCalls: DeadlineCalls;
-  readonly #clockOffset: ClockOffset;
-  readonly #replicas = new ReplicaProgress();
   readonly #state: LinkState;
   readonly #subscriptions: Subscriptions;
   readonly #usableListeners: (() => Promise<void>)[] = [];
@@ -66,8 +63,8 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   constructor(options: RedisLinkOptions) {
     this.#options = options;
     this.name = options.name;
-    this.memory = new RedisMemory(options.logger);
-    this.#clockOffset = new ClockOffset(options.name, options.logger);
+    this.#info = new ServerInfo(options);
+    this.memory = this.#info.memory;
     this.#state = new LinkState(options.name, options.logger);
     this.client = new BoundedRedis(clientOptions(options.url, options.name, () => this.#state.nextDelayMs()));
     this.client.on("error", (err: Error) => this.#refused(err));
@@ -75,7 +72,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     this.client.on("ready", () => void this.#setUp());
     this.#subscriptions = new Subscriptions(this.client);
     this.#deadlineCalls = new DeadlineCalls({
-      clock: this.#clock,
+      clock: this.#info.clock,
       logger: options.logger,
       run: (script, keys, args) => this.run(script, keys, args),
       gaveUpSince: (sentAt) => this.#gaveUpAt >= sentAt,
@@ -93,15 +90,15 @@ export class RedisLink implements RedisCalls, SubscribingLink {
 
   /** Until when all that a node of a cluster answered had reached its replicas, monotonic ms; undefined where that is not known. */
   get receivedUntil(): number | undefined {
-    return this.#replicas.receivedUntil;
+    return this.#info.receivedUntil;
   }
 
   get replicas(): Replicas | undefined {
-    return this.#replicas.replicas;
+    return this.#info.replicas;
   }
 
   get clockOffsetMs(): number {
-    return this.#clockOffset.ms;
+    return this.#info.clockOffsetMs;
   }
 
   /** Runs on each new connection before the link is up, and may send. A rejection gives the connection up. */
@@ -184,7 +181,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
   }
 
   unixTimeOf(_key: string, monotonicMs: number): number {
-    return Math.floor(this.#clock.at(monotonicMs));
+    return Math.floor(this.#info.clock.at(monotonicMs));
   }
 
   memoryOf(_key: string): RedisMemory {
@@ -245,7 +242,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     const connection = Symbol(this.name);
     this.#connection = connection;
     try {
-      await this.#read(() => checkServer(this.client, this.#options.isNode ?? false));
+      await this.#info.read(() => checkServer(this.client, this.#options.isNode ?? false));
       await loadScripts(this.client);
       await this.#subscriptions.catchUp();
       for (const listener of this.#usableListeners) await this.#settingUp.run(connection, listener);
@@ -265,7 +262,7 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     const connection = this.#connection;
     if (connection === undefined) return;
     try {
-      const info = await this.#read(() =>
+      const info = await this.#info.read(() =>
         this.client.info("server", "memory", ...(this.#options.isNode ? ["replication"] : [])),
       );
       checkPolicy(info);
@@ -273,20 +270,6 @@ export class RedisLink implements RedisCalls, SubscribingLink {
     } catch (err) {
       if (connection === this.#connection) this.reconnect(err);
     }
-  }
-
-  /** Reads INFO, and from it how full Redis is, what time it has, and how far its replicas are. */
-  async #read(ask: () => Promise<string>): Promise<string> {
-    const [sentAt, asked] = [performance.now(), Date.now()];
-    const info = await ask();
-    const now = timeIn(info);
-    if (now !== undefined) {
-      this.#clock.told(now, sentAt, performance.now());
-      this.#clockOffset.told(now, asked, Date.now());
-    }
-    if (this.#options.isNode) this.#replicas.told(info, sentAt);
-    this.memory.update(info);
-    return info;
   }
 
   /** No connection, or a handshake that failed. */
