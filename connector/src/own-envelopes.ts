@@ -30,7 +30,7 @@ export class OwnEnvelopes {
     this.#options = options;
   }
 
-  /** Throws `invalid_envelope` for what the relay would refuse. */
+  /** Throws `invalid_envelope` for fields that the relay would refuse; the size and levels of a payload are checked as it is signed. */
   check(content: EnvelopeContent): void {
     checkEnvelope(content, this.#options.agent);
   }

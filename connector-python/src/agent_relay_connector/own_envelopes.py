@@ -34,7 +34,7 @@ class OwnEnvelopes:
     peers: Peers
 
     def check(self, content: Content) -> None:
-        """Raises `invalid_envelope` for what the relay would refuse."""
+        """Raises `invalid_envelope` for fields that the relay would refuse. A payload is checked as it is signed."""
         check_envelope(content, self.agent)
 
     async def message(self, content: Content, seals: bool, timeout_s: float) -> AckFrame:
