@@ -57,7 +57,10 @@ async function register(agent: CredentialAgent): Promise<void> {
   expect(await socket.ask(registerWith(agent, HOST))).toMatchObject({ accepted: true });
 }
 
+/** The gateway's own connection may come back after the pod's: it says `unavailable` until then, and `unknown` never. */
 async function lookUp(query = ""): Promise<object> {
-  const { status, body } = await http.get(`${gateway.url}/v1/agents/${NAME}/credential${query}`);
-  return { status, credential: body.credential };
+  const ask = () => http.get(`${gateway.url}/v1/agents/${NAME}/credential${query}`);
+  let answer = await ask();
+  await until("the gateway reaches Redis", async () => answer.status !== 503 || (answer = await ask()).status !== 503);
+  return { status: answer.status, credential: answer.body.credential };
 }
