@@ -61,6 +61,9 @@ async function register(agent: CredentialAgent): Promise<void> {
 async function lookUp(query = ""): Promise<object> {
   const ask = () => http.get(`${gateway.url}/v1/agents/${NAME}/credential${query}`);
   let answer = await ask();
-  await until("the gateway reaches Redis", async () => answer.status !== 503 || (answer = await ask()).status !== 503);
+  await until("the gateway reaches Redis", async () => {
+    if (answer.status === 503) answer = await ask();
+    return answer.status !== 503;
+  });
   return { status: answer.status, credential: answer.body.credential };
 }
