@@ -3,7 +3,7 @@ import type { Pids } from "../accounting.ts";
 import { OrderedProcess } from "./ordered-process.ts";
 import type { Place } from "./pod-acceptance.ts";
 import type { ReceivingOrder } from "./receiving-pod.ts";
-import type { Offer, Offered, SendingOrder } from "./sending-pods.ts";
+import type { Fill, Filled, Offer, Offered, SendingOrder } from "./sending-pods.ts";
 
 const LOST_AFTER_MS = 5000;
 
@@ -32,19 +32,28 @@ export class AcceptanceLoad implements AsyncDisposable {
 
   /** @throws Error when an envelope does not reach the receiving pod. */
   async offer(offer: Omit<Offer, "targets">): Promise<Offered> {
-    await this.#receiving.carryOut({ order: "beat" });
-    const before = await this.#count();
-    const offered = (await this.#sending.carryOut({ order: "offer", ...offer, targets: this.#targets })) as Offered;
-    const deadline = performance.now() + LOST_AFTER_MS;
-    while ((await this.#count()) < before + offered.deliveredInAll) {
-      if (performance.now() > deadline) throw new Error("Messages were lost.");
-      await delay(1);
-    }
-    return offered;
+    return await this.#send<Offered>({ order: "offer", ...offer, targets: this.#targets });
+  }
+
+  /** @throws Error when an envelope does not reach the receiving pod. */
+  async fill(fill: Omit<Fill, "targets">): Promise<Filled> {
+    return await this.#send<Filled>({ order: "fill", ...fill, targets: this.#targets });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#sending[Symbol.asyncDispose](), this.#receiving[Symbol.asyncDispose]()]);
+  }
+
+  async #send<Sent extends Filled>(order: SendingOrder): Promise<Sent> {
+    await this.#receiving.carryOut({ order: "beat" });
+    const before = await this.#count();
+    const sent = (await this.#sending.carryOut(order)) as Sent;
+    const deadline = performance.now() + LOST_AFTER_MS;
+    while ((await this.#count()) < before + sent.deliveredInAll) {
+      if (performance.now() > deadline) throw new Error("Messages were lost.");
+      await delay(1);
+    }
+    return sent;
   }
 
   async #count(): Promise<number> {

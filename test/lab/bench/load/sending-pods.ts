@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Acceptance } from "window/acceptance/acceptance.ts";
+import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { instant, type Pids, type Span, spanOf } from "../accounting.ts";
 import { percentile } from "../statistics.ts";
 import { takeOrders } from "./ordered-process.ts";
@@ -7,38 +8,61 @@ import { sendOnSchedule } from "./pace.ts";
 import { openPod, type Place, type PodAcceptance, verifiedMessage } from "./pod-acceptance.ts";
 import { dueAt } from "./schedule.ts";
 
-/** Pods to which envelopes come at a fixed rate, already verified: one process for all of them. */
+/** Pods to which envelopes come already verified, at a fixed rate or at their most: one process for all of them. */
 
 export type SendingOrder =
   | ({ readonly order: "open"; readonly pods: number } & Place)
-  | ({ readonly order: "offer" } & Offer);
+  | ({ readonly order: "offer" } & Offer)
+  | ({ readonly order: "fill" } & Fill);
 
-/** Envelopes at a fixed rate, the pods and the targets in turn. */
-export interface Offer {
-  readonly perSecond: number;
+interface Measured {
   readonly warmUpMs: number;
   readonly measureMs: number;
   readonly targets: readonly string[];
   readonly pids: Pids;
 }
 
-export interface Offered extends Span {
+/** Envelopes at a fixed rate, the pods and the targets in turn. */
+export interface Offer extends Measured {
+  readonly perSecond: number;
+}
+
+/** As many of each pod for each target are always under way: the next one follows the answer to one before it. */
+export interface Fill extends Measured {
+  readonly inFlight: number;
+}
+
+export interface Filled extends Span {
   /** Accepted and delivered, in the span. */
   readonly delivered: number;
   /** Of Redis, in the span. */
   readonly calls: number;
   /** Accepted and delivered, before and after the span as well. */
   readonly deliveredInAll: number;
+}
+
+export interface Offered extends Filled {
   /** ms by which this process was late, at worst of a hundred: what is late comes in together. */
   readonly sentLate: number;
 }
+
+const SENDER = "agent://load.sender";
 
 let pods: PodAcceptance[] = [];
 let accepted = 0;
 let calls = 0;
 let refusal: Acceptance | undefined;
 
-takeOrders((order: SendingOrder): Promise<unknown> => (order.order === "open" ? open(order) : offer(order)));
+takeOrders(async (order: SendingOrder): Promise<unknown> => {
+  switch (order.order) {
+    case "open":
+      return await open(order);
+    case "offer":
+      return await offer(order);
+    case "fill":
+      return await fill(order);
+  }
+});
 
 async function open({ pods: count, ...place }: Place & { readonly pods: number }): Promise<void> {
   pods = await Promise.all(Array.from({ length: count }, (_, n) => openPod(place, `pod_bench-${process.pid}-${n}`)));
@@ -53,8 +77,8 @@ async function open({ pods: count, ...place }: Place & { readonly pods: number }
 }
 
 /** @throws Error when one is not accepted for delivery. */
-async function offer({ perSecond, warmUpMs, measureMs, targets, pids }: Offer): Promise<Offered> {
-  const total = Math.round((perSecond * (warmUpMs + measureMs)) / 1000);
+async function offer({ perSecond, targets, ...measured }: Offer): Promise<Offered> {
+  const total = Math.round((perSecond * (measured.warmUpMs + measured.measureMs)) / 1000);
   const lateness: number[] = [];
   const startedAt = performance.now();
   const acceptedBefore = accepted;
@@ -62,20 +86,49 @@ async function offer({ perSecond, warmUpMs, measureMs, targets, pids }: Offer): 
     const round = Math.floor(n / targets.length);
     lateness.push(performance.now() - startedAt - dueAt(n, perSecond));
     const { acceptor } = pods[(n + round) % pods.length] as PodAcceptance;
-    acceptor.accept(verifiedMessage("agent://load.sender", targets[n % targets.length] as string, count));
+    acceptor.accept(verifiedMessage(SENDER, targets[n % targets.length] as string, count));
   };
   const sending = sendOnSchedule(send, { perSecond, total, startedAt });
+  const within = await span(measured);
+  await sending;
+  await untilAccepted(acceptedBefore + total);
+  return { ...within, deliveredInAll: accepted - acceptedBefore, sentLate: percentile(lateness, 0.99) };
+}
+
+/** @throws Error when one is not accepted for delivery. */
+async function fill({ inFlight, targets, ...measured }: Fill): Promise<Filled> {
+  const acceptedBefore = accepted;
+  let sent = 0;
+  let isOver = false;
+  const send = (acceptor: Acceptor, target: string) => {
+    sent += 1;
+    const next = (acceptance: Acceptance) => {
+      count(acceptance);
+      if (!isOver) send(acceptor, target);
+    };
+    acceptor.accept(verifiedMessage(SENDER, target, next));
+  };
+  for (const { acceptor } of pods) {
+    for (const target of targets) for (let n = 0; n < inFlight; n += 1) send(acceptor, target);
+  }
+  const within = await span(measured);
+  isOver = true;
+  await untilAccepted(acceptedBefore + sent);
+  return { ...within, deliveredInAll: accepted - acceptedBefore };
+}
+
+async function span({ warmUpMs, measureMs, pids }: Omit<Measured, "targets">): Promise<Omit<Filled, "deliveredInAll">> {
   await delay(warmUpMs);
   const before = { ...instant(pids), accepted, calls };
   await delay(measureMs);
-  const span = spanOf(before, instant(pids));
-  const within = { delivered: accepted - before.accepted, calls: calls - before.calls };
-  await sending;
-  while (accepted < acceptedBefore + total) {
+  return { ...spanOf(before, instant(pids)), delivered: accepted - before.accepted, calls: calls - before.calls };
+}
+
+async function untilAccepted(total: number): Promise<void> {
+  while (accepted < total) {
     if (refusal !== undefined) throw new Error(`An envelope was answered with: ${JSON.stringify(refusal)}`);
     await delay(1);
   }
-  return { ...span, ...within, deliveredInAll: accepted - acceptedBefore, sentLate: percentile(lateness, 0.99) };
 }
 
 /** The acceptor goes on when this throws: whoever waits for all does. */

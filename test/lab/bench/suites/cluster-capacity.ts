@@ -1,28 +1,17 @@
 import { cpus } from "node:os";
 import { type Span, totalCpu } from "../accounting.ts";
-import { AcceptanceLoad } from "../load/acceptance-load.ts";
 import type { Offered } from "../load/sending-pods.ts";
 import { inTurn, type Plan } from "../plan.ts";
 import { type Aim, type Section, shown, times } from "../section.ts";
 import { median } from "../statistics.ts";
 import type { Bus } from "../systems/agent-relay.ts";
 import { deployedRedis, unreplicatedCluster } from "../systems/redis-cluster.ts";
-import {
-  ADVISED,
-  allRedis,
-  busiest,
-  evenTargets,
-  type Figure,
-  ONE_REDIS,
-  titleOf,
-  toOneRedis,
-} from "./cluster-settings.ts";
+import { ADVISED, allRedis, busiest, type Figure, ONE_REDIS, titleOf, toOneRedis } from "./cluster-settings.ts";
 import { rateFor } from "./rate-for-share.ts";
+import { PODS, stageAcceptance } from "./staged-acceptance.ts";
 
 /** Of a core, that the load takes of one Redis, or as near to it as the looks for its rate come. */
 const SHARE = 0.6;
-/** That the envelopes come in at: as many lanes as they have, so small are the calls. */
-const PODS = 4;
 const PARTITIONS = [1, 4, ADVISED, 24] as const;
 
 interface Setting {
@@ -107,9 +96,10 @@ export async function capacitySections(plan: Plan): Promise<Section[]> {
 }
 
 async function rateOf({ warmUpMs, paceMs, say }: Plan): Promise<number> {
-  await using staged = await stage(ONE);
+  await using staged = await stageAcceptance(ONE.bus());
+  const { load, pids } = staged;
   const look = async (perSecond: number) => {
-    const share = percentOfCore(await staged.offer({ perSecond, warmUpMs, measureMs: paceMs }), allRedis) / 100;
+    const share = percentOfCore(await load.offer({ perSecond, warmUpMs, measureMs: paceMs, pids }), allRedis) / 100;
     say(`cluster, capacity: ${shown(perSecond)} a second take one Redis to ${shown(100 * share)} % of a core`);
     return share;
   };
@@ -117,29 +107,10 @@ async function rateOf({ warmUpMs, paceMs, say }: Plan): Promise<number> {
 }
 
 async function measure({ warmUpMs, paceMs }: Plan, setting: Setting, perSecond: number): Promise<Offered> {
-  await using staged = await stage(setting);
-  await staged.offer({ perSecond, warmUpMs: 0, measureMs: 2 * warmUpMs });
-  return await staged.offer({ perSecond, warmUpMs, measureMs: paceMs });
-}
-
-/** A setting that is up, and the pods that load it. */
-interface Staged extends AsyncDisposable {
-  offer(offer: { readonly perSecond: number; readonly warmUpMs: number; readonly measureMs: number }): Promise<Offered>;
-}
-
-async function stage({ bus }: Setting): Promise<Staged> {
-  await using stack = new AsyncDisposableStack();
-  const { relay, partitions, redisPids } = bus();
-  stack.defer(() => relay.stop());
-  await relay.start();
-  const url = relay.environmentOf("ws-connector").REDIS_URL as string;
-  const load = stack.use(await AcceptanceLoad.start({ url, partitions }, PODS, evenTargets()));
-  const pids = { ...(await redisPids()), ...load.pids };
-  const started = stack.move();
-  return {
-    offer: (offer) => load.offer({ ...offer, pids }),
-    [Symbol.asyncDispose]: () => started.disposeAsync(),
-  };
+  await using staged = await stageAcceptance(setting.bus());
+  const { load, pids } = staged;
+  await load.offer({ perSecond, warmUpMs: 0, measureMs: 2 * warmUpMs, pids });
+  return await load.offer({ perSecond, warmUpMs, measureMs: paceMs, pids });
 }
 
 function percentOfCore(span: Span, figure: Figure): number {

@@ -1,11 +1,10 @@
-import { Generator } from "../load/generator.ts";
-import type { Carried } from "../load/press.ts";
+import { REDIS_LIMITS } from "window/redis/limits.ts";
+import type { Filled } from "../load/sending-pods.ts";
 import { inTurn, type Plan } from "../plan.ts";
 import { type Section, shown, times } from "../section.ts";
 import { median } from "../statistics.ts";
-import { type Bus, startAgentRelay } from "../systems/agent-relay.ts";
-import { deployedRedis, redisCluster } from "../systems/redis-cluster.ts";
-import { RECEIVING, SENDING } from "../systems/system.ts";
+import type { Bus } from "../systems/agent-relay.ts";
+import { deployedRedis, unreplicatedCluster } from "../systems/redis-cluster.ts";
 import {
   ADVISED,
   allRedis,
@@ -17,52 +16,57 @@ import {
   titleOf,
   toOneRedis,
 } from "./cluster-settings.ts";
+import { PODS, stageAcceptance } from "./staged-acceptance.ts";
 
-/** Enough in flight for calls that are full, however many lanes there are. */
-const WINDOW = 128;
+/** Calls under way and waiting, a lane: the next one is full when the one before it is answered. */
+const CALLS_DEEP = 2;
 const PARTITIONS = [4, ADVISED, 24] as const;
 
 interface Setting {
   readonly name: string;
+  readonly partitions: number;
   readonly bus: () => Bus;
 }
 
-const CLUSTERS: readonly Setting[] = PARTITIONS.map((partitions) => ({
-  name: titleOf(partitions),
-  bus: () => redisCluster(partitions),
-}));
-const SETTINGS: readonly Setting[] = [{ name: ONE_REDIS, bus: deployedRedis }, ...CLUSTERS];
+const SETTINGS: readonly Setting[] = [
+  { name: ONE_REDIS, partitions: 1, bus: deployedRedis },
+  ...PARTITIONS.map((partitions) => ({
+    name: titleOf(partitions),
+    partitions,
+    bus: () => unreplicatedCluster(partitions),
+  })),
+];
 const AT_ADVISED = 1 + PARTITIONS.indexOf(ADVISED);
 
-/** Whole pods at their most: what an envelope costs Redis when calls are full. */
+/** What an envelope costs Redis in calls that carry as many as a call may. */
 export async function fullCallSections(plan: Plan): Promise<Section[]> {
-  const measured = SETTINGS.map((): Carried[] => []);
+  const measured = SETTINGS.map((): Filled[] => []);
   for (let round = 0; round < plan.rounds; round += 1) {
     for (const setting of inTurn(SETTINGS, round)) {
-      const carried = await measure(plan, setting.bus());
-      measured[SETTINGS.indexOf(setting)]?.push(carried);
-      const cost = shown(perEnvelope(carried, busiest));
+      const filled = await measure(plan, setting);
+      measured[SETTINGS.indexOf(setting)]?.push(filled);
+      const cost = shown(perEnvelope(filled, busiest));
       plan.say(`cluster, full calls, round ${round + 1}, ${setting.name}: ${cost} µs in the busiest Redis`);
     }
   }
   const [ofOne = []] = measured;
   const ratio = (n: number, figure: Figure) => toOneRedis(measured[n] ?? [], ofOne, figure);
-  const rows = SETTINGS.map(({ name }, n) => {
-    const over = (figure: (one: Carried) => number) => shown(median((measured[n] ?? []).map(figure)));
-    return [
-      name,
-      over(({ delivered, seconds }) => delivered / seconds),
-      ...[role(SENDING), role(RECEIVING), allRedis, busiest].map((figure) => over((one) => perEnvelope(one, figure))),
-      ...(n === 0 ? ["", ""] : [allRedis, busiest].map((figure) => times(ratio(n, figure)))),
-    ];
-  });
+  const over = (n: number, figure: (filled: Filled) => number) => median((measured[n] ?? []).map(figure));
+  const rows = SETTINGS.map(({ name }, n) => [
+    name,
+    shown(over(n, ({ delivered, seconds }) => delivered / seconds)),
+    shown(over(n, ({ delivered, calls }) => delivered / calls)),
+    ...[allRedis, busiest].map((figure) => shown(over(n, (filled) => perEnvelope(filled, figure)))),
+    ...(n === 0 ? ["", ""] : [allRedis, busiest].map((figure) => times(ratio(n, figure)))),
+  ]);
   return [
     {
       title: "A Redis Cluster, full calls",
       about:
-        `${evenTargets().length} pairs over two pods, ${WINDOW} envelopes in flight per sender; µs of CPU an envelope, of the primaries ` +
-        "without their replicas. Both are Redis as it is deployed, over TCP. Targets lie evenly in the partitions; of 4 partitions one shard has two.",
-      head: ["", "delivered/s", "sending pod", "receiving pod", "all Redis", "busiest", "all to one", "busiest to one"],
+        `Calls carry up to ${REDIS_LIMITS.acceptanceBatch} envelopes, and so many wait for the next one whenever a call is answered. Envelopes come in, already verified, at what ${PODS} pods have ` +
+        "between verification and Redis, in one process, and go to a receiving pod's channels in another. µs of CPU an envelope; primaries have no replicas here. " +
+        "Both are Redis as it is deployed, over TCP. Targets lie evenly in the partitions; of 4 partitions one shard has two.",
+      head: ["", "delivered/s", "envelopes a call", "all Redis", "busiest", "all to one", "busiest to one"],
       rows,
       aims: [
         {
@@ -70,21 +74,21 @@ export async function fullCallSections(plan: Plan): Promise<Section[]> {
           value: ratio(AT_ADVISED, busiest),
           most: 1 / 2.4,
         },
+        {
+          name: `those calls: envelopes in each, ${ADVISED} partitions`,
+          value: over(AT_ADVISED, ({ delivered, calls }) => delivered / calls),
+          least: REDIS_LIMITS.acceptanceBatch * 0.9,
+        },
       ],
       data: { settings: SETTINGS.map(({ name }) => name), measured },
     },
   ];
 }
 
-async function measure({ warmUpMs, measureMs, ours }: Plan, bus: Bus): Promise<Carried> {
-  await using under = await startAgentRelay(ours, "hmac-sha256", bus);
-  await using generator = await Generator.start(under.speech);
-  await generator.pair(under.ports, evenTargets());
-  const press = { window: WINDOW, warmUpMs, measureMs, pids: under.pids };
-  await generator.press({ ...press, warmUpMs: 0, measureMs: 2 * warmUpMs });
-  return await generator.press(press);
-}
-
-function role(name: string): Figure {
-  return ({ cpu }) => cpu[name] ?? Number.NaN;
+async function measure({ warmUpMs, measureMs }: Plan, { partitions, bus }: Setting): Promise<Filled> {
+  await using staged = await stageAcceptance(bus());
+  const { load, pids } = staged;
+  const inFlight = Math.ceil((CALLS_DEEP * REDIS_LIMITS.acceptanceBatch * partitions) / evenTargets().length);
+  await load.fill({ inFlight, warmUpMs: 0, measureMs: 2 * warmUpMs, pids });
+  return await load.fill({ inFlight, warmUpMs, measureMs, pids });
 }
