@@ -17,6 +17,8 @@ import { WindowView } from "./window-view.ts";
 
 type Environment = Record<string, string>;
 
+const MOST_REGISTERS = 4;
+
 /** Services on a port of their own. */
 export interface Pod {
   readonly port: number;
@@ -188,12 +190,12 @@ export class TestRelay {
     return socket;
   }
 
-  /** Connects to a pod and registers an agent there; once more where Redis of a busy machine was late. */
+  /** Connects to a pod and registers an agent there; again where Redis of a busy machine was late. */
   async online(pod: Pod, name: string): Promise<AgentSocket> {
     const socket = await this.connect(pod);
     const register = () => socket.ask(this.envelope(name, "agent.register"));
     let ack = await register();
-    if (ack.code === "unavailable") ack = await register();
+    for (let again = 0; ack.code === "unavailable" && again < MOST_REGISTERS; again += 1) ack = await register();
     if (ack.frame !== "ack") throw new Error(`agent.register was refused: ${ack.code}`);
     return socket;
   }

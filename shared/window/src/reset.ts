@@ -3,7 +3,7 @@ import { PARTITION_TAGS } from "./redis/partition-tags.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 import { unavailable } from "./unavailable.ts";
 import { findOrOpenWindow } from "./window-identity.ts";
-import { beginWindow, isRecord, lastWindowOf, readControl, readPartitions } from "./window-records.ts";
+import { beginWindow, isRecord, LAYOUT, lastWindowOf, readControl, readPartitions } from "./window-records.ts";
 import { countForeignKeys, deleteOlderKeys, type Sweep } from "./window-sweep.ts";
 
 /** What a reset did. `foreign`: the database holds keys that are not the relay's, and nothing was touched. */
@@ -12,7 +12,7 @@ export type ResetOutcome =
   | { readonly outcome: "foreign"; readonly foreignKeys: number };
 
 /**
- * Opens a new window when `deployId` or `partitions` differ from the window's, or with `force`; safe to race, and to be ended
+ * Opens a new window when `deployId`, `partitions` or the layout differ from the window's, or with `force`; safe to race, and to be ended
  * anywhere: who comes next does the rest. Then deletes what windows before have left, but what guards against repeats. No window
  * is begun while any partition is out of reach; one that has begun is opened without those that are lost meanwhile.
  * Source: docs/redis.md#the-process-window.
@@ -27,7 +27,7 @@ export async function resetWindow(
     const control = await readControl(link);
     const records = await readPartitions(link, PARTITION_TAGS.length);
     const last = lastWindowOf(control, records);
-    const isSame = last?.deployId === deployId && last.partitions === partitions;
+    const isSame = last?.deployId === deployId && last.partitions === partitions && last.layout === LAYOUT;
     if (isSame && !force) return await enter("kept", link, options);
     const outOfReach = records.find((record) => !isRecord(record));
     if (outOfReach !== undefined) throw outOfReach;

@@ -9,6 +9,7 @@ import {
   type ControlRecord,
   endOpening,
   isRecord,
+  LAYOUT,
   lastWindowOf,
   type Reached,
   raisePartitions,
@@ -33,7 +34,8 @@ export interface WindowIdentity {
  * lost, the next is opened, in which the partitions that are there keep their state. One that is out of reach is not lost: the
  * window is open without it.
  * @param options.deployId of a window that follows none.
- * @throws LinkDownError `partitions` when the window has another number of them; ServiceError `unavailable`.
+ * @throws LinkDownError `partitions` when the window has another number of them, `layout` when it is another version's; ServiceError
+ * `unavailable`.
  */
 export async function findOrOpenWindow(
   link: RedisCalls,
@@ -43,7 +45,7 @@ export async function findOrOpenWindow(
     const control = await readControl(link);
     const records = await readOrRaise(link, control, partitions);
     const last = lastWindowOf(control, records);
-    if (last !== null) checkPartitions(last, partitions);
+    if (last !== null) checkFitting(last, partitions);
     if (control !== null && isWhole(control, records)) {
       // Where it is open already, too: whether this service can write here is part of the answer.
       if (await endOpening(link, control)) return identityOf(control, records);
@@ -56,13 +58,13 @@ export async function findOrOpenWindow(
 
 /**
  * The same of who opens none.
- * @throws LinkDownError `partitions`; ServiceError `unavailable`, also while none is open.
+ * @throws LinkDownError `partitions`, `layout`; ServiceError `unavailable`, also while none is open.
  */
 export async function findWindow(link: RedisCalls, partitions: number): Promise<WindowIdentity> {
   const control = await readControl(link);
   if (control === null) throw unavailable();
   const records = await readRecords(link, control, partitions);
-  checkPartitions(lastWindowOf(control, records) ?? control, partitions);
+  checkFitting(lastWindowOf(control, records) ?? control, partitions);
   if (control.state !== "open" || !isWhole(control, records)) throw unavailable();
   return identityOf(control, records);
 }
@@ -75,9 +77,10 @@ export function joinReadings(first: WindowIdentity, second: WindowIdentity): Win
   return { ...first, keys: new WindowKeys(first.startedAt, generations) };
 }
 
-/** Who counts another number of partitions than the control slot raises none. */
+/** Who counts another number of partitions than the control slot, or has another layout, raises none. */
 async function readOrRaise(link: RedisCalls, control: ControlRecord | null, partitions: number): Promise<Reached[]> {
-  if (control?.state === "opening" && control.partitions === partitions) return await raisePartitions(link, control);
+  const isOurs = control?.partitions === partitions && control.layout === LAYOUT;
+  if (isOurs && control.state === "opening") return await raisePartitions(link, control);
   return await readRecords(link, control, partitions);
 }
 
@@ -89,7 +92,11 @@ async function readRecords(link: RedisCalls, control: ControlRecord | null, part
   return await readPartitions(link, control?.partitions === partitions ? partitions : PARTITION_TAGS.length);
 }
 
-function checkPartitions(last: { readonly partitions: number }, partitions: number): void {
+/** @throws LinkDownError where this service would read and write what others do not. */
+function checkFitting(last: Pick<ControlRecord, "partitions" | "layout">, partitions: number): void {
+  if (last.layout !== LAYOUT) {
+    throw new LinkDownError("layout", `the open window has layout ${last.layout}, that of this version is ${LAYOUT}`);
+  }
   if (last.partitions === partitions) return;
   const text = `the open window has ${last.partitions} partitions, RELAY_PARTITIONS is ${partitions}`;
   throw new LinkDownError("partitions", text);

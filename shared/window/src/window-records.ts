@@ -18,7 +18,15 @@ interface WindowRecord {
   readonly partitions: number;
   /** Number of the last window that began with none of the state of before, this one or an older one. */
   readonly since: number;
+  /** That of the version that opened it. */
+  readonly layout: number;
 }
+
+/**
+ * Of what Redis keeps: names, fields and channel lines. It changes when services of the version before and of this one cannot
+ * share a window; those of another layout than the window's are not ready. Source: docs/upgrading.md#redis.
+ */
+export const LAYOUT = 1;
 
 /** Of the control slot: which window there is. */
 export interface ControlRecord extends WindowRecord {
@@ -48,17 +56,17 @@ export interface Beginning {
 export async function readControl(link: RedisCalls): Promise<ControlRecord | null> {
   const reply = (await link.run("read_window", [controlKeys.window, controlKeys.salt])) as string[];
   if (reply.length === 0) return null;
-  const [id, number, deployId, partitions, state, since, salt] = reply as [
+  const [id, number, deployId, partitions, state, since, layout, salt] = reply as [
     ...[string, string, string, string],
-    ...[ControlRecord["state"], string, string],
+    ...[ControlRecord["state"], string, string, string],
   ];
   const numbers = { number: Number(number), partitions: Number(partitions), since: Number(since) };
-  return { id, deployId, state, salt, ...numbers };
+  return { id, deployId, state, salt, ...numbers, layout: layoutOf(layout) };
 }
 
 /** @throws ServiceError `unavailable` when all of them are out of reach. */
 export async function readPartitions(link: RedisCalls, partitions: number): Promise<Reached[]> {
-  const fields = ["id", "number", "generation", "since", "deploy_id", "partitions"];
+  const fields = ["id", "number", "generation", "since", "deploy_id", "partitions", "layout"];
   return await ofEach(partitions, (p) => link.command("HMGET", partitionKeys.window(p), ...fields));
 }
 
@@ -89,7 +97,7 @@ export async function beginWindow(
 ): Promise<boolean> {
   const highest = Math.max(0, ...records.filter(isRecord).map(({ number }) => number));
   const salt = randomBytes(16).toString("base64url");
-  const args = [last?.id ?? "", highest, newWindowId(), deployId, partitions, since ?? "", salt];
+  const args = [last?.id ?? "", highest, newWindowId(), deployId, partitions, since ?? "", salt, LAYOUT];
   return (await link.run("begin_window", [controlKeys.window, controlKeys.salt], args)) === 1;
 }
 
@@ -98,8 +106,8 @@ export async function beginWindow(
  * @throws ServiceError `unavailable` when all of them are out of reach.
  */
 export async function raisePartitions(link: RedisCalls, control: ControlRecord): Promise<Reached[]> {
-  const { id, number, since, deployId, partitions } = control;
-  const args = [id, number, since, deployId, partitions];
+  const { id, number, since, deployId, partitions, layout } = control;
+  const args = [id, number, since, deployId, partitions, layout];
   return await ofEach(partitions, (p) => link.run("raise_window", [partitionKeys.window(p)], args));
 }
 
@@ -127,9 +135,15 @@ async function reach(ask: () => Promise<unknown>): Promise<Reached> {
   }
 }
 
-function recordOf([id, number, generation, since, deployId, partitions]: (string | null)[]): PartitionRecord {
+function recordOf([id, number, generation, since, deployId, partitions, layout]: (string | null)[]): PartitionRecord {
   const numbers = { number: Number(number ?? 0), generation: Number(generation ?? 0), since: Number(since ?? 0) };
-  return { id: id ?? "", deployId: deployId ?? "", partitions: Number(partitions ?? 0), ...numbers };
+  const names = { id: id ?? "", deployId: deployId ?? "" };
+  return { ...names, partitions: Number(partitions ?? 0), ...numbers, layout: layoutOf(layout ?? "") };
+}
+
+/** Versions before layouts were counted have the first one. */
+function layoutOf(text: string): number {
+  return text === "" ? 1 : Number(text);
 }
 
 /** A random id; a window's name tells nothing about it. */

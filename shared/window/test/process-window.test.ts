@@ -5,6 +5,7 @@ import { ProcessWindow } from "../src/process-window.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
+import { LAYOUT } from "../src/window-records.ts";
 import { envelopeOf, messageOf } from "./envelopes.ts";
 import { Bench, LOGGER } from "./kit.ts";
 
@@ -94,6 +95,30 @@ describe("a process window", () => {
     await expect(windowOver(reader, null, 1).adoptOpenWindow()).rejects.toEqual(unavailable);
     expect(reader.downKind).toBe("partitions");
     expect(opener.up).toBe(true);
+  });
+
+  test.each([
+    ["the control slot says", [controlKeys.window]],
+    ["the partitions alone know", [partitionKeys.window(0), partitionKeys.window(1)]],
+  ])("of another layout, as %s, is adopted by nobody, who changes none of it", async (_who, records) => {
+    const { window } = await bench.pod({ partitions: 2 });
+    const { id } = window.current;
+    for (const key of records) await bench.client.hset(key, "layout", LAYOUT + 1);
+    if (!records.includes(controlKeys.window)) await bench.client.del(controlKeys.window);
+    const link = await bench.link();
+    await expect(windowOver(link, "deploy-1", 2).adoptOpenWindow()).rejects.toEqual(unavailable);
+    expect(link.downKind).toBe("layout");
+    await expect(windowOver(await bench.link(), null, 2).adoptOpenWindow()).rejects.toEqual(unavailable);
+    expect(await idsIn(2)).toEqual([id, id]);
+  });
+
+  test("of a version that counted no layouts has the first one", async () => {
+    const { window } = await bench.pod({ partitions: 2 });
+    const { id } = window.current;
+    for (const key of [controlKeys.window, partitionKeys.window(0), partitionKeys.window(1)]) {
+      await bench.client.hdel(key, "layout");
+    }
+    expect(await windowOver(await bench.link(), "deploy-1", 2).adoptOpenWindow()).toMatchObject({ id });
   });
 
   test("that an older version opened is followed by another one", async () => {

@@ -3,6 +3,7 @@ import { until } from "../../../test/support/until.ts";
 import { controlKeys, partitionKeys } from "../src/redis/keys.ts";
 import type { RedisLink } from "../src/redis/redis-link.ts";
 import { resetWindow } from "../src/reset.ts";
+import { LAYOUT } from "../src/window-records.ts";
 import { claimOf, messageOf } from "./envelopes.ts";
 import { Bench } from "./kit.ts";
 
@@ -71,6 +72,17 @@ describe("a reset", () => {
     one.reconnect(new Error("given up by the test"));
     await until("the other one noticed", () => one.downKind === "partitions");
     expect(await reset({ partitions: 2 })).toMatchObject({ outcome: "kept" });
+  });
+
+  test("of a window of another layout opens a new one, which services of that layout leave alone", async () => {
+    const { window } = await bench.pod({ deployId: "deploy-1" });
+    const old = window.current.id;
+    for (const key of [controlKeys.window, partitionKeys.window(0)]) await bench.client.hset(key, "layout", LAYOUT + 1);
+    expect(await reset()).toMatchObject({ outcome: "opened" });
+    const id = await windowId();
+    expect(id).not.toBe(old);
+    expect(await bench.client.hgetall(controlKeys.window)).toMatchObject({ id, layout: `${LAYOUT}` });
+    expect(await bench.client.hgetall(partitionKeys.window(0))).toMatchObject({ id, layout: `${LAYOUT}` });
   });
 
   test("deletes everything of the relay's but what guards against repeats and floods, in all partitions", async () => {

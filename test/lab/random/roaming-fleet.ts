@@ -1,3 +1,4 @@
+import { GuardedRelay } from "../../support/guarded-redis.ts";
 import { ReturningAgent } from "../../support/returning-agent.ts";
 import { ClusterStage } from "../faults/support/cluster-stage.ts";
 import { Fleet, HEARTBEAT_MS } from "../faults/support/fleet.ts";
@@ -21,7 +22,7 @@ export class RoamingFleet extends Fleet {
 
   /** @param onCluster over a Redis Cluster, else over one Redis. */
   constructor(onCluster: boolean) {
-    super(onCluster ? new ClusterStage(NAMES) : new SingleStage(NAMES), CONNECTORS);
+    super(onCluster ? new ClusterStage(NAMES) : new SingleStage(new GuardedRelay(...NAMES)), CONNECTORS);
   }
 
   /** The n-th agent's key, as only it and the relay should know it. */

@@ -229,7 +229,7 @@ export const OnlineAgents = z
 /**
  * Why a link to Redis takes no commands: user or password refused, no connection, a command or key not permitted to the
  * user, Redis too old, a policy that evicts keys, no answer in time, another number of partitions than the window has,
- * a Redis Cluster where one Redis is meant or the reverse, a cluster that refuses all slots while it lacks some, slots that
+ * a window of another version's layout, a Redis Cluster where one Redis is meant or the reverse, a cluster that refuses all slots while it lacks some, slots that
  * nobody serves, a replica, a disk that Redis cannot write to, data that it still loads, no memory left, and whatever else
  * Redis answered. Source: docs/operations.md#failures.
  */
@@ -241,6 +241,7 @@ export const REDIS_DOWN_KINDS = [
   "eviction",
   "timeout",
   "partitions",
+  "layout",
   "cluster",
   "coverage",
   "slots",

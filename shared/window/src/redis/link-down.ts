@@ -34,6 +34,8 @@ export const LINK_DOWN_ADVICE: Readonly<Record<RedisDownKind, string>> = {
     "Wait until Redis answers, the service goes on by itself; if it stays silent, look at its load and its network.",
   partitions:
     "Set RELAY_PARTITIONS to one number in all services, then open a window with it: npm run window:reset -- --force.",
+  layout:
+    "Run services of one version: the window is of another one, with which this one cannot share it. Open a window with this version once the others have ended: npm run window:reset.",
   cluster:
     "Set REDIS_URL to redis-cluster://host:port,host:port for a Redis Cluster, to redis://host:port for one Redis without cluster-enabled.",
   coverage:

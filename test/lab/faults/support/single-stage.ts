@@ -1,4 +1,4 @@
-import { GuardedRelay } from "../../../support/guarded-redis.ts";
+import type { GuardedRelay } from "../../../support/guarded-redis.ts";
 import { RedisProxy } from "../../../support/redis-proxy.ts";
 import type { RedisUser } from "../../../support/test-redis.ts";
 import type { WindowView } from "../../../support/window-view.ts";
@@ -10,11 +10,12 @@ export type SingleFleet = Fleet<SingleStage>;
 /** One Redis, as it is deployed. */
 export class SingleStage implements Stage {
   readonly relay: GuardedRelay;
-  readonly envelopesPerSecond = 150;
+  readonly envelopesPerSecond: number;
   #view: WindowView | undefined;
 
-  constructor(names: readonly string[]) {
-    this.relay = new GuardedRelay(...names);
+  constructor(relay: GuardedRelay, envelopesPerSecond = 150) {
+    this.relay = relay;
+    this.envelopesPerSecond = envelopesPerSecond;
   }
 
   /** Looks into Redis, and does to it what no service may. */

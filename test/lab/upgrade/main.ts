@@ -1,0 +1,39 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { earlierTree } from "../bench/systems/earlier-tree.ts";
+import { PREVIOUS_COMMIT } from "./support/previous-tree.ts";
+
+/**
+ * `npm run test:upgrade [-- --only rollout]`: services of the version before (`previous`, a commit) and of this tree on one Redis. A
+ * rollout to this version and back under traffic; then what that version promised its clients, its conformance suite, kept by
+ * services of both. Exit code 1 when any of it fails, or the history lacks that commit. Source: docs/upgrading.md.
+ */
+
+const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
+const JEST = ["--experimental-vm-modules", "--disable-warning=ExperimentalWarning", "node_modules/jest/bin/jest.js"];
+
+const PARTS = {
+  rollout: { config: "jest.config.mjs", current: [] },
+  "current connectors": { config: "conformance.jest.config.mjs", current: ["ws-connector"] },
+  "current gateway and reports": { config: "conformance.jest.config.mjs", current: ["gateway", "ops-reporting"] },
+} as const;
+
+const { values } = parseArgs({ options: { only: { type: "string" } } });
+const parts = Object.entries(PARTS).filter(([name]) => values.only === undefined || values.only === name);
+if (parts.length === 0) throw new Error(`--only is one of: ${Object.keys(PARTS).join(", ")}`);
+
+await using tree = await earlierTree(PREVIOUS_COMMIT);
+for (const [name, { config, current }] of parts) {
+  process.stdout.write(`\n${name}, beside services of ${tree.commit}\n`);
+  const environment = { RELAY_PREVIOUS_TREE: tree.folder, RELAY_CURRENT_SERVICES: current.join(",") };
+  const jest = spawn(process.execPath, [...JEST, "--config", join(import.meta.dirname, config)], {
+    cwd: REPOSITORY,
+    env: { ...process.env, ...environment },
+    stdio: "inherit",
+  });
+  const [code] = await once(jest, "exit");
+  if (code !== 0) process.exitCode = 1;
+}
