@@ -1,4 +1,5 @@
 import { type ErrorCode, RelayError } from "./errors.ts";
+import { GATEWAY_KEY_PREFIX } from "./gateway-keys.ts";
 import { requestDigest } from "./receipts/receipt.ts";
 import { isSessionOf } from "./receipts/session-of.ts";
 import type { SessionRecords } from "./receipts/session-records.ts";
@@ -52,7 +53,7 @@ export class DeliveryJudge {
 
     const signer = await verifier.check(envelope);
     if (signer === "forged") return drop("forged_delivery", envelope);
-    if (requireVerified && !verifier.isVerified(signer, envelope)) return drop("unverified_delivery", envelope);
+    if (requireVerified && !verifier.isVerified(signer, envelope)) return unverified(envelope);
     if (requireVerified && !canJudge) return drop("clock_untrusted", envelope);
     const verdict = canJudge ? signer : UNVERIFIED;
     const opened = await this.#open(envelope, verdict);
@@ -104,6 +105,18 @@ function sessionOf({ type, payload }: Envelope, told: string | undefined): strin
 async function canBeIn(sessionId: string | undefined, envelope: Envelope): Promise<boolean> {
   if (envelope.type !== "session.request" || sessionId === undefined) return true;
   return isSessionOf(sessionId, await requestDigest(envelope));
+}
+
+/** Says whose message it was, as its sender or the gateway says, and under which key, so that somebody can decide to pin it. */
+function unverified({ id, from, key_id }: Envelope): RelayError {
+  const isGateways = key_id.startsWith(GATEWAY_KEY_PREFIX);
+  const message = isGateways
+    ? `A message of ${from} came over HTTP, signed by a gateway whose key (${key_id}) is not pinned here; it was dropped.`
+    : `Nothing that is pinned here vouches for the key (${key_id}) of a delivery of ${from}; it was dropped.`;
+  const hint = isGateways
+    ? "Name that key id in trust.gateways, if the gateway is to be believed of whose API key it saw."
+    : "Pin the sender's key in trust.keys, or its issuer in trust.issuers.";
+  return new RelayError("unverified_delivery", { envelopeId: id, message, hint });
 }
 
 function drop(code: ErrorCode, { id }: Envelope): RelayError {

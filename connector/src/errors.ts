@@ -127,8 +127,8 @@ export const CONNECTOR_ERRORS = {
   ),
   unverified_delivery: entry(
     "fix",
-    "The key of a delivery is unknown; it was dropped.",
-    "Add the sender's key to `trust`.",
+    "Nothing that is pinned here vouches for the sender of a delivery; it was dropped.",
+    "Pin the sender's key in trust.keys, its issuer in trust.issuers, or name the gateway's key in trust.gateways.",
   ),
   stale_delivery: entry(
     "never",

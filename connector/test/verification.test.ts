@@ -87,10 +87,13 @@ describe("A delivery that a gateway made", () => {
     await bobTrusts({ requireVerified: true }, stage.url);
     await send();
     await until("it is dropped", () => scene.heard.errors.length > 0);
-    expect(scene.heard.errors).toMatchObject([{ code: "unverified_delivery" }]);
     await scene.bob.close();
     const { gateway_keys } = (await http.get(`${stage.url}/.well-known/signing-manifest.json`)).body;
-    const gateways = gateway_keys.map(({ key_id }: Frame) => key_id);
+    const gateways: string[] = gateway_keys.map(({ key_id }: Frame) => key_id);
+    const [{ code, message, hint } = {}] = scene.heard.errors as { code?: string; message?: string; hint?: string }[];
+    expect({ code, hint }).toEqual({ code: "unverified_delivery", hint: expect.stringContaining("trust.gateways") });
+    expect(message).toContain("agent://alice");
+    expect(gateways.filter((gateway) => message?.includes(gateway))).toHaveLength(1);
     await bobTrusts({ requireVerified: true, trust: { gateways } }, stage.url);
     await send();
     expect(await next(scene.bob)).toMatchObject({ verified: "gateway" });

@@ -68,7 +68,9 @@ describe("A Python agent with a credential", () => {
     expect(await delivered("ann's", () => true)).toMatchObject({ verified: "relay_issuer", issuer: "acme" });
     await inPython({ trust: {}, require_verified: true, take_over: true });
     await connector.send(bob.agent, { n: 2 });
-    await python.tells("what was dropped", ({ problem }) => problem?.code === "unverified_delivery");
+    const isDropped = ({ problem }: { problem?: { code: string; message: string } }) =>
+      problem?.code === "unverified_delivery" && problem.message.includes(ann.agent);
+    await python.tells("what was dropped", isDropped);
   });
 
   test("asks sealed questions, gets sealed replies, and nobody on the way reads either", async () => {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from .credentials.vouching import UNVERIFIED, Verdict
 from .errors import RelayError
+from .gateway_keys import GATEWAY_KEY_PREFIX
 from .message_options import MessageOptions
 from .receipts.receipt import request_digest
 from .receipts.session_of import is_session_of
@@ -82,7 +83,7 @@ class DeliveryJudge:
         if signer is None:
             raise _dropped("forged_delivery", envelope)
         if self.require_verified and not self.verifier.is_verified(signer.verified, envelope["key_id"]):
-            raise _dropped("unverified_delivery", envelope)
+            raise _unverified(envelope)
         if self.require_verified and not can_judge:
             raise _dropped("clock_untrusted", envelope)
         return signer if can_judge else UNVERIFIED
@@ -108,6 +109,21 @@ def _can_be_in(session_id: str | None, envelope: Envelope) -> bool:
     if envelope["type"] != "session.request" or session_id is None:
         return True
     return is_session_of(session_id, request_digest(envelope))
+
+
+def _unverified(envelope: Envelope) -> RelayError:
+    """Says whose message it was, as its sender or the gateway says, and under which key, so that it can be pinned."""
+    sender, key_id = envelope["from"], envelope["key_id"]
+    if key_id.startswith(GATEWAY_KEY_PREFIX):
+        message = (
+            f"A message of {sender} came over HTTP, signed by a gateway whose key ({key_id}) is not pinned here;"
+            " it was dropped."
+        )
+        hint = "Name that key id in trust.gateways, if the gateway is to be believed of whose API key it saw."
+    else:
+        message = f"Nothing that is pinned here vouches for the key ({key_id}) of a delivery of {sender}; it was dropped."
+        hint = "Pin the sender's key in trust.keys, or its issuer in trust.issuers."
+    return RelayError("unverified_delivery", envelope_id=envelope["id"], message=message, hint=hint)
 
 
 def _dropped(code: str, envelope: Envelope) -> RelayError:

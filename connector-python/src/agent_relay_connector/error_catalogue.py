@@ -138,7 +138,9 @@ CONNECTOR_ERRORS = {
         "never", "The signature of a delivery does not match its key; it was dropped.", _TELL_THE_OPERATOR
     ),
     "unverified_delivery": ErrorEntry(
-        "fix", "The key of a delivery is unknown; it was dropped.", "Add the sender's key to `trust`."
+        "fix",
+        "Nothing that is pinned here vouches for the sender of a delivery; it was dropped.",
+        "Pin the sender's key in trust.keys, its issuer in trust.issuers, or name the gateway's key in trust.gateways.",
     ),
     "stale_delivery": ErrorEntry(
         "never",
