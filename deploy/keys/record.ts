@@ -25,8 +25,11 @@ async function read<T>(file = "-", schema: z.ZodType<T>, what: string): Promise<
   const given = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
   if (given.trim() === "")
     throw new Error("No record was given: the command before the pipe, or of the file, made none.");
-  const result = schema.safeParse(parsed(given));
+  const value = parsed(given);
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
+  const other = otherFile(value);
+  if (other !== undefined) throw new Error(`This is ${other}`);
   throw new Error(`The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
 }
 
@@ -36,6 +39,20 @@ function parsed(given: string): unknown {
   } catch {
     throw new Error("The record is not valid JSON.");
   }
+}
+
+/** What was given instead, and where it belongs; undefined for what is none of the files that commands write. */
+function otherFile(value: unknown): string | undefined {
+  const has = (...members: readonly string[]) =>
+    typeof value === "object" && value !== null && members.every((member) => Object.hasOwn(value, member));
+  if (has("issuer", "private_key"))
+    return "the private file of an issuer: keep it away from the relay. Its public record, which relay issuer new printed, goes to add-issuer.";
+  if (has("agent_id", "private_key") || has("agent_id", "secret"))
+    return "an agent's key file, with its private key: it stays with the agent. Give the record that relay keygen printed.";
+  if (has("issuer", "keys")) return "the public record of an issuer: npm run keys -- add-issuer takes it.";
+  if (has("key_id", "agents"))
+    return "the record of an agent's key: npm run keys -- add takes it, or an issuer signs for it with relay issue.";
+  return undefined;
 }
 
 function withoutSealingKey(record: unknown): unknown {

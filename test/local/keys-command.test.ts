@@ -73,6 +73,34 @@ describe("npm run keys", () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^No record/)]);
   });
 
+  test.each([
+    [
+      "add",
+      { issuer: "acme", alg: "ed25519", private_key: "SECRET", public_key: "x" },
+      "the private file of an issuer",
+    ],
+    [
+      "add-issuer",
+      { issuer: "acme", alg: "ed25519", private_key: "SECRET", public_key: "x" },
+      "the private file of an issuer",
+    ],
+    ["add", { agent_id: "agent://bob", key_id: "bob-1", alg: "ed25519", private_key: "SECRET" }, "an agent's key file"],
+    ["add", { agent_id: "agent://bob", key_id: "bob-1", alg: "hmac-sha256", secret: "SECRET" }, "an agent's key file"],
+    ["add", { issuer: "acme", keys: [], agents: ["agent://acme.*"] }, "npm run keys -- add-issuer"],
+    [
+      "add-issuer",
+      { key_id: "bob-1", alg: "ed25519", public_key: "x", agents: ["agent://bob"] },
+      "npm run keys -- add takes it",
+    ],
+  ])("says what it was given where %s takes another file, and shows nothing of it", async (command, given, said) => {
+    const path = join(folder.path, "given.json");
+    await writeFile(path, JSON.stringify(given));
+    const { code, stderr } = await keys(command, path);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(said)]);
+    expect(stderr).toMatch(/^This is /);
+    expect(stderr).not.toContain("SECRET");
+  });
+
   test("adds a record twice as it adds it once, and no other key of that id", async () => {
     const add = (publicKey: string) => {
       const record = { key_id: "bob-1", alg: "ed25519", public_key: publicKey, agents: ["agent://bob"] };

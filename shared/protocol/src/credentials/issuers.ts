@@ -81,12 +81,16 @@ export class Issuers {
     };
   }
 
-  /** Why the credential does not hold at any time. */
-  #objectionTo({ issuer, agent, issuedAt }: Terms): CredentialProblem | undefined {
-    if (!this.#holders.isOfIssuer(agent, issuer)) return "agent_not_allowed";
+  /** Unix ms before which nothing holds that the issuer issued for the agent; 0 where it revoked nothing. */
+  revokedBefore({ issuer, agent }: Pick<Terms, "issuer" | "agent">): number {
     const revokedBefore = this.#issuers.get(issuer)?.revokedBefore;
-    const isRevoked = issuedAt < Math.max(revokedBefore?.get(agent) ?? 0, revokedBefore?.get(ANY_AGENT) ?? 0);
-    return isRevoked ? "revoked" : undefined;
+    return Math.max(revokedBefore?.get(agent) ?? 0, revokedBefore?.get(ANY_AGENT) ?? 0);
+  }
+
+  /** Why the credential does not hold at any time. */
+  #objectionTo(credential: Terms): CredentialProblem | undefined {
+    if (!this.#holders.isOfIssuer(credential.agent, credential.issuer)) return "agent_not_allowed";
+    return credential.issuedAt < this.revokedBefore(credential) ? "revoked" : undefined;
   }
 }
 

@@ -1,5 +1,6 @@
 import { CREDENTIAL_KEY_PREFIX, CREDENTIAL_REASONS, type CredentialReason } from "../contract/credential.ts";
 import type { Envelope } from "../contract/envelope.ts";
+import type { Issuers } from "../credentials/issuers.ts";
 import { type Credential, readCredential } from "../credentials/read-credential.ts";
 import { type VerifyKey, verify } from "../signing/algorithms.ts";
 import type { KeyRing, SigningEntry } from "../signing/key-ring.ts";
@@ -72,7 +73,8 @@ function judge(token: unknown, { issuers }: KeyRing, now: number, value: unknown
   const issuerKey = issuers.keyOf(credential);
   if (issuerKey === undefined) return invalidCredential("unknown_issuer", value);
   const problem = issuers.problemOf(credential, now);
-  return problem === undefined ? { credential, issuerKey } : invalidCredential(problem, value);
+  if (problem === undefined) return { credential, issuerKey };
+  return problem === "revoked" ? revoked(credential, issuers, value) : invalidCredential(problem, value);
 }
 
 /** Whether the credential was signed by its issuer. It takes as long as a signature: services verify it on other threads. */
@@ -100,6 +102,13 @@ export function entryOfCredential({
 export function invalidCredential(reason: CredentialReason, value: unknown): Refusal {
   const { means, hint } = CREDENTIAL_REASONS[reason];
   return refuse("invalid_credential", value, { detail: `${reason}: ${means}.`, hint });
+}
+
+/** What an issuer revoked stands in the relay's manifest: whoever presents a credential can see whether it was issued too early. */
+function revoked(credential: Credential, issuers: Issuers, value: unknown): Refusal {
+  const refusal = invalidCredential("revoked", value);
+  const [before, at] = [issuers.revokedBefore(credential), credential.issuedAt].map((ms) => new Date(ms).toISOString());
+  return { ...refusal, hint: `${refusal.hint} Revoked is what was issued before ${before}; this one was at ${at}.` };
 }
 
 /** The names of the relay are public: whoever dialled one can say it. */

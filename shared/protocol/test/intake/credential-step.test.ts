@@ -74,6 +74,17 @@ describe("a register with a credential", () => {
     });
   });
 
+  test("is told, where its credential was revoked, before when and when it was issued", async () => {
+    const before = new Date(CLAIMS.iat * 1000 + 1).toISOString();
+    const revoked = { ...RECORD, revoked: [{ agent: "*", issued_before: before }] };
+    const ring = KeyRing.from(KeysFile.parse({ issuers: [revoked] }));
+    expect(intake(await register(), { ...KEYS, ring })).toMatchObject({
+      code: "invalid_credential",
+      detail: expect.stringMatching(/^revoked: /),
+      hint: expect.stringContaining(`before ${before}; this one was at ${new Date(CLAIMS.iat * 1000).toISOString()}.`),
+    });
+  });
+
   test("may be meant for the relay's names alone", async () => {
     const credentialFor = (...aud: string[]) => issued({ aud });
     expect(
