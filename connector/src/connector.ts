@@ -67,6 +67,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
       online: (connection) => this.#online(connection),
       offline: ({ reason, closeCode, error }, retryInMs) => {
         parts.sendQueue.pause();
+        parts.conversations.lost();
         const why = { reason, closeCode, ...(error && { error }) };
         this.#setState({ status: "reconnecting", retryInMs: Math.round(retryInMs), ...why });
         if (reason === "unreachable") void firstStart.unreachable();
@@ -216,6 +217,7 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     this.#parts.firstStart.succeeded();
     this.#emitter.logAnew();
     this.#parts.sendQueue.resume(connection);
+    this.#parts.conversations.found();
     this.#started.resolve();
     if (this.#state.status !== "online") this.#setState({ status: "online" });
   }

@@ -2,6 +2,7 @@ import { growingMs } from "./backoff.ts";
 import type { ReceivedDelivery } from "./delivery-judge.ts";
 import { RelayError } from "./errors.ts";
 import { ONLINE_LOOK, SEND_TIMEOUT_MS } from "./limits.ts";
+import { noReply } from "./no-reply.ts";
 import type { OwnEnvelopes } from "./own-envelopes.ts";
 import { pause } from "./pause.ts";
 import type { PresenceWatch } from "./presence-watch.ts";
@@ -38,6 +39,9 @@ export class Conversations {
   readonly #asks = new Map<string, Ask>();
   readonly #ended = new AbortController();
   #end: RelayError | undefined;
+  #isLost = false;
+  /** Monotonic milliseconds. */
+  #lostAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
@@ -89,6 +93,17 @@ export class Conversations {
     return undefined;
   }
 
+  /** The connection is lost: a reply that comes while there is none is lost, too. */
+  lost(): void {
+    if (!this.#isLost) this.#lostAt = performance.now();
+    this.#isLost = true;
+  }
+
+  /** The connection is back. */
+  found(): void {
+    this.#isLost = false;
+  }
+
   /** Rejects what waits, and all that comes. Sends on their way have ended before. */
   end(error: RelayError): void {
     this.#end = error;
@@ -111,11 +126,12 @@ export class Conversations {
     const onlineBy = performance.now() + waitOnline;
     for (let attempt = 0; ; attempt += 1) {
       if (waitOnline > 0) await this.#untilOnline(to, onlineBy - performance.now(), over.signal);
-      const replyBy = performance.now() + timeoutMs;
+      const askedAt = performance.now();
       const sending = { type, seal, taskId, timeoutMs, signal: over.signal };
       const { delivery, duplicate, envelopeId } = await this.send(to, payload, sending);
       // A duplicate says how the target is now: it may have got the first.
-      if (delivery.canDeliverRealtime || duplicate) return await this.#silence(replyBy, envelopeId, over.signal);
+      if (delivery.canDeliverRealtime || duplicate)
+        return await this.#silence(askedAt, timeoutMs, envelopeId, over.signal);
       const waitMs = growingMs(attempt, ONLINE_LOOK.wait);
       if (performance.now() + waitMs >= onlineBy) throw targetNotOnline(delivery.status, envelopeId);
       await pause(waitMs, over.signal);
@@ -123,13 +139,11 @@ export class Conversations {
   }
 
   /** The target may have the question, and says nothing. */
-  async #silence(replyBy: number, envelopeId: string, signal: AbortSignal): Promise<never> {
-    await pause(replyBy - performance.now(), signal);
+  async #silence(askedAt: number, timeoutMs: number, envelopeId: string, signal: AbortSignal): Promise<never> {
+    await pause(askedAt + timeoutMs - performance.now(), signal);
     this.#throwIfOver(signal, "unknown");
-    throw new RelayError("timeout", {
-      ...{ outcome: "unknown", envelopeId, message: "No reply came in time." },
-      hint: "The target may be at it: a late reply is a delivery like any other. Ask again only what may be done twice.",
-    });
+    const [lostAt, isLost] = [this.#lostAt > askedAt ? this.#lostAt : undefined, this.#isLost];
+    throw noReply({ envelopeId, lostAt, isLost }, performance.now());
   }
 
   async #untilOnline(to: string, ms: number, signal: AbortSignal = this.#ended.signal): Promise<Presence> {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { Frame } from "../../test/support/agent.ts";
 import { until } from "../../test/support/until.ts";
 import type { Connector, Delivery } from "../src/index.ts";
+import { noReply } from "../src/no-reply.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, next, PodStage, record, testAgent, untilState } from "./kit.ts";
 
@@ -95,6 +96,18 @@ describe("A question without a reply", () => {
     expect(error).toMatchObject({ code: "timeout", outcome: "unknown", envelopeId: expect.any(String) });
     await (await next(bob)).reply({ late: true });
     expect(await untilMarked()).toMatchObject([{ type: "message.reply", payload: { late: true } }]);
+  });
+
+  test("is told that the connection was lost, since when, and whether it is back", () => {
+    const silence = { envelopeId: "env-1", lostAt: undefined, isLost: false };
+    expect(noReply(silence, 9000)).toMatchObject({ message: "No reply came in time.", outcome: "unknown" });
+    const lost = noReply({ ...silence, lostAt: 1500, isLost: true }, 9000);
+    expect(lost.message).toBe(
+      "No reply came in time: the connection to the relay was lost 7.5 s ago, and is not back.",
+    );
+    expect(noReply({ ...silence, lostAt: 1500 }, 9000).message).toMatch(
+      /the connection to the relay was lost meanwhile\.$/,
+    );
   });
 
   test("was not sent when there was no connection in its time", async () => {

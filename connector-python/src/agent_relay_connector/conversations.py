@@ -10,6 +10,7 @@ from .backoff import growing_s
 from .errors import RelayError
 from .limits import PRESENCE_CAP_S
 from .message_options import MessageOptions
+from .no_reply import no_reply
 from .own_envelopes import OwnEnvelopes, present
 from .presence_watch import PresenceWatch
 from .sender_verifier import SenderVerifier
@@ -50,6 +51,9 @@ class Conversations:
         # By task.
         self._questions: dict[str, _Question] = {}
         self._ended_by: RelayError | None = None
+        self._is_lost = False
+        # By time.monotonic().
+        self._lost_at = float("-inf")
 
     async def send(self, to: str, payload: JsonObject, options: MessageOptions) -> Accepted:
         """Raises RelayError."""
@@ -103,6 +107,16 @@ class Conversations:
             question.reply.set_result(delivery)
         return True
 
+    def lost(self) -> None:
+        """The connection is lost: a reply that comes while there is none is lost, too."""
+        if not self._is_lost:
+            self._lost_at = time.monotonic()
+        self._is_lost = True
+
+    def found(self) -> None:
+        """The connection is back."""
+        self._is_lost = False
+
     def end(self, error: RelayError) -> None:
         """Nothing more comes in, and nothing goes out. Sends on their way have ended before."""
         self._ended_by = error
@@ -119,17 +133,23 @@ class Conversations:
         while True:
             if options.wait_online_s > 0:
                 await self._presence.until_online(question.agent, online_by - time.monotonic())
-            reply_by = time.monotonic() + options.timeout_s
+            asked_at = time.monotonic()
             accepted = await self._send(question, payload, options)
             # A duplicate says how the target is now: it may have got the first.
             if accepted.delivery.can_deliver_realtime or accepted.duplicate:
                 question.envelope_id = accepted.envelope_id
-                await _silence(reply_by, accepted.envelope_id)
+                await self._silence(asked_at, options.timeout_s, accepted.envelope_id)
             wait_s = growing_s(attempt, PRESENCE_CAP_S)
             if time.monotonic() + wait_s >= online_by:
                 raise target_not_online(accepted.delivery.status, accepted.envelope_id)
             await asyncio.sleep(wait_s)
             attempt += 1
+
+    async def _silence(self, asked_at: float, timeout_s: float, envelope_id: str) -> NoReturn:
+        """The target may have the question, and says nothing."""
+        await asyncio.sleep(max(0.0, asked_at + timeout_s - time.monotonic()))
+        lost_s = time.monotonic() - self._lost_at if self._lost_at > asked_at else None
+        raise no_reply(envelope_id, lost_s, self._is_lost)
 
     async def _send(self, question: _Question, payload: JsonObject, options: MessageOptions) -> Accepted:
         question.is_sending = True
@@ -151,15 +171,3 @@ class Conversations:
 def _is_answerable(kind: str) -> bool:
     """A reply is not replied to: two agents that both reply would go on forever. Sessions are answered by decisions."""
     return kind.startswith("message.") and kind != REPLY
-
-
-async def _silence(reply_by: float, envelope_id: str) -> NoReturn:
-    """The target may have the question, and says nothing."""
-    await asyncio.sleep(max(0.0, reply_by - time.monotonic()))
-    raise RelayError(
-        "timeout",
-        "No reply came in time.",
-        "The target may be at it: a late reply is a delivery like any other. Ask again only what may be done twice.",
-        outcome="unknown",
-        envelope_id=envelope_id,
-    )

@@ -106,6 +106,7 @@ class Lifecycle:
         self.parts.first_start.succeeded()
         self.parts.emitter.log_anew()
         self.parts.send_queue.resume(connection)
+        self.parts.conversations.found()
         if self._started is not None and not self._started.done():
             self._started.set_result(None)
         if self.state.status != "online":
@@ -113,6 +114,7 @@ class Lifecycle:
 
     def offline(self, end: ConnectionEnd, retry_in_s: float) -> None:
         self.parts.send_queue.pause()
+        self.parts.conversations.lost()
         self._set_state(ConnectorState("reconnecting", end.reason, retry_in_s, end.close_code, end.cause))
         if end.reason == "unreachable":
             self.parts.first_start.unreachable(end.cause)

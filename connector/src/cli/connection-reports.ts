@@ -89,8 +89,11 @@ function reportNotice(notice: Notice, reporter: Reports): void {
 const DECIDE =
   "relay approve or relay reject decides one whose request you received. Of one that was requested while you were away you know only the id: ask its requester to request again, and decide that one.";
 
+const REPLACE_CREDENTIAL =
+  "Have its issuer issue another (relay issue) and put it into the key file (relay credential): a command that runs takes it from there.";
+
 function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reports): void {
-  const text = `The relay let the agent go, since no credential of it holds any more: ${reason}.`;
+  const text = `The relay let the agent go, since no credential of it holds any more: ${reason}. ${REPLACE_CREDENTIAL}`;
   reporter.report("released", text, { reason }, "yellow");
 }
 

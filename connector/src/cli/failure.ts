@@ -60,6 +60,8 @@ const HINTS: Readonly<Record<string, string>> = {
   unopenable_delivery:
     "The key file needs the sealing key that the sender found in the credential, and the record of the sender's issuer in trusted_issuers.",
   stale_delivery: "The relay delivers at once: it, or somebody before it, kept the envelope. --max-age is the limit.",
+  key_revoked:
+    "Have an issuer issue another credential (relay issue), and put it into the key file (relay credential); or have the relay's operator list another key (relay keygen, npm run keys -- add).",
   bad_signature: "Check that the private key belongs to the key id.",
   queue_full: "Wait for answers to earlier ones before you send the next.",
   target_not_online: "Send it again when the target is online; --wait-online waits for that.",

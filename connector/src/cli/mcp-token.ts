@@ -59,17 +59,20 @@ async function requireOwn(handle: FileHandle, file: string, own: number | undefi
   if (!found.isFile()) throw chosenByOthers(file, "no regular file");
   if (own === undefined) return;
   if (found.uid !== own)
-    throw usageError(`${file} is another user's, who knows its token.`, "Name a file that is yours.");
+    throw usageError(`${file} is another user's, who knows its token.`, `Name a file that is yours. ${MOUNTED}`);
   if (found.nlink !== 1) throw chosenByOthers(file, "one of several links to a file");
   if ((found.mode & 0o077) === 0) return;
-  const hint = `Remove it, and another is made. Where nobody else can have used it: chmod 600 ${file}`;
+  const hint = `Remove it, and another is made. Where nobody else can have used it: chmod 600 ${file}. ${MOUNTED}`;
   throw usageError(`Other users may know the token of ${file}, or have chosen it.`, hint);
 }
+
+/** A file that an orchestrator mounts is a link, and others may read it. */
+const MOUNTED = "Of a secret that is mounted, as in Kubernetes, give the content: RELAY_MCP_TOKEN, from secretKeyRef.";
 
 function chosenByOthers(file: string, kind: string): Failure {
   return usageError(
     `${file} is ${kind}: another user may have chosen its token.`,
-    "Name a regular file that is yours.",
+    `Name a regular file that is yours. ${MOUNTED}`,
   );
 }
 

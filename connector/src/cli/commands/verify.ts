@@ -20,7 +20,9 @@ export const verify: Command = {
 
 RECEIPT is what relay receipt printed; - for standard input.
 
-  --issuer FILE  the public record of an issuer that you believe; once for each, mostly one for each of the two agents
+  --issuer FILE  the public record of an issuer that you believe; once for each, mostly one for each of the two agents. Also a list of
+                 records, or what has one under issuers: a relay's keys file or signing manifest, whose records name what was
+                 revoked, too (the manifest's are what the relay says, so believe it first); - for standard input
   --key FILE     an agent's key file: the issuers in its trusted_issuers
   --json         one line of JSON
 
