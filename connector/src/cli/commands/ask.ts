@@ -25,7 +25,8 @@ Standard output has the payload of the reply as one line of JSON; with --json th
 
   --key FILE             the agent's key file; or RELAY_KEY_FILE
   --url URL              the relay; or RELAY_URL; default http://127.0.0.1:8080
-  --timeout SECONDS      how long the reply may take; default ${DEFAULT_TIMEOUT_S}; none in time is exit code 5
+  --timeout SECONDS      how long the reply may take, from when the agent is online and the target, which have times of their own (to come
+                         online 15 s, --wait-online); default ${DEFAULT_TIMEOUT_S}; none in time is exit code 5
   --type TYPE            message.<word> instead of message.send
   --wait-online SECONDS  wait so long for the target to come online; if it does not, nothing is sent (exit code 5)
   --seal                 encrypt it to the target, whose reply must be sealed, too; see relay send --help. One that is not

@@ -18,6 +18,7 @@ const OPTIONS_HELP = `  --take-over    decide although the agent is online elsew
 
 Only the agent that was asked can decide, with its own key: through a relay listen of the same agent on this machine, else
 over a connection of its own. A request that it did not receive, since it was not online, can be rejected alone.
+The id is all that you name: who requested the session, and is sent the decision, is what the relay says. The result names that agent.
 `;
 
 export const approve: Command = {
