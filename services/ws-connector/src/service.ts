@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { connectorVersionIn } from "protocol/contract/packages.ts";
+import { FILE_POLL_MS } from "runtime/file-follower.ts";
 import type { HttpService } from "runtime/http/http-service.ts";
-import { KEYS_FILE_POLL_MS, KeyStore } from "runtime/key-store.ts";
+import { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { readPackageIndex } from "runtime/package-index.ts";
@@ -113,7 +114,7 @@ export function createWsConnector(
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
   const keyAudit = new KeyAudit({ keys, connections, registrar });
   const tasks = new PeriodicTasks([
-    { everyMs: KEYS_FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
+    { everyMs: FILE_POLL_MS, run: () => keyAudit.checkExpiry() },
     { everyMs: CONNECTION_LIMITS.silenceCheckMs, run: () => connections.checkSilence() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
     { everyMs: OUTBOX_CHECK_MS, run: () => outboxes.check() },

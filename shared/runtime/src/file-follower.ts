@@ -1,0 +1,83 @@
+import { stat } from "node:fs/promises";
+
+/** How often files are looked at; a change is in force within 5 s. */
+export const FILE_POLL_MS = 1000;
+
+export interface FileFollowerOptions<Content> {
+  /** Read together: a change of any of them is one of all. */
+  readonly paths: readonly string[];
+  /** Throws what `failed` takes. */
+  readonly read: () => Promise<Content>;
+  /** They were read: the first time, or since they have changed. */
+  readonly loaded: (content: Content, isFirst: boolean) => void;
+  /** They have changed, and could not: what was read before stays. Called at each look until they can. */
+  readonly failed: (error: unknown) => void;
+  readonly pollMs?: number | undefined;
+}
+
+/** Reads files, and reads them again when they change. */
+export class FileFollower<Content> {
+  readonly #options: FileFollowerOptions<Content>;
+  #version = "";
+  #running = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: FileFollowerOptions<Content>) {
+    this.#options = options;
+  }
+
+  /** Reads them for the first time. Rejects with what `read` throws. */
+  async start(): Promise<void> {
+    this.#running = true;
+    await this.#look();
+    this.#schedule();
+  }
+
+  /** From here on nobody is told anything. */
+  stop(): void {
+    this.#running = false;
+    clearTimeout(this.#timer);
+  }
+
+  /** The next poll is scheduled when the last one has ended, so that polls never overlap. */
+  #schedule(): void {
+    if (!this.#running) return;
+    this.#timer = setTimeout(() => void this.#poll(), this.#options.pollMs ?? FILE_POLL_MS).unref();
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      await this.#look();
+    } catch (error) {
+      if (this.#running) this.#options.failed(error);
+    } finally {
+      this.#schedule();
+    }
+  }
+
+  /**
+   * The version is read before the content: a write in between then shows at the next poll. Files that cannot be read are read again
+   * at each poll.
+   */
+  async #look(): Promise<void> {
+    const { paths, read, loaded } = this.#options;
+    const version = (await Promise.all(paths.map(versionOf))).join(" ");
+    if (version === this.#version) return;
+    const content = await read();
+    if (!this.#running) return;
+    const isFirst = this.#version === "";
+    this.#version = version;
+    loaded(content, isFirst);
+  }
+}
+
+/**
+ * Changes whenever the file behind the path does. It follows symbolic links: a Kubernetes secret is updated by one. Of a file that is not
+ * there, too: the read says why.
+ */
+async function versionOf(path: string): Promise<string> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  if (found === undefined) return `missing ${performance.now()}`;
+  const { dev, ino, size, mtimeNs, ctimeNs } = found;
+  return [dev, ino, size, mtimeNs, ctimeNs].join();
+}
