@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { serviceOf, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
+import { certificateOf } from "runtime/http/certificate.ts";
 import { connectionBounds } from "runtime/http/connection-bounds.ts";
 import { type HttpService, metricsServer } from "runtime/http/http-service.ts";
 import { HttpServer } from "runtime/http/server.ts";
@@ -63,6 +64,8 @@ export async function startRelay({ environment, ...options }: RelayOverrides = {
 const readServerSettings = settingsReader(
   "HOST",
   "PORT",
+  "RELAY_TLS_CERT_FILE",
+  "RELAY_TLS_KEY_FILE",
   "RELAY_BASE_URL",
   "RELAY_WS_URL",
   "RELAY_ALTERNATE_WS_PATH",
@@ -112,6 +115,7 @@ export class LocalRelay implements Service, Relay {
       }),
       host,
       port,
+      certificate: certificateOf(asked, this.logger),
       bounds: connectionBounds(this.#settings),
       trustedProxyHops: this.#settings.trustedProxyHops,
       // The services share the server: the first one counts for all.

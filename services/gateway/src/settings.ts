@@ -3,6 +3,8 @@ import { settingsReader } from "runtime/settings.ts";
 /** Settings of the gateway from the environment. @throws SettingsError that lists every invalid setting. */
 export const readGatewaySettings = settingsReader(
   "PORT",
+  "RELAY_TLS_CERT_FILE",
+  "RELAY_TLS_KEY_FILE",
   "HOST",
   "REDIS_URL",
   "RELAY_BASE_URL",
@@ -31,5 +33,5 @@ export const readGatewaySettings = settingsReader(
 /** What the gateway itself needs; ports, host and log level are its server's. */
 export type GatewaySettings = Omit<
   ReturnType<typeof readGatewaySettings>,
-  "port" | "host" | "metricsPort" | "logLevel"
+  "port" | "host" | "tlsCertFile" | "tlsKeyFile" | "metricsPort" | "logLevel"
 >;

@@ -3,6 +3,8 @@ import { settingsReader } from "runtime/settings.ts";
 /** Settings of ops-reporting from the environment. @throws SettingsError that lists every invalid one. */
 export const readOpsReportingSettings = settingsReader(
   "PORT",
+  "RELAY_TLS_CERT_FILE",
+  "RELAY_TLS_KEY_FILE",
   "HOST",
   "REDIS_URL",
   "RELAY_BASE_URL",
@@ -23,7 +25,7 @@ export const readOpsReportingSettings = settingsReader(
 /** What ops-reporting itself needs; ports, host and log level are its server's. */
 export type OpsReportingSettings = Omit<
   ReturnType<typeof readOpsReportingSettings>,
-  "port" | "host" | "metricsPort" | "logLevel"
+  "port" | "host" | "tlsCertFile" | "tlsKeyFile" | "metricsPort" | "logLevel"
 >;
 
 /** What reports need besides the window: where links lead, how long a session proof stays fresh, and what it shows. */

@@ -3,6 +3,8 @@ import { settingsReader } from "runtime/settings.ts";
 /** Settings of the ws-connector. */
 export const readWsConnectorSettings = settingsReader(
   "PORT",
+  "RELAY_TLS_CERT_FILE",
+  "RELAY_TLS_KEY_FILE",
   "HOST",
   "REDIS_URL",
   "RELAY_BASE_URL",

@@ -28,6 +28,8 @@ export interface Setting<Value = unknown> {
   readonly derive?: (read: ReadSource) => string | undefined;
   /** Another setting that must not have the same value. */
   readonly differsFrom?: "PORT";
+  /** Another setting without which it means nothing. */
+  readonly needs?: "RELAY_TLS_CERT_FILE" | "RELAY_TLS_KEY_FILE";
   /** The least number where REDIS_URL names a Redis Cluster, for whoever reads both. */
   readonly leastOnCluster?: number;
   readonly description: string;
@@ -35,7 +37,7 @@ export interface Setting<Value = unknown> {
 
 /** Reads a setting that another one's default is made from; undefined when it is invalid. */
 export type ReadSource = <Name extends keyof Sources>(name: Name) => Sources[Name] | undefined;
-type Sources = { HOST: string; PORT: number; RELAY_BASE_URL: string };
+type Sources = { HOST: string; PORT: number; RELAY_BASE_URL: string; RELAY_TLS_CERT_FILE: string };
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -72,6 +74,19 @@ export const SETTINGS = {
     required: true,
     description:
       "Redis database of the relay, or nodes of its Redis Cluster (`redis-cluster://user:password@host:port,host:port`), used by nothing else; `npm start` runs one itself.",
+  },
+  RELAY_TLS_CERT_FILE: {
+    schema: file,
+    default: null,
+    needs: "RELAY_TLS_KEY_FILE",
+    description:
+      "PEM file with the certificate, chain included, that the service serves TLS with; read again when it changes; unset = no TLS.",
+  },
+  RELAY_TLS_KEY_FILE: {
+    schema: file,
+    default: null,
+    needs: "RELAY_TLS_CERT_FILE",
+    description: "PEM file with the private key of that certificate, without passphrase.",
   },
   RELAY_BASE_URL: {
     schema: text("must be an http or https URL without trailing slash", (url) => isPlainUrl(url, ["http:", "https:"])),
@@ -247,7 +262,8 @@ function deriveBaseUrl(read: ReadSource): string | undefined {
   const host = read("HOST");
   const port = read("PORT");
   if (host === undefined || port === undefined) return undefined;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const scheme = read("RELAY_TLS_CERT_FILE") === undefined ? "http" : "https";
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 function isPlainUrl(value: string, protocols: readonly string[]): boolean {

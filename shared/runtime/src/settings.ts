@@ -54,6 +54,8 @@ export function settingsReader<Name extends SettingName>(
       if (!result.success) problems.set(name, result.error.issues[0]?.message ?? "is invalid");
       else if (setting.differsFrom !== undefined && read(setting.differsFrom) === result.data) {
         problems.set(name, `must differ from ${setting.differsFrom}`);
+      } else if (setting.needs !== undefined && !env[setting.needs]) {
+        problems.set(name, `needs ${setting.needs}`);
       } else if (
         setting.leastOnCluster !== undefined &&
         isOnCluster() &&

@@ -4,6 +4,7 @@ import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
 import { MetricsServer } from "../metrics/server.ts";
+import { certificateOf } from "./certificate.ts";
 import { type ConnectionSettings, connectionBounds } from "./connection-bounds.ts";
 import { HttpServer, type TakeUpgrade } from "./server.ts";
 
@@ -25,6 +26,8 @@ export interface ServerSettings extends ConnectionSettings {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number | undefined;
+  readonly tlsCertFile: string | undefined;
+  readonly tlsKeyFile: string | undefined;
 }
 
 /**
@@ -37,10 +40,11 @@ export function serveOverHttp(service: HttpService, settings: ServerSettings, lo
   const { host, port, trustedProxyHops } = settings;
   const metrics = metricsServer([service.metrics], { ...settings, logger });
   const bounds = connectionBounds(settings);
+  const certificate = certificateOf(settings, logger);
   const server = new HttpServer({
     handler,
     ...(upgrade && { upgrade }),
-    ...{ host, port, bounds, trustedProxyHops, limitReached, logger },
+    ...{ host, port, certificate, bounds, trustedProxyHops, limitReached, logger },
   });
   let stopping = false;
   return {

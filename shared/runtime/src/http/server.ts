@@ -1,10 +1,12 @@
 import http from "node:http";
+import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ServiceError } from "protocol/contract/errors.ts";
 import { type Service, StartError } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
 import type { LimitName } from "../metrics/catalogue.ts";
+import type { Certificate, Pair } from "./certificate.ts";
 import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
 import { freeRemainsOfHttp } from "./handed-over.ts";
@@ -25,6 +27,8 @@ export interface HttpServerOptions {
   readonly upgrade?: TakeUpgrade;
   /** By default those of a server that few ask. */
   readonly bounds?: ConnectionBounds;
+  /** Makes it a server of HTTPS; read at its start, followed until its stop. */
+  readonly certificate?: Certificate | undefined;
   /** How many X-Forwarded-For entries are trusted, from the right; by default none. */
   readonly trustedProxyHops?: number;
   /** Called whenever a bound closes or refuses a connection. */
@@ -43,6 +47,8 @@ const CONNECTION_OPTIONS = {
   maxHeaderSize: 16_384,
   requireHostHeader: false,
 } as const;
+/** A client that does not end its handshake is disconnected, as one that does not send its header. Source: RFC 9325, section 3.1. */
+const TLS_OPTIONS = { minVersion: "TLSv1.2", handshakeTimeout: 5000 } as const;
 const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 1000;
 /**
@@ -90,11 +96,13 @@ export class HttpServer implements Service {
     this.#forget = function () {
       connections.remove(this);
     };
-    this.#server = http.createServer({
+    const serverOptions: http.ServerOptions = {
       ...CONNECTION_OPTIONS,
       keepAliveTimeout: bounds.idleMs,
       shouldUpgradeCallback: (req) => options.upgrade !== undefined && isWebsocket(req),
-    });
+    };
+    const isTls = options.certificate !== undefined;
+    this.#server = isTls ? https.createServer({ ...serverOptions, ...TLS_OPTIONS }) : http.createServer(serverOptions);
     // A client may end its side behind its request, as `printf … | nc` does. Node would end the other side before the answer.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     // What Node would close as idle at a stop: also who has yet to read an answer that was ended.
@@ -105,7 +113,9 @@ export class HttpServer implements Service {
     // Websockets count here too. One more, since a newcomer is there before the one that gives way to it is gone.
     if (bounds.plain > 0) this.#server.maxConnections = bounds.plain + bounds.websockets + 1;
     this.#server.on("drop", () => this.#limitReached("http_connections"));
-    this.#server.on("connection", (socket) => this.#track(socket));
+    this.#server.on(isTls ? "secureConnection" : "connection", (socket: Socket) => this.#track(socket));
+    // A handshake that failed: there is nobody to tell.
+    this.#server.on("tlsClientError", (_, socket: Socket) => socket.destroy());
     this.#server.on("request", (req, res) => this.#answer(req, res));
     this.#server.on("checkExpectation", (req, res) => this.#answer(req, res, new ServiceError("expectation_failed")));
     this.#server.on("upgrade", (req, socket: Socket, head) => {
@@ -128,7 +138,10 @@ export class HttpServer implements Service {
   }
 
   async #listen(): Promise<void> {
-    const { host, port, logger } = this.#options;
+    const { host, port, logger, certificate } = this.#options;
+    const server = this.#server as https.Server;
+    const show = (pair: Pair) => server.setSecureContext({ ...pair, minVersion: TLS_OPTIONS.minVersion });
+    if (certificate !== undefined) show(await certificate.start(show));
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", (err) => reject(portRefusal(err, { host, port })));
       this.#server.listen({ port, host, backlog: BACKLOG }, () => {
@@ -148,6 +161,7 @@ export class HttpServer implements Service {
   async #stop(): Promise<void> {
     // A port that is about to be taken can be left only once it is; a start that fails says so to its caller.
     if (!this.#server.listening) await this.#started?.catch(() => {});
+    this.#options.certificate?.stop();
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const res of this.#connections.answers()) {

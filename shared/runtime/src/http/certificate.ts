@@ -1,0 +1,140 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createSecureContext } from "node:tls";
+import { FileFollower } from "../file-follower.ts";
+import type { Logger } from "../logging.ts";
+import { SettingsError } from "../settings.ts";
+
+/** What a server shows its clients: the chain, leaf first, and the key of the leaf; PEM. */
+export interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** The files cannot be used. The message holds nothing of them. */
+class CertificateError extends Error {
+  readonly file: keyof CertificateFiles;
+
+  constructor(file: keyof CertificateFiles, problem: string) {
+    super(problem);
+    this.file = file;
+  }
+}
+
+const SETTING_OF = { certFile: "RELAY_TLS_CERT_FILE", keyFile: "RELAY_TLS_KEY_FILE" } as const;
+
+/**
+ * The certificate of a server without an edge: read at start, and again when a file changes, so that a renewed one is shown to whoever
+ * connects next. Source: docs/operations.md#tls.
+ */
+export class Certificate {
+  readonly #files: FileFollower<Pair>;
+  readonly #logger: Pick<Logger, "info" | "error">;
+  #renewed: (pair: Pair) => void = () => {};
+  #pair: Pair | undefined;
+  #reported = "";
+
+  constructor(files: CertificateFiles, logger: Pick<Logger, "info" | "error">, pollMs?: number) {
+    this.#logger = logger;
+    this.#files = new FileFollower({
+      paths: [files.certFile, files.keyFile],
+      read: () => readPair(files),
+      loaded: (pair, isFirst) => this.#load(pair, isFirst),
+      failed: (error) => this.#report(error),
+      pollMs,
+    });
+  }
+
+  /** @param renewed takes each pair after the first. @throws SettingsError when the first cannot be used. */
+  async start(renewed: (pair: Pair) => void): Promise<Pair> {
+    this.#renewed = renewed;
+    await this.#files.start().catch(refuseSetting);
+    return this.#pair as Pair;
+  }
+
+  stop(): void {
+    this.#files.stop();
+  }
+
+  #load(pair: Pair, isFirst: boolean): void {
+    this.#pair = pair;
+    this.#reported = "";
+    const until = new X509Certificate(pair.cert).validTo;
+    this.#logger.info(
+      { valid_until: new Date(until).toISOString() },
+      isFirst ? "certificate read" : "certificate changed",
+    );
+    if (!isFirst) this.#renewed(pair);
+  }
+
+  /** Once, not at every look. While one file of a new pair is there and the other is not, they do not match yet. */
+  #report(error: unknown): void {
+    if (!(error instanceof CertificateError)) throw error;
+    const problem = `${SETTING_OF[error.file]} ${error.message}`;
+    if (problem === this.#reported) return;
+    this.#reported = problem;
+    this.#logger.error({ problem }, "certificate invalid, keeping the current one");
+  }
+}
+
+/** Of a service with both settings; undefined where TLS ends at an edge, or nowhere. */
+export function certificateOf(
+  {
+    tlsCertFile: certFile,
+    tlsKeyFile: keyFile,
+  }: { readonly tlsCertFile: string | undefined; readonly tlsKeyFile: string | undefined },
+  logger: Logger,
+): Certificate | undefined {
+  return certFile === undefined || keyFile === undefined ? undefined : new Certificate({ certFile, keyFile }, logger);
+}
+
+async function readPair({ certFile, keyFile }: CertificateFiles): Promise<Pair> {
+  const [cert, key] = await Promise.all([textOf("certFile", certFile), textOf("keyFile", keyFile)]);
+  const leaf = leafOf(cert);
+  if (Date.parse(leaf.validTo) <= Date.now()) throw new CertificateError("certFile", "has expired");
+  if (!leaf.checkPrivateKey(privateKeyOf(key)))
+    throw new CertificateError("keyFile", "is not the key of the certificate");
+  return usable({ cert, key });
+}
+
+/** What TLS itself does not take, such as an intermediate certificate that is cut off. */
+function usable(pair: Pair): Pair {
+  try {
+    createSecureContext(pair);
+    return pair;
+  } catch {
+    throw new CertificateError("certFile", "is not a chain of certificates that TLS can show");
+  }
+}
+
+function privateKeyOf(key: string): KeyObject {
+  try {
+    return createPrivateKey(key);
+  } catch {
+    throw new CertificateError("keyFile", "is not a private key in PEM without passphrase");
+  }
+}
+
+async function textOf(file: keyof CertificateFiles, path: string): Promise<string> {
+  return await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new CertificateError(file, `cannot be read (${error.code})`);
+  });
+}
+
+function refuseSetting(error: unknown): never {
+  if (!(error instanceof CertificateError)) throw error;
+  throw new SettingsError([`${SETTING_OF[error.file]} ${error.message}`]);
+}
+
+function leafOf(cert: string): X509Certificate {
+  try {
+    return new X509Certificate(cert);
+  } catch {
+    throw new CertificateError("certFile", "is not a certificate in PEM");
+  }
+}

@@ -1,0 +1,101 @@
+import { rename, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { EXPIRED, RENEWED, SELF_SIGNED } from "../../../../connector/test/self-signed.ts";
+import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
+import { until } from "../../../../test/support/until.ts";
+import { Certificate, type Pair } from "../../src/http/certificate.ts";
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let certificate: Certificate;
+let errors: object[];
+let renewed: Pair[];
+let certFile: string;
+let keyFile: string;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  certFile = join(folder.path, "tls.crt");
+  keyFile = join(folder.path, "tls.key");
+});
+afterAll(async () => await folder[Symbol.asyncDispose]());
+beforeEach(() => {
+  [errors, renewed] = [[], []];
+  const logger = { info: () => {}, error: (line: object) => void errors.push(line) };
+  certificate = new Certificate({ certFile, keyFile }, logger, 2);
+});
+afterEach(() => certificate.stop());
+
+const start = () => certificate.start((pair) => renewed.push(pair));
+
+async function write({ cert, key }: Partial<Pair>): Promise<void> {
+  if (key !== undefined) await writeFile(keyFile, key);
+  if (cert !== undefined) await writeFile(certFile, cert);
+}
+
+describe("a certificate", () => {
+  test.each([
+    [
+      "a key of another certificate",
+      { ...SELF_SIGNED, key: RENEWED.key },
+      "RELAY_TLS_KEY_FILE is not the key of the certificate",
+    ],
+    ["one that has expired", EXPIRED, "RELAY_TLS_CERT_FILE has expired"],
+    [
+      "a file that is none",
+      { ...SELF_SIGNED, cert: "no certificate" },
+      "RELAY_TLS_CERT_FILE is not a certificate in PEM",
+    ],
+    ["a key that is none", { ...SELF_SIGNED, key: SELF_SIGNED.cert }, "RELAY_TLS_KEY_FILE is not a private key in PEM"],
+  ])("is refused at start: %s, and nothing of the files is told", async (_what, pair, problem) => {
+    await write(pair);
+    const error = await start().catch((error) => error);
+    expect(error.message).toContain(problem);
+    expect(error.message).not.toMatch(/BEGIN|no certificate/);
+  });
+
+  test("is refused at start when a file is missing", async () => {
+    const missing = new Certificate({ certFile: "/none", keyFile }, { info: () => {}, error: () => {} }, 2);
+    await expect(missing.start(() => {})).rejects.toThrow("RELAY_TLS_CERT_FILE cannot be read (ENOENT)");
+    missing.stop();
+  });
+
+  test("is read again when it is renewed; a pair of which one file is still the old one keeps what was there", async () => {
+    await write(SELF_SIGNED);
+    expect(await start()).toEqual(SELF_SIGNED);
+    await write({ key: RENEWED.key });
+    await until("the half pair is refused", () => errors.length > 0);
+    expect(errors).toEqual([{ problem: "RELAY_TLS_KEY_FILE is not the key of the certificate" }]);
+    expect(renewed).toEqual([]);
+    await write({ cert: RENEWED.cert });
+    await until("it is renewed", () => renewed.length > 0);
+    // A look may come between the beginning and the end of a write.
+    expect(renewed.at(-1)).toEqual(RENEWED);
+  });
+
+  test("follows a Kubernetes secret, whose folder is a symbolic link that is swapped", async () => {
+    const secret = await temporaryFolder();
+    const [first, second] = [await temporaryFolder(), await temporaryFolder()];
+    for (const [{ path }, { cert, key }] of [
+      [first, SELF_SIGNED],
+      [second, RENEWED],
+    ] as const) {
+      await writeFile(join(path, "tls.crt"), cert);
+      await writeFile(join(path, "tls.key"), key);
+    }
+    const data = join(secret.path, "..data");
+    await symlink(first.path, data);
+    const mounted = new Certificate(
+      { certFile: join(data, "tls.crt"), keyFile: join(data, "tls.key") },
+      { info: () => {}, error: () => {} },
+      2,
+    );
+    await mounted.start((pair) => renewed.push(pair));
+    await symlink(second.path, `${data}.new`);
+    await rename(`${data}.new`, data);
+    await until("it is renewed", () => renewed.length > 0);
+    mounted.stop();
+    expect(renewed).toEqual([RENEWED]);
+    for (const each of [secret, first, second]) await each[Symbol.asyncDispose]();
+  });
+});
