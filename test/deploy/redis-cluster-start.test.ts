@@ -8,6 +8,7 @@ import { forgetLost, joinAsReplica } from "../../deploy/local/cluster-forming.ts
 import type { ClusterNode, NodeRunner } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { startRelay } from "../../deploy/local/relay.ts";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { until } from "../support/until.ts";
@@ -52,7 +53,7 @@ class DeployedNodes extends EmbeddedCluster {
 }
 
 async function create(url: string): Promise<{ code: number; stdout: string; stderr: string }> {
-  const ended = promisify(execFile)(process.execPath, [CREATE], { env: { REDIS_URL: url } });
+  const ended = promisify(execFile)(process.execPath, [CREATE], { env: { ...COMPILE_CACHE, REDIS_URL: url } });
   return await ended.then(
     (said) => ({ code: 0, ...said }),
     (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),

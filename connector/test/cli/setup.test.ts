@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
+import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
@@ -18,7 +19,8 @@ const line = shared(new CommandLine("alice", "bob-hmac"));
 
 /** `npm run keys`, on the keys file of the relay. */
 async function keys(args: string[], stdin = "") {
-  const child = spawn(process.execPath, [KEYS, ...args], { env: { RELAY_KEYS_FILE: line.stage.relay.keysFile } });
+  const env = { ...COMPILE_CACHE, RELAY_KEYS_FILE: line.stage.relay.keysFile };
+  const child = spawn(process.execPath, [KEYS, ...args], { env });
   child.stdin.end(stdin);
   const [printed, said, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code, printed, said };
