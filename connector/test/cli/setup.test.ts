@@ -252,7 +252,7 @@ describe("relay", () => {
       ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
     ]);
     for (const name of commands) {
-      const help = await line.run([name, "--help"]);
+      const help = await line.runHere([name, "--help"]);
       expect([help.code, help.stdout, help.stderr]).toEqual([
         0,
         expect.stringMatching(new RegExp(`^relay ${name}`)),
@@ -261,6 +261,7 @@ describe("relay", () => {
       // It stands in a package: who has no clone of the repository can run none of its commands.
       expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
     }
+    expect(await line.run(["fly"])).toMatchObject({ code: 2, stdout: "" });
     for (const words of [
       ["fly"],
       ["send", "--fly"],
@@ -268,7 +269,7 @@ describe("relay", () => {
       ["listen", "--reply"],
       ["request", "agent://bob"],
     ]) {
-      const { code, stdout, stderr } = await line.run([...words, "--json"]);
+      const { code, stdout, stderr } = await line.runHere([...words, "--json"]);
       expect([code, stdout]).toEqual([2, ""]);
       expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "usage" }]);
     }
@@ -277,7 +278,7 @@ describe("relay", () => {
   test("has the exit codes that its README lists", async () => {
     const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
     const table = /<!-- exit codes[\s\S]*?<!-- \/exit codes -->/.exec(readme)?.[0] ?? "";
-    const { stdout } = await line.run(["--help"]);
+    const { stdout } = await line.runHere(["--help"]);
     const listed = [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, words]) => [code, words]);
     expect(listed.length).toBeGreaterThan(0);
     expect([...stdout.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, words]) => [code, words])).toEqual(listed);
