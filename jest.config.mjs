@@ -1,3 +1,8 @@
+import { fileURLToPath } from "node:url";
+
+/** What Node made of the sources for one process serves the next that a test starts; `test/support/compile-cache.ts` hands it on. */
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL(".local/compile-cache", import.meta.url));
+
 export default {
   testEnvironment: "node",
   testMatch: ["<rootDir>/{shared,services,connector,testing,deploy,test}/**/*.test.ts"],

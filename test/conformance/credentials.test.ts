@@ -193,14 +193,15 @@ describe("invalid_credential says why, each with what to do:", () => {
 });
 
 describe("a credential ends", () => {
-  test("with its term: the agent is released, and its connection closed with 4403", async () => {
+  // Those that wait for a term wait at once; what their clients saw is validated after the next test.
+  test.concurrent("with its term: the agent is released, and its connection closed with 4403", async () => {
     const brief = await acme.agent("agent://acme.brief", { exp: secondsFromNow(3) });
     const socket = await online(brief);
     expect(await socket.untilClosed(IN_FORCE_WITHIN_MS)).toBe(4403);
     expect(socket.notices("released")).toMatchObject([{ agent_id: brief.id, reason: "expired" }]);
   });
 
-  test("and those that stay are not closed, nor is the connection for what the client still had under way", async () => {
+  test.concurrent("and those that stay are not closed, nor is the connection for what the client still had under way", async () => {
     const [brief, kept] = [
       await acme.agent("agent://acme.brief2", { exp: secondsFromNow(3) }),
       await acme.agent("agent://acme.stays"),
@@ -214,7 +215,7 @@ describe("a credential ends", () => {
     expect(await socket.ask(message(kept))).toMatchObject({ accepted: true });
   });
 
-  test("amid heartbeats that are under way: others notice nothing, and its client hears of it once", async () => {
+  test.concurrent("amid heartbeats that are under way: others notice nothing, and its client hears of it once", async () => {
     const [brief, kept] = [
       await acme.agent("agent://acme.brief3", { exp: secondsFromNow(3) }),
       await acme.agent("agent://acme.stays2"),
@@ -248,7 +249,7 @@ describe("a credential ends", () => {
     expect(await socket.ask(message(kept))).toMatchObject({ accepted: true });
   });
 
-  test("without a gap where it was renewed before, with the same key or another", async () => {
+  test.concurrent("without a gap where it was renewed before, with the same key or another", async () => {
     const exp = secondsFromNow(3);
     const first = await acme.agent("agent://acme.renewed", { exp });
     const socket = await online(first);

@@ -7,6 +7,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { SELF_SIGNED } from "../../connector/test/self-signed.ts";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
 
@@ -32,7 +33,7 @@ async function create(of: Server, env: NodeJS.ProcessEnv = {}): Promise<void> {
   const { port } = server.address() as AddressInfo;
   const nodes = Array(6).fill(`localhost:${port}`).join();
   const REDIS_URL = `rediss-cluster://cluster-create:${PASSWORD}@${nodes}`;
-  creating = spawn(process.execPath, [CREATE], { env: { ...env, REDIS_URL }, stdio: "ignore" });
+  creating = spawn(process.execPath, [CREATE], { env: { ...COMPILE_CACHE, ...env, REDIS_URL }, stdio: "ignore" });
 }
 
 const hears = (chunk: Buffer) => {

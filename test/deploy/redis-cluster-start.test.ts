@@ -8,6 +8,7 @@ import { forgetLost, joinAsReplica } from "../../deploy/local/cluster-forming.ts
 import type { ClusterNode, NodeRunner } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
 import { startRelay } from "../../deploy/local/relay.ts";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { passwordVariable, REDIS_USERS } from "../support/deployed-users.ts";
 import { watchLeaks } from "../support/leaks.ts";
 import { until } from "../support/until.ts";
@@ -51,8 +52,16 @@ class DeployedNodes extends EmbeddedCluster {
   }
 }
 
-async function create(url: string): Promise<{ code: number; stdout: string; stderr: string }> {
-  const ended = promisify(execFile)(process.execPath, [CREATE], { env: { REDIS_URL: url } });
+/** For a command that has to wait until its time is over: its clock goes four times as fast. */
+const HURRIED = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
+    "const { now } = Date; const begun = now(); Date.now = () => begun + 4 * (now() - begun);",
+  )}`,
+};
+
+async function create(url: string, more = {}): Promise<{ code: number; stdout: string; stderr: string }> {
+  const env = { ...COMPILE_CACHE, ...more, REDIS_URL: url };
+  const ended = promisify(execFile)(process.execPath, [CREATE], { env });
   return await ended.then(
     (said) => ({ code: 0, ...said }),
     (error) => ({ code: error.code, stdout: error.stdout, stderr: error.stderr }),
@@ -166,7 +175,7 @@ describe("A Redis Cluster as it is deployed", () => {
       await replica.stop();
       process.kill(pid, "SIGSTOP");
       await replica.start();
-      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 1, stdout: "" });
+      expect(await create(cluster.urlFor(CREATOR), HURRIED)).toMatchObject({ code: 1, stdout: "" });
       process.kill(pid, "SIGCONT");
       const id = await hung.id();
       expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
@@ -188,7 +197,7 @@ describe("A Redis Cluster as it is deployed", () => {
       const heir = kept[3] as ClusterNode;
       await Promise.all([...shard, elected].map((node) => node.stop()));
       await Promise.all([...shard, elected].map((node) => node.start()));
-      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+      expect(await create(cluster.urlFor(CREATOR), HURRIED)).toMatchObject({ code: 0 });
       await isWhole();
       expect(await roleOf(heir)).toBe("master");
     }, 180_000);

@@ -8,6 +8,7 @@ import { readOpsReportingSettings } from "ops-reporting/settings.ts";
 import { SettingsError } from "runtime/settings.ts";
 import { SETTINGS, type SettingName } from "runtime/settings-catalogue.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { MARK } from "./support/under-attack.ts";
 
 const READERS = {
@@ -104,7 +105,9 @@ describe("a setting", () => {
 
 /** All that a service says, told to stop as soon as it has something to say. */
 async function saidBy(env: Record<string, string>): Promise<string> {
-  const child = spawn(process.execPath, ["services/ops-reporting/src/main.ts"], { env: { PORT: "0", ...env } });
+  const child = spawn(process.execPath, ["services/ops-reporting/src/main.ts"], {
+    env: { ...COMPILE_CACHE, PORT: "0", ...env },
+  });
   const said = Promise.all([text(child.stdout), text(child.stderr)]);
   child.stdout.once("data", () => child.kill("SIGTERM"));
   await once(child, "exit");

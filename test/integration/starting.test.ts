@@ -5,6 +5,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import type { ServiceName } from "protocol/contract/surface.ts";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { freePort } from "../support/free-port.ts";
 import { scrape } from "../support/scrape.ts";
 import { SERVICES } from "../support/service-processes.ts";
@@ -33,7 +34,7 @@ class Started {
   readonly #exited: Promise<[number | null, NodeJS.Signals | null]>;
 
   constructor(service: ServiceName, settings: Record<string, string>, command: readonly string[]) {
-    const env = { PATH: process.env.PATH ?? "", ...relay.environmentOf(service, settings) };
+    const env = { ...COMPILE_CACHE, PATH: process.env.PATH ?? "", ...relay.environmentOf(service, settings) };
     const [program = "", ...words] = [...command, `services/${service}/src/main.ts`];
     const child = spawn(program, words, { cwd: new URL("../../", import.meta.url), env });
     createInterface({ input: child.stdout }).on("line", (line) => this.lines.push(line));

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { controlKeys, partitionKeys } from "window/redis/keys.ts";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { TestRedis } from "../support/test-redis.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../deploy/redis/window-reset.ts", import.meta.url));
@@ -75,7 +76,7 @@ describe("npm run window:reset", () => {
 
 function run(args: string[], env: Record<string, string>) {
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, [PROGRAM, ...args], { env }, (error, stdout, stderr) => {
+    execFile(process.execPath, [PROGRAM, ...args], { env: { ...COMPILE_CACHE, ...env } }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), stdout, stderr });
     });
   });

@@ -5,16 +5,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, test } from "@jest/globals";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { Connectors } from "protocol/contract/packages.ts";
-import { sharedByAll } from "../../connector/test/fixture.ts";
-import { Stage } from "../../connector/test/kit.ts";
 import { allOnPath } from "../../deploy/local/programs.mjs";
 import { codeBlock } from "../support/documents.ts";
-import { connectorIn, madePackages, packagesIn } from "../support/packages.ts";
-import { until } from "../support/until.ts";
-import { given, use } from "../support/use-relay.ts";
-import { serveWhole } from "../support/whole-relay.ts";
-import { Machine } from "./npm.ts";
+import { connectorIn, packagesIn } from "../support/packages.ts";
+import type { Machine } from "./npm.ts";
+import { useServedConnectors } from "./served-connectors.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const TSC = join(REPOSITORY, "node_modules/typescript/bin/tsc");
@@ -22,100 +17,15 @@ const TSC = join(REPOSITORY, "node_modules/typescript/bin/tsc");
 /** Of an error, with what caused it and caused that. */
 const MAX_PRINTED_BYTES = 2500;
 
-const stage = sharedByAll(new Stage("alice", "bob"));
-const machine = use(new Machine());
-let folder: string;
-let version: string;
+const { stage, machine, made, pod, usageLine, keyFileIn } = useServedConnectors();
 /** A project that has the package installed. */
 let project: string;
 let installed: Awaited<ReturnType<Machine["run"]>>;
 
 beforeAll(async () => {
-  folder = await madePackages();
-  version = (await connectorIn(folder)).version;
-});
-const pod = given(() => serveWhole(stage.relay, { RELAY_PACKAGES_DIR: folder }));
-beforeAll(async () => {
   project = await machine.folder("project");
   await writeFile(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
   installed = await machine.shell(await usageLine("npm install"), project);
-});
-
-/** A line of /connectors, as it is printed. */
-async function usageLine(beginning: string): Promise<string> {
-  const { packages } = Connectors.parse(await (await fetch(`${pod.url}/connectors`)).json());
-  const lines = packages.flatMap(({ usage }) => usage.map(({ line }) => line));
-  return lines.find((line) => line.startsWith(beginning)) as string;
-}
-
-async function keyFileIn(path: string, name: string): Promise<string> {
-  const file = join(path, `${name}.json`);
-  const { agent, key } = stage.agent(name) as {
-    agent: string;
-    key: { keyId: string; alg: string; privateKey: string };
-  };
-  const content = { agent_id: agent, key_id: key.keyId, alg: key.alg, private_key: key.privateKey };
-  await writeFile(file, JSON.stringify(content), { mode: 0o600 });
-  return file;
-}
-
-describe("The line that llms.txt prints, in an empty folder, with no registry in reach,", () => {
-  let cwd: string;
-  let relay: string;
-  beforeAll(async () => {
-    cwd = await machine.folder("empty");
-    const text = await (await fetch(`${pod.url}/llms.txt`)).text();
-    relay = /^(npx \S+ \S+ relay) keygen/m.exec(codeBlock(text, "sh connector"))?.[1] as string;
-  });
-
-  test("names this relay's own package", () => {
-    expect(relay).toBe(`npx --yes --package=${pod.url}/packages/agent-relay-connector-${version}.tgz relay`);
-  });
-
-  test("runs relay check and relay keygen", async () => {
-    const key = await keyFileIn(cwd, "alice");
-    const check = await machine.shell(`${relay} check --url ${pod.url} --key ${key}`, cwd);
-    expect(check).toMatchObject({ code: 0, stdout: expect.stringContaining("agent://alice") });
-    const keygen = await machine.shell(`${relay} keygen --agent agent://carol --out carol.json`, cwd);
-    expect(JSON.parse(keygen.stdout)).toMatchObject({ agents: ["agent://carol"] });
-  });
-
-  test("runs again with the same registry named on the command line, and tells its version", async () => {
-    const { code, stdout } = await machine.shell(
-      `${relay.replace("--yes", "--yes --registry=http://127.0.0.1:9")} --version`,
-      cwd,
-    );
-    expect([code, stdout]).toEqual([0, `${version}\n`]);
-  });
-
-  test("ends with the npx that it was run by, and its agent goes offline at once", async () => {
-    const key = await keyFileIn(cwd, "bob");
-    const listen = `${relay} listen --url ${pod.url} --key ${key} > deliveries.jsonl 2> log.txt & npx=$!`;
-    const untilOnline = "until grep -q 'is online' log.txt; do sleep 0.1; done";
-    const { stdout } = await machine.shell(`${listen}\n${untilOnline}\nkill $npx\nwait $npx || echo $?`, cwd);
-    try {
-      expect(stdout).toBe("143\n");
-      await until("bob is offline", async () => {
-        const answer = await fetch(`${pod.url}/api/onboarding/check-online?agent_id=agent://bob`);
-        return ((await answer.json()) as { status: string }).status === "stale";
-      });
-    } finally {
-      // Whoever is superseded ends: where this fails, the command is not left behind.
-      await stage.online("bob", pod.url);
-    }
-  });
-
-  test("is what /connectors prints, too", async () => {
-    expect(await usageLine("npx")).toBe(`${relay} --help`);
-  });
-});
-
-test("The module is downloaded and imported in Node as /connectors prints it, in an empty folder", async () => {
-  const cwd = await machine.folder("downloaded");
-  await machine.shell(await usageLine("curl"), cwd);
-  const program = `${await usageLine('import { Connector } from "./')}\nconsole.log(typeof Connector);`;
-  await writeFile(join(cwd, "main.mjs"), program);
-  expect(await machine.shell("node main.mjs", cwd)).toEqual({ code: 0, stdout: "function\n", stderr: "" });
 });
 
 /** Exchanges a message, leaves promises unhandled, and must end by itself. */
@@ -166,8 +76,8 @@ describe("npm install of its address", () => {
   test("adds one package and asks no registry", async () => {
     expect(installed).toMatchObject({ code: 0, stdout: expect.stringContaining("added 1 package") });
     const lock = JSON.parse(await readFile(join(project, "package-lock.json"), "utf8"));
-    const { integrity } = await connectorIn(folder);
-    expect(lock.packages["node_modules/agent-relay-connector"]).toMatchObject({ version, integrity });
+    const { integrity } = await connectorIn(made.folder);
+    expect(lock.packages["node_modules/agent-relay-connector"]).toMatchObject({ version: made.version, integrity });
   });
 
   test("lets a strict TypeScript program compile against a browser's types, and exchange a message", async () => {
@@ -229,7 +139,7 @@ describe("npm install of its address", () => {
     const transport = new StdioClientTransport({ command: process.execPath, args, stderr: "ignore" });
     await client.connect(transport as Parameters<Client["connect"]>[0]);
     try {
-      expect(client.getServerVersion()).toMatchObject({ version });
+      expect(client.getServerVersion()).toMatchObject({ version: made.version });
       const { structuredContent } = await client.callTool({ name: "my_status", arguments: {} });
       expect(structuredContent).toMatchObject({ agent_id: "agent://bob" });
     } finally {
@@ -278,7 +188,7 @@ function majorOf(node: string): number {
 }
 
 test("The module for browsers is one file that needs nothing else, and exchanges a message", async () => {
-  const { packages } = await packagesIn(folder);
+  const { packages } = await packagesIn(made.folder);
   const { file } = packages.find(({ name }) => name === "connector") as { file: string };
   const cwd = await machine.folder("module");
   await writeFile(join(cwd, "connector.mjs"), await (await fetch(`${pod.url}/packages/${file}`)).text());

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { CONNECTOR_PACKAGE, PackageIndex, type PackageRecord } from "protocol/contract/packages.ts";
+import { COMPILE_CACHE } from "./compile-cache.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Where `npm start` has them: what is made once serves all tests of a run. */
@@ -17,7 +18,7 @@ export async function madePackages(): Promise<string> {
 
 /** `npm run packages -- <folder>`, in a process of its own. */
 export async function makePackagesIn(folder: string): Promise<PackageIndex> {
-  await promisify(execFile)(process.execPath, ["deploy/packages/main.ts", folder], { cwd: ROOT, env: {} });
+  await promisify(execFile)(process.execPath, ["deploy/packages/main.ts", folder], { cwd: ROOT, env: COMPILE_CACHE });
   return await packagesIn(folder);
 }
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { COMPILE_CACHE } from "./compile-cache.ts";
 import { until } from "./until.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
@@ -50,7 +51,7 @@ export class PodProcess {
     const [program, ...rest] = limited([process.execPath, ...nodeArguments, main], limits);
     const child = spawn(program, rest, {
       cwd: REPOSITORY,
-      env: environment,
+      env: { ...COMPILE_CACHE, ...environment },
       stdio: ["ignore", "pipe", "inherit"],
     });
     const log: string[] = [];

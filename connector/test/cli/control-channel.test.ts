@@ -40,12 +40,12 @@ describe("The control socket is for whoever has the agent's key", () => {
       ["ask", BOB, HELLO],
       ["receipt", `ses_${"0".repeat(26)}`],
     ];
-    for (const [command, ...words] of commands as [string, ...string[]][]) {
-      const { code, stdout, stderr } = await line.run([command, "--json", "--key", key, ...words]);
+    const model = line.begin(["mcp", "--json", "--key", key]);
+    const ran = commands.map(([command = "", ...words]) => line.run([command, "--json", "--key", key, ...words]));
+    for (const { code, stdout, stderr } of await Promise.all(ran)) {
       expect([code, stdout]).toEqual([7, ""]);
       expect(jsonLines(stderr).at(-1)).toMatchObject({ code: "invalid_key", retry: "fix" });
     }
-    const model = line.begin(["mcp", "--json", "--key", key]);
     await model.reported("closed");
     expect(jsonLines(model.stderr).find(({ event }) => event === "closed")).toMatchObject({
       code: "superseded_elsewhere",
@@ -63,8 +63,8 @@ describe("The control socket is for whoever has the agent's key", () => {
 
   test("not for one that has it and means another agent, or another relay", async () => {
     const path = await sockets.of(await line.listen("alice"));
-    await expect(sockets.dial(path, sockets.place("agent://alice.2"))).rejects.toThrow();
-    await expect(sockets.dial(path, sockets.place(ALICE, "http://127.0.0.1:1"))).rejects.toThrow();
+    const others = [sockets.place("agent://alice.2"), sockets.place(ALICE, "http://127.0.0.1:1")];
+    await Promise.all(others.map((place) => expect(sockets.dial(path, place)).rejects.toThrow()));
     await sockets.dial(path);
   });
 

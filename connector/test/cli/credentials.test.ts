@@ -66,8 +66,11 @@ describe("An agent whose key is listed nowhere", () => {
   test("is told the same by check and by send where the credential is gone from its file", async () => {
     const { credential: _, ...bare } = await line.json("ann.json");
     await line.write("bare.json", bare);
-    const check = await line.run(["check", ...as("bare")]);
-    const send = await line.run(["send", ...as("bare"), BOB, "{}"]);
+    const commands = [
+      ["check", ...as("bare")],
+      ["send", ...as("bare"), BOB, "{}"],
+    ] as const;
+    const [check, send] = await Promise.all([line.run(commands[0]), line.run(commands[1])]);
     const [{ hint, code }, said] = [jsonLines(check.stdout)[0].steps.at(-1), jsonLines(send.stderr).at(-1)];
     expect([check.code, send.code, code, said?.code]).toEqual([7, 7, "unknown_key", "unknown_key"]);
     expect(said?.hint).toBe(hint);

@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "@jest/globals";
+import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
@@ -18,7 +19,8 @@ const line = shared(new CommandLine("alice", "bob-hmac"));
 
 /** `npm run keys`, on the keys file of the relay. */
 async function keys(args: string[], stdin = "") {
-  const child = spawn(process.execPath, [KEYS, ...args], { env: { RELAY_KEYS_FILE: line.stage.relay.keysFile } });
+  const env = { ...COMPILE_CACHE, RELAY_KEYS_FILE: line.stage.relay.keysFile };
+  const child = spawn(process.execPath, [KEYS, ...args], { env });
   child.stdin.end(stdin);
   const [printed, said, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code, printed, said };
@@ -250,7 +252,7 @@ describe("relay", () => {
       ...["issuer", "issue", "credential", "inspect", "receipt", "verify", "status", "mcp", "completion"],
     ]);
     for (const name of commands) {
-      const help = await line.run([name, "--help"]);
+      const help = await line.runHere([name, "--help"]);
       expect([help.code, help.stdout, help.stderr]).toEqual([
         0,
         expect.stringMatching(new RegExp(`^relay ${name}`)),
@@ -259,6 +261,7 @@ describe("relay", () => {
       // It stands in a package: who has no clone of the repository can run none of its commands.
       expect(stdout + help.stdout).not.toMatch(/\bnpm |\.local\b/);
     }
+    expect(await line.run(["fly"])).toMatchObject({ code: 2, stdout: "" });
     for (const words of [
       ["fly"],
       ["send", "--fly"],
@@ -266,7 +269,7 @@ describe("relay", () => {
       ["listen", "--reply"],
       ["request", "agent://bob"],
     ]) {
-      const { code, stdout, stderr } = await line.run([...words, "--json"]);
+      const { code, stdout, stderr } = await line.runHere([...words, "--json"]);
       expect([code, stdout]).toEqual([2, ""]);
       expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "usage" }]);
     }
@@ -275,7 +278,7 @@ describe("relay", () => {
   test("has the exit codes that its README lists", async () => {
     const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
     const table = /<!-- exit codes[\s\S]*?<!-- \/exit codes -->/.exec(readme)?.[0] ?? "";
-    const { stdout } = await line.run(["--help"]);
+    const { stdout } = await line.runHere(["--help"]);
     const listed = [...table.matchAll(/^\| (\d+) \| (.*) \|$/gm)].map(([, code, words]) => [code, words]);
     expect(listed.length).toBeGreaterThan(0);
     expect([...stdout.matchAll(/^ {2}(\d+) +(.*)$/gm)].map(([, code, words]) => [code, words])).toEqual(listed);

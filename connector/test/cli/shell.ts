@@ -4,6 +4,7 @@ import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import { run } from "../../src/cli/run.ts";
@@ -107,7 +108,7 @@ export class Shell {
   begin(args: readonly string[], env: Environment = {}): Running {
     const child = spawn(process.execPath, [BIN, ...args], {
       cwd: this.folder,
-      env: { PATH: process.env.PATH, XDG_RUNTIME_DIR: this.folder, ...env },
+      env: { ...COMPILE_CACHE, PATH: process.env.PATH, XDG_RUNTIME_DIR: this.folder, ...env },
     });
     const running = new Running(child);
     this.#running.push(running);

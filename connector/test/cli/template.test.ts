@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
 import { WebSocketServer } from "ws";
+import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { until } from "../../../test/support/until.ts";
 import { sharedByAll } from "../fixture.ts";
 import { Running, Shell } from "./shell.ts";
@@ -37,7 +38,7 @@ class TalkingRelay extends Shell {
 
   /** The agent that relay init writes, begun. */
   beginAgent(): Running {
-    const env = { PATH: process.env.PATH, RELAY_URL: this.#url, RELAY_KEY_FILE: "key.json" };
+    const env = { ...COMPILE_CACHE, PATH: process.env.PATH, RELAY_URL: this.#url, RELAY_KEY_FILE: "key.json" };
     return new Running(spawn(process.execPath, ["main.ts"], { cwd: this.folder, env }));
   }
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "@jest/globals";
+import { afterAll, describe, expect, test } from "@jest/globals";
 import { TestIssuer } from "../../../test/support/issuer.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector, type ConnectorOptions, type CredentialWithKeys } from "../../src/index.ts";
@@ -57,10 +57,13 @@ async function joins(ann: Party, credential: ConnectorOptions["credential"], url
   return await stage.join(ann, url, { credential });
 }
 
-const registers = () => stage.front.sent.filter(({ type }) => type === "agent.register");
+const registers = (agent: string) =>
+  stage.front.sent.filter(({ type, from }) => type === "agent.register" && from === agent);
 
 describe("A credential is renewed", () => {
-  test("under traffic: 200 messages a second over three ends, nothing lost, nothing twice, in order", async () => {
+  afterAll(() => stage.clear());
+
+  test.concurrent("under traffic: 200 messages a second over three ends, nothing lost, nothing twice, in order", async () => {
     const bob = await stage.join(await party("agent://globex.bob"), stage.url);
     const { deliveries } = record(bob);
     const person = await party("agent://acme.ann");
@@ -70,7 +73,7 @@ describe("A credential is renewed", () => {
       return await person.token(brief());
     });
     const heard = record(ann);
-    const before = registers().length;
+    const before = registers(ann.agent).length;
     const end = Date.now() + EXPIRIES * LIFE_SECONDS * 1000;
     const sent = traffic(ann, bob.agent);
     const { answers } = sent;
@@ -81,24 +84,84 @@ describe("A credential is renewed", () => {
     expect(acks.filter(({ duplicate }) => duplicate)).toEqual([]);
     expect(deliveries.map(({ payload }) => payload.n)).toEqual(answers.map((_, n) => n));
     expect(heard).toMatchObject({ states: [], notices: [], errors: [] });
-    await until("each that was issued is registered with", () => registers().length - before === issued - 1);
+    await until("each that was issued is registered with", () => registers(ann.agent).length - before === issued - 1);
     expect(isBusy ? PACE.aSecond : aSecond).toBeGreaterThanOrEqual(190);
   });
 
-  test("with another key: envelopes without an answer go out again under the old one, on a new connection too", async () => {
+  test.concurrent("by asking again where the callback fails, gives another's, or the same", async () => {
+    const person = await party("agent://acme.amy");
+    const first = await person.token(soonDue());
+    const same = async () => first;
+    const fails = () => Promise.reject(new Error("not now"));
+    const another = async () => (await acme.agent(person.agent)).credential;
+    const ann = await joins(
+      person,
+      inTurn(same, fails, another, same, () => person.token()),
+    );
+    const before = registers(ann.agent).length;
+    const { errors, states } = record(ann);
+    await until("it has registered again", () => registers(ann.agent).length > before, WITHIN_MS);
+    expect(errors).toMatchObject([{ code: "invalid_credential" }, { code: "invalid_credential" }]);
+    expect(states).toEqual([]);
+  });
+
+  test.concurrent("and where the relay refuses the new one, the agent stays, and asks for another", async () => {
+    const person = await party("agent://acme.abe");
+    const stranger = async () => await ofStranger(person);
+    const ann = await joins(
+      person,
+      inTurn(
+        () => person.token(soonDue()),
+        stranger,
+        () => person.token(),
+      ),
+    );
+    const before = registers(ann.agent).length;
+    const { errors, states } = record(ann);
+    await until("it has registered with a third", () => registers(ann.agent).length > before + 1, WITHIN_MS);
+    expect(errors).toMatchObject([{ code: "invalid_credential", message: expect.stringMatching(/^unknown_issuer:/) }]);
+    expect(states).toEqual([]);
+  });
+
+  test.concurrent("after a register that was refused: it is tried again with another", async () => {
+    const person = await party("agent://acme.art");
+    const stranger = await ofStranger(person);
+    const ann = await joins(
+      person,
+      inTurn(
+        async () => stranger,
+        () => person.token(),
+      ),
+    );
+    expect(ann.state.status).toBe("online");
+  });
+
+  test.concurrent("after a register that was refused, or else the connector ends: the same is not tried again", async () => {
+    const person = await party("agent://acme.ada");
+    const stranger = await ofStranger(person);
+    const { agent, key } = person;
+    await using ada = new Connector({ url: stage.url, agent, key, credential: async () => stranger });
+    await expect(ada.start()).rejects.toMatchObject({ code: "invalid_credential" });
+  });
+});
+
+describe("A credential is renewed with another key", () => {
+  afterAll(() => stage.clear());
+
+  test.concurrent("and envelopes without an answer go out again under the old one, on a new connection too", async () => {
     const bob = await stage.join(await party("agent://globex.bob"), stage.url);
     const { deliveries } = record(bob);
     const [person, renewed] = [await party("agent://acme.rekeyed"), await party("agent://acme.rekeyed")];
     let next: CredentialWithKeys = { credential: await person.token(soonDue()) };
     const ann = await joins(person, async () => next);
     const heard = record(ann);
-    const [{ key_id: oldKey }] = registers().slice(-1) as [{ key_id: string }];
+    const [{ key_id: oldKey }] = registers(ann.agent) as [{ key_id: string }];
     let isHeldBack = true;
     stage.front.toAgent = (frame) => (isHeldBack && frame.target_delivery !== undefined ? undefined : frame);
     const first = ann.send(bob.agent, { n: 0 });
     await until("it is delivered", () => deliveries.length > 0);
     next = { credential: await renewed.token(), key: renewed.key, sealingKeys: renewed.sealingKeys };
-    const newKey = () => registers().findLast(({ from, key_id }) => from === ann.agent && key_id !== oldKey)?.key_id;
+    const newKey = () => registers(ann.agent).find(({ key_id }) => key_id !== oldKey)?.key_id;
     await until("it has registered with the new key", () => newKey() !== undefined, WITHIN_MS);
     const sent = stage.front.sent.length;
     stage.front.cut();
@@ -118,17 +181,18 @@ describe("A credential is renewed", () => {
     expect([heard.errors, heard.states]).toEqual([[], ["reconnecting", "online"]]);
   });
 
-  test("with another key under traffic: nothing lost, nothing twice, in order", async () => {
-    const bob = await stage.join(await party("agent://globex.bob"), stage.url);
+  test.concurrent("under traffic: nothing lost, nothing twice, in order", async () => {
+    const bob = await stage.join(await party("agent://globex.bea"), stage.url);
     const { deliveries } = record(bob);
     const person = await party("agent://acme.ann");
     let issued = 0;
-    const ann = await joins(person, async () => {
+    const renewed = async () => {
       issued += 1;
       if (issued === 1) return await person.token(brief());
       const { key, sealingKeys, token } = await party(person.agent);
       return { credential: await token(brief()), key, sealingKeys };
-    });
+    };
+    const ann = await joins(person, renewed, stage.url);
     const heard = record(ann);
     const sent = traffic(ann, bob.agent);
     const { answers } = sent;
@@ -140,44 +204,6 @@ describe("A credential is renewed", () => {
     expect(deliveries.map(({ payload }) => payload.n)).toEqual(answers.map((_, n) => n));
     expect(new Set(deliveries.map(({ envelope }) => envelope.key_id)).size).toBeGreaterThan(2);
     expect(heard).toMatchObject({ states: [], notices: [], errors: [] });
-  });
-
-  test("by asking again where the callback fails, gives another's, or the same", async () => {
-    const person = await party("agent://acme.ann");
-    const first = await person.token(soonDue());
-    const same = async () => first;
-    const fails = () => Promise.reject(new Error("not now"));
-    const another = async () => (await acme.agent(person.agent)).credential;
-    const ann = await joins(
-      person,
-      inTurn(same, fails, another, same, () => person.token()),
-    );
-    const before = registers().length;
-    const { errors, states } = record(ann);
-    await until("it has registered again", () => registers().length > before, WITHIN_MS);
-    expect(errors).toMatchObject([{ code: "invalid_credential" }, { code: "invalid_credential" }]);
-    expect(states).toEqual([]);
-  });
-
-  test("and where the relay refuses the new one, the agent stays, and asks for another", async () => {
-    const person = await party("agent://acme.ann");
-    const stranger = async () => {
-      const { cnf } = claimsOf(await person.token());
-      return (await new TestIssuer("initech").agent(person.agent, { cnf })).credential;
-    };
-    const ann = await joins(
-      person,
-      inTurn(
-        () => person.token(soonDue()),
-        stranger,
-        () => person.token(),
-      ),
-    );
-    const before = registers().length;
-    const { errors, states } = record(ann);
-    await until("it has registered with a third", () => registers().length > before + 1, WITHIN_MS);
-    expect(errors).toMatchObject([{ code: "invalid_credential", message: expect.stringMatching(/^unknown_issuer:/) }]);
-    expect(states).toEqual([]);
   });
 });
 
@@ -235,25 +261,8 @@ describe("After a credential was revoked", () => {
   });
 });
 
-test("A register that is refused is tried again with another credential only", async () => {
-  const person = await party("agent://acme.ann");
-  const { cnf } = claimsOf(await person.token());
-  const stranger = (await new TestIssuer("initech").agent(person.agent, { cnf })).credential;
-  const ann = await joins(
-    person,
-    inTurn(
-      async () => stranger,
-      () => person.token(),
-    ),
-  );
-  expect(ann.state.status).toBe("online");
-  await ann.close();
-
-  const { agent, key } = person;
-  await using again = new Connector({ url: stage.url, agent, key, credential: async () => stranger });
-  await expect(again.start()).rejects.toMatchObject({ code: "invalid_credential" });
-});
-
-function claimsOf(token: string) {
-  return JSON.parse(Buffer.from(token.split(".")[1] as string, "base64url").toString());
+/** A credential for the party's key of an issuer that the relay does not know. */
+async function ofStranger({ agent, token }: Party): Promise<string> {
+  const { cnf } = JSON.parse(Buffer.from((await token()).split(".")[1] as string, "base64url").toString());
+  return (await new TestIssuer("initech").agent(agent, { cnf })).credential;
 }

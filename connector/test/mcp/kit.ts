@@ -7,6 +7,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
 import type { AgentKey } from "../../src/index.ts";
@@ -122,7 +123,7 @@ export class RelayProcess {
   stderr = "";
 
   constructor(args: readonly string[]) {
-    this.child = spawn(process.execPath, [RELAY, ...args], { env: {} });
+    this.child = spawn(process.execPath, [RELAY, ...args], { env: COMPILE_CACHE });
     this.child.stdout.on("data", (chunk) => {
       this.stdout += chunk;
     });
@@ -161,7 +162,12 @@ export class McpStage extends WholeStage {
   /** The same, of no key. */
   async keylessHost(url: string, options: readonly string[] = []): Promise<Host> {
     const args = [RELAY, "mcp", "--json", ...options];
-    const command = { command: process.execPath, args, env: { RELAY_URL: url }, stderr: "pipe" as const };
+    const command = {
+      command: process.execPath,
+      args,
+      env: { ...COMPILE_CACHE, RELAY_URL: url },
+      stderr: "pipe" as const,
+    };
     return await this.#started(new StdioClientTransport(command));
   }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { describe, expect, test } from "@jest/globals";
+import { afterAll, describe, expect, test } from "@jest/globals";
 import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
@@ -32,12 +32,6 @@ test("A model that asks for its status first is told that it is online: the answ
 });
 
 describe("The tools say why there is no connection, and the process stays", () => {
-  test("when the relay does not know the key; presence can still be asked", async () => {
-    const stranger = await stage.host(testAgent("stranger"), stage.url);
-    await expectClosed(stranger, "unknown_key");
-    expect(await stranger.call("check_presence", { agent_id: BOB })).toMatchObject({ status: "not_seen" });
-  });
-
   test("when the key is revoked; what came before can still be taken", async () => {
     const dora = await stage.onlineHost("dora", stage.url);
     const bob = await stage.online("bob", stage.url);
@@ -56,8 +50,18 @@ describe("The tools say why there is no connection, and the process stays", () =
     await stage.online("alice", stage.url, { takeOver: true });
     expect(await waiting).toMatchObject({ code: "superseded", connection: { status: "closed" } });
   });
+});
 
-  test("within seconds, when the relay accepts the connection and then says nothing", async () => {
+describe("A host that never had a connection is told why, and its process stays,", () => {
+  afterAll(() => stage.clear());
+
+  test.concurrent("when the relay does not know the key; presence can still be asked", async () => {
+    const stranger = await stage.host(testAgent("stranger"), stage.url);
+    await expectClosed(stranger, "unknown_key");
+    expect(await stranger.call("check_presence", { agent_id: "agent://nobody" })).toMatchObject({ status: "not_seen" });
+  });
+
+  test.concurrent("within seconds, when the relay accepts the connection and then says nothing", async () => {
     const mute = createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
     await once(mute, "listening");
     const alice = await stage.host("alice", `http://127.0.0.1:${(mute.address() as AddressInfo).port}`);
@@ -65,11 +69,11 @@ describe("The tools say why there is no connection, and the process stays", () =
       status: "connecting",
       hint: expect.any(String),
     });
-    await stage.clear();
+    await alice.stop();
     mute.close();
   });
 
-  test("while no relay answers: which one, since when, why, and what to do", async () => {
+  test.concurrent("while no relay answers: which one, since when, why, and what to do", async () => {
     const place = `127.0.0.1:${await freePort()}`;
     const alice = await stage.host("alice", `http://${place}`);
     const { connection } = await alice.call("my_status");
@@ -84,16 +88,30 @@ describe("The tools say why there is no connection, and the process stays", () =
     expect(waited.connection).toMatchObject({ reason: "unreachable", since_iso: connection.since_iso });
     expect(await alice.error("check_presence", { agent_id: BOB })).toMatchObject({ code: "unreachable" });
   });
-});
 
-test("A host whose address nobody set, or which HTTP cannot go to, is told so", async () => {
-  const host = await stage.host("alice", "");
-  await until("it is warned", () => host.events.includes("warning"));
-  expect(host.log).toContain("RELAY_URL");
-  const misled = await stage.host("bob", "http://127.0.0.1:9");
-  expect(await misled.error("check_presence", { agent_id: ALICE })).toMatchObject({
-    code: "unreachable",
-    retry: "fix",
+  test.concurrent("where nobody set its address, or HTTP cannot go to it", async () => {
+    const host = await stage.host("alice", "");
+    await until("it is warned", () => host.events.includes("warning"));
+    expect(host.log).toContain("RELAY_URL");
+    const misled = await stage.host("bob", "http://127.0.0.1:9");
+    expect(await misled.error("check_presence", { agent_id: ALICE })).toMatchObject({
+      code: "unreachable",
+      retry: "fix",
+    });
+  });
+
+  test.concurrent("within seconds, when its model wants to send: nothing is sent while no relay answers", async () => {
+    const alice = await stage.host("alice", `http://127.0.0.1:${await freePort()}`);
+    await alice.untilConnection("reconnecting");
+    await until("it is known why", async () => (await alice.call("my_status")).connection.reason === "unreachable");
+    const why = expect.stringContaining("connection refused");
+    const refused = [
+      alice.error("send_message", { to: BOB, message: "hi" }),
+      alice.error("ask_agent", { to: BOB, message: "hi", timeout_seconds: 1 }),
+    ];
+    for (const error of await Promise.all(refused)) {
+      expect(error).toMatchObject({ code: "unreachable", outcome: "refused", retry: "later", message: why });
+    }
   });
 });
 
@@ -120,20 +138,6 @@ test("A model's agent comes back after the relay was gone, and what it said mean
   expect(alice.events.at(-1)).toBe("online");
   await stage.clear();
   await later.stop();
-});
-
-test("A model is told within seconds that nothing is sent while no relay answers", async () => {
-  const alice = await stage.host("alice", `http://127.0.0.1:${await freePort()}`);
-  await alice.untilConnection("reconnecting");
-  await until("it is known why", async () => (await alice.call("my_status")).connection.reason === "unreachable");
-  const why = expect.stringContaining("connection refused");
-  for (const [name, terms] of [
-    ["send_message", {}],
-    ["ask_agent", { timeout_seconds: 1 }],
-  ] as const) {
-    const refused = await alice.error(name, { to: BOB, message: "hi", ...terms });
-    expect(refused).toMatchObject({ code: "unreachable", outcome: "refused", retry: "later", message: why });
-  }
 });
 
 describe("A line that is no message", () => {

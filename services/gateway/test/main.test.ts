@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "@jest/globals";
+import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
 import { until } from "../../../test/support/until.ts";
 import { useGatewayKit } from "./kit.ts";
 
@@ -14,7 +15,10 @@ afterAll(() => {
 });
 
 function start(env: Record<string, string>) {
-  const child = spawn(process.execPath, [MAIN], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [MAIN], {
+    env: { ...COMPILE_CACHE, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const output = { text: "" };
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output.text += chunk));
   children.push(child);

@@ -70,14 +70,14 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/commands/listen.ts",
     find: "      controlServer.stop();\n      void",
     replace: "      void",
-    tests: ["connector/test/cli/listen.test.ts"],
+    tests: ["connector/test/cli/listen-exec.test.ts"],
   },
   {
     name: "a listener ends with a program that heeds no signal",
     file: "connector/src/cli/programs.ts",
     find: 'if (isThere) signalGroup(child, "SIGKILL");',
     replace: "",
-    tests: ["connector/test/cli/listen.test.ts"],
+    tests: ["connector/test/cli/listen-exec.test.ts"],
   },
   {
     name: "a listener that is stopped starts no program",
@@ -98,7 +98,7 @@ export const CONNECTOR_CONTROL_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/programs.ts",
     find: "await within(LAST_OUTPUT_MS, closed);",
     replace: "await closed;",
-    tests: ["connector/test/cli/listen.test.ts"],
+    tests: ["connector/test/cli/listen-exec.test.ts"],
   },
   {
     name: "a wait that no timer can take is refused in a control line",

@@ -274,6 +274,6 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/commands/request.ts",
     find: "if (Date.now() >= deadline) throw undecided();",
     replace: "",
-    tests: ["connector/test/cli/send-once.test.ts"],
+    tests: ["connector/test/cli/session-commands.test.ts"],
   },
 ];

@@ -273,14 +273,14 @@ export const CONNECTOR_MCP_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/reporter.ts",
     find: 'this.report("waiting", text), SILENT_MS',
     replace: "{}, SILENT_MS",
-    tests: ["connector/test/cli/send-once.test.ts"],
+    tests: ["connector/test/cli/send-over-listener.test.ts"],
   },
   {
     name: "the text of a failure says whether it may have been sent",
     file: "connector/src/cli/reporter.ts",
     find: "message, hint, outcomeText]",
     replace: "message, hint]",
-    tests: ["connector/test/cli/send-once.test.ts"],
+    tests: ["connector/test/cli/send-over-listener.test.ts"],
   },
   {
     name: "the control sockets of killed processes are removed",

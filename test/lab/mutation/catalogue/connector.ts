@@ -28,7 +28,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/cli/main.ts",
     find: "endWithNpx(process.env, () => stopped.abort());",
     replace: "",
-    tests: ["test/packages/installing.test.ts"],
+    tests: ["test/packages/npx.test.ts"],
   },
   {
     name: "whoever sends through a listener is told that the relay is away",
@@ -63,7 +63,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/first-start.ts",
     find: 'seen.retry !== "later"',
     replace: 'seen.retry !== "later" || seen.code === "rate_limited"',
-    tests: ["connector/test/first-start.test.ts", "connector/test/cli/send-once.test.ts"],
+    tests: ["connector/test/first-start.test.ts", "connector/test/cli/send-waiting.test.ts"],
   },
   {
     name: "a reply to a question comes from the asked agent",
@@ -112,7 +112,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     file: "connector/src/replies.ts",
     find: 'type.startsWith("message.") && type !== REPLY_TYPE',
     replace: 'type.startsWith("message.")',
-    tests: ["connector/test/ask.test.ts", "connector/test/cli/listen.test.ts"],
+    tests: ["connector/test/ask.test.ts", "connector/test/cli/listen-exec.test.ts"],
   },
   {
     name: "questions without a reply are bounded",

@@ -7,7 +7,7 @@ const INTAKE = "services/ws-connector/src/intake.ts";
 const REGISTRAR = "services/ws-connector/src/registrar.ts";
 const CALLS = ["shared/window/test/touches.test.ts"];
 const GATHERING = ["services/ws-connector/test/heartbeats.test.ts"];
-const TAKEN_IN = ["services/ws-connector/test/intake.test.ts"];
+const TAKEN_IN = ["services/ws-connector/test/intake-heartbeats.test.ts"];
 const OWNING = ["services/ws-connector/test/registrar.test.ts"];
 const WHOLE = ["test/integration/heartbeats.test.ts"];
 

@@ -112,7 +112,7 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/intake.ts",
     find: "if (!canTake || this.#registrar.awaitsRelease(this.#connection, verified))",
     replace: "if (!canTake)",
-    tests: ["services/ws-connector/test/intake.test.ts"],
+    tests: ["services/ws-connector/test/intake-heartbeats.test.ts"],
   },
   {
     name: "a register waits for a release of whatever epoch",

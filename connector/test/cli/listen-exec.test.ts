@@ -1,0 +1,150 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "@jest/globals";
+import { until } from "../../../test/support/until.ts";
+import { runForDelivery } from "../../src/cli/exec.ts";
+import type { Io } from "../../src/cli/io.ts";
+import type { Reporter } from "../../src/cli/reporter.ts";
+import { shared } from "../fixture.ts";
+import { jsonLines, next } from "../kit.ts";
+import { BOB } from "./control-kit.ts";
+import { CommandLine } from "./kit.ts";
+
+const line = shared(new CommandLine("alice", "bob-hmac"));
+
+const alice = () => line.stage.online("alice", line.url);
+const text = async (file: string) => await readFile(join(line.folder, file), "utf8").catch(() => "");
+
+describe("relay listen --exec", () => {
+  const HOSTILE = "$(touch pwned) `touch pwned` \"; touch pwned; ' && touch pwned \n touch pwned \u009b31m";
+
+  test("gives each delivery to a program, in order, and nothing of it to the shell", async () => {
+    const program = 'cat >> got; echo "$RELAY_FROM $RELAY_TYPE $RELAY_VERIFIED $RELAY_AGENT" >> said; echo loud';
+    const listener = await line.listen("bob-hmac", "--exec", program);
+    const sender = await alice();
+    for (const n of [1, 2, 3]) await sender.send(BOB, { n, message: HOSTILE });
+    await until("three programs ran", async () => (await text("said")).split("\n").length === 4);
+    const got = jsonLines(await text("got"));
+    expect(got.map(({ payload }) => payload)).toEqual([1, 2, 3].map((n) => ({ n, message: HOSTILE })));
+    expect(await text("said")).toBe(`agent://alice message.send unverified ${BOB}\n`.repeat(3));
+    await expect(stat(join(line.folder, "pwned"))).rejects.toThrow("ENOENT");
+    await listener.wrote("loud", 3);
+    expect(listener.lines.map(({ envelope }) => envelope)).toEqual(got);
+    expect(listener.stdout).not.toContain("\u009b");
+  });
+
+  test("says which program failed, and goes on", async () => {
+    const listener = await line.listen("bob-hmac", "--exec", "exit 3");
+    const sender = await alice();
+    await sender.send(BOB, {});
+    await sender.send(BOB, {});
+    await listener.reported("exec_failed", 2);
+  });
+
+  test("keeps the secrets of its own environment from the program", async () => {
+    const { key_id, secret } = JSON.parse(await text("bob-hmac.json"));
+    const env = { RELAY_AGENT: BOB, RELAY_KEY_ID: key_id, RELAY_SECRET: secret, RELAY_API_KEY: "rk_none" };
+    const listener = line.begin(["listen", "--json", "--exec", "env > environment"], env);
+    await listener.reported("online");
+    await (await alice()).send(BOB, {});
+    await until("the program ran", async () => (await text("environment")).includes("RELAY_FROM"));
+    expect(await text("environment")).not.toMatch(/RELAY_SECRET|RELAY_API_KEY/);
+    expect(await text("environment")).not.toContain(secret);
+  });
+
+  test("ends the program, and what it started, when it is stopped", async () => {
+    const listener = await line.listen("bob-hmac", "--exec", "sh -c 'echo $$ > pid; sleep 600; true'; true");
+    await (await alice()).send(BOB, {});
+    await until("the program runs", async () => (await text("pid")) !== "");
+    expect(await listener.end("SIGTERM")).toBe(0);
+    const pid = Number(await text("pid"));
+    await until("the program is gone", () => !lives(pid));
+  });
+
+  test("ends at once for others, and in the end for what it started, when its program heeds no signal", async () => {
+    const program = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 1; done'";
+    const listener = await line.listen("bob-hmac", "--exec", program);
+    await (await alice()).send(BOB, {});
+    await until("the program runs", async () => (await text("stubborn")) !== "");
+    const pid = Number(await text("stubborn"));
+    listener.child.kill("SIGTERM");
+    // It goes over a connection of its own, while the former process still waits for its program.
+    const sent = await line.run(["send", "--json", "--key", line.keyFile("bob-hmac"), "agent://alice", '{"n":1}']);
+    expect([sent.code, jsonLines(sent.stdout)[0]?.via, lives(pid)]).toEqual([0, "connection", true]);
+    expect(await listener.end()).toBe(0);
+    await until("the program is gone", () => !lives(pid));
+  });
+
+  test("goes on when a program has ended and left something behind that holds its output", async () => {
+    await line.listen("bob-hmac", "--reply", "--exec", "sleep 600 & echo $! >> left; echo hi");
+    const sender = await alice();
+    for (const n of [1, 2]) {
+      await sender.send(BOB, { n });
+      expect((await next(sender)).payload).toEqual({ message: "hi" });
+    }
+    for (const pid of (await text("left")).trim().split("\n")) process.kill(Number(pid));
+  });
+
+  test("says which program keeps the others waiting", async () => {
+    const said: string[] = [];
+    const reporter = { report: (event: string) => void said.push(event) } as unknown as Reporter;
+    const io = { env: process.env, stderr: process.stderr, signal: new AbortController().signal } as unknown as Io;
+    const receiver = await line.stage.online("bob-hmac", line.url);
+    await (await alice()).send(BOB, {});
+    const told = join(line.folder, "told");
+    const command = `while [ ! -e ${told} ]; do sleep 0.1; done`;
+    const options = { command, replies: false, variables: {}, reporter, slowAfterMs: 1 };
+    const running = runForDelivery(await next(receiver), options, io);
+    await until("it is said", () => said.length > 0);
+    await writeFile(told, "");
+    await running;
+    expect(said).toEqual(["exec_slow"]);
+  });
+
+  test("says why --reply sends nothing back on a session request", async () => {
+    const listener = await line.listen("bob-hmac", "--reply", "--exec", "echo hi");
+    await (await alice()).requestSession(BOB, { purpose: "talk" });
+    await listener.reported("exec_failed");
+    expect(listener.reports.at(-1)?.message).toContain("relay approve");
+  });
+
+  test("sends back with --reply what the program prints, an object as it is and a text as a message", async () => {
+    await line.listen(
+      "bob-hmac",
+      "--reply",
+      "--exec",
+      'read x; case "$x" in *object*) echo "{\\"a\\":1}";; *) echo hi;; esac',
+    );
+    const sender = await alice();
+    await sender.send(BOB, { want: "object" }, { taskId: "task-1" });
+    const reply = await next(sender);
+    expect(reply).toMatchObject({ type: "message.reply", payload: { a: 1 }, envelope: { task_id: "task-1" } });
+    await sender.send(BOB, { want: "text" });
+    expect((await next(sender)).payload).toEqual({ message: "hi" });
+  });
+
+  test("says so when a reply reached nobody", async () => {
+    const listener = await line.listen("bob-hmac", "--reply", "--exec", "sleep 1; echo hi");
+    const sender = await alice();
+    await sender.send(BOB, {});
+    await sender.close();
+    await listener.reported("reply_not_delivered");
+  });
+
+  test("never replies to a reply, so that two who both reply come to an end", async () => {
+    await line.listen("bob-hmac", "--reply", "--exec", "echo hi; echo x >> calls");
+    const sender = await alice();
+    await sender.send(BOB, {}, { type: "message.reply" });
+    await sender.send(BOB, {});
+    expect((await next(sender)).payload).toEqual({ message: "hi" });
+    expect(await text("calls")).toBe("x\nx\n");
+  });
+});
+
+function lives(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { Connector } from "../../src/index.ts";
+import { shared } from "../fixture.ts";
+import { next } from "../kit.ts";
+import { BOB, HELLO } from "./control-kit.ts";
+import { expectFailure } from "./failing.ts";
+import { CommandLine } from "./kit.ts";
+
+const line = shared(new CommandLine("alice", "bob-hmac"));
+
+const as = (name: string) => ["--key", line.keyFile(name)];
+const bob = () => line.stage.online("bob-hmac", line.url);
+
+/** As if this address had asked check-online as often as it may, for so many ms. @returns what ends that at once. */
+async function reachLimit(ms: number): Promise<() => Promise<unknown>> {
+  const { client } = line.stage.relay.view();
+  await line.run(["status", "agent://alice"]);
+  const [limit] = (await client.keys("relay:{*}:limit:address:check_online:*")) as [string];
+  await client.set(limit, 1_000_000, "PX", ms);
+  return () => client.del(limit);
+}
+
+test("relay send waits until the end of the relay's limit for its address, and takes no agent meanwhile", async () => {
+  const alice = await line.stage.online("alice", line.url);
+  await reachLimit(1500);
+  await expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 6, "superseded_elsewhere");
+  expect(alice.state.status).toBe("online");
+});
+
+describe("relay send", () => {
+  test("waits for the target with --wait-online, and sends nothing when it does not come", async () => {
+    const late = line.begin(["send", ...as("alice"), BOB, HELLO, "--wait-online", "60"]);
+    const receiver = await bob();
+    const { payload } = await next(receiver);
+    expect(payload).toEqual({ message: "Hello, Bob." });
+    expect(await late.end()).toBe(0);
+  });
+
+  test("with --wait-online waits until the target can be delivered to, and then says what both connectors say", async () => {
+    const proxy = await line.stage.proxy(line.url);
+    const { presence } = proxy;
+    const congested = async () => JSON.stringify({ ok: true, status: "online", can_deliver_realtime: false });
+    proxy.presence = async (path) => await (path.endsWith("alice") ? presence(path) : congested());
+    const { apiKey } = line.stage.agent("alice");
+    const overHttp = { RELAY_API_KEY: apiKey, RELAY_AGENT: "agent://alice" };
+    for (const command of ["send", "ask"]) {
+      const vain = [command, "--json", "--url", proxy.url, ...as("alice"), BOB, HELLO, "--wait-online", "1"];
+      await expectFailure(line, vain, 5, "target_not_online");
+    }
+    await expectFailure(
+      line,
+      ["send", "--json", "--url", proxy.url, BOB, HELLO, "--wait-online", "1"],
+      5,
+      "target_not_online",
+      overHttp,
+    );
+    expect(proxy.sent.filter(({ type }) => type === "message.send")).toEqual([]);
+    await expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO, "--wait-online", "0"], 2, "usage");
+  });
+});
+
+describe("relay send, where the relay's limit for its address is reached, which others may share,", () => {
+  let alice: Connector;
+  let lift: () => Promise<unknown>;
+  beforeAll(async () => {
+    alice = await line.stage.online("alice", line.url);
+    lift = await reachLimit(60_000);
+  });
+  afterAll(async () => {
+    await lift();
+    await line.clear();
+  });
+
+  test.concurrent("waits until the end of its own time, and takes no agent meanwhile", async () => {
+    await expectFailure(line, ["send", "--json", ...as("alice"), BOB, HELLO], 4, "rate_limited");
+    expect(alice.state.status).toBe("online");
+  });
+
+  test.concurrent("waits no longer than --wait-online allows, and says that it waits", async () => {
+    const env = { RELAY_API_KEY: line.stage.agent("alice").apiKey, RELAY_AGENT: "agent://alice" };
+    const waits = line.begin(["send", "--json", "agent://nobody", HELLO, "--wait-online", "3"], env);
+    expect(await waits.end()).toBe(5);
+    expect(waits.reports).toMatchObject([
+      { event: "waiting" },
+      { event: "error", code: "timeout", outcome: "refused" },
+    ]);
+  });
+});

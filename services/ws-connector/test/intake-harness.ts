@@ -1,0 +1,77 @@
+import type { KeyStore } from "runtime/key-store.ts";
+import { createLogger } from "runtime/logging.ts";
+import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
+import { Tally } from "runtime/metrics/service-metrics.ts";
+import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
+import type { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
+import type { Acceptance, AcceptanceItem, Prepared } from "window/acceptance/acceptance.ts";
+import type { Acceptor } from "window/acceptance/acceptor.ts";
+import { KEYS, signed } from "../../../shared/protocol/test/intake/support.ts";
+import { Answers } from "../src/answers.ts";
+import { Authority } from "../src/authority.ts";
+import type { Connection } from "../src/connection.ts";
+import { DecisionRepeats } from "../src/decision-repeats.ts";
+import type { GatheredHeartbeat, Heartbeats } from "../src/heartbeats.ts";
+import { type IntakeDependencies, receiveText } from "../src/intake.ts";
+import { IntakeBatch } from "../src/intake-batch.ts";
+import { Ownership } from "../src/ownership.ts";
+import type { Registrar } from "../src/registrar.ts";
+
+const BASE_URL = "https://relay.example";
+
+/** The intake of one connection of alice's; of what is around it, only what checks and answers is real. */
+export class IntakeHarness {
+  /** Codes of the error frames. */
+  readonly errors: string[] = [];
+  /** What was sent to acceptance. */
+  readonly accepting: AcceptanceItem[] = [];
+  readonly gathered: GatheredHeartbeat[] = [];
+  /** What the preparation of the last session envelope comes to. */
+  readonly prepared = Promise.withResolvers<Acceptance | Prepared>();
+  /** Whether a release may take what the connection is granted now. */
+  awaitsRelease = false;
+  readonly keyRefusals = new KeyRefusals();
+  readonly connection: Connection;
+  readonly dependencies: IntakeDependencies;
+
+  constructor(verifier: SignatureVerifier) {
+    this.connection = {
+      agents: new Ownership("con_1"),
+      isClosing: false,
+      allAnswered: () => Object.assign(this.connection, { intake: undefined }),
+      noteValid: () => {},
+      noteRefusal: () => {},
+      resume: () => {},
+      send: (text: string) => this.errors.push(JSON.parse(text).code),
+    } as unknown as Connection;
+    const { keyRefusals } = this;
+    const authority = new Authority({ keys: KEYS as unknown as KeyStore, hosts: new Set() });
+    this.dependencies = {
+      authority,
+      verifier: new EnvelopeVerifier(verifier),
+      acceptor: {
+        accept: (item: AcceptanceItem) => this.accepting.push(item),
+        needsPreparation: ({ kind }: Pick<AcceptanceItem, "kind">) => kind !== "message",
+        prepare: () => this.prepared.promise,
+      } as unknown as Acceptor,
+      decisionRepeats: new DecisionRepeats({ accept: (item) => this.accepting.push(item) }),
+      registrar: {
+        canTake: () => true,
+        awaitsRelease: () => this.awaitsRelease,
+        requested: () => {},
+        answered: () => {},
+        touched: () => {},
+      } as unknown as Registrar,
+      heartbeats: { gather: (heartbeat: GatheredHeartbeat) => this.gathered.push(heartbeat) } as unknown as Heartbeats,
+      batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
+      answers: new Answers({ authority, refusals: new Tally(), keyRefusals, baseUrl: BASE_URL }),
+    };
+  }
+
+  receive(envelope: object): void {
+    receiveText(this.connection, JSON.stringify(envelope), this.dependencies);
+  }
+}
+
+/** A register of alice's. */
+export const register = (id: string) => signed({ id, type: "agent.register", payload: {}, ts: Date.now() });
