@@ -85,14 +85,14 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "an issuer speaks for its agents",
     file: `${CREDENTIALS}/issuers.ts`,
-    find: "if (!this.#holders.isOfIssuer(agent, issuer))",
+    find: "if (!this.#holders.isOfIssuer(credential.agent, credential.issuer))",
     replace: "if (false)",
     tests: JUDGING,
   },
   {
     name: "revocation of credentials",
     file: `${CREDENTIALS}/issuers.ts`,
-    find: 'return isRevoked ? "revoked" : undefined;',
+    find: 'return credential.issuedAt < this.revokedBefore(credential) ? "revoked" : undefined;',
     replace: "return undefined;",
     tests: JUDGING,
   },
