@@ -2,13 +2,10 @@
 
 import asyncio
 import hashlib
-import json
-import tempfile
 import unittest
-from pathlib import Path
 from typing import Any
 
-from agent_relay_connector import Connector, RelayError, Trust
+from agent_relay_connector import RelayError
 from agent_relay_connector.address import relay_address
 from agent_relay_connector.backoff import backoff_s, jittered_s
 from agent_relay_connector.base64url import encode_base64url
@@ -17,21 +14,11 @@ from agent_relay_connector.clock import Clock, machine_ms
 from agent_relay_connector.errors import final_close
 from agent_relay_connector.frames import AckFrame, ErrorFrame, HelloFrame, read_frame
 from agent_relay_connector.gateway_keys import read_gateway_keys
-from agent_relay_connector.given import AgentKey, SealingKey
-from agent_relay_connector.key_file import read_key_file
 from agent_relay_connector.limits import MAX_SENDERS
-from agent_relay_connector.options import trust_of
 from agent_relay_connector.read_envelope import read_envelope
 from agent_relay_connector.replay_guard import ReplayGuard
 from agent_relay_connector.types import Envelope
 
-from .issued import ACME
-
-SEED = encode_base64url(bytes(range(32)))
-OTHER_SEED = encode_base64url(bytes(range(1, 33)))
-# Nothing listens there.
-NOWHERE = "http://127.0.0.1:1"
-KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
 ENVELOPE: dict[str, Any] = {
     **{"id": "e-1", "type": "message.send", "from": "agent://a", "to": "agent://b"},
     **{"payload": {}, "ts": 1_790_000_000_000, "key_id": "a-1", "sig": "s"},
@@ -51,19 +38,6 @@ class Addresses(unittest.TestCase):
         for url in ("relay.example", "ftp://relay.example", "http://", ""):
             with self.assertRaises(ValueError):
                 relay_address(url)
-
-
-class APayload(unittest.TestCase):
-    def test_that_is_no_object_is_refused_at_once_and_told_what_one_looks_like(self) -> None:
-        async def send(seal: bool) -> None:
-            connector = Connector(NOWHERE, agent="agent://a", key=KEY)
-            await connector.send("agent://b", "hi", seal=seal)  # type: ignore[arg-type]
-
-        for seal in (False, True):
-            with self.assertRaises(RelayError) as refused:
-                asyncio.run(send(seal))
-            self.assertEqual(refused.exception.code, "invalid_envelope")
-            self.assertIn('{"message"', refused.exception.message)
 
 
 class Waits(unittest.TestCase):
@@ -222,101 +196,3 @@ class ABoundedQueue(unittest.IsolatedAsyncioTestCase):
         queue.end(RelayError("superseded"))
         results = await asyncio.gather(*readers, return_exceptions=True)
         self.assertEqual([str(result)[:10] for result in results], ["1", "2", "superseded"])
-
-
-class AKeyFile(unittest.TestCase):
-    def read(self, content: object) -> Any:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "key.json")
-            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-            return read_key_file(str(path))
-
-    def test_names_the_agent_and_its_key(self) -> None:
-        file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED})
-        self.assertEqual(file.key, {"key_id": "a-1", "alg": "ed25519", "private_key": SEED})
-        file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
-        self.assertEqual(file.key, {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
-
-    def test_may_have_former_sealing_keys_with_their_end(self) -> None:
-        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
-        former = {"private_key": OTHER_SEED, "until": "2026-09-21T14:13:20Z"}
-        present, ended = SealingKey(SEED), SealingKey(OTHER_SEED, 1_790_000_000_000)
-        self.assertEqual(self.read({**record, "sealing_key": [SEED, former]}).sealing_keys, (present, ended))
-        self.assertEqual(self.read({**record, "sealing_key": SEED}).sealing_keys, (present,))
-        refused: list[object] = [7, "x", {"private_key": SEED}, {**former, "until": "later"}, [former, None]]
-        for sealing_key in refused:
-            with self.assertRaises(RelayError) as raised:
-                self.read({**record, "sealing_key": sealing_key})
-            self.assertEqual(raised.exception.code, "invalid_key")
-
-    def test_pins_records_of_issuers_and_nothing_else(self) -> None:
-        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
-        self.assertEqual(self.read({**record, "trusted_issuers": [ACME]}).trusted_issuers, (ACME,))
-        self.assertEqual(self.read(record).trusted_issuers, ())
-        refused: list[object] = ["acme", 7, None, ACME, ["acme"], [7], [{"issuer": "acme"}], [ACME, {}]]
-        for trusted_issuers in refused:
-            with self.assertRaises(RelayError) as raised:
-                self.read({**record, "trusted_issuers": trusted_issuers})
-            self.assertEqual(raised.exception.code, "invalid_key", trusted_issuers)
-
-    def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
-        contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
-        for content in contents:
-            with self.assertRaises(RelayError) as raised:
-                self.read(content)
-            self.assertEqual(raised.exception.code, "invalid_key")
-            self.assertNotIn(SEED, str(raised.exception))
-
-
-class AConnector(unittest.IsolatedAsyncioTestCase):
-    def test_that_can_never_work_is_not_made(self) -> None:
-        key: Any = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
-        hmac: Any = {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED}
-        refused: list[dict[str, Any]] = [
-            {},
-            {"agent": "agent://A", "key": key},
-            {"agent": "agent://a", "key": {**key, "key_id": "a-1"}, "url": "x"},
-            {"agent": "agent://a", "key": {"alg": "ed25519", "private_key": SEED}},
-            {"agent": "agent://a", "key": hmac, "seal": "required"},
-            {"agent": "agent://a", "key": key, "max_delivery_age": -1},
-            {"agent": "agent://a", "key": key, "max_delivery_age": float("nan")},
-        ]
-        for options in refused:
-            with self.assertRaises(ValueError):
-                given: dict[str, Any] = {"url": NOWHERE, **options}
-                Connector(**given)
-        with self.assertRaises(RelayError):
-            Connector(NOWHERE, agent="agent://a", key={"key_id": "a-1", "alg": "ed25519", "private_key": "x"})
-
-    async def test_closes_before_it_was_started_and_twice(self) -> None:
-        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
-        await connector.close()
-        await connector.close()
-        with self.assertRaises(RelayError) as raised:
-            await connector.send("agent://b", {})
-        self.assertEqual(raised.exception.code, "closed")
-        self.assertEqual([delivery async for delivery in connector], [])
-
-    async def test_that_cannot_connect_tries_again_and_says_why(self) -> None:
-        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
-        causes: asyncio.Queue[Exception | None] = asyncio.Queue()
-        connector.on("state", lambda state: causes.put_nowait(state.cause) if state.status == "reconnecting" else None)
-        with self.assertLogs("agent_relay_connector", "WARNING"):
-            starting = asyncio.create_task(connector.start())
-            for _ in range(2):
-                self.assertIsInstance(await asyncio.wait_for(causes.get(), 5), OSError)
-            starting.cancel()
-            with self.assertRaises(asyncio.CancelledError):
-                await starting
-        self.assertEqual(connector.state.status, "closed")
-
-    def test_pins_no_issuer_that_is_no_record_of_one(self) -> None:
-        records: list[Any] = ["acme", 7, None, {}]
-        for record in records:
-            with self.assertRaises(RelayError) as raised:
-                Connector(NOWHERE, agent="agent://a", key=KEY, trust=Trust(issuers=[record]))
-            self.assertEqual(raised.exception.code, "invalid_issuer", record)
-
-    def test_pins_what_it_is_given_in_place_of_the_key_files(self) -> None:
-        trust = trust_of(Trust(issuers=[{"issuer": "a", "n": 2}]), [{"issuer": "a", "n": 1}, {"issuer": "b"}])
-        self.assertEqual(list(trust.issuers), [{"issuer": "a", "n": 2}, {"issuer": "b"}])

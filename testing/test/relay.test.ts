@@ -65,7 +65,10 @@ describe("A relay for tests", () => {
     await using one = await startRelay();
     await using other = await startRelay();
     await using stranger = new Connector({ ...(await one.agent("carol")), url: other.url });
-    await expect(stranger.start()).rejects.toMatchObject({ outcome: "refused" });
+    const refusals = new Set<string>();
+    stranger.on("error", ({ code }) => void refusals.add(code));
+    await expect(stranger.start({ timeoutMs: 3000 })).rejects.toMatchObject({ outcome: "refused" });
+    expect([...refusals]).toEqual(["unknown_key"]);
     await using alice = new Connector(await one.agent("alice"));
     await using namesake = new Connector(await other.agent("alice"));
     await Promise.all([alice.start(), namesake.start()]);

@@ -1,0 +1,82 @@
+"""A connector without a relay: what it is given, and what it says of it."""
+
+import asyncio
+import unittest
+from typing import Any
+
+from agent_relay_connector import Connector, RelayError, Trust
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.given import AgentKey
+from agent_relay_connector.options import trust_of
+
+SEED = encode_base64url(bytes(range(32)))
+# Nothing listens there.
+NOWHERE = "http://127.0.0.1:1"
+KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+
+
+class AConnector(unittest.IsolatedAsyncioTestCase):
+    def test_that_can_never_work_is_not_made(self) -> None:
+        key: Any = {"key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        hmac: Any = {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED}
+        refused: list[dict[str, Any]] = [
+            {},
+            {"agent": "agent://A", "key": key},
+            {"agent": "agent://a", "key": {**key, "key_id": "a-1"}, "url": "x"},
+            {"agent": "agent://a", "key": {"alg": "ed25519", "private_key": SEED}},
+            {"agent": "agent://a", "key": hmac, "seal": "required"},
+            {"agent": "agent://a", "key": key, "max_delivery_age": -1},
+            {"agent": "agent://a", "key": key, "max_delivery_age": float("nan")},
+        ]
+        for options in refused:
+            with self.assertRaises(ValueError):
+                given: dict[str, Any] = {"url": NOWHERE, **options}
+                Connector(**given)
+        with self.assertRaises(RelayError):
+            Connector(NOWHERE, agent="agent://a", key={"key_id": "a-1", "alg": "ed25519", "private_key": "x"})
+
+    async def test_closes_before_it_was_started_and_twice(self) -> None:
+        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+        await connector.close()
+        await connector.close()
+        with self.assertRaises(RelayError) as raised:
+            await connector.send("agent://b", {})
+        self.assertEqual(raised.exception.code, "closed")
+        self.assertEqual([delivery async for delivery in connector], [])
+
+    async def test_that_cannot_connect_tries_again_and_says_why(self) -> None:
+        connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+        causes: asyncio.Queue[Exception | None] = asyncio.Queue()
+        connector.on("state", lambda state: causes.put_nowait(state.cause) if state.status == "reconnecting" else None)
+        with self.assertLogs("agent_relay_connector", "WARNING"):
+            starting = asyncio.create_task(connector.start())
+            for _ in range(2):
+                self.assertIsInstance(await asyncio.wait_for(causes.get(), 5), OSError)
+            starting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await starting
+        self.assertEqual(connector.state.status, "closed")
+
+    def test_pins_no_issuer_that_is_no_record_of_one(self) -> None:
+        records: list[Any] = ["acme", 7, None, {}]
+        for record in records:
+            with self.assertRaises(RelayError) as raised:
+                Connector(NOWHERE, agent="agent://a", key=KEY, trust=Trust(issuers=[record]))
+            self.assertEqual(raised.exception.code, "invalid_issuer", record)
+
+    def test_pins_what_it_is_given_in_place_of_the_key_files(self) -> None:
+        trust = trust_of(Trust(issuers=[{"issuer": "a", "n": 2}]), [{"issuer": "a", "n": 1}, {"issuer": "b"}])
+        self.assertEqual(list(trust.issuers), [{"issuer": "a", "n": 2}, {"issuer": "b"}])
+
+
+class APayload(unittest.TestCase):
+    def test_that_is_no_object_is_refused_at_once_and_told_what_one_looks_like(self) -> None:
+        async def send(seal: bool) -> None:
+            connector = Connector(NOWHERE, agent="agent://a", key=KEY)
+            await connector.send("agent://b", "hi", seal=seal)  # type: ignore[arg-type]
+
+        for seal in (False, True):
+            with self.assertRaises(RelayError) as refused:
+                asyncio.run(send(seal))
+            self.assertEqual(refused.exception.code, "invalid_envelope")
+            self.assertIn('{"message"', refused.exception.message)

@@ -1,0 +1,61 @@
+"""Key files."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from agent_relay_connector import RelayError
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.given import SealingKey
+from agent_relay_connector.key_file import read_key_file
+
+from .issued import ACME
+
+SEED = encode_base64url(bytes(range(32)))
+OTHER_SEED = encode_base64url(bytes(range(1, 33)))
+
+
+class AKeyFile(unittest.TestCase):
+    def read(self, content: object) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "key.json")
+            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+            return read_key_file(str(path))
+
+    def test_names_the_agent_and_its_key(self) -> None:
+        file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED})
+        self.assertEqual(file.key, {"key_id": "a-1", "alg": "ed25519", "private_key": SEED})
+        file = self.read({"agent_id": "agent://a", "key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
+        self.assertEqual(file.key, {"key_id": "a-1", "alg": "hmac-sha256", "secret": SEED})
+
+    def test_may_have_former_sealing_keys_with_their_end(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        former = {"private_key": OTHER_SEED, "until": "2026-09-21T14:13:20Z"}
+        present, ended = SealingKey(SEED), SealingKey(OTHER_SEED, 1_790_000_000_000)
+        self.assertEqual(self.read({**record, "sealing_key": [SEED, former]}).sealing_keys, (present, ended))
+        self.assertEqual(self.read({**record, "sealing_key": SEED}).sealing_keys, (present,))
+        refused: list[object] = [7, "x", {"private_key": SEED}, {**former, "until": "later"}, [former, None]]
+        for sealing_key in refused:
+            with self.assertRaises(RelayError) as raised:
+                self.read({**record, "sealing_key": sealing_key})
+            self.assertEqual(raised.exception.code, "invalid_key")
+
+    def test_pins_records_of_issuers_and_nothing_else(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        self.assertEqual(self.read({**record, "trusted_issuers": [ACME]}).trusted_issuers, (ACME,))
+        self.assertEqual(self.read(record).trusted_issuers, ())
+        refused: list[object] = ["acme", 7, None, ACME, ["acme"], [7], [{"issuer": "acme"}], [ACME, {}]]
+        for trusted_issuers in refused:
+            with self.assertRaises(RelayError) as raised:
+                self.read({**record, "trusted_issuers": trusted_issuers})
+            self.assertEqual(raised.exception.code, "invalid_key", trusted_issuers)
+
+    def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
+        contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
+        for content in contents:
+            with self.assertRaises(RelayError) as raised:
+                self.read(content)
+            self.assertEqual(raised.exception.code, "invalid_key")
+            self.assertNotIn(SEED, str(raised.exception))
