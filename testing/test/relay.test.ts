@@ -68,7 +68,7 @@ describe("A relay for tests", () => {
     const refusals = new Set<string>();
     stranger.on("error", ({ code }) => void refusals.add(code));
     await expect(stranger.start({ timeoutMs: 3000 })).rejects.toMatchObject({ outcome: "refused" });
-    expect([...refusals]).toEqual(["unknown_key"]);
+    expect([...refusals]).toEqual(["invalid_credential"]);
     await using alice = new Connector(await one.agent("alice"));
     await using namesake = new Connector(await other.agent("alice"));
     await Promise.all([alice.start(), namesake.start()]);
