@@ -6,6 +6,7 @@ import { until } from "./until.ts";
  * left to time out.
  */
 export function watchLeaks(): () => Promise<void> {
+  openStandardStreams();
   const before = lasting().length;
   return async () => {
     await until("no socket and no process is left", () => lasting().length <= before).catch(() => {
@@ -17,4 +18,9 @@ export function watchLeaks(): () => Promise<void> {
 /** Timers and file accesses of the runner come and go. */
 function lasting(): string[] {
   return process.getActiveResourcesInfo().filter((name) => /^(TCP|UDP|Pipe|Process)/.test(name));
+}
+
+/** Node opens a standard stream when it is first read: the first suite in a worker that does would be held to it. */
+function openStandardStreams(): void {
+  for (const name of ["stdin", "stdout", "stderr"] as const) void process[name];
 }
