@@ -134,15 +134,16 @@ test("A promotion is recorded of a primary that was cut off and still acknowledg
   const replica = await cluster.replicaOf(primary);
   await pod.link.command("HSET", controlKeys.window, "promoted", "");
   await cluster.untilReceived(primary, replica);
+  const before = pod.link.serverOf(key);
+  const control = pod.link.serverOf(controlKeys.window) as RedisLink;
   const cutOffAt = Date.now();
   await cluster.cutOff(primary);
   await replica.ask("CLUSTER FAILOVER FORCE");
   await cluster.untilPrimary(replica);
-  const before = pod.link.serverOf(key);
   expect(await primary.ask(`SET ${key}:acknowledged 1`)).toContain("+OK");
 
   // The loss of another link has the map asked for.
-  (pod.link.serverOf(controlKeys.window) as RedisLink).reconnect(new Error("given up by the test"));
+  control.reconnect(new Error("given up by the test"));
   await untilSeen(pod, key, before);
   await until("it is recorded", async () => (await placesOf(pod).catch(() => [""])).includes(String(p)));
   expect((await read(pod)).lapses.get(p)).toBeLessThanOrEqual(cutOffAt);
