@@ -76,11 +76,6 @@ describe("docker-compose.cluster.yml", () => {
   });
 });
 
-test("images carry the version of package.json", async () => {
-  const { version } = JSON.parse(await textOf("package.json"));
-  expect(await textOf("deploy/docker/Dockerfile")).toContain(`\nARG VERSION=${version}\n`);
-});
-
 function textOf(file: string): Promise<string> {
   return readFile(new URL(file, ROOT), "utf8");
 }

@@ -3,6 +3,7 @@ import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
 import { CLUSTER_NODE_MUTATIONS } from "./catalogue/cluster-nodes.ts";
 import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CONTROL_MUTATIONS } from "./catalogue/connector-control.ts";
+import { CONNECTOR_CONTROL_SOCKET_MUTATIONS } from "./catalogue/connector-control-socket.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
@@ -11,6 +12,7 @@ import { CONNECTOR_MCP_CONNECTION_MUTATIONS } from "./catalogue/connector-mcp-co
 import { CONNECTOR_OUTGOING_MUTATIONS } from "./catalogue/connector-outgoing.ts";
 import { CONNECTOR_PYTHON_MUTATIONS } from "./catalogue/connector-python.ts";
 import { CONNECTOR_PYTHON_BOUNDS_MUTATIONS } from "./catalogue/connector-python-bounds.ts";
+import { CONNECTOR_PYTHON_CONNECTION_MUTATIONS } from "./catalogue/connector-python-connection.ts";
 import { CONNECTOR_SAID_AND_KEPT_MUTATIONS } from "./catalogue/connector-said-and-kept.ts";
 import { CONNECTOR_SEALING_MUTATIONS } from "./catalogue/connector-sealing.ts";
 import { CONNECTOR_SESSION_DECISION_MUTATIONS } from "./catalogue/connector-session-decisions.ts";
@@ -21,6 +23,7 @@ import { GATEWAY_MUTATIONS } from "./catalogue/gateway.ts";
 import { HEARTBEAT_MUTATIONS } from "./catalogue/heartbeats.ts";
 import { HTTP_MUTATIONS } from "./catalogue/http.ts";
 import { HTTP_CONNECTION_MUTATIONS } from "./catalogue/http-connections.ts";
+import { IDEMPOTENCY_MUTATIONS } from "./catalogue/idempotency.ts";
 import { INFLOW_MUTATIONS } from "./catalogue/inflow.ts";
 import { ISSUER_MUTATIONS } from "./catalogue/issuers.ts";
 import { KEY_MUTATIONS } from "./catalogue/keys.ts";
@@ -62,6 +65,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ASSERT_MUTATIONS,
   ...POD_LEASE_MUTATIONS,
   ...WINDOW_MUTATIONS,
+  ...IDEMPOTENCY_MUTATIONS,
   ...OUT_OF_REACH_MUTATIONS,
   ...REDIS_MUTATIONS,
   ...CLUSTER_MUTATIONS,
@@ -85,7 +89,9 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_OUTGOING_MUTATIONS,
   ...CONNECTOR_PYTHON_MUTATIONS,
   ...CONNECTOR_PYTHON_BOUNDS_MUTATIONS,
+  ...CONNECTOR_PYTHON_CONNECTION_MUTATIONS,
   ...CONNECTOR_CONTROL_MUTATIONS,
+  ...CONNECTOR_CONTROL_SOCKET_MUTATIONS,
   ...CONNECTOR_CREDENTIAL_MUTATIONS,
   ...CONNECTOR_SEALING_MUTATIONS,
 ];
