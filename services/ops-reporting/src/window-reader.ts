@@ -87,7 +87,7 @@ export class WindowReader {
    * @throws ServiceError `unavailable`: no Redis, no window yet, or one that this service cannot read.
    */
   async read<Part extends ReportPart>(...names: readonly Part[]): Promise<ReportSource<Part>> {
-    return await this.#window.inWindow((window) => this.#readIn(window, names));
+    return await this.#inOneWindow((window) => this.#readIn(window, names));
   }
 
   /**
@@ -99,9 +99,17 @@ export class WindowReader {
     query: TargetQuery,
     ...names: readonly Part[]
   ): Promise<{ readonly source: ReportSource<Part>; readonly target: Target }> {
-    return await this.#window.inWindow(async (window) => {
+    return await this.#inOneWindow(async (window) => {
       const [source, target] = await Promise.all([this.#readIn(window, names), this.#targets.get(keyOf(query))]);
       return source === null ? null : { source, target };
+    });
+  }
+
+  /** Anything that is read anew may find, and adopt, another window than the one of what was kept. */
+  async #inOneWindow<T>(read: (window: WindowIdentity) => Promise<T | null>): Promise<T> {
+    return await this.#window.inWindow(async (window) => {
+      const found = await read(window);
+      return this.#window.current.id === window.id ? found : null;
     });
   }
 

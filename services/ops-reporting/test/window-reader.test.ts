@@ -111,6 +111,15 @@ describe("what a report is computed from", () => {
     expect(source?.presence.ok).toBe(1);
   });
 
+  test("has no figures of the window before beside what is read anew in the next", async () => {
+    await feedbackOf(1);
+    expect((await reader.read()).feedback.get("total")).toBe(1);
+    await resetWindow(link, { partitions: 1, deployId: "local", force: true });
+    const source = await reader.read("presence");
+    expect(source.windowId).toBe(window.current.id);
+    expect(source.feedback.get("total")).toBeUndefined();
+  });
+
   test("names a target with the same figures, read once for all who ask for it, apart for each session", async () => {
     const scripts = scriptsRun();
     const bob = { agent: "agent://bob", sessionId: null };
