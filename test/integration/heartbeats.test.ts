@@ -52,12 +52,14 @@ describe.each(ROVERS)("of %s,", (name) => {
       const waitedMs: number[] = [];
       for (let n = 0; n < 9; n += 1) {
         const sentAt = Date.now();
+        const before = (await view.lastSeen(name)) ?? 0;
         const ack = await rover.ask(heartbeat());
         tookMs.push(Date.now() - sentAt);
         waitedMs.push(Date.now() - seenIn(ack));
         // The clock of Redis is known to within a round trip, and never taken for later than it is.
         expect(seenIn(ack)).toBeGreaterThan(sentAt - REDIS_LIMITS.commandTimeoutMs);
-        expect(await view.lastSeen(name)).toBe(seenIn(ack));
+        // Presence never goes back: what is known to a round trip may be earlier than the register, which Redis timed.
+        expect(await view.lastSeen(name)).toBe(n === 0 ? Math.max(before, seenIn(ack)) : seenIn(ack));
         await delay(n * 10);
       }
       // One of them may meet a machine that stands still.
