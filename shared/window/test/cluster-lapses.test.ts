@@ -5,6 +5,7 @@ import { TestCluster } from "../../../test/support/redis-cluster.ts";
 import { until } from "../../../test/support/until.ts";
 import { notePromotions } from "../src/lapses.ts";
 import { PresenceStore } from "../src/presence.ts";
+import { ClusterInquiry } from "../src/redis/cluster-inquiry.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { controlKeys } from "../src/redis/keys.ts";
 import { REDIS_LIMITS } from "../src/redis/limits.ts";
@@ -148,6 +149,16 @@ test("A promotion is recorded of a primary that was cut off and still acknowledg
   await until("it is recorded", async () => (await placesOf(pod).catch(() => [""])).includes(String(p)));
   expect((await read(pod)).lapses.get(p)).toBeLessThanOrEqual(cutOffAt);
   expect(await primary.ask(`SET ${key}:acknowledged 2`)).toContain("+OK");
+  await cluster.mend();
+});
+
+test("A primary that was made to forget the others does not hide them from whoever is linked to it alone", async () => {
+  const pod = await noting("pod-a");
+  const { key, primary } = await anywhere(pod);
+  const link = pod.link.serverOf(key) as RedisLink;
+  await cluster.cutOff(primary);
+  const { primaries } = await new ClusterInquiry(cluster.url, "pod-b").ask([link]);
+  expect(primaries).toHaveLength(3);
   await cluster.mend();
 });
 

@@ -36,11 +36,19 @@ describe("the slot map", () => {
 });
 
 describe("of nodes that disagree", () => {
-  const word = (state: string, epoch: number) =>
-    standingOf(`cluster_state:${state}\r\ncluster_current_epoch:${epoch}\r\n`);
+  const word = (state: string, epoch: number, lastSlot = 16_383) => ({
+    ...standingOf(`cluster_state:${state}\r\ncluster_current_epoch:${epoch}\r\n`),
+    map: parseSlotMap([[0, lastSlot, A]], "asked"),
+  });
 
   test("the one is believed that knows of the latest failover", () => {
     expect(mostTrusted([word("ok", 6), word("ok", 8), word("ok", 7)])).toMatchObject({ clusterEpoch: 8 });
+  });
+
+  test("one is not that was made to forget the others, and knows of its own slots alone", () => {
+    const [forgetful, other] = [word("ok", 8, 5460), word("ok", 8)];
+    expect(mostTrusted([forgetful, other])).toBe(other);
+    expect(mostTrusted([other, forgetful])).toBe(other);
   });
 
   test("one that is cut off is not, where another is there", () => {

@@ -3,6 +3,7 @@ import { BoundedRedis } from "./bounded-redis.ts";
 import { clientOptions } from "./client-options.ts";
 import { REDIS_LIMITS } from "./limits.ts";
 import { LinkDownError } from "./link-down.ts";
+import { SLOTS } from "./partitions.ts";
 import type { RedisLink } from "./redis-link.ts";
 import type { Reply } from "./scripts.ts";
 import {
@@ -14,6 +15,7 @@ import {
   parseSlotMap,
   primaryOf,
   type SlotMap,
+  servedSlots,
   standingOf,
   type Word,
 } from "./slot-map.ts";
@@ -45,8 +47,20 @@ export class ClusterInquiry {
   /** @param links that are up. @throws what the last node said that was asked, when none tells. */
   async ask(links: readonly RedisLink[]): Promise<SlotMap> {
     const { words } = await heard(shuffled(links).slice(0, ASKED).map(askLink));
-    const word = this.#best(words) ?? this.#best(await this.#askAnybody());
-    if (word === undefined) throw CUT_OFF;
+    const word = this.#best(words);
+    // A map that lacks slots may lack the nodes that have them: whoever believed it would ask nobody else from then on.
+    const isEnough = word !== undefined && servedSlots(word.map) === SLOTS;
+    return this.#believe(isEnough ? word : await this.#askOthers(words));
+  }
+
+  async #askOthers(words: readonly Word[]): Promise<Word> {
+    const others = await this.#askAnybody();
+    const word = this.#best([...words, ...others.words]);
+    if (word === undefined) throw others.words.length === 0 ? others.failure : CUT_OFF;
+    return word;
+  }
+
+  #believe(word: Word): SlotMap {
     this.#believed = believing(this.#believed, word);
     return word.map;
   }
@@ -69,19 +83,18 @@ export class ClusterInquiry {
    * Some nodes at once, on connections of their own, and others for those that do not answer. Those of the last map, too: whoever
    * set a cluster up long ago may have named none that is left.
    */
-  async #askAnybody(): Promise<Word[]> {
+  async #askAnybody(): Promise<Heard> {
     const known = this.#believed === undefined ? [] : nodesIn(this.#believed.map).map((node) => this.urlOf(node));
     const waiting = shuffled([...new Set([...this.#seeds, ...known])]);
-    const said: Word[] = [];
-    let lastFailure: unknown;
-    while (said.length < ASKED && waiting.length > 0) {
-      const asked = waiting.splice(0, ASKED - said.length);
-      const { words, failure } = await heard(asked.map((url) => this.#askNode(url)));
-      said.push(...words);
-      lastFailure = failure ?? lastFailure;
+    const words: Word[] = [];
+    let failure: unknown;
+    while (words.length < ASKED && waiting.length > 0) {
+      const asked = waiting.splice(0, ASKED - words.length);
+      const said = await heard(asked.map((url) => this.#askNode(url)));
+      words.push(...said.words);
+      failure = said.failure ?? failure;
     }
-    if (said.length === 0) throw lastFailure;
-    return said;
+    return { words, failure };
   }
 
   async #askNode(url: string): Promise<Word> {
@@ -107,9 +120,13 @@ export class ClusterInquiry {
 }
 
 /** What came of questions to several nodes. */
-async function heard(
-  questions: readonly Promise<Word>[],
-): Promise<{ readonly words: readonly Word[]; readonly failure: unknown }> {
+interface Heard {
+  readonly words: readonly Word[];
+  /** Of one that did not tell. */
+  readonly failure: unknown;
+}
+
+async function heard(questions: readonly Promise<Word>[]): Promise<Heard> {
   const said = await Promise.allSettled(questions);
   const words = said.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   return { words, failure: said.find((one) => one.status === "rejected")?.reason };

@@ -56,9 +56,23 @@ export function standingOf(clusterInfo: string): Standing {
   };
 }
 
-/** Of nodes that disagree, whose word counts: a former primary that was cut off knows of nothing since. Pure. */
-export function mostTrusted<T extends Standing>(words: readonly T[]): T | undefined {
-  return words.toSorted((a, b) => Number(b.isWhole) - Number(a.isWhole) || b.clusterEpoch - a.clusterEpoch)[0];
+/**
+ * Of nodes that disagree, whose word counts: a former primary that was cut off knows of nothing since, and one that was made to forget
+ * the others (CLUSTER FORGET) knows of its own slots alone. Pure.
+ */
+export function mostTrusted(words: readonly Word[]): Word | undefined {
+  return words.toSorted(
+    (a, b) =>
+      Number(b.isWhole) - Number(a.isWhole) ||
+      b.clusterEpoch - a.clusterEpoch ||
+      servedSlots(b.map) - servedSlots(a.map),
+  )[0];
+}
+
+/** How many slots have a primary. Pure. */
+export function servedSlots({ primaries }: SlotMap): number {
+  const ranges = primaries.flatMap((primary) => primary.ranges);
+  return ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
 }
 
 /** The id of the primary that has a slot; undefined where nobody has it. Pure. */
