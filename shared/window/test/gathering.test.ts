@@ -55,8 +55,8 @@ describe("a lane that gathers", () => {
     await gathering(50);
     for (const message of messages(3)) await pod.accept(message);
     const [first, second, third] = calledAt as [number, number, number];
-    // A timer may be a millisecond early.
-    expect(Math.min(second - first, third - second)).toBeGreaterThanOrEqual(48);
+    // A timer may be a millisecond early, and a busy machine stand still between the lane's look at the clock and the call.
+    expect(Math.min(second - first, third - second)).toBeGreaterThan(40);
   });
 
   test("waits for nobody once a call is full", async () => {
