@@ -94,7 +94,7 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "of nodes that disagree the one that knows most is believed",
     file: `${REDIS}/slot-map.ts`,
-    find: "Number(b.isWhole) - Number(a.isWhole) || b.clusterEpoch - a.clusterEpoch",
+    find: "b.clusterEpoch - a.clusterEpoch",
     replace: "0",
     tests: [SLOT_MAP],
   },
