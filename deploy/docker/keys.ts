@@ -7,19 +7,22 @@ import { developmentKeys, developmentKeysFile } from "../local/dev-keys.ts";
  * Runs once in compose, as root: copies the keys file to where the services read it.
  * The keys come from the file that RELAY_KEYS_FILE names on the host; without one they are the development keys of
  * `npm start`, made when there are none. Run again after a change, and the services load the new keys within 5 s, without a
- * restart. Exit code 1: the file is invalid, and the current one stays; or `npm start` runs on the development keys.
+ * restart. Exit code 1: the file is invalid or not there, and the current one stays; or `npm start` runs on the development keys.
  */
 
 /** The host's folder of development keys. Its owner becomes the owner of all files that are made in it. */
 const FOLDER = "/local";
-/** The file that RELAY_KEYS_FILE names; not a file when it is unset. */
+/** The file that RELAY_KEYS_FILE names; /dev/null when it is unset. */
 const GIVEN = "/given/keys.json";
 /** The part of the folder that the services see. */
 const SERVED = join(FOLDER, "compose");
 const SERVICES_GROUP = 1000;
 
 const { uid, gid } = await stat(FOLDER);
-const agents = (await stat(GIVEN)).isFile() ? undefined : await developmentKeys(FOLDER, "listed").catch(refuse);
+const given = await stat(GIVEN);
+// Docker makes a folder of a path where nothing is: a name that was mistyped must not put the development keys in force.
+if (given.isDirectory()) refuse(new Error("RELAY_KEYS_FILE names no file"));
+const agents = given.isFile() ? undefined : await developmentKeys(FOLDER, "listed").catch(refuse);
 await serve(await readKeys(agents === undefined ? GIVEN : developmentKeysFile(FOLDER)));
 for (const name of await readdir(FOLDER)) await chown(join(FOLDER, name), uid, gid);
 

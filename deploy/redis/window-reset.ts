@@ -7,7 +7,7 @@ import { type ResetOutcome, resetWindow } from "window/reset.ts";
 
 /**
  * `npm run window:reset [-- --force]`: opens a new process window when `RELAY_DEPLOY_ID` or `RELAY_PARTITIONS` is not the
- * window's, or when told to. Exit codes: 0 kept or opened, also where partitions were out of reach by then, 1
+ * window's, or its layout is an earlier one, or when told to. Exit codes: 0 kept or opened, also where partitions were out of reach by then, 1
  * nothing done or the outcome is unknown: to be run again, 2 invalid command line, 78 invalid settings.
  * Source: docs/redis.md#the-process-window.
  */
@@ -43,6 +43,12 @@ function report(reset: ResetOutcome): void {
     throw new Error(
       `The database contains ${reset.foreignKeys} keys that are not the relay's; nothing was deleted. ` +
         "Set REDIS_URL to a database that only the relay uses.",
+    );
+  }
+  if (reset.outcome === "later_layout") {
+    throw new Error(
+      `The window has layout ${reset.layout}, of a later version than this one; nothing was changed. ` +
+        "Deploy that version, or replace its window with --force.",
     );
   }
   const { outcome, windowId, deletedKeys, leftPartitions } = reset;

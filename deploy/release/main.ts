@@ -1,5 +1,5 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makePackages } from "../packages/make.ts";
 import { pinnedBaseImages } from "./base-images.ts";
@@ -10,9 +10,9 @@ import { buildImages } from "./images.ts";
 import { NotAReleaseError, releaseId } from "./version.ts";
 
 /**
- * `npm run release [-- --to <folder>]`: makes all that a release consists of, in a folder that is emptied first, and publishes nothing:
- * images, the connectors' packages, a bill of materials, what it was made of, checksums. Exit code 1 where the tree is no release,
- * a registry gives no digest, or a build fails. Source: docs/upgrading.md#releases.
+ * `npm run release [-- --to <folder>]`: makes all that a release consists of, in a folder that is empty or holds a release, and publishes nothing:
+ * images, the connectors' packages, a bill of materials, what it was made of, checksums. Exit code 1 where the tree is no release, the folder has something
+ * else, a registry gives no digest, or a build fails. Source: docs/upgrading.md#releases.
  */
 
 const { values } = parseArgs({ options: { to: { type: "string" } } });
@@ -20,8 +20,9 @@ const { values } = parseArgs({ options: { to: { type: "string" } } });
 try {
   const id = await releaseId();
   say(`release ${id.version}, commit ${id.commit}`);
+  const folder = resolve(values.to ?? join(ROOT, ".local/release", id.version));
+  await refuseOthers(folder);
   const bases = await pinnedBaseImages();
-  const folder = values.to ?? join(ROOT, ".local/release", id.version);
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const { packages } = await makePackages(join(folder, "packages"));
@@ -36,6 +37,17 @@ try {
   if (!(error instanceof CommandError || error instanceof NotAReleaseError)) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;
+}
+
+/** Whatever is in the folder is deleted, so it may be a release alone. */
+async function refuseOthers(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
+    if (error.code === "ENOENT") return [];
+    throw new NotAReleaseError(`${folder} is no folder that can be read: name another one.`);
+  });
+  if (names.length > 0 && !names.includes("release.json")) {
+    throw new NotAReleaseError(`${folder} is not empty, and holds no release: name another folder.`);
+  }
 }
 
 function say(line: string): void {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chmod, cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -84,7 +84,7 @@ async function release(environment: Record<string, string> = {}) {
     DOCKER_NOTES: notes,
     ...environment,
   };
-  const ended = run(process.execPath, ["deploy/release/main.ts", "--to", to], { cwd: tree, env });
+  const ended = run(process.execPath, ["deploy/release/main.ts", "--to", `${to}/`], { cwd: tree, env });
   return await ended.then(
     ({ stdout }) => ({ code: 0, said: stdout }),
     ({ code, stderr }) => ({ code, said: stderr as string }),
@@ -147,6 +147,15 @@ describe("a release", () => {
       "sbom.cdx.json",
     ];
     expect(checked.map((line) => line.replace(/: OK$/, ""))).toEqual(expect.arrayContaining(expected));
+  });
+
+  test("replaces the release in its folder, and nothing else", async () => {
+    await release();
+    expect(await release()).toMatchObject({ code: 0 });
+    await rm(join(to, "release.json"));
+    expect(await release()).toMatchObject({ code: 1, said: expect.stringContaining("holds no release") });
+    expect(await made("SHA256SUMS")).toContain("gateway-0.1.0.tar");
+    await rm(to, { recursive: true });
   });
 
   test("is refused where no registry gives the digests of its base images", async () => {

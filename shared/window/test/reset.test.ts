@@ -74,15 +74,24 @@ describe("a reset", () => {
     expect(await reset({ partitions: 2 })).toMatchObject({ outcome: "kept" });
   });
 
-  test("of a window of another layout opens a new one, which services of that layout leave alone", async () => {
+  test("of a window of an earlier layout opens a new one, which services of that layout leave alone", async () => {
     const { window } = await bench.pod({ deployId: "deploy-1" });
     const old = window.current.id;
-    for (const key of [controlKeys.window, partitionKeys.window(0)]) await bench.client.hset(key, "layout", LAYOUT + 1);
+    for (const key of [controlKeys.window, partitionKeys.window(0)]) await bench.client.hset(key, "layout", LAYOUT - 1);
     expect(await reset()).toMatchObject({ outcome: "opened" });
     const id = await windowId();
     expect(id).not.toBe(old);
     expect(await bench.client.hgetall(controlKeys.window)).toMatchObject({ id, layout: `${LAYOUT}` });
     expect(await bench.client.hgetall(partitionKeys.window(0))).toMatchObject({ id, layout: `${LAYOUT}` });
+  });
+
+  test("leaves a window of a later layout alone, whatever the deploy, unless it is told to replace it", async () => {
+    await bench.pod({ deployId: "deploy-1" });
+    for (const key of [controlKeys.window, partitionKeys.window(0)]) await bench.client.hset(key, "layout", LAYOUT + 1);
+    const before = await bench.client.hgetall(controlKeys.window);
+    expect(await reset()).toEqual({ outcome: "later_layout", layout: LAYOUT + 1 });
+    expect(await bench.client.hgetall(controlKeys.window)).toEqual(before);
+    expect(await reset({ force: true })).toMatchObject({ outcome: "opened" });
   });
 
   test("deletes everything of the relay's but what guards against repeats and floods, in all partitions", async () => {

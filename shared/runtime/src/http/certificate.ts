@@ -97,6 +97,7 @@ async function readPair({ certFile, keyFile }: CertificateFiles): Promise<Pair> 
   const [cert, key] = await Promise.all([textOf("certFile", certFile), textOf("keyFile", keyFile)]);
   const leaf = leafOf(cert);
   if (Date.parse(leaf.validTo) <= Date.now()) throw new CertificateError("certFile", "has expired");
+  if (Date.parse(leaf.validFrom) > Date.now()) throw new CertificateError("certFile", "is not valid yet");
   if (!leaf.checkPrivateKey(privateKeyOf(key)))
     throw new CertificateError("keyFile", "is not the key of the certificate");
   return usable({ cert, key });

@@ -1,6 +1,6 @@
 import { rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { EXPIRED, RENEWED, SELF_SIGNED } from "../../../../connector/test/self-signed.ts";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
@@ -52,6 +52,13 @@ describe("a certificate", () => {
     const error = await start().catch((error) => error);
     expect(error.message).toContain(problem);
     expect(error.message).not.toMatch(/BEGIN|no certificate/);
+  });
+
+  test("is refused before it is valid", async () => {
+    await write(SELF_SIGNED);
+    const now = jest.spyOn(Date, "now").mockReturnValue(0);
+    await expect(start()).rejects.toThrow("RELAY_TLS_CERT_FILE is not valid yet");
+    now.mockRestore();
   });
 
   test("is refused at start when a file is missing", async () => {
