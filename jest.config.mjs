@@ -20,5 +20,6 @@ export default {
   },
   reporters: ["default", "<rootDir>/test/support/closing-line.mjs"],
   testTimeout: 60_000,
-  maxWorkers: 2,
+  // A third of the time of two is waiting, on two cores: for processes to start, leases to end, clients to come back.
+  maxWorkers: 3,
 };

@@ -55,7 +55,7 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
 
         clock = Clock()
         registration = Registration(Signer(KEY, clock), None)
-        options = PresenceOptions("agent://a", "relay", clock, before_register, lambda: [registration], Mock())
+        options = PresenceOptions("agent://a", "relay", None, clock, before_register, lambda: [registration], Mock())
         events = Mock(
             registered=lambda _: self.registered.set(),
             connection_ended=lambda _, end: self.ended.set_result(end),

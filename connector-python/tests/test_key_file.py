@@ -52,6 +52,18 @@ class AKeyFile(unittest.TestCase):
                 self.read({**record, "trusted_issuers": trusted_issuers})
             self.assertEqual(raised.exception.code, "invalid_key", trusted_issuers)
 
+    def test_names_whom_the_agent_accepts_envelopes_from(self) -> None:
+        record: dict[str, Any] = {"agent_id": "agent://a", "key_id": "a-1", "alg": "ed25519", "private_key": SEED}
+        self.assertIsNone(self.read(record).accept_from)
+        entries = ["agent://b", "agent://acme.*", "issuer:acme"]
+        self.assertEqual(self.read({**record, "accept_from": entries}).accept_from, tuple(entries))
+        self.assertEqual(self.read({**record, "accept_from": []}).accept_from, ())
+        refused: list[object] = [None, "agent://b", ["b"], ["*"], ["agent://acme*"], ["issuer:"], [7], ["agent://b"] * 51]
+        for accept_from in refused:
+            with self.assertRaises(RelayError) as raised:
+                self.read({**record, "accept_from": accept_from})
+            self.assertEqual(raised.exception.code, "invalid_key", accept_from)
+
     def test_says_what_is_wrong_with_it_and_shows_no_key(self) -> None:
         contents: list[object] = ["{", [], {}, {"agent_id": "agent://a", "alg": "ed25519", "private_key": SEED}]
         for content in contents:

@@ -43,11 +43,12 @@ class Writer:
 class ASend(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         self.clock, self.background = Clock(), Background()
+        self.failure: RelayError | None = None
         self.old, self.new = (
             Signer({"key_id": name, "alg": "ed25519", "private_key": encode_base64url(bytes([n] * 32))}, self.clock)
             for n, name in enumerate(("old", "new"))
         )
-        self.queue = SendQueue(self.clock, 10, lambda: None, self.background)
+        self.queue = SendQueue(self.clock, 10, lambda: None, self.background, lambda: self.failure)
 
     async def asyncTearDown(self) -> None:
         await self.background.stop()
@@ -81,6 +82,19 @@ class ASend(unittest.IsolatedAsyncioTestCase):
         key.set_result(None)
         self.assertEqual([await writer.sent.get(), await writer.sent.get()], [("sealed", "old"), ("after it", "old")])
         self.assertEqual(await self.outcomes(sending), [("closed", "unknown")] * 4)
+
+    async def test_without_a_connection_says_so_and_why_as_far_as_that_is_known(self) -> None:
+        text = self.old.draft({"id": "x", "type": "message.send", "from": "agent://a", "to": "agent://b", "payload": {}})
+        with self.assertRaises(RelayError) as raised:
+            await self.queue.add("x", "agent://b", text, 0.02)
+        self.assertEqual(raised.exception.message, "No answer came in time. There is no connection to the relay.")
+        self.failure = RelayError("unreachable", "Connection refused.", "Start the relay.")
+        with self.assertRaises(RelayError) as raised:
+            await self.queue.add("y", "agent://b", text, 0.02)
+        error = raised.exception
+        self.assertEqual((error.code, error.outcome, error.hint), ("timeout", "refused", "Start the relay."))
+        self.assertEqual(error.message, "No answer came in time. Connection refused.")
+        self.assertIs(error.__cause__, self.failure)
 
     async def test_goes_out_where_there_is_no_key_to_seal_to_the_same_agent_before(self) -> None:
         key: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()

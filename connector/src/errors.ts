@@ -59,6 +59,11 @@ export const RELAY_ERRORS = {
   session_closed: entry("never", "The session is already decided or expired.", "Its requester may request a new one."),
   rate_limited: entry("later", "Too many envelopes.", "Send fewer; retryAfterMs says when to try again."),
   unavailable: entry("later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."),
+  not_accepted_by_target: entry(
+    "never",
+    "The target does not accept envelopes of this agent.",
+    "Send to another agent. The target names the senders that it accepts: whoever runs it can add this one.",
+  ),
   over_capacity: entry(
     "later",
     "The relay has no room for this now.",
@@ -117,7 +122,7 @@ export const CONNECTOR_ERRORS = {
   superseded_elsewhere: entry(
     "fix",
     "The agent is online over another connection, which this start would end.",
-    "Stop the other, or start with takeOver: true, which ends it. A relay listen or relay mcp of the same key shares its connection with relay send and relay ask of the same user; a connector shares none.",
+    "Stop the other, or start with takeOver: true, which ends it. Of a machine that is lost the relay lets go 45 s after its last heartbeat: start again then. A relay listen or relay mcp of the same key shares its connection with relay send and relay ask of the same user; a connector shares none.",
   ),
   refused: entry("never", "The relay refused for a reason that this version does not know.", "Update this package."),
   forged_delivery: entry(

@@ -99,9 +99,15 @@ export class FirstStart {
     if (!this.#isOver && error.retry === "fix") this.#options.ended(error);
   }
 
+  /** Why the last attempt failed, since the agent was registered last. */
+  get failure(): RelayError | undefined {
+    return this.#failure;
+  }
+
   /** It is registered. */
   succeeded(): void {
     this.#isOver = true;
+    this.#failure = undefined;
   }
 
   stop(): void {

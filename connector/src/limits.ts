@@ -6,6 +6,9 @@ export const MAX_FRAME_BYTES = 32_768;
 /** Of a frame of the relay. It has at least as many bytes as characters. Source: docs/protocol.md#limits. */
 export const MAX_RECEIVED_CHARACTERS = 36_864;
 
+/** Whom an agent accepts envelopes from: entries. Source: docs/protocol.md#accept_from. */
+export const MAX_ACCEPT_FROM = 50;
+
 /** Used for whatever `hello` leaves out. Source: docs/protocol.md#limits. */
 export const ANNOUNCED_DEFAULTS = { heartbeatIntervalMs: 15_000, maxClockSkewMs: 300_000 } as const;
 

@@ -73,6 +73,12 @@ export interface ConnectorOptions {
   readonly sealingKeys?: readonly SealingKeyPair[] | undefined;
   /** Whom to believe; or only keys of other agents, by agent id. */
   readonly trust?: Trust | NonNullable<Trust["keys"]> | undefined;
+  /**
+   * Senders that the relay is to accept envelopes to this agent from, 50 at most: agent ids, namespaces such as `agent://acme.*`, and
+   * `issuer:<name>` for all agents with a credential of that issuer. Others get `not_accepted_by_target`, also while this agent is
+   * offline, until it registers with another list, or none. Left out: everyone is accepted.
+   */
+  readonly acceptFrom?: readonly string[] | undefined;
   /** Drop deliveries that are not `agent`, nor `gateway` by a key of `trust.gateways`. Default false. */
   readonly requireVerified?: boolean | undefined;
   /**

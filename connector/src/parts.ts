@@ -54,7 +54,7 @@ export class Parts {
     const sealingKeys = new OwnSealingKeys(clock);
     const peers = new Peers({ trust, address, clock, requireVerified });
     const failed = (error: RelayError) => emitter.emit("error", error);
-    const sendQueue = new SendQueue({ clock, maxPending, notRegistered });
+    const sendQueue = new SendQueue({ clock, maxPending, notRegistered, whyAway: () => this.firstStart.failure });
     const credential = ownCredential(options, { signer, sealingKeys, sendQueue, clock, failed, ...events });
     const ownEnvelopes = new OwnEnvelopes({ agent, signer, credential, sendQueue, sessions, peers });
     const conversations = new Conversations({
@@ -104,6 +104,7 @@ export class Parts {
     return new Presence({
       agent: this.#options.agent,
       relay: address.host,
+      acceptFrom: this.#options.acceptFrom,
       clock,
       beforeRegister: () => firstStart.beforeRegister(),
       registrations: () => credential?.registrations() ?? listed,

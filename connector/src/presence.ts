@@ -16,6 +16,8 @@ export interface PresenceOptions {
   readonly agent: string;
   /** The host, with a port that is not the default, that this agent dialled. */
   readonly relay: string;
+  /** Undefined for everyone. */
+  readonly acceptFrom: readonly string[] | undefined;
   readonly clock: Clock;
   /** Rejects where no register may go out. */
   readonly beforeRegister: () => Promise<void>;
@@ -71,7 +73,11 @@ export class Presence {
     const registration = this.#options.registrations().find((each) => !this.#answered.has(each)) ?? this.#last;
     const { signer, credential } = registration;
     this.#options.presented(registration);
-    const payload = credential === undefined ? {} : { credential: credential.token, relay: this.#options.relay };
+    const { relay, acceptFrom } = this.#options;
+    const payload = {
+      ...(credential && { credential: credential.token, relay }),
+      ...(acceptFrom && { accept_from: acceptFrom }),
+    };
     return await this.#signed(type, signer, payload, registration);
   }
 

@@ -25,6 +25,8 @@ export interface SendQueueOptions {
   readonly maxPending: number;
   /** The relay said that the connection does not own the agent. */
   readonly notRegistered: () => void;
+  /** Why there is no connection, where that is known. */
+  readonly whyAway: () => RelayError | undefined;
 }
 
 /**
@@ -61,7 +63,7 @@ export class SendQueue {
       return promise;
     }
     const abort = () => this.#fail(send, "aborted", { cause: signal?.reason });
-    const timer = setTimeout(() => this.#fail(send, "timeout"), timeoutMs);
+    const timer = setTimeout(() => this.#fail(send, "timeout", this.#absence(send)), timeoutMs);
     const release = () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
@@ -140,6 +142,14 @@ export class SendQueue {
     clearTimeout(this.#holdTimer);
     this.#holdTimer = undefined;
     void this.#flush();
+  }
+
+  /** Why no answer can have come, where there is no connection. What the target may have got has the hint that says so. */
+  #absence(send: PendingSend): ErrorDetails | undefined {
+    if (this.#writer !== undefined) return undefined;
+    const cause = this.#options.whyAway();
+    const why = cause?.message ?? "There is no connection to the relay.";
+    return { message: `No answer came in time. ${why}`, ...(send.mayBeAccepted ? {} : { hint: cause?.hint }), cause };
   }
 
   #fail(send: PendingSend, code: ErrorCode, details: ErrorDetails = {}): void {

@@ -1,7 +1,7 @@
 import manifest from "../package.json" with { type: "json" };
 import type { Warning } from "./types.ts";
 
-/** Of this connector. Packages that a relay hands out have a digest in it, as in `0.1.0-b3f2a…`; the sources have none. */
+/** Of this connector. Packages that a relay hands out have a digest in it, as in `1.0.0-b3f2a…`; the sources have none. */
 export const VERSION: string = manifest.version;
 
 /**

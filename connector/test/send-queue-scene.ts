@@ -43,6 +43,8 @@ class SendQueueScene {
   declare signer: Signer;
   declare clock: Clock;
   notRegistered = 0;
+  /** Why there is no connection. */
+  failure: RelayError | undefined;
 
   async begin(): Promise<void> {
     this.renewQueue();
@@ -54,6 +56,7 @@ class SendQueueScene {
     this.clock = new Clock();
     this.notRegistered = 0;
     this.sendQueue = new SendQueue({
+      whyAway: () => this.failure,
       clock: this.clock,
       maxPending: 100,
       notRegistered: () => (this.notRegistered += 1),

@@ -143,6 +143,26 @@ describe("A send that ends without an answer", () => {
     expect(await sent).toMatchObject({ code, outcome: "unknown" });
   });
 
+  test("as there was no connection all the time says so, and why as far as that is known", async () => {
+    const unknown = await errorOf(add("a", { timeoutMs: 20 }));
+    expect(unknown.message).toBe("No answer came in time. There is no connection to the relay.");
+    scene.failure = new RelayError("unreachable", { message: "Connection refused.", hint: "Start the relay." });
+    expect(await errorOf(add("b", { timeoutMs: 20 }))).toMatchObject({
+      code: "timeout",
+      outcome: "refused",
+      message: "No answer came in time. Connection refused.",
+      hint: "Start the relay.",
+      cause: scene.failure,
+    });
+    const sent = errorOf(add("c", { timeoutMs: 200 }));
+    const writer = await connect();
+    await until("it is out", () => writer.ids.includes("c"));
+    scene.sendQueue.pause();
+    const { outcome, hint } = await sent;
+    expect([outcome, hint]).toEqual(["unknown", new RelayError("timeout").hint]);
+    scene.failure = undefined;
+  });
+
   test("is not even taken when it was aborted before", async () => {
     const signal = AbortSignal.abort(new Error("why"));
     expect(await errorOf(add("a", { signal }))).toMatchObject({ code: "aborted", cause: { message: "why" } });

@@ -16,7 +16,7 @@ const VARIABLE = /^(REDIS_PASSWORD_[A-Z_]+)=([0-9a-f]{64})$/gm;
 /**
  * Makes a random password for each Redis user that has none yet, and gives it to Redis and to the service that is this
  * user, each in an environment file of its own.
- * @param folder keeps them; what is there stays.
+ * @param folder keeps them; what is there stays, that of users which are not named this time, too: those of a Redis Cluster, say.
  * @param redis who runs Redis.
  * @param url of Redis, without a user.
  * @param users the group of each user's service, by the user's name.
@@ -32,7 +32,8 @@ export async function giveRedisPasswords(
   const passwords = new Map(
     [...users.keys()].map((user) => [user, kept.get(variableOf(user)) ?? randomBytes(32).toString("hex")]),
   );
-  const lines = [...passwords].map(([user, password]) => `${variableOf(user)}=${password}\n`);
+  for (const [user, password] of passwords) kept.set(variableOf(user), password);
+  const lines = [...kept].map(([variable, password]) => `${variable}=${password}\n`);
   // First, so that a run that ends here is repeated with the same passwords.
   await replace(join(folder, OF_REDIS), lines.join(""), { ...redis, mode: 0o400 });
   for (const [user, owner] of users) {

@@ -14,6 +14,8 @@ const IssuerFile = z
     alg: z.literal("ed25519"),
     private_key: z.string().refine((text) => decodeBase64url(text)?.length === ED25519_BYTES.seed),
     public_key: z.string(),
+    // As relay issuer new writes it.
+    agents: z.array(z.string()).optional(),
   })
   .refine(({ private_key, public_key }) => publicKeyOf(private_key) === public_key);
 export type IssuerFile = z.infer<typeof IssuerFile>;

@@ -11,8 +11,16 @@ import { LocalRelay } from "./relay.ts";
  * `npm start`: the whole relay in one process, with a Redis, development keys and packages of its own unless it is given
  * others. `npm run start:cluster`, which says `--cluster`: the same over a Redis Cluster, with two connector pods.
  */
+const USAGE =
+  "npm start takes no options. PORT and the other settings in README.md say what it does. npm run start:cluster is the same on a Redis Cluster.\n";
+const INVALID_COMMAND_LINE = 2;
 const { env } = process;
-const { values: options } = parseArgs({ options: { cluster: { type: "boolean", default: false } } });
+const { cluster, help } = commandLine();
+const options = { cluster };
+if (help) {
+  process.stdout.write(USAGE);
+  process.exit();
+}
 const packages = env.RELAY_PACKAGES_DIR || join(DEVELOPMENT_FOLDER, "packages");
 const environment = { ...env, LOG_LEVEL: env.LOG_LEVEL || "warn", RELAY_PACKAGES_DIR: packages };
 const [provisions] = await Promise.all([
@@ -30,3 +38,13 @@ await runService(process, () => {
   };
   return { service: { start, stop: () => relay.stop() }, logger: relay.logger };
 });
+
+function commandLine(): { readonly cluster: boolean; readonly help: boolean } {
+  const option = { type: "boolean", default: false } as const;
+  try {
+    return parseArgs({ options: { cluster: option, help: option } }).values;
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}`);
+    return process.exit(INVALID_COMMAND_LINE);
+  }
+}

@@ -26,6 +26,10 @@ declare module "*/packages.mjs" {
   ): boolean;
 }
 
+declare module "*/prometheus-program.mjs" {
+  export function prometheusPrograms(path?: string): { prometheus: string; promtool: string };
+}
+
 declare module "*/python-program.mjs" {
   export function pythonProgram(path?: string): string;
 }

@@ -1,6 +1,6 @@
 // Prepares what an npm script needs: the packages of what runs and the pinned Node; for `check` and the tests those of
 // development, too; a Redis server for `start` and the tests, for `test` a Python that can run `examples/python` and the tests of
-// `connector-python`, and for `test:browser` a Chromium. For `test:containers` it checks that there is a Docker engine and
+// `connector-python`, and Prometheus, and for `test:browser` a Chromium. For `test:containers` it checks that there is a Docker engine and
 // kubectl. Prints what it does, and nothing when nothing is missing. Runs on Node 20 without packages.
 //
 //   node deploy/local/prepare.mjs [start | check | test | test:browser | test:containers]
@@ -14,6 +14,7 @@ import { kubectlProgram } from "./kubectl-program.mjs";
 import { withLock } from "./lock-file.mjs";
 import { installPackages, packagesReady } from "./packages.mjs";
 import { onPath } from "./programs.mjs";
+import { prometheusPrograms } from "./prometheus-program.mjs";
 import { PYTHON_PACKAGES, pythonProgram } from "./python-program.mjs";
 import { redisProgram } from "./redis-program.mjs";
 import { runProgram } from "./run-program.mjs";
@@ -28,6 +29,7 @@ const packages = { development: task === "check" || task?.startsWith("test") ===
 const needs = [
   ...(needsRedis() ? [{ check: redisProgram, debian: ["redis-server"] }] : []),
   ...(task === "test" ? [{ check: pythonProgram, debian: PYTHON_PACKAGES }] : []),
+  ...(task === "test" ? [{ check: prometheusPrograms, debian: ["prometheus"] }] : []),
   ...(task === "test:browser" ? [{ check: browserProgram, debian: ["chromium"] }] : []),
   ...(task === "test:containers" ? [{ check: dockerEngine, debian: [] }] : []),
   ...(task === "test:containers" ? [{ check: kubectlProgram, debian: [] }] : []),

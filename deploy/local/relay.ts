@@ -74,6 +74,7 @@ const readServerSettings = settingsReader(
   "RELAY_HTTP_CONNECTIONS",
   "RELAY_CONNECTIONS_PER_ADDRESS",
   "METRICS_PORT",
+  "ADMIN_PORT",
   "LOG_LEVEL",
 );
 
@@ -154,7 +155,8 @@ export class LocalRelay implements Service, Relay {
     for (const name of this.#names.flatMap((name) => Array<ServiceName>(this.#instancesOf(name)).fill(name))) {
       if (this.#stopped !== undefined) return;
       const { connectionCount } = this.#services;
-      const service = COMPONENTS[name].create(environment, { logger: this.#loggerOfNext(name), connectionCount });
+      const options = { logger: this.#loggerOfNext(name), connectionCount };
+      const service = COMPONENTS[name].create({ ...environment, ...this.#adminPortOfNext(name) }, options);
       this.#services.add(name, service);
       await service.start();
     }
@@ -190,6 +192,12 @@ export class LocalRelay implements Service, Relay {
   #loggerOfNext(name: ServiceName): Logger {
     if (this.#instancesOf(name) === 1) return this.logger;
     return this.logger.child({ pod: podLabel(this.#services.of(name).length) });
+  }
+
+  /** Each pod answers its operator on a port of its own: the second one on the port after that of the first. */
+  #adminPortOfNext(name: ServiceName): Environment {
+    const { adminPort } = this.#settings;
+    return adminPort === undefined ? {} : { ADMIN_PORT: String(adminPort + this.#services.of(name).length) };
   }
 
   /** What comes in before the services have started waits for them. */

@@ -54,10 +54,20 @@ async function memberAt(url: string): Promise<ClusterMember> {
   const port = Number(given || DEFAULT_PORT);
   const login = [`AUTH ${username} ${JSON.stringify(decodeURIComponent(password))}`];
   // CLUSTER MEET takes no host names.
-  const { address } = await lookup(hostname, { family: 4 });
+  const { address } = await lookup(hostname, { family: 4 }).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`${hostname} of REDIS_URL has no IPv4 address (${error.code}).`);
+  });
   const place = { host: address, port, ...(protocol === "rediss:" && { certifiedName: hostname }) };
   const ask = (...commands: readonly string[]) => askRedis(place, login, commands);
-  await untilAll(`answer (${hostname})`, [ask], () => ask("PING").then(Boolean, () => false));
+  let refusal = "";
+  const answers = () =>
+    ask("PING").then(Boolean, (error: Error) => {
+      refusal = error.message;
+      return false;
+    });
+  await untilAll(`answer (${hostname}:${port})`, [ask], answers).catch((error: Error) => {
+    throw new Error(`${error.message} ${hostname}:${port} says: ${refusal}`);
+  });
   const [, busPort] = /@(\d+)\S* \S*\bmyself\b/.exec(await ask("CLUSTER NODES")) ?? [];
   return { meeting: `${address} ${port} ${busPort}`, ask };
 }

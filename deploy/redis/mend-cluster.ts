@@ -28,8 +28,11 @@ export async function mendCluster(
   for (const [n, slots] of owned.entries()) await joinAsPrimary(empty[n] as ClusterMember, slots, known);
   const replicas = empty.slice(owned.length);
   for (const replica of replicas) await joinFewest(replica, known);
+  const idle = await withoutSlots(known);
+  for (const member of idle) await followFewest(member, known);
   const left = parts.slice(owned.length).flat();
-  const done = [...owned.map(tookOver), ...(replicas.length === 0 ? [] : [follow(replicas.length)])];
+  const following = replicas.length + idle.length;
+  const done = [...owned.map(tookOver), ...(following === 0 ? [] : [follow(following)])];
   if (left.length > 0) throw new Error([...done, noOwner(left)].join("\n"));
   return done.join("\n") || "cluster is whole";
 }
@@ -97,10 +100,35 @@ async function joinAsPrimary(
   });
 }
 
+/** Primaries that have nothing to do, as of a creation that was interrupted. */
+async function withoutSlots(known: readonly ClusterMember[]): Promise<ClusterMember[]> {
+  const areIdle = await Promise.all(
+    known.map(async (member) => {
+      const own = (await seenBy(member)).find(({ flags }) => flags.includes("myself"));
+      return own?.primary === undefined && own?.slots.length === 0;
+    }),
+  );
+  return known.filter((_, n) => areIdle[n]);
+}
+
+async function followFewest(member: ClusterMember, known: readonly [ClusterMember, ...ClusterMember[]]): Promise<void> {
+  const primary = await fewestFollowed(known[0]);
+  await member.ask(`CLUSTER REPLICATE ${primary}`);
+  const id = await idOf(member);
+  await untilAll("see the replica", known, async (one) => {
+    return (await seenBy(one)).some((seen) => seen.id === id && seen.primary === primary);
+  });
+}
+
 async function joinFewest(replica: ClusterMember, known: readonly [ClusterMember, ...ClusterMember[]]): Promise<void> {
-  const primary = primaryWithFewestReplicas(await seenBy(known[0]));
+  await joinAsReplica(replica, await fewestFollowed(known[0]), known[0]);
+}
+
+/** The name of the primary that a replica is to follow. */
+async function fewestFollowed(member: ClusterMember): Promise<string> {
+  const primary = primaryWithFewestReplicas(await seenBy(member));
   if (primary === undefined) throw new Error("No node has slots: start all nodes anew, empty.");
-  await joinAsReplica(replica, primary, known[0]);
+  return primary;
 }
 
 async function seenBy(member: ClusterMember): Promise<SeenNode[]> {

@@ -138,7 +138,11 @@ export class Cast {
     return { agent: party.agent, key: onTheWire(party.key), credential: await party.token(), sealing_keys };
   }
 
-  async #options({ trust, ...rest }: Frame): Promise<Frame> {
+  async #options({ trust, accept_from, ...others }: Frame): Promise<Frame> {
+    const ids = (accept_from ?? []).map(
+      (entry: string) => this.#keys.get(entry.replace("agent://", ""))?.agent ?? entry,
+    );
+    const rest = { ...others, ...(accept_from && { accept_from: ids }) };
     if (trust === undefined) return rest;
     const keyOf = (name: string) => [this.idOf(name), [onTheWire((this.#keys.get(name) as TestAgent).trusted)]];
     const keys = Object.fromEntries((trust.keys ?? []).map(keyOf));

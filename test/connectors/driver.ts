@@ -35,14 +35,23 @@ function connectorOf(name: string, options: Frame): Connector {
 }
 
 function optionsOf({ url, agent, key, credential, sealing_keys, trust, ...rest }: Frame): ConnectorOptions {
-  const { require_verified, max_delivery_age_ms, max_pending, max_inbox, take_over, start_timeout_ms, seal } = rest;
+  const {
+    require_verified,
+    max_delivery_age_ms,
+    max_pending,
+    max_inbox,
+    take_over,
+    start_timeout_ms,
+    seal,
+    accept_from,
+  } = rest;
   const sealingKeys = sealing_keys?.map((pair: Frame) => ({
     publicKey: pair.public_key,
     privateKey: pair.private_key,
   }));
   const trusted = Object.entries<Frame[]>(trust?.keys ?? {}).map(([id, keys]) => [id, keys.map(keyOf)]);
   return {
-    ...{ url, agent, key: keyOf(key) as never, credential, sealingKeys, seal },
+    ...{ url, agent, key: keyOf(key) as never, credential, sealingKeys, seal, acceptFrom: accept_from },
     ...{ requireVerified: require_verified, maxDeliveryAgeMs: max_delivery_age_ms, takeOver: take_over },
     ...{ maxPending: max_pending, maxInbox: max_inbox, startTimeoutMs: start_timeout_ms },
     trust: trust && { ...trust, keys: Object.fromEntries(trusted) },

@@ -7,6 +7,7 @@ interface ComposeService {
   readonly command?: readonly string[];
   readonly group_add?: readonly string[];
   readonly ports?: readonly string[];
+  readonly profiles?: readonly string[];
   readonly environment?: Readonly<Record<string, unknown>>;
   readonly depends_on?: Readonly<Record<string, unknown>>;
 }
@@ -24,7 +25,19 @@ test("the compose file is one for docker-compose 1.29 and Compose v2 alike", asy
 
 test("the edge alone can be reached from the host, since the services believe what it says of a client's address", () => {
   const published = Object.entries(services).filter(([, { ports }]) => ports !== undefined);
-  expect(published.map(([name]) => name)).toEqual(["edge"]);
+  expect(published.map(([name, { profiles }]) => [name, profiles])).toEqual([
+    ["edge", undefined],
+    ["prometheus", ["watch"]],
+    ["grafana", ["watch"]],
+  ]);
+  for (const port of published.flatMap(([, { ports }]) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/);
+});
+
+test("what watches the relay is started by its profile alone, and nothing waits for it", () => {
+  const watching = Object.entries(services).filter(([, { profiles }]) => profiles !== undefined);
+  expect(watching.map(([name]) => name)).toEqual(["prometheus", "grafana"]);
+  const awaited = Object.values(services).flatMap(({ depends_on = {} }) => Object.keys(depends_on));
+  expect(awaited).not.toEqual(expect.arrayContaining(["prometheus"]));
 });
 
 test("each service reads its own Redis password, out of a group that no other service is in", () => {

@@ -63,6 +63,14 @@ test("Passwords stay what they are, however often they are given, and whoever ha
   expect(await passwordsIn(folder.path)).toEqual(after);
 });
 
+test("Users that are not named this time keep theirs, as those of a Redis Cluster do while there is none", async () => {
+  await using folder = await temporaryFolder();
+  await give(folder.path, [...REDIS_USERS, "cluster-create"]);
+  const before = await passwordsIn(folder.path);
+  await give(folder.path);
+  expect(await passwordsIn(folder.path)).toEqual(before);
+});
+
 test("On a Redis Cluster each service is told all nodes, with its own user", async () => {
   await using folder = await temporaryFolder();
   await give(folder.path, ["gateway"], "redis-cluster://redis:6379,redis-2:6379");

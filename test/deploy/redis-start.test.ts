@@ -10,7 +10,7 @@ import { watchLeaks } from "../support/leaks.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const START = fileURLToPath(new URL("../../deploy/redis/start.sh", import.meta.url));
-const PROGRAMS = ["awk", "cut", "dirname", "mkdir", "rm", "sed", "sha256sum"];
+const PROGRAMS = ["sleep", "awk", "cut", "dirname", "mkdir", "rm", "sed", "sha256sum"];
 const noLeaks = watchLeaks();
 afterAll(() => noLeaks());
 
@@ -95,7 +95,12 @@ describe("start.sh", () => {
       ...Object.fromEntries(passwords),
     };
     const ofCluster = ["cluster-create", "replica"].map((user) => [passwordVariable(user), `secret-of-${user}`]);
-    const node = { ...environment, REDIS_CLUSTER_HOSTNAME: "redis-1", ...Object.fromEntries(ofCluster) };
+    const node = {
+      ...environment,
+      REDIS_CLUSTER_HOSTNAME: "redis-1",
+      REDIS_CLUSTER_START_WAIT: "0",
+      ...Object.fromEntries(ofCluster),
+    };
     for (const each of [environment, environment, node]) {
       expect(await start(each)).toEqual({ code: 0, stdout: "", stderr: "" });
     }

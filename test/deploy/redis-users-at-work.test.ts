@@ -5,6 +5,7 @@ import { SURFACES, type SurfaceId } from "protocol/contract/surfaces.ts";
 import { Counters } from "window/counters.ts";
 import { PresenceStore } from "window/presence.ts";
 import { ProcessWindow } from "window/process-window.ts";
+import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
@@ -21,8 +22,10 @@ const relay = use(new GuardedRelay(...NAMES));
 const http = new HttpClient();
 const view = given(() => relay.view(PARTITIONS));
 beforeAll(() => logRefusals());
+const admin = given(() => AdminClient.make(`${relay.keysFile}.admin`));
 const pods = given(
-  async () => [await relay.startWsConnector(SETTINGS), await relay.startWsConnector(SETTINGS)] as const,
+  async () =>
+    [await relay.startWsConnector({ ...SETTINGS, ...admin.settings }), await relay.startWsConnector(SETTINGS)] as const,
 );
 const gateway = given(() => relay.startGateway(SETTINGS));
 const reporting = given(() => relay.startOpsReporting(SETTINGS));
@@ -43,6 +46,18 @@ test("agents of every partition reach each other over two pods, and are present 
   for (const name of NAMES) {
     expect(await socketOf(name).ask(relay.envelope(name, "agent.heartbeat"))).toMatchObject({ frame: "ack" });
     await socketOf(name).close();
+    await until(`${name} is released`, async () => !(await view.isConnected(name)));
+  }
+});
+
+test("a pod tells its operator of all agents, and has those of another pod disconnected", async () => {
+  expect(await admin.get("/admin/counts")).toMatchObject({ status: 200, body: { agents: { online: NAMES.length } } });
+  for (const name of NAMES) {
+    const { key_id } = relay.envelope(name, "agent.heartbeat");
+    const { body } = await admin.get(`/admin/agents?key=${key_id}`);
+    expect(body.agents).toMatchObject([{ agent: `agent://${name}`, presence: "online" }]);
+    expect(await admin.disconnect(`agent://${name}`)).toMatchObject({ status: 200 });
+    expect(await socketOf(name).untilClosed()).toBe(1001);
     await until(`${name} is released`, async () => !(await view.isConnected(name)));
   }
 });

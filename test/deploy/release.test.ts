@@ -64,12 +64,12 @@ async function copyOfThisTree(): Promise<void> {
   await symlink(join(REPOSITORY, "node_modules"), join(tree, "node_modules"));
   const changelog = join(tree, "CHANGELOG.md");
   const text = await readFile(changelog, "utf8");
-  await writeFile(changelog, text.replace("## Unreleased", "## Unreleased\n\n## 0.1.0 - 2026-01-01"));
+  await writeFile(changelog, text.replace("## Unreleased", "## Unreleased\n\n## 1.0.0 - 2026-01-01"));
   await git("init", "--quiet");
   await writeFile(join(tree, ".git/info/exclude"), "node_modules\n");
   await git("add", "--all");
   await git("commit", "--quiet", "--message", "a release");
-  await git("tag", "v0.1.0");
+  await git("tag", "v1.0.0");
 }
 
 async function git(...words: readonly string[]): Promise<void> {
@@ -106,24 +106,24 @@ describe("a release", () => {
     for (const build of builds) {
       expect(build).toContain("--platform linux/amd64,linux/arm64");
       expect(build).toContain(`NODE_IMAGE=node@${DIGEST}`);
-      expect(build).toContain("VERSION=0.1.0");
+      expect(build).toContain("VERSION=1.0.0");
     }
     expect(calls.filter((call) => /\bpush\b/.test(call))).toEqual([]);
     const { version, base_images, images } = JSON.parse(await made("release.json"));
-    expect(version).toBe("0.1.0");
+    expect(version).toBe("1.0.0");
     expect(base_images).toMatchObject({ node: `node@${DIGEST}`, redis: `redis@${DIGEST}`, nginx: `nginx@${DIGEST}` });
     expect(images.map(({ name }: { name: string }) => name)).toEqual([
-      "agent-relay/gateway:0.1.0",
-      "agent-relay/ws-connector:0.1.0",
-      "agent-relay/ops-reporting:0.1.0",
-      "agent-relay/all:0.1.0",
+      "agent-relay/gateway:1.0.0",
+      "agent-relay/ws-connector:1.0.0",
+      "agent-relay/ops-reporting:1.0.0",
+      "agent-relay/all:1.0.0",
     ]);
   });
 
   test("says for which platform its images are where buildx is not there", async () => {
     expect(await release()).toMatchObject({
       code: 0,
-      said: expect.stringContaining("agent-relay/all:0.1.0 for linux/amd64\n"),
+      said: expect.stringContaining("agent-relay/all:1.0.0 for linux/amd64\n"),
     });
     expect((await asked()).filter((call) => call.startsWith("build "))).toHaveLength(4);
   });
@@ -142,7 +142,7 @@ describe("a release", () => {
     expect(checked.every((line) => line.endsWith(": OK"))).toBe(true);
     const expected = [
       ...packages.map((file: string) => `packages/${file}`),
-      "gateway-0.1.0.tar",
+      "gateway-1.0.0.tar",
       "release.json",
       "sbom.cdx.json",
     ];
@@ -154,7 +154,7 @@ describe("a release", () => {
     expect(await release()).toMatchObject({ code: 0 });
     await rm(join(to, "release.json"));
     expect(await release()).toMatchObject({ code: 1, said: expect.stringContaining("holds no release") });
-    expect(await made("SHA256SUMS")).toContain("gateway-0.1.0.tar");
+    expect(await made("SHA256SUMS")).toContain("gateway-1.0.0.tar");
     await rm(to, { recursive: true });
   });
 
@@ -172,10 +172,10 @@ describe("a release", () => {
     await git("commit", "--quiet", "--message", "another");
     expect(await release()).toMatchObject({
       code: 1,
-      said: expect.stringContaining("The tag v0.1.0 is on another commit"),
+      said: expect.stringContaining("The tag v1.0.0 is on another commit"),
     });
-    await git("tag", "--delete", "v0.1.0");
-    expect(await release()).toMatchObject({ code: 1, said: expect.stringContaining("The tag v0.1.0 is missing") });
+    await git("tag", "--delete", "v1.0.0");
+    expect(await release()).toMatchObject({ code: 1, said: expect.stringContaining("The tag v1.0.0 is missing") });
     expect(await asked()).toEqual([""]);
   });
 });

@@ -19,7 +19,7 @@ const SLOW_MS = 100;
 const THREE_QUARTERS_FULL = 0.8;
 const MORE_THAN_A_MINUTE_ALLOWS = 31;
 
-const relay = useRelay("alice", "bob");
+const relay = useRelay("alice", "bob", "shy");
 const others = Array.from({ length: 4 }, (_, n) => makeApiKey({ id: `alice-${n}`, agents: [MESSAGE.from] }));
 const http = new HttpClient();
 const gateway = given(async () => {
@@ -46,6 +46,11 @@ const PROVOKE: Readonly<Record<string, () => Promise<Answer>>> = {
   missing_api_key: () => http.post(`${gateway.url}/v1/messages/send`, MESSAGE),
   invalid_api_key: () => send(MESSAGE, { "x-api-key": "rk_wrong" }),
   api_key_not_allowed_for_sender: () => send({ ...MESSAGE, from: "agent://eve" }),
+  not_accepted_by_target: async () => {
+    const shy = await relay.connect(await relay.startWsConnector());
+    await shy.ask(relay.envelope("shy", "agent.register", { payload: { accept_from: [] } }));
+    return await send({ ...MESSAGE, to: "agent://shy" });
+  },
   body_too_large: () => send({ ...MESSAGE, message: "x".repeat(40_000) }),
   unsupported_media_type: () => send("hi", { "content-type": "text/plain" }),
   idempotency_key_reused: async () => {

@@ -23,6 +23,9 @@ const STANDARDS = [
   "mulberry32 by Tommy Ettinger, in the public domain",
   "Kubernetes API, NetworkPolicyPeer",
   "Gateway API, HTTPRouteRule",
+  "W3C Trace Context, section 3.2",
+  "OTLP, ExportTraceServiceRequest",
+  "Protocol Buffers, encoding",
   "IANA WebSocket close code registry",
 ];
 const RFC = /^RFC \d+(?:, (?:sections? [\d.]+(?:(?:,| and) [\d.]+)*|appendix [A-Z]))?$/;

@@ -1,12 +1,14 @@
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { ServiceName, Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
 import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
+import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
+import { OtlpReceiver } from "../support/otlp-receiver.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
 import { everythingIn } from "../support/redis-dump.ts";
 import { RedisMonitor } from "../support/redis-monitor.ts";
@@ -27,6 +29,13 @@ const http = new HttpClient(CLIENT);
 const CAROL = "acme.carol";
 const acme = given(() => newIssuer("acme", "agent://acme.*"));
 const [carol, dan] = [given(() => newAgent(acme, `agent://${CAROL}`)), given(() => newAgent(acme, "agent://acme.dan"))];
+const auditFile = () => `${relay.keysFile}.audit`;
+const collector = given(async () => {
+  const receiver = await new OtlpReceiver().start();
+  relay.defer(() => receiver.stop());
+  return receiver;
+});
+const admin = given(() => AdminClient.make(`${relay.keysFile}.admin`));
 const gatewayKey = makeEd25519Key({ id: "unused", agents: [] });
 const connector = given(async () => await connectorIn(await madePackages()));
 const services = given(async () => {
@@ -39,12 +48,17 @@ const services = given(async () => {
     RELAY_TRUSTED_PROXY_HOPS: "1",
     RELAY_GATEWAY_KEY_FILE: keyFile,
     RELAY_PACKAGES_DIR: await madePackages(),
+    RELAY_AUDIT_FILE: auditFile(),
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    ...admin.settings,
   });
 });
 const redis = given(() => relay.view().client);
 const [alice, bob] = [given(() => connect()), given(() => connect())];
 const scans: string[] = [];
 const passed: string[] = [];
+/** By the admin listener. */
+const told: string[] = [];
 const signatures: Record<string, string> = {};
 let ciphertext: string;
 let sessionId: string;
@@ -57,6 +71,7 @@ beforeAll(async () => {
     await sendSealed();
     await sendThroughGateway();
     await sendBroken();
+    await askAsOperator();
   });
   await sendIntoFaults();
   scans.push(await everythingIn(redis));
@@ -119,6 +134,11 @@ test("no metric shows a secret", async () => {
   }
 });
 
+test("nor does the operator's listener show one", () => {
+  expect(told[0]).toContain('"status":200');
+  for (const text of told) expect(everySecret().in(text)).toEqual([]);
+});
+
 test("no service logs a secret at the most talkative level, from its start through faults to its end", async () => {
   for (const name of SERVICES) {
     expect(await services.end(name)).toBe(0);
@@ -127,6 +147,20 @@ test("no service logs a secret at the most talkative level, from its start throu
     // A call, or the look at the link before it, met the Redis that hung.
     expect(log).toMatch(/redis did not carry out|redis link is down/);
   }
+});
+
+test("traces hold none, and tell of requests, acceptance and deliveries", async () => {
+  const names = ["send", "accept", "deliver", "POST /v1/messages/send"];
+  const missing = () => names.filter((name) => !collector.spans.some((span) => span.name === name));
+  await until(`spans of ${names.join(", ")}`, () => missing().length === 0, 20_000);
+  expect(everySecret().in(collector.bodies.join("\n"))).toEqual([]);
+});
+
+test("the audit log holds none, and says who registered and who was refused", async () => {
+  const text = await readFile(auditFile(), "utf8");
+  expect(everySecret().in(text)).toEqual([]);
+  const events = ["registered", "refused", "keys_changed", "window_entered", "admin_read", "admin_refused"];
+  for (const event of events) expect(text).toContain(`"${event}"`);
 });
 
 async function sendOverWebsocket(): Promise<void> {
@@ -200,6 +234,17 @@ async function sendBroken(): Promise<void> {
   expect(answers.every(({ status }) => status >= 400 && status < 500)).toBe(true);
 }
 
+/** With the operator's key, and without it. */
+async function askAsOperator(): Promise<void> {
+  const paths = ["counts", "noisiest", "agents?issuer=acme", `agents?key=${TOLD.query}`, TOLD.query];
+  for (const path of paths) told.push(JSON.stringify(await admin.get(`/admin/${path}`)));
+  told.push(JSON.stringify(await admin.disconnect(TOLD.query)));
+  const stranger = await fetch(`${admin.url}/${TOLD.query}`, {
+    headers: { authorization: `Bearer ${TOLD.wrongApiKey}` },
+  });
+  told.push(await stranger.text());
+}
+
 /** A keys file that does not validate, one that is no JSON, and a Redis that hangs. */
 async function sendIntoFaults(): Promise<void> {
   const secret = TOLD.keysFileSecret;
@@ -250,6 +295,7 @@ function keySecrets(): Record<string, string> {
     ...Object.fromEntries(relay.keys.apiKeys),
     ...Object.fromEntries(signing_keys.map(({ key_id, secret }) => [key_id, secret])),
     ...Object.fromEntries(relay.redis.passwords.map((password, index) => [`redis password ${index}`, password])),
+    adminKey: admin.key,
     gatewayKey: gatewayKey.privateKey,
     gatewayKeyPem: gatewayKey.privateKeyPem.split("\n")[1] as string,
   };

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { describe, expect, test } from "@jest/globals";
 import { SimpleSendRequest } from "protocol/contract/requests.ts";
 import { banner } from "../../deploy/local/banner.ts";
@@ -54,6 +54,16 @@ describe("what npm start prints", () => {
     expect(text).toContain("npm run keys -- new-api-key");
     expect(text).not.toContain("x-api-key");
   });
+});
+
+test.each([
+  ["--help", 0, "stdout"],
+  ["--clustr", 2, "stderr"],
+] as const)("npm start %s says that there are no options, and starts nothing", (option, status, where) => {
+  const ended = spawnSync(process.execPath, ["deploy/local/main.ts", option], { encoding: "utf8", timeout: 20_000 });
+  expect(ended.status).toBe(status);
+  expect(ended[where]).toContain("npm start takes no options");
+  expect(ended.stderr).not.toContain("    at ");
 });
 
 describe("the closing line of a test run", () => {

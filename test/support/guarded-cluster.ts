@@ -23,7 +23,12 @@ export class GuardedCluster extends TestCluster {
       runner: {
         command,
         settings: {},
-        env: { PATH: process.env.PATH, REDIS_CLUSTER_HOSTNAME: HOST, ...users.environment },
+        env: {
+          PATH: process.env.PATH,
+          REDIS_CLUSTER_HOSTNAME: HOST,
+          REDIS_CLUSTER_START_WAIT: "0",
+          ...users.environment,
+        },
         // Inline commands take a quoted word as JSON has it.
         login: [`AUTH ${ADMIN} ${JSON.stringify(users.passwordOf(ADMIN))}`],
       },

@@ -59,8 +59,8 @@ export class PodProcess {
       child.once("exit", (code) => reject(new Error(`${main} ended with ${code}:\n${log.join("\n")}`)));
       createInterface({ input: child.stdout }).on("line", (line) => {
         log.push(line);
-        const { msg, port } = JSON.parse(line);
-        if (msg === "listening") resolve(port);
+        const { msg, listener, port } = JSON.parse(line);
+        if (msg === "listening" && listener === undefined) resolve(port);
       });
     });
     return new PodProcess(child, port, log);

@@ -23,7 +23,8 @@ const DEFAULT_NAMES = ["alice", "bob"];
 const given = process.argv.slice(2);
 const separator = given.indexOf("--");
 const [command, ...args] = separator < 0 ? [] : given.slice(separator + 1);
-if (command === undefined) {
+if (given[0] === "--help") process.stdout.write(USAGE);
+else if (command === undefined) {
   process.stderr.write(USAGE);
   process.exitCode = USAGE_EXIT_CODE;
 } else {

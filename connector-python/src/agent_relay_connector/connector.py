@@ -30,7 +30,10 @@ class Connector:
     coroutine function that gives the present one, as CredentialWithKeys where its keys are others. Without one, the
     relay's keys file lists the key. sealing_keys: X25519 keys that others seal payloads to, private halves in
     base64url: the one of the credential first, then those before it. A key file may have both, and is read again for
-    each renewal, with its keys. trust: whom to believe; or only keys of other agents, by agent id. require_verified:
+    each renewal, with its keys. trust: whom to believe; or only keys of other agents, by agent id. accept_from: senders
+    that the relay is to accept envelopes to this agent from, 50 at most, in place of those of the key file: agent ids,
+    namespaces such as `agent://acme.*`, and `issuer:<name>` for all agents with a credential of that issuer; others get
+    `not_accepted_by_target`, also while this agent is offline; None is everyone. require_verified:
     drop deliveries that are not `agent`, nor `gateway` by a key of `trust.gateways`. max_delivery_age: seconds; drop
     deliveries whose `ts` is farther than this from this machine's clock, which the relay corrects by at most 5 minutes;
     0 or inf takes any, so that after a new start whatever was ever signed can come again. seal: `required` seals every
@@ -54,6 +57,7 @@ class Connector:
         credential: CredentialSource | None = None,
         sealing_keys: Sequence[str | SealingKey] = (),
         trust: Trust | Mapping[str, Sequence[TrustedKey]] | None = None,
+        accept_from: Sequence[str] | None = None,
         require_verified: bool = False,
         max_delivery_age: float = MAX_DELIVERY_AGE_S,
         seal: Literal["required"] | None = None,
@@ -70,6 +74,7 @@ class Connector:
             credential=identity.credential,
             sealing_keys=identity.sealing_keys,
             trust=trust_of(trust, identity.trusted_issuers),
+            accept_from=identity.accept_from if accept_from is None else accept_from,
             require_verified=require_verified,
             max_delivery_age_s=max_delivery_age,
             seal=seal,

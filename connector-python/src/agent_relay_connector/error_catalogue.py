@@ -68,6 +68,11 @@ RELAY_ERRORS = {
     "unavailable": ErrorEntry(
         "later", "The relay cannot reach its Redis.", "The connector sends the same envelope again."
     ),
+    "not_accepted_by_target": ErrorEntry(
+        "never",
+        "The target does not accept envelopes of this agent.",
+        "Send to another agent. The target names the senders that it accepts: whoever runs it can add this one.",
+    ),
     "over_capacity": ErrorEntry(
         "later",
         "The relay has no room for this now.",
@@ -128,8 +133,9 @@ CONNECTOR_ERRORS = {
     "superseded_elsewhere": ErrorEntry(
         "fix",
         "The agent is online over another connection, which this start would end.",
-        "Stop the other, or start with take_over=True, which ends it. A relay listen or relay mcp of the same key shares"
-        " its connection with relay send and relay ask of the same user; a connector shares none.",
+        "Stop the other, or start with take_over=True, which ends it. Of a machine that is lost the relay lets go 45 s"
+        " after its last heartbeat: start again then. A relay listen or relay mcp of the same key shares its connection with"
+        " relay send and relay ask of the same user; a connector shares none.",
     ),
     "refused": ErrorEntry(
         "never", "The relay refused for a reason that this version does not know.", "Update this package."

@@ -41,6 +41,11 @@ class FirstStart:
         self._passing: RelayError | None = None
         self._failure: RelayError | None = None
 
+    @property
+    def failure(self) -> RelayError | None:
+        """Why the last attempt failed, since the agent was registered last."""
+        return self._failure
+
     async def before_register(self) -> None:
         """Before the first register, which would end the connection of whoever has the agent.
 
@@ -97,6 +102,7 @@ class FirstStart:
     def succeeded(self) -> None:
         """It is registered."""
         self._is_over = True
+        self._failure = None
 
     def stop(self) -> None:
         """Looks no more: what a look-up ends with now is no answer of the relay."""

@@ -5,6 +5,8 @@ Names end in their unit: `_S` seconds, `_MS` milliseconds (times in envelopes an
 
 # Source: docs/protocol.md#limits.
 MAX_FRAME_BYTES = 32_768
+# Whom an agent accepts envelopes from: entries. Source: docs/protocol.md#accept_from.
+MAX_ACCEPT_FROM = 50
 # Used for whatever `hello` leaves out. Source: docs/protocol.md#limits.
 HEARTBEAT_INTERVAL_S = 15.0
 MAX_CLOCK_SKEW_MS = 300_000

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .agent_id import is_agent_id
+from .accept_from import is_accept_from
+from .agent_id import agent_id_problem
 from .errors import RelayError
 from .given import AgentKey, CredentialSource, CredentialWithKeys, SealingKey, Trust, TrustedKey
 from .key_file import read_key_file
@@ -25,6 +26,7 @@ class ConnectorOptions:
     credential: CredentialSource | None
     sealing_keys: Sequence[str | SealingKey]
     trust: Trust
+    accept_from: Sequence[str] | None
     require_verified: bool
     max_delivery_age_s: float
     seal: Literal["required"] | None
@@ -41,6 +43,8 @@ class Identity:
     credential: CredentialSource | None
     sealing_keys: Sequence[str | SealingKey]
     trusted_issuers: Sequence[JsonObject]
+    # That the key file has.
+    accept_from: Sequence[str] | None
 
 
 def identity_of_file(path: str) -> Identity:
@@ -57,7 +61,7 @@ def identity_of_file(path: str) -> Identity:
         return CredentialWithKeys(now.credential, now.key, now.sealing_keys)
 
     source = None if file.credential is None else present
-    return Identity(file.agent, file.key, source, file.sealing_keys, file.trusted_issuers)
+    return Identity(file.agent, file.key, source, file.sealing_keys, file.trusted_issuers, file.accept_from)
 
 
 def identity_of(
@@ -71,7 +75,7 @@ def identity_of(
     if key_file is not None:
         return identity_of_file(key_file)
     if agent is not None and key is not None:
-        return Identity(agent, key, credential, sealing_keys, ())
+        return Identity(agent, key, credential, sealing_keys, (), None)
     raise ValueError("give key_file, or agent and key")
 
 
@@ -85,8 +89,10 @@ def trust_of(trust: "Trust | Mapping[str, Sequence[TrustedKey]] | None", pinned:
 
 def check_options(options: ConnectorOptions) -> None:
     """Raises ValueError for options that can never work."""
-    if not is_agent_id(options.agent):
-        raise ValueError("agent must be agent:// and a name")
+    if (problem := agent_id_problem(options.agent)) is not None:
+        raise ValueError(f"agent {problem}")
+    if options.accept_from is not None and not is_accept_from(options.accept_from):
+        raise ValueError("accept_from must be a list of at most 50 agent ids, agent://<prefix>.*, or issuer:<name>")
     if "key_id" not in options.key and options.credential is None:
         raise ValueError("key needs a key_id, or a credential")
     if options.start_timeout_s is not None and not options.start_timeout_s > 0:

@@ -45,7 +45,9 @@ class Parts:
         self._http = HttpClient()
         self.check_online = CheckOnline(self.address.base, self._http)
         self.presence_watch = PresenceWatch(self.check_online, options.max_pending, background)
-        self.send_queue = SendQueue(self.clock, options.max_pending, not_registered, background)
+        self.send_queue = SendQueue(
+            self.clock, options.max_pending, not_registered, background, lambda: self.first_start.failure
+        )
         self.first_start = FirstStart(
             options.agent,
             self.address.websocket,
@@ -89,6 +91,7 @@ class Parts:
             PresenceOptions(
                 agent=self._options.agent,
                 relay=self.address.host,
+                accept_from=self._options.accept_from,
                 clock=self.clock,
                 before_register=self.first_start.before_register,
                 registrations=(lambda: listed) if credential is None else credential.registrations,

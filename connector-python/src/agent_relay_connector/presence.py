@@ -30,6 +30,8 @@ class PresenceOptions:
     agent: str
     # The host, with a port that is not the default, that this agent dialled.
     relay: str
+    # None for everyone.
+    accept_from: Sequence[str] | None
     clock: Clock
     # Raises where no register may go out.
     before_register: Callable[[], Awaitable[None]]
@@ -84,7 +86,11 @@ class Presence:
         registration = next((each for each in registrations if each not in self._answered), registrations[-1])
         self._options.presented(registration)
         credential = registration.credential
-        payload = {} if credential is None else {"credential": credential.token, "relay": self._options.relay}
+        payload: dict[str, Any] = {}
+        if credential is not None:
+            payload = {"credential": credential.token, "relay": self._options.relay}
+        if self._options.accept_from is not None:
+            payload["accept_from"] = list(self._options.accept_from)
         return self._signed(kind, registration.signer, payload, registration)
 
     def accepted(self, registration: Registration) -> None:

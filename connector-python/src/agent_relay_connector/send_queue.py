@@ -44,7 +44,11 @@ class SendQueue:
         max_pending: int,
         not_registered: Callable[[], None],
         background: Background,
+        why_away: Callable[[], RelayError | None],
     ) -> None:
+        """not_registered: the relay said that the connection does not own the agent. why_away: why there is no connection,
+        where that is known."""
+        self._why_away = why_away
         self._clock = clock
         self._max_pending = max_pending
         self._not_registered = not_registered
@@ -76,7 +80,7 @@ class SendQueue:
         loop = asyncio.get_running_loop()
         send = PendingSend(envelope_id, to, draft, loop.create_future(), not_before)
         self._pending.add(send)
-        timer = loop.call_later(timeout_s, lambda: self._fail(send, RelayError("timeout")))
+        timer = loop.call_later(timeout_s, lambda: self._fail(send, self._timeout(send)))
         self._flush()
         try:
             return await send.answer
@@ -148,6 +152,17 @@ class SendQueue:
             self._hold.cancel()
         self._hold = None
         self._flush()
+
+    def _timeout(self, send: PendingSend) -> RelayError:
+        """Why no answer can have come, where there is no connection. What the target may have got has the hint that says so."""
+        if self._writer is not None:
+            return RelayError("timeout")
+        cause = self._why_away()
+        why = "There is no connection to the relay." if cause is None else cause.message
+        hint = None if cause is None or send.may_be_accepted else cause.hint
+        error = RelayError("timeout", f"No answer came in time. {why}", hint)
+        error.__cause__ = cause
+        return error
 
     def _fail(self, send: PendingSend, error: RelayError) -> None:
         if self._pending.get(send.id) is not send:

@@ -2,9 +2,9 @@
 
 import re
 
-# Of this connector. Packages that a relay hands out have a digest in it, as in `0.1.0-b3f2a…`, which is also that of its
+# Of this connector. Packages that a relay hands out have a digest in it, as in `1.0.0-b3f2a…`, which is also that of its
 # package for npm; the sources have none.
-VERSION = "0.1.0"
+VERSION = "1.0.0"
 
 # Source: Semantic Versioning 2.0.0.
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:-([0-9A-Za-z.-]{1,64}))?")

@@ -1,4 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { agentIdProblem } from "../agent-id.ts";
 import { usageError } from "./failure.ts";
 import { nearest } from "./nearest.ts";
 
@@ -51,4 +52,10 @@ const DAY_S = 86_400;
 export function deliveryAgeMs(text: string | undefined): number | undefined {
   const seconds = wholeNumber("max-age", text, 0, DAY_S);
   return seconds === undefined ? undefined : seconds * 1000;
+}
+
+/** What to say of an option --agent that is not there, or is no agent's id. */
+export function agentMissing(agent: string | undefined): string {
+  const problem = agent ? agentIdProblem(agent) : undefined;
+  return problem === undefined ? "Name the agent: --agent agent://<name>." : `--agent ${problem}.`;
 }

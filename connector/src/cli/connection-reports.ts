@@ -68,7 +68,8 @@ function lossOf({ reason, closeCode }: Extract<ConnectorState, { status: "reconn
 }
 
 function reportNotice(notice: Notice, reporter: Reports): void {
-  if (notice.kind === "draining") reporter.report("draining", "The relay restarts; changing to another connection.");
+  if (notice.kind === "draining")
+    reporter.report("draining", "The relay closes this connection; changing to another one.");
   if (notice.kind === "released") reportReleased(notice, reporter);
   if (notice.kind === "decided_sessions") reportDecided(notice.sessions, reporter);
   if (notice.kind === "slow_down") reportSlowDown(notice, reporter);

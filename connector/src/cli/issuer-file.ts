@@ -1,3 +1,4 @@
+import { AgentHolders } from "../credentials/agent-holders.ts";
 import { ISSUER } from "../credentials/contract.ts";
 import type { IssuerKeyPair } from "../credentials/issuing.ts";
 import { membersOf, textOf } from "../frames.ts";
@@ -14,21 +15,39 @@ interface IssuerFile {
   /** base64url, the 32-byte seed. */
   readonly private_key: string;
   readonly public_key: string;
+  /** Those that it speaks for; earlier versions wrote none. */
+  readonly agents?: readonly string[];
 }
 
-export async function writeIssuerFile(file: string, { issuer, privateKey, publicKey }: IssuerKeyPair): Promise<void> {
-  const content: IssuerFile = { issuer, alg: "ed25519", private_key: privateKey, public_key: publicKey };
+/** An issuer that signs. */
+export interface SigningIssuer extends IssuerKeyPair {
+  /** Undefined where its file does not say. */
+  readonly agents: readonly string[] | undefined;
+}
+
+export async function writeIssuerFile(
+  file: string,
+  { issuer, privateKey, publicKey }: IssuerKeyPair,
+  agents: readonly string[],
+): Promise<void> {
+  const content: IssuerFile = { issuer, alg: "ed25519", private_key: privateKey, public_key: publicKey, agents };
   await writePrivateFile(file, content);
 }
 
+/** Whether patterns of agents include one. */
+export function speakFor(agents: readonly string[], agent: string): boolean {
+  return new AgentHolders([{ issuer: "it", keys: [], agents }]).holderOf(agent) !== undefined;
+}
+
 /** @throws {Failure} `invalid_key`, which shows nothing of the file. */
-export async function readIssuerFile(file: string, io: Pick<Io, "stdin">): Promise<IssuerKeyPair> {
+export async function readIssuerFile(file: string, io: Pick<Io, "stdin">): Promise<SigningIssuer> {
   const members = membersOf(jsonOf(await readText(file, io), () => noIssuer(file)));
   const issuer = textOf(members.issuer);
   const key = okpKeyOf("Ed25519", members.private_key);
   const isWhole = members.alg === "ed25519" && key !== undefined && key.publicKey === members.public_key;
   if (issuer === undefined || !ISSUER.test(issuer) || !isWhole) throw noIssuer(file);
-  return { issuer, ...key };
+  const agents = Array.isArray(members.agents) ? members.agents.map(String) : undefined;
+  return { issuer, ...key, agents };
 }
 
 function noIssuer(file: string): Failure {

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { isAcceptFrom } from "../accept-from.ts";
 import { AGENT_ID } from "../agent-id.ts";
 import { type IssuerRecord, isIssuerRecord } from "../credentials/issuer-record.ts";
 import { type Credential, readCredential } from "../credentials/read-credential.ts";
@@ -12,7 +13,11 @@ import { okpKeyOf } from "./okp-keys.ts";
 import { type SealingKeyList, sealingKeysOf } from "./sealing-key-list.ts";
 
 /** The content of a key file, as `relay keygen` and `npm run keys` write it: one JSON object, mode 0600. */
-export type KeyRecord = { readonly agent_id: string } & (
+export type KeyRecord = {
+  readonly agent_id: string;
+  /** Whom the agent accepts envelopes from; everyone where it is absent. */
+  readonly accept_from?: readonly string[];
+} & (
   | {
       readonly key_id: string;
       readonly alg: "ed25519";
@@ -41,19 +46,20 @@ export interface SigningAgent {
   readonly sealingKeys: readonly SealingKeyPair[];
   /** The issuers that the file pins. */
   readonly trust: { readonly issuers: readonly IssuerRecord[] };
+  readonly acceptFrom?: readonly string[] | undefined;
 }
 
 /** @throws {Failure} `invalid_key`, or `invalid_credential`, with what is wrong with the file. */
 export async function readKeyFile(file: string): Promise<SigningAgent> {
-  const read = async () => await signingAgentOf(await readKeyRecord(file), "The key file");
+  const read = async () => await signingAgentOf(await readKeyRecord(file), `The key file ${file}`);
   const { credential, ...agent } = await read();
-  return { ...agent, credential: credential && (async () => await presentIn(await read())) };
+  return { ...agent, credential: credential && (async () => await presentIn(await read(), file)) };
 }
 
 /** What the file has by now: its keys may be others than before. @throws {Failure} `invalid_credential`. */
-async function presentIn({ credential }: SigningAgent): Promise<CredentialWithKeys> {
+async function presentIn({ credential }: SigningAgent, file: string): Promise<CredentialWithKeys> {
   if (credential !== undefined) return await credential();
-  throw mismatch("The key file has no credential any more.");
+  throw mismatch(`The key file ${file} has no credential any more.`);
 }
 
 /** The members of the file, unchecked. @throws {Failure} `invalid_key`. */
@@ -61,7 +67,7 @@ export async function readKeyRecord(file: string): Promise<JsonObject> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw invalid(`The key file ${file} cannot be read (${error.code}).`);
   });
-  return membersOf(jsonOf(text, () => invalid("The key file is not JSON.")));
+  return membersOf(jsonOf(text, () => invalid(`The key file ${file} is not JSON.`)));
 }
 
 /**
@@ -84,7 +90,8 @@ export async function signingAgentOf(record: JsonObject, origin: string): Promis
   const sealingKeys = sealingKeysIn(record, origin);
   const trust = { issuers: trustedIssuersIn(record, origin) };
   const present = credential && { credential: credential.token, key, sealingKeys };
-  return { agent, key, credential: present && (async () => present), sealingKeys, trust };
+  const acceptFrom = acceptFromIn(record, origin);
+  return { agent, key, credential: present && (async () => present), sealingKeys, trust, acceptFrom };
 }
 
 function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string): AgentKey | undefined {
@@ -113,6 +120,13 @@ function sealingKeysIn({ sealing_key: given = [] }: JsonObject, origin: string):
 function trustedIssuersIn({ trusted_issuers: given = [] }: JsonObject, origin: string): IssuerRecord[] {
   if (Array.isArray(given) && given.every(isIssuerRecord)) return given;
   throw invalid(`${origin} has trusted_issuers that are not records of issuers.`);
+}
+
+function acceptFromIn({ accept_from: given }: JsonObject, origin: string): readonly string[] | undefined {
+  if (given === undefined || isAcceptFrom(given)) return given;
+  throw invalid(
+    `${origin} has an accept_from that is no list of at most 50 agent ids, agent://<prefix>.*, or issuer:<name>.`,
+  );
 }
 
 function invalid(message: string): Failure {

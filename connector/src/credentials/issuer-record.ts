@@ -1,4 +1,4 @@
-import { AGENT_ID } from "../agent-id.ts";
+import { AGENT_ID, isAgentPattern } from "../agent-id.ts";
 import { ANY_AGENT, ISSUER, type IssuerRecord } from "./contract.ts";
 import { isPublicKey } from "./public-jwk.ts";
 
@@ -30,8 +30,7 @@ function isRevocation(value: unknown): boolean {
 }
 
 function isPattern(value: unknown): boolean {
-  if (typeof value !== "string") return false;
-  return value === ANY_AGENT || AGENT_ID.test(value.endsWith(".*") ? `${value.slice(0, -2)}.x` : value);
+  return value === ANY_AGENT || isAgentPattern(value);
 }
 
 /** As the relay reads its keys file: a revocation that only one of them understands would hold for one only. */

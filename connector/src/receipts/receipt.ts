@@ -65,7 +65,10 @@ interface Lack {
 
 /** Of a session without request and decision it says only that: most likely its id is wrong. */
 function incomplete(lacks: readonly Lack[]): RelayError {
-  const told = lacks.includes(NO_SESSION) ? [NO_SESSION] : lacks;
+  const ofCredentials = lacks.filter(({ part }) => part.startsWith(CREDENTIAL_OF));
+  // Without a credential of both nothing else helps, and what was signed without one is what could not be verified.
+  const relevant = ofCredentials.length > 0 ? ofCredentials : lacks;
+  const told = lacks.includes(NO_SESSION) ? [NO_SESSION] : relevant;
   return new RelayError("receipt_incomplete", {
     message: `There is no receipt: ${told.map(({ why }) => why).join("; ")}.`,
     hint: [...new Set(told.map(({ hint }) => hint))].join(" "),
@@ -73,6 +76,7 @@ function incomplete(lacks: readonly Lack[]): RelayError {
   });
 }
 
+const CREDENTIAL_OF = "credential of ";
 const NO_SESSION: Lack = {
   part: "request",
   why: "this agent has neither signed nor received anything of such a session since it was started",
@@ -80,13 +84,13 @@ const NO_SESSION: Lack = {
 };
 const NO_REQUEST: Lack = {
   part: "request",
-  why: "this agent neither signed nor received the request (one over HTTP is signed by the gateway)",
+  why: "this agent neither signed nor verified the request (one over HTTP is signed by the gateway)",
   hint: "Ask the other agent of the session for its receipt. One over HTTP has none: request with the agent's own key.",
 };
 const NO_DECISION: Lack = {
   part: "decision",
-  why: "this agent neither signed nor received a decision on the request",
-  hint: "Ask again once the session is decided. Where it was decided while this agent was away, the other agent has the receipt.",
+  why: "this agent neither signed nor verified a decision on the request",
+  hint: "Ask again once the session is decided. One that was delivered unverified, of a key without a credential, is none. Where it was decided while this agent was away, the other agent has the receipt.",
 };
 const NO_DIGEST: Lack = {
   part: "request_sha256 of the decision",
@@ -97,7 +101,7 @@ const NO_DIGEST: Lack = {
 function lackOfCredential({ from, type, key_id }: Envelope): Lack {
   const signer = key_id.startsWith(GATEWAY_KEY_PREFIX) ? "a gateway" : "a key without a credential";
   const hint = "Both agents need a credential, of keys of their own, before the request: request another session then.";
-  return { part: `credential of ${from}`, why: `the ${type} of ${from} was signed by ${signer}`, hint };
+  return { part: `${CREDENTIAL_OF}${from}`, why: `the ${type} of ${from} was signed by ${signer}`, hint };
 }
 
 /** True for a decision that does not say on which request it was made. */

@@ -158,9 +158,32 @@ describe("relay issuer, issue and credential", () => {
   });
 });
 
+describe("relay issue", () => {
+  test("signs for no agent that its issuer does not speak for, where the issuer's file says for whom it does", async () => {
+    await issuer("sole", "--agents", "agent://sole.*");
+    await agent("soleother", "agent://other.bob");
+    const args = [
+      "issue",
+      "--issuer",
+      "sole.issuer.json",
+      "--agent",
+      "agent://other.bob",
+      "--key",
+      "soleother.public.json",
+    ];
+    expect(await refusal(args)).toEqual([2, "usage"]);
+    expect((await run(args)).stderr).toContain(
+      "sole does not speak for agent://other.bob: it speaks for agent://sole.*.",
+    );
+    const { agents: _, ...earlier } = (await shell.json("sole.issuer.json")) as { agents: unknown };
+    await shell.write("earlier.issuer.json", earlier);
+    expect(await issue("earlier", "soleother", "agent://other.bob")).toMatch(/^ey/);
+  });
+});
+
 describe("relay inspect", () => {
   test("says why a credential does not hold, by its exit code too", async () => {
-    await issuer("one", "--agents", "agent://one.bob");
+    await issuer("one", "--agents", "agent://one.bob", "--agents", "agent://one.carl");
     await issuer("two", "--agents", "agent://one.*");
     await agent("onebob", "agent://one.bob");
     await agent("onecarl", "agent://one.carl");
@@ -174,10 +197,13 @@ describe("relay inspect", () => {
       ...refused,
       reason: "unknown_issuer",
     });
-    expect(await inspect("carl.credential", "--issuer", "one.json")).toMatchObject({
+    await shell.write("less.json", { ...(await shell.json("one.json")), agents: ["agent://one.bob"] });
+    expect(await inspect("carl.credential", "--issuer", "less.json")).toMatchObject({
       ...refused,
       reason: "agent_not_allowed",
     });
+    const pinning = ["credential", "carl.credential", "--key", "onecarl.key.json", "--trust", "less.json"];
+    expect(await refusal(pinning)).toEqual([2, "usage"]);
     const revoked = [{ agent: "*", issued_before: new Date(Date.now() + 60_000).toISOString() }];
     await shell.write("manifest.json", { other: 1, issuers: [{ ...(await shell.json("one.json")), revoked }] });
     expect(await inspect("one.credential", "--issuer", "manifest.json")).toMatchObject({

@@ -44,7 +44,7 @@ export function wheel(project: Project, version: string, modules: readonly Zippe
   return zip([...files, { path: `${folder}/RECORD`, content: Buffer.from(record) }]);
 }
 
-/** In Python a digest of hexadecimal digits is no prerelease, but a local version: `0.1.0+b3f2a…`. */
+/** In Python a digest of hexadecimal digits is no prerelease, but a local version: `1.0.0+b3f2a…`. */
 function localVersion(version: string): string {
   return version.replace("-", "+").replaceAll("-", ".");
 }

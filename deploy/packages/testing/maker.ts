@@ -19,6 +19,8 @@ const RELAY = [
   ...["shared/protocol/src", "shared/runtime/src", "shared/window/src"],
   ...["services/gateway/src", "services/ws-connector/src", "services/ops-reporting/src"],
 ];
+/** Loaded only where a collector is named, which a test has no use for. */
+const TRACING = ["core", "exporter-trace-otlp-proto", "resources", "sdk-trace"].map((name) => `@opentelemetry/${name}`);
 const THREADS = { "verification-thread": "shared/runtime/src/verification/verification-thread.ts" };
 /** Its entries as the package has them, which say so where Node is too old. */
 const ENTRIES = fileURLToPath(new URL("npm", import.meta.url));
@@ -56,7 +58,7 @@ async function npmPackage(source: Manifest): Promise<Draft> {
       splitting: true,
       banner: { js: REQUIRE },
       alias: { "sodium-native": "./deploy/packages/testing/sodium.ts" },
-      external: Object.keys(source.peerDependenciesMeta),
+      external: [...Object.keys(source.peerDependenciesMeta), ...TRACING],
       plugins: [inPackage(ROOT, Object.keys(THREADS))],
     }),
     declarations({ folder: "testing/src", entries: ["index", "container"], lib: ["es2024"] }),

@@ -5,6 +5,7 @@ import { mountSurfaces } from "runtime/http/router.ts";
 import type { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
 import { relayHosts, relayName } from "runtime/relay-hosts.ts";
+import type { Tracing } from "runtime/tracing/tracing.ts";
 import type { Counters } from "window/counters.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
@@ -35,6 +36,7 @@ export interface GatewayParts {
   readonly counters: Counters;
   readonly keys: KeyStore;
   readonly gatewayKey: GatewayKey;
+  readonly tracing: Tracing;
   readonly publisher: EnvelopePublisher;
   readonly limits: RateLimits;
   readonly presenceStore: PresenceStore;
@@ -46,9 +48,10 @@ export interface GatewayParts {
 export function createGatewayApp(parts: GatewayParts): Koa {
   const { settings, logger, link, window, counters, keys, gatewayKey, publisher, limits, presenceStore, packages } =
     parts;
+  const { tracing } = parts;
   const readiness = { link, window, presenceStore, connectionCount: parts.connectionCount };
   const api = {
-    ...simpleRequestEndpoints({ keys, limits, publisher, settings }),
+    ...simpleRequestEndpoints({ keys, limits, publisher, settings, tracing }),
     ...presenceEndpoints({ presenceStore, limits }),
     ...sessionEndpoints({ link, limits, window }),
     ...feedbackEndpoints({ link, window, limits, settings }),

@@ -1,10 +1,13 @@
+import { AuditLog } from "runtime/audit-log.ts";
 import type { HttpService } from "runtime/http/http-service.ts";
 import { KeyStore } from "runtime/key-store.ts";
 import type { Logger } from "runtime/logging.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { observeAnswers } from "runtime/metrics/observe-answers.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
+import { Tracing } from "runtime/tracing/tracing.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
+import { auditWindowsAndKeys } from "window/audit.ts";
 import { Counters } from "window/counters.ts";
 import { notePromotions } from "window/lapses.ts";
 import { observeAcceptance, observeCounters, observeLinks, observePartitions } from "window/observe.ts";
@@ -40,6 +43,9 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   const reachLog = new ReachLog({ link, partitions, logger });
   const counters = new Counters({ link, window });
   const keys = new KeyStore({ path: settings.keysFile, logger });
+  const audit = new AuditLog({ file: settings.auditFile, service: "gateway", logger });
+  auditWindowsAndKeys(audit, window, keys);
+  const tracing = new Tracing({ settings, service: "gateway", logger });
   const gatewayKey = new GatewayKey({ file: settings.gatewayKeyFile, link, window });
   const acceptor = new Acceptor({ link, window, gatherMs, offlineAfterMs, proofFreshnessMs, logger });
   const metrics = new ServiceMetrics("gateway");
@@ -53,6 +59,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     counters,
     keys,
     gatewayKey,
+    tracing,
     publisher: new EnvelopePublisher({ gatewayKey, acceptor, contact: settings.contact }),
     limits: new RateLimits({
       link,
@@ -70,7 +77,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
   observePartitions(metrics, link, partitions);
   observeAcceptance(metrics, acceptor);
   observeAnswers(metrics, app);
-  observeKeys(metrics, app);
+  observeKeys(metrics, audit, app);
 
   let stopped = false;
   return {
@@ -78,7 +85,7 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
     metrics: metrics.registry,
     limitReached,
     async start() {
-      await Promise.all([keys.start(), gatewayKey.load()]);
+      await Promise.all([keys.start(), gatewayKey.load(), audit.start(), tracing.start()]);
       if (stopped) return;
       warnWithoutContact(settings, logger);
       gatewayKey.start();
@@ -96,6 +103,8 @@ export function createGateway(settings: GatewaySettings, { logger, connectionCou
       await window.stop();
       await counters.stop();
       await link.stop();
+      await audit.stop();
+      await tracing.stop();
     },
   };
 }

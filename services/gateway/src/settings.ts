@@ -12,6 +12,7 @@ export const readGatewaySettings = settingsReader(
   "RELAY_PUBLIC_HOSTS",
   "RELAY_ALTERNATE_WS_PATH",
   "RELAY_KEYS_FILE",
+  "RELAY_AUDIT_FILE",
   "RELAY_GATEWAY_KEY_FILE",
   "RELAY_TRUSTED_PROXY_HOPS",
   "RELAY_HTTP_CONNECTIONS",
@@ -27,6 +28,9 @@ export const readGatewaySettings = settingsReader(
   "RELAY_CONTACT",
   "RELAY_DEPLOY_ID",
   "METRICS_PORT",
+  "OTEL_EXPORTER_OTLP_ENDPOINT",
+  "OTEL_SDK_DISABLED",
+  "OTEL_TRACES_SAMPLER_ARG",
   "LOG_LEVEL",
 );
 

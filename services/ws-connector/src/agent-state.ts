@@ -22,6 +22,8 @@ export interface Owned {
   readonly key: string;
   /** When the last one was accepted, or before: monotonic ms. */
   readonly heardAt: number;
+  /** Whom the agent accepts envelopes from (window/records/accept-from.ts), as its last register said; undefined where that is not known. */
+  readonly acceptFrom?: string | undefined;
 }
 
 /** Not owned as far as the answers go, but one is missing: Redis may have made this connection the owner. */

@@ -2,8 +2,8 @@ import {
   ABSENT,
   type Absent,
   type AgentState,
+  holdOf,
   type Owned,
-  ownedEpoch,
   type Pending,
   type SettledState,
   type Uncertain,
@@ -25,6 +25,8 @@ interface Granted {
   readonly epoch: number;
   readonly key: string;
   readonly heardAt: number;
+  /** Of a register, or learned by a heartbeat that took the agent; undefined where the answer says nothing of it. */
+  readonly acceptFrom?: string | undefined;
 }
 
 /** Nothing came of it: a refusal, the repeat of another connection's register, or Redis was not asked at all. */
@@ -107,8 +109,15 @@ function wait(state: SettledState): Step<Pending> {
 }
 
 /** A replica that took over may know of an older epoch only: what the connection held before, it asserts. */
-function own(state: SettledState, { epoch, key, heardAt }: Granted): Step<Owned> {
-  return next({ kind: "owned", epoch: Math.max(epoch, ownedEpoch(state) ?? 0), key, heardAt });
+function own(state: SettledState, { epoch, key, heardAt, acceptFrom }: Granted): Step<Owned> {
+  const before = holdOf(state);
+  return next({
+    kind: "owned",
+    epoch: Math.max(epoch, before?.epoch ?? 0),
+    key,
+    heardAt,
+    acceptFrom: acceptFrom ?? before?.acceptFrom,
+  });
 }
 
 function toUnknown(_: SettledState, { key }: Unanswered): Step<Unknown> {
@@ -116,8 +125,8 @@ function toUnknown(_: SettledState, { key }: Unanswered): Step<Unknown> {
 }
 
 function toUncertain(state: Owned | Uncertain, event: Unanswered): Step<Uncertain> {
-  const { epoch, key, heardAt } = state;
-  return next({ kind: "uncertain", epoch, key, heardAt, unansweredKey: event.key });
+  const { epoch, key, heardAt, acceptFrom } = state;
+  return next({ kind: "uncertain", epoch, key, heardAt, acceptFrom, unansweredKey: event.key });
 }
 
 /** What was heard under another epoch says nothing of this one. */

@@ -4,10 +4,11 @@ import { partRefusal } from "protocol/contract/part-refusal.ts";
 import { sessionRefusal } from "protocol/contract/rate-limits.ts";
 import type { Refusal } from "protocol/intake/refusal.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { AuditLog } from "runtime/audit-log.ts";
 import type { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { Tally } from "runtime/metrics/service-metrics.ts";
 import type { Acceptance } from "window/acceptance/acceptance.ts";
-import { boundsFactorOf, labelsOf, type Principal, principalOf } from "window/principal.ts";
+import { boundsFactorOf, bringerOf, labelsOf, type Principal, principalOf } from "window/principal.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryAck, type ErrorDetails, errorFrame } from "./frames.ts";
@@ -20,10 +21,11 @@ const NO_ROOM = {
 } as const;
 
 /**
- * Refusals of decisions whose session ended in the meantime, which their sender could not know. Whoever requests sessions has
- * them give way to newer ones as often as it likes: who decides them all must not be closed for it.
+ * Refusals that a sender could not foresee: of decisions whose session ended in the meantime, and of what its target does not
+ * accept. Whoever requests sessions has them give way to newer ones as often as it likes, and an agent says whom it accepts when it
+ * likes: who decides them all, or answers whoever asks, must not be closed for it.
  */
-const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_session"]);
+const UNFORESEEN: ReadonlySet<ErrorCode> = new Set(["session_closed", "unknown_session", "not_accepted_by_target"]);
 
 /**
  * Answers envelopes with acks and error frames, and counts a refusal where it belongs: for the metrics, for the key that signed,
@@ -33,16 +35,24 @@ export class Answers {
   readonly #authority: Authority;
   readonly #refusals: Tally;
   readonly #keyRefusals: KeyRefusals;
+  readonly #audit: AuditLog;
   readonly #baseUrl: string;
 
   /**
    * @param options.refusals error frames sent, by code. @param options.keyRefusals those that a key's holder got, by key.
    * @param options.baseUrl address of the HTTP surfaces, for links in acks.
    */
-  constructor(options: { authority: Authority; refusals: Tally; keyRefusals: KeyRefusals; baseUrl: string }) {
+  constructor(options: {
+    authority: Authority;
+    refusals: Tally;
+    keyRefusals: KeyRefusals;
+    audit: AuditLog;
+    baseUrl: string;
+  }) {
     this.#authority = options.authority;
     this.#refusals = options.refusals;
     this.#keyRefusals = options.keyRefusals;
+    this.#audit = options.audit;
     this.#baseUrl = options.baseUrl;
   }
 
@@ -55,7 +65,7 @@ export class Answers {
       if (acceptance.about === "delivery") connection.send(deliveryAck(envelope, acceptance, this.#baseUrl));
     } else if (isNoRoom(acceptance.outcome)) {
       connection.noteValid(principal, envelope.from);
-      if (acceptance.outcome === "agents_per_key") this.#keyRefusals.add(labelsOf(principal));
+      if (acceptance.outcome === "agents_per_key") this.#countForKey(principal, acceptance.outcome);
       const texts = "place" in acceptance && acceptance.place !== undefined ? partRefusal(acceptance.place) : {};
       this.#sendError(connection, acceptance.outcome, {
         envelopeId: envelope.id,
@@ -63,7 +73,7 @@ export class Answers {
         ...texts,
       });
     } else if (acceptance.outcome === "rate_limited") {
-      this.#keyRefusals.add(labelsOf(principal));
+      this.#countForKey(principal, acceptance.outcome);
       const refusal = sessionRefusal(acceptance.limit, acceptance.retryAfterMs, boundsFactorOf(principal));
       this.#sendError(connection, "rate_limited", { envelopeId: envelope.id, ...refusal });
     } else if (isWebsocketRefusal(acceptance.outcome)) {
@@ -102,10 +112,15 @@ export class Answers {
     signer: Principal | undefined,
   ): void {
     const serverTime = code === "clock_skew" ? { serverTime: Date.now() } : {};
-    if (signer !== undefined && signer === connection.principal) this.#keyRefusals.add(labelsOf(signer));
+    if (signer !== undefined && signer === connection.principal) this.#countForKey(signer, code);
     this.#sendError(connection, code, { ...details, ...serverTime });
     if (UNFORESEEN.has(code) || this.#authority.isForgiven(connection, code, from)) return;
     connection.noteRefusal();
+  }
+
+  #countForKey(principal: Principal, code: ErrorCode): void {
+    this.#keyRefusals.add(labelsOf(principal));
+    this.#audit.refused(bringerOf(principal), code);
   }
 
   #sendError(connection: Connection, code: ErrorCode, details: ErrorDetails): void {

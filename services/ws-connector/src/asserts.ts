@@ -107,12 +107,12 @@ export class Asserts {
     const { connection, agent } = held;
     const hold = registrar.canTake(connection, agent) ? this.#holdOf(held) : undefined;
     if (hold === undefined) return undefined;
-    const { epoch, heardAt, key } = hold;
+    const { epoch, heardAt, key, acceptFrom } = hold;
     const { id } = connection;
     const isCongested = mark.carry();
     const credentials = authority.heldCredentials(connection, agent);
     const bringer = authority.bringerOf(connection, key, agent);
-    return { agent, connection: id, epoch, heardAt, isCongested, credentials, ...bringer };
+    return { agent, connection: id, epoch, heardAt, isCongested, credentials, acceptFrom, ...bringer };
   }
 
   /** How the connection holds the agent now; undefined when it does not any more, or may not, or is let go. */

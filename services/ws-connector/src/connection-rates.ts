@@ -82,10 +82,10 @@ export class ConnectionRates {
 
   /** Takes of every holder, whichever has to wait. Returns the longest wait. */
   #takeShares(rates: PrincipalRates, now: number, count: number): number {
-    const ofPrincipal = rates.take(this.#principal, now, count * costOf(this.#principal));
+    const ofPrincipal = rates.take(this.#principal, now, count * costOf(this.#principal), count);
     return this.#agent === undefined
       ? ofPrincipal
-      : Math.max(ofPrincipal, rates.take(this.#agent, now, count * costOf(this.#agent)));
+      : Math.max(ofPrincipal, rates.take(this.#agent, now, count * costOf(this.#agent), count));
   }
 }
 

@@ -131,10 +131,10 @@ export class ConnectionRegistry {
     for (const connection of this) connection.checkSilence();
   }
 
-  /** Forgets the rates of principals that send nothing any more. @param now monotonic ms. */
-  forgetIdle(now: number): void {
-    this.#inflow.principals.forgetFull(now);
-    this.#inflow.principalBytes.forgetFull(now);
+  /** Ends the minute over which is counted what principals send. @param now monotonic ms. */
+  endMinute(now: number): void {
+    this.#inflow.principals.endMinute(now);
+    this.#inflow.principalBytes.endMinute(now);
   }
 }
 

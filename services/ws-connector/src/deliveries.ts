@@ -1,7 +1,9 @@
 import type { Tally } from "runtime/metrics/service-metrics.ts";
+import type { Tracing } from "runtime/tracing/tracing.ts";
 import type { KnownEpochs } from "window/known-epochs.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
+import type { Connection } from "./connection.ts";
 import type { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrame } from "./frames.ts";
 import type { Holders } from "./holders.ts";
@@ -17,6 +19,9 @@ export interface DeliveryDependencies {
   readonly epochs: KnownEpochs;
   /** By `sent`, `connection_gone` or, over several partitions, `repeated`. */
   readonly delivered: Tally;
+  readonly tracing: Tracing;
+  /** Closes a connection, once what was promised to it has come in, for its client to come back. */
+  readonly disconnect: (connection: Connection) => void;
 }
 
 /**
@@ -24,26 +29,34 @@ export interface DeliveryDependencies {
  * of this pod that has taken it since, in the order of the channel, and to nobody else: the agent's key may be revoked there. Without one, the
  * delivery tells, as such a probe does, of a route that was left behind: it is released, so that the agent is stale at once.
  * What was delivered lately is not delivered again, where a replica that took over may have forgotten it: one Redis forgets nothing alone.
+ * The operator has the connection of an agent closed in the same way: who has lost the agent meanwhile keeps its connection.
  * Source: docs/protocol.md#presence, docs/redis.md#routes-left-behind.
  */
 export function deliverFrom(
   channel: PodChannel,
-  { connections, registrar, holders, releaser, epochs, delivered }: DeliveryDependencies,
+  { connections, registrar, holders, releaser, epochs, delivered, tracing, disconnect }: DeliveryDependencies,
 ): void {
   const mayHave = (id: string, agent: string) => {
     const connection = connections.find(id);
     return connection?.agents.mayOwn(agent) ? connection : undefined;
   };
   const recent = channel.partitions > 1 ? new RecentDeliveries() : undefined;
+  /** What became of the last delivery, for a line behind it that says it is of a trace. */
+  const last = { outcome: "", startedAt: 0 };
+  const settle = (outcome: string) => {
+    delivered.add(outcome);
+    last.outcome = outcome;
+  };
   channel.listen({
     deliver: (id, epoch, agent, sessionId, text) => {
+      if (tracing.isOn) last.startedAt = performance.now();
       if (recent?.has(text, performance.now())) {
-        delivered.add("repeated");
+        settle("repeated");
         return;
       }
       const connection = mayHave(id, agent) ?? holders.since(agent, epoch);
       const isSent = connection?.send(deliverFrame(sessionId, text)) ?? false;
-      delivered.add(isSent ? "sent" : "connection_gone");
+      settle(isSent ? "sent" : "connection_gone");
       if (isSent) recent?.add(text, performance.now());
       else releaser.release([{ agent, connection: id, epoch }]);
     },
@@ -52,8 +65,17 @@ export function deliverFrom(
       const connection = connections.find(id);
       if (connection !== undefined) registrar.superseded(connection, agent, epoch);
     },
+    traced: (traceparent) => {
+      const { outcome, startedAt } = last;
+      tracing.begin("deliver", { kind: "consumer", startedAt, traceparent })?.end({ "agent_relay.outcome": outcome });
+    },
     probe: (id, epoch, agent) => {
       if (mayHave(id, agent) === undefined) releaser.release([{ agent, connection: id, epoch }]);
+    },
+    disconnect: (id, epoch, agent) => {
+      const owner = mayHave(id, agent);
+      if (owner === undefined) releaser.release([{ agent, connection: id, epoch }]);
+      else disconnect(owner);
     },
   });
 }

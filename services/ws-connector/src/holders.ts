@@ -4,6 +4,11 @@ import type { Connection } from "./connection.ts";
 export class Holders {
   readonly #byAgent = new Map<string, Connection>();
 
+  /** How many agents. */
+  get size(): number {
+    return this.#byAgent.size;
+  }
+
   granted(agent: string, connection: Connection): void {
     this.#byAgent.set(agent, connection);
   }

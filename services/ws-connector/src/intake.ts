@@ -1,9 +1,12 @@
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { isRefusal, type Refusal } from "protocol/intake/refusal.ts";
 import { type Candidate, checkBeforeSignature, type VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { TraceSpan } from "runtime/tracing/span.ts";
+import type { Tracing } from "runtime/tracing/tracing.ts";
 import type { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { type Acceptance, type AcceptanceItem, type Prepared, UNDONE } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
+import { outcomeAttributes } from "window/acceptance/outcome-attributes.ts";
 import { principalOf } from "window/principal.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
@@ -29,6 +32,7 @@ export interface IntakeDependencies {
   readonly registrar: Registrar;
   readonly heartbeats: Heartbeats;
   readonly batch: IntakeBatch;
+  readonly tracing: Tracing;
   readonly answers: Answers;
 }
 
@@ -64,20 +68,24 @@ class Intake {
   readonly #decisionRepeats: DecisionRepeats;
   readonly #registrar: Registrar;
   readonly #heartbeats: Heartbeats;
+  readonly #tracing: Tracing;
   readonly #answers: Answers;
   readonly #queue: VerificationQueue;
   #accepting = 0;
   /** Of the envelope at the head of the queue. */
   #preparation: PreparationState = IDLE;
+  /** When the envelope at the head of the queue came in, monotonic ms. */
+  #headCameAt = 0;
 
   constructor(connection: Connection, dependencies: IntakeDependencies) {
-    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, answers } = dependencies;
+    const { verifier, authority, acceptor, decisionRepeats, registrar, heartbeats, tracing, answers } = dependencies;
     this.#connection = connection;
     this.#authority = authority;
     this.#acceptor = acceptor;
     this.#decisionRepeats = decisionRepeats;
     this.#registrar = registrar;
     this.#heartbeats = heartbeats;
+    this.#tracing = tracing;
     this.#answers = answers;
     this.#queue = new VerificationQueue({
       verifier,
@@ -115,6 +123,7 @@ class Intake {
   /** Handles the head of the queue; false while it must wait there. */
   #handle(result: Refusal | VerifiedEnvelope, arrival: Arrival): boolean {
     if (this.#preparation.kind !== "idle") return this.#handlePrepared(result as VerifiedEnvelope);
+    this.#headCameAt = arrival.cameAt;
     if (this.#connection.isClosing) return true;
     if (isRefusal(result)) {
       this.#answers.refused(this.#connection, result);
@@ -212,8 +221,23 @@ class Intake {
       return true;
     }
     if (this.#acceptor.needsPreparation(verified)) return this.#handlePrepared(verified);
-    this.#accept(verified, (acceptance) => this.#answer(verified, acceptance));
+    this.#publish(verified);
     return true;
+  }
+
+  /** In a span, where its trace is sampled, from when it came in until it is answered. */
+  #publish(verified: VerifiedEnvelope, prepared?: Prepared): void {
+    const span = this.#tracing.isOn ? this.#beginSend(verified) : undefined;
+    const answer = (acceptance: Acceptance) => {
+      this.#answer(verified, acceptance);
+      span?.end(outcomeAttributes(acceptance));
+    };
+    this.#accept(verified, answer, { prepared, span });
+  }
+
+  #beginSend({ kind }: VerifiedEnvelope): TraceSpan | undefined {
+    const attributes = { "agent_relay.kind": kind };
+    return this.#tracing.begin("send", { kind: "server", startedAt: this.#headCameAt, attributes });
   }
 
   #handlePrepared(verified: VerifiedEnvelope): boolean {
@@ -227,9 +251,7 @@ class Intake {
     if (effect.kind === "prepare") void this.#prepare(verified);
     else if (effect.kind === "advance") this.#queue.advance();
     else if (effect.kind === "answer") this.#answer(verified, effect.answer);
-    else if (effect.kind === "accept") {
-      this.#accept(verified, (acceptance) => this.#answer(verified, acceptance), effect.prepared);
-    }
+    else if (effect.kind === "accept") this.#publish(verified, effect.prepared);
     return effect.kind === "accept" || effect.kind === "answer";
   }
 
@@ -239,10 +261,14 @@ class Intake {
     this.#applyPreparation(verified, event as PreparationEvent);
   }
 
-  #accept(verified: VerifiedEnvelope, done: (acceptance: Acceptance) => void, prepared?: Prepared): void {
+  #accept(
+    verified: VerifiedEnvelope,
+    done: (acceptance: Acceptance) => void,
+    { prepared, span }: Pick<AcceptanceItem, "prepared" | "span"> = {},
+  ): void {
     this.#accepting += 1;
     const mark = isPresence(verified) ? new CarriedMark(this.#connection) : undefined;
-    const item = { ...this.#itemOf(verified, mark), prepared };
+    const item = { ...this.#itemOf(verified, mark), prepared, span };
     this.#acceptor.accept({
       ...item,
       // A decision that comes this far is in effect: it must reach its requester.
@@ -269,6 +295,7 @@ class Intake {
       connection: this.#connection.id,
       isCongested: mark && (() => mark.carry()),
       credential: mark && this.#authority.keptCredential(this.#connection, verified),
+      acceptFrom: mark && this.#connection.agents.hold(verified.envelope.from)?.acceptFrom,
       hasNamespace: mark !== undefined && this.#authority.hasNamespace(verified),
     };
   }

@@ -8,17 +8,22 @@ import { TokenBuckets } from "./token-bucket.ts";
  */
 const MAX_HALF_DEBT_MS = 5000;
 
-/** Of one holder: when its buckets are full again, monotonic ms. */
-interface FullTimes {
+/** Of one holder. */
+interface Account {
+  /** When its bucket is full again, monotonic ms. */
   fullAt: number;
-  /** Of the bucket of half the rate. */
+  /** The same of the bucket of half the rate. */
   halfFullAt: number;
+  /** What it sent in the minute that runs, and in the one before: envelopes or bytes, whatever a token costs. */
+  sent: number;
+  sentBefore: number;
 }
 
 /**
  * One bucket for each principal, and each agent of an issuer, over all its connections of the pod, also those that it took
  * itself over with. What they take in advance adds up without a bound: each is not read while it waits, so they come in order,
- * however many they are, and all together never faster than the rate. A bucket that is full again is forgotten.
+ * however many they are, and all together never faster than the rate. Whose bucket is full again, and who sent nothing for a
+ * minute, is forgotten. What each sent is counted for the operator, without a limit too.
  *
  * Where several pods share a holder's rate, each token costs as many as there are pods: of rate and burst each pod has its
  * part. A bucket of half the rate pays the same, and tells who is above half of what it has here. Source:
@@ -27,8 +32,11 @@ interface FullTimes {
 export class PrincipalRates {
   readonly #buckets: TokenBuckets;
   readonly #halfBuckets: TokenBuckets;
-  readonly #holders = new Map<RateHolder, FullTimes>();
+  readonly #holders = new Map<RateHolder, Account>();
   #sharedBy: ReadonlyMap<RateHolder, number> = new Map();
+  /** When the minute that runs began, and the one before: monotonic ms. */
+  #minuteBeganAt = performance.now();
+  #minuteBeforeBeganAt = this.#minuteBeganAt;
 
   /** @param perSecond 0 = no limit. */
   constructor(perSecond: number, burst: number) {
@@ -47,14 +55,28 @@ export class PrincipalRates {
     return this.#buckets.wait(this.#holders.get(holder)?.fullAt ?? 0, now);
   }
 
-  /** Takes tokens, in advance when there are none. Returns the ms until they may be used. */
-  take(holder: RateHolder, now: number, tokens = 1): number {
-    const times = this.#timesOf(holder);
+  /**
+   * Takes tokens, in advance when there are none. Returns the ms until they may be used.
+   * @param sent what they are for: as many envelopes, or bytes.
+   */
+  take(holder: RateHolder, now: number, tokens = 1, sent = tokens): number {
+    const account = this.#accountOf(holder);
     const price = tokens * (this.#sharedBy.get(holder) ?? 1);
-    const wait = this.#buckets.wait(times.fullAt, now);
-    times.fullAt = this.#buckets.take(times.fullAt, now, price);
-    times.halfFullAt = this.#halfBuckets.take(times.halfFullAt, now, price);
+    const wait = this.#buckets.wait(account.fullAt, now);
+    account.fullAt = this.#buckets.take(account.fullAt, now, price);
+    account.halfFullAt = this.#halfBuckets.take(account.halfFullAt, now, price);
+    account.sent += sent;
     return wait;
+  }
+
+  /** When the minute before the one that runs began, monotonic ms: since then `sent` counts. */
+  get sentSince(): number {
+    return this.#minuteBeforeBeganAt;
+  }
+
+  /** What each holder sent in the minute that runs and the one before. */
+  *sent(): Generator<[holder: RateHolder, sent: number]> {
+    for (const [holder, { sent, sentBefore }] of this.#holders) yield [holder, sent + sentBefore];
   }
 
   /** The holders that are above half of the rate, or of their share of it. */
@@ -71,18 +93,23 @@ export class PrincipalRates {
     this.#sharedBy = sharedBy;
   }
 
-  /** @param now monotonic ms. */
-  forgetFull(now: number): void {
-    for (const [holder, { fullAt, halfFullAt }] of this.#holders) {
-      if (Math.max(fullAt, halfFullAt) <= now) this.#holders.delete(holder);
+  /** Ends the minute that runs, and forgets who has nothing to be remembered for. @param now monotonic ms. */
+  endMinute(now: number): void {
+    this.#minuteBeforeBeganAt = this.#minuteBeganAt;
+    this.#minuteBeganAt = now;
+    for (const [holder, account] of this.#holders) {
+      account.sentBefore = account.sent;
+      account.sent = 0;
+      const isFull = Math.max(account.fullAt, account.halfFullAt) <= now;
+      if (isFull && account.sentBefore === 0) this.#holders.delete(holder);
     }
   }
 
-  #timesOf(holder: RateHolder): FullTimes {
+  #accountOf(holder: RateHolder): Account {
     const known = this.#holders.get(holder);
     if (known !== undefined) return known;
-    const full = { fullAt: 0, halfFullAt: 0 };
-    this.#holders.set(holder, full);
-    return full;
+    const made = { fullAt: 0, halfFullAt: 0, sent: 0, sentBefore: 0 };
+    this.#holders.set(holder, made);
+    return made;
   }
 }

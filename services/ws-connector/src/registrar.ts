@@ -1,9 +1,11 @@
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import type { Envelope } from "protocol/contract/envelope.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { AuditLog } from "runtime/audit-log.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
-import { principalOf } from "window/principal.ts";
+import { bringerOf, principalOf } from "window/principal.ts";
+import { acceptFromOf } from "window/records/accept-from.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
 import type { AgentEvent } from "./agent-transitions.ts";
 import type { Authority } from "./authority.ts";
@@ -34,6 +36,7 @@ export class Registrar {
   readonly #heartbeats: Heartbeats;
   readonly #batch: IntakeBatch;
   readonly #holders: Holders;
+  readonly #audit: AuditLog;
   /** Callers of `settled`. */
   readonly #settling = new Map<Connection, () => void>();
 
@@ -44,6 +47,7 @@ export class Registrar {
     heartbeats: Heartbeats;
     batch: IntakeBatch;
     holders: Holders;
+    audit: AuditLog;
   }) {
     this.#authority = options.authority;
     this.#channel = options.channel;
@@ -51,6 +55,7 @@ export class Registrar {
     this.#heartbeats = options.heartbeats;
     this.#batch = options.batch;
     this.#holders = options.holders;
+    this.#audit = options.audit;
   }
 
   /**
@@ -95,9 +100,10 @@ export class Registrar {
     // A repeat brings the notices of sessions again only if its first answer may not have arrived.
     const isNew = acceptance.outcome === "accepted" || agents.isOutcomeUnknown(agent);
     this.#authority.answered(connection, verified, acceptance);
-    const event = eventOf(acceptance, key);
+    const event = eventOf(acceptance, key, isNew ? verified : undefined);
     const supersededBy = agents.apply(agent, event);
     if (event.kind === "granted") this.#holders.granted(agent, connection);
+    if (event.kind === "granted" && isNew && verified.kind === "register") this.#auditRegister(verified, event.epoch);
     if (!agents.mayOwn(agent)) this.#lost(connection, agent);
     const settled = this.#settling.get(connection);
     if (settled !== undefined && !agents.hasPending) settled();
@@ -163,6 +169,7 @@ export class Registrar {
       const isLate = answered?.type === "agent.heartbeat" && answered.from === agent;
       const isTold = isLate && this.#authority.hasReleased(connection, agent);
       const reason = this.#authority.released(connection, agent);
+      this.#audit.write({ event: "released", agent, reason });
       if (!isTold) connection.send(releasedNotice(agent, reason));
     }
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.keyRevoked);
@@ -211,7 +218,14 @@ export class Registrar {
     if (decided.length > 0) connection.send(decidedSessionsNotice(envelope.from, decided));
   }
 
+  #auditRegister(verified: VerifiedEnvelope, epoch: number): void {
+    const bringer = bringerOf(principalOf(verified));
+    const { from: agent } = verified.envelope;
+    this.#audit.write({ event: "registered", agent, ...bringer, key_id: verified.keyId, epoch });
+  }
+
   #tellSuperseded(connection: Connection, agent: string, epoch: number): void {
+    this.#audit.write({ event: "taken_over", agent, epoch });
     connection.send(supersededNotice(agent, epoch));
     if (connection.agents.isEmpty) connection.close(CLOSE_CODES.superseded);
   }
@@ -221,10 +235,12 @@ function isPresence(acceptance: Acceptance): acceptance is PresenceAcceptance {
   return "about" in acceptance && acceptance.about === "presence";
 }
 
-/** What an answer means for the ownership of the agent. */
-function eventOf(acceptance: Acceptance, key: string): AgentEvent {
+/** What an answer means for the ownership of the agent. @param verified what was accepted just now, or may have been. */
+function eventOf(acceptance: Acceptance, key: string, verified: VerifiedEnvelope | undefined): AgentEvent {
   if (acceptance.outcome === "unavailable" && acceptance.done !== false) return { kind: "unanswered", key };
   if (!isPresence(acceptance)) return { kind: "not_granted" };
   const { epoch, heardAt } = acceptance;
-  return epoch === null || heardAt === null ? { kind: "not_granted" } : { kind: "granted", epoch, key, heardAt };
+  if (epoch === null || heardAt === null) return { kind: "not_granted" };
+  const acceptFrom = verified?.kind === "register" ? acceptFromOf(verified.envelope.payload) : acceptance.acceptFrom;
+  return { kind: "granted", epoch, key, heardAt, acceptFrom };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { connectorVersionIn } from "protocol/contract/packages.ts";
+import { AuditLog } from "runtime/audit-log.ts";
 import { FILE_POLL_MS } from "runtime/file-follower.ts";
 import type { HttpService } from "runtime/http/http-service.ts";
 import { KeyStore } from "runtime/key-store.ts";
@@ -8,10 +9,12 @@ import type { Logger } from "runtime/logging.ts";
 import { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import { readPackageIndex } from "runtime/package-index.ts";
 import { relayHosts } from "runtime/relay-hosts.ts";
+import { Tracing } from "runtime/tracing/tracing.ts";
 import { EnvelopeVerifier } from "runtime/verification/envelope-verifier.ts";
 import { SignatureVerifier } from "runtime/verification/signature-verifier.ts";
 import { Acceptor } from "window/acceptance/acceptor.ts";
 import { Touches } from "window/acceptance/touches.ts";
+import { auditWindowsAndKeys } from "window/audit.ts";
 import { CongestionMarks } from "window/congestion.ts";
 import { KnownEpochs } from "window/known-epochs.ts";
 import { notePromotions } from "window/lapses.ts";
@@ -24,10 +27,12 @@ import { redisAt } from "window/redis/connect-redis.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RouteAsserter } from "window/route-asserter.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
+import { createAdmin } from "./admin/listener.ts";
 import { Answers } from "./answers.ts";
 import { Asserts } from "./asserts.ts";
 import { Authority } from "./authority.ts";
 import { CongestionNotices } from "./congestion.ts";
+import type { Connection } from "./connection.ts";
 import { ConnectionQuota } from "./connection-quota.ts";
 import { ConnectionRegistry } from "./connection-registry.ts";
 import { DECISION_REPEAT_MS, DecisionRepeats } from "./decision-repeats.ts";
@@ -46,6 +51,8 @@ import { Registrar } from "./registrar.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 import { ShareLeases } from "./share-leases.ts";
 import { createUpgrade } from "./upgrade.ts";
+
+const MINUTE_MS = 60_000;
 
 /**
  * One pod of the ws-connector: `handler` answers its probes, `upgrade` takes websockets.
@@ -74,6 +81,9 @@ export function createWsConnector(
   const presenceStore = new PresenceStore({ link, window, offlineAfterMs });
 
   const keys = new KeyStore({ path: settings.keysFile, logger });
+  const audit = new AuditLog({ file: settings.auditFile, service: "ws-connector", logger });
+  auditWindowsAndKeys(audit, window, keys);
+  const tracing = new Tracing({ settings, service: "ws-connector", logger });
   const verifier = new SignatureVerifier();
   const authority = new Authority({ keys, hosts: relayHosts(settings) });
   const touches = new Touches({ ...acceptance, logger });
@@ -81,7 +91,7 @@ export function createWsConnector(
   const batch = new IntakeBatch({ logger });
   const holders = new Holders();
   const decisionRepeats = new DecisionRepeats(acceptor);
-  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders });
+  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders, audit });
   const { refusals, keyRefusals } = counters;
   const intake = {
     authority,
@@ -91,7 +101,8 @@ export function createWsConnector(
     registrar,
     heartbeats,
     batch,
-    answers: new Answers({ authority, refusals, keyRefusals, baseUrl }),
+    tracing,
+    answers: new Answers({ authority, refusals, keyRefusals, audit, baseUrl }),
   };
   const quota = new ConnectionQuota(settings, counters.limitReached);
   const outboxes = new Outboxes(settings);
@@ -109,7 +120,11 @@ export function createWsConnector(
   const asserts = new Asserts({ asserter: new RouteAsserter(acceptance), releaser, connections, registrar, authority });
   window.onChange(() => asserts.all());
   channel.onHeard((partition) => void asserts.ofPartitions([partition]));
-  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered: counters.delivered });
+  const disconnect = (connection: Connection) => {
+    void drain([connection], { registrar, channel, releaser, drainMs: 0 });
+  };
+  const { delivered } = counters;
+  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered, tracing, disconnect });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
   const keyAudit = new KeyAudit({ keys, connections, registrar });
@@ -118,7 +133,7 @@ export function createWsConnector(
     { everyMs: CONNECTION_LIMITS.silenceCheckMs, run: () => connections.checkSilence() },
     { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => quota.forgetClosed(performance.now()) },
     { everyMs: OUTBOX_CHECK_MS, run: () => outboxes.check() },
-    { everyMs: CONNECTION_LIMITS.opensWindowMs, run: () => connections.forgetIdle(performance.now()) },
+    { everyMs: MINUTE_MS, run: () => connections.endMinute(performance.now()) },
     { everyMs: RELEASE_RETRY_MS, run: () => void releaser.flush() },
     { everyMs: RELEASE_RETRY_MS, run: () => void congestion.flush() },
     { everyMs: DECISION_REPEAT_MS, run: () => decisionRepeats.flush(performance.now()) },
@@ -142,11 +157,15 @@ export function createWsConnector(
   });
   observePod(metrics, { connections, outboxes, link, channel, acceptor, touches, probes });
 
+  const watched = { window, presenceStore, keys, connections, holders, outboxes, counters };
+  const admin = createAdmin({ ...watched, settings, pod, link, audit, logger });
+
   let stopped: Promise<void> | undefined;
 
   async function start(): Promise<void> {
-    await Promise.all([keys.start(), verifier.start()]);
+    await Promise.all([keys.start(), verifier.start(), audit.start(), tracing.start()]);
     keyAudit.start();
+    if (stopped === undefined) await admin?.start();
     if (stopped === undefined) await link.start();
     if (stopped === undefined) await channel.start();
     if (stopped !== undefined) return;
@@ -160,12 +179,15 @@ export function createWsConnector(
     connections.close();
     await drain(connections, { registrar, channel, releaser, drainMs });
     tasks.stop();
+    await admin?.stop();
     await reachLog.stop();
     await window.stop();
     keys.stop();
     await verifier.stop();
     await channel.stop();
     await link.stop();
+    await audit.stop();
+    await tracing.stop();
   }
 
   return {

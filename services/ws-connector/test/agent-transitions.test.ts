@@ -184,3 +184,19 @@ describe("pending", () => {
     },
   );
 });
+
+describe("Whom an agent accepts envelopes from", () => {
+  const owned: SettledState = { kind: "owned", epoch: 5, key: "answered", heardAt: 50, acceptFrom: " agent://a " };
+  const granted = { kind: "granted", epoch: 6, key: "new", heardAt: 60 } as const;
+
+  test("is what the last register said, and stays with heartbeats and without an answer", () => {
+    const said = transition(owned, { ...granted, acceptFrom: "" });
+    expect(said.state).toMatchObject({ acceptFrom: "" });
+    for (const event of [granted, EVENTS.touched, EVENTS.unanswered]) {
+      expect(transition(owned, event).state).toMatchObject({ acceptFrom: " agent://a " });
+      expect(transition(pending(owned), event).state).toMatchObject(
+        event.kind === "touched" ? { settled: { acceptFrom: " agent://a " } } : { acceptFrom: " agent://a " },
+      );
+    }
+  });
+});

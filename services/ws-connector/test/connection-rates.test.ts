@@ -58,11 +58,51 @@ describe("One agent of an issuer", () => {
     expect(connect("agent://other").waitForBytes()).toBeNull();
   });
 
-  test("is forgotten when its bucket is full again, as its issuer is", () => {
+  test("is forgotten when its bucket is full again and it has sent nothing for a minute, as its issuer is", () => {
     const rates = podRates();
     passing("issuer:acme", eve, { rates });
     expect(rates.principals.size).toBe(2);
-    rates.principals.forgetFull(performance.now() + 3_600_000);
+    rates.principals.endMinute(performance.now() + 3_600_000);
+    expect(rates.principals.size).toBe(2);
+    rates.principals.endMinute(performance.now() + 3_660_000);
     expect(rates.principals.size).toBe(0);
+  });
+});
+
+describe("What a pod counts for its operator", () => {
+  const UNLIMITED = {
+    envelopes: new TokenBuckets(0, 0),
+    bytes: new TokenBuckets(0, 0),
+    principals: new PrincipalRates(0, 0),
+    principalBytes: new PrincipalRates(0, 0),
+  };
+
+  test.each([
+    ["with limits", podRates()],
+    ["without limits", UNLIMITED],
+  ])("is every envelope and byte of a key, and of an issuer and its agents, %s", (_, rates) => {
+    const of = (principal: Principal, agent: string) => new ConnectionRates(rates, rateHoldersOf(principal, agent));
+    for (const sender of [of("key:k", "agent://k"), of("issuer:acme", "agent://eve"), of("issuer:acme", "agent://o")]) {
+      for (let n = 0; n < 3; n += 1) sender.takeEnvelope();
+      sender.takeBytes(700);
+    }
+    const envelopes = { "key:k": 3, "issuer:acme": 6, "agent://eve": 3, "agent://o": 3 };
+    expect(Object.fromEntries(rates.principals.sent())).toEqual(envelopes);
+    const bytes = { "key:k": 700, "issuer:acme": 1400, "agent://eve": 700, "agent://o": 700 };
+    expect(Object.fromEntries(rates.principalBytes.sent())).toEqual(bytes);
+  });
+
+  test("is of the minute that runs and the one before, and nothing older", () => {
+    const { principals } = podRates();
+    const sent = () => Object.fromEntries(principals.sent());
+    const beganAt = performance.now();
+    principals.take("key:k", beganAt);
+    principals.endMinute(beganAt + 60_000);
+    principals.take("key:k", beganAt + 60_000);
+    expect([sent(), principals.sentSince]).toEqual([{ "key:k": 2 }, beganAt]);
+    principals.endMinute(beganAt + 120_000);
+    expect([sent(), principals.sentSince]).toEqual([{ "key:k": 1 }, beganAt + 60_000]);
+    principals.endMinute(beganAt + 180_000);
+    expect(sent()).toEqual({});
   });
 });

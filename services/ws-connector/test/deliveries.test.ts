@@ -1,23 +1,27 @@
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { Tally } from "runtime/metrics/service-metrics.ts";
+import type { SpanOptions } from "runtime/tracing/span.ts";
+import type { Tracing } from "runtime/tracing/tracing.ts";
 import { KnownEpochs } from "window/known-epochs.ts";
 import type { PodChannel, PodChannelEvents } from "window/pod-channel.ts";
 import { partitionOf } from "window/redis/partitions.ts";
 import type { ConnectionRegistry } from "../src/connection-registry.ts";
 import { deliverFrom } from "../src/deliveries.ts";
+import { NO_TRACING } from "./no-tracing.ts";
 import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
 
 let harness: RegistrarHarness;
 let comesIn: PodChannelEvents;
 let epochs: KnownEpochs;
 let delivered: Tally;
+let disconnected: string[];
 
 beforeEach(() => {
   harness = new RegistrarHarness();
   listenOver(2);
 });
 
-function listenOver(partitions: number): void {
+function listenOver(partitions: number, tracing = NO_TRACING): void {
   const { connection, registrar, holders, releaser } = harness;
   epochs = new KnownEpochs(2);
   const channel = {
@@ -30,7 +34,9 @@ function listenOver(partitions: number): void {
     find: (id: string) => (id === connection.id ? connection : undefined),
   } as unknown as ConnectionRegistry;
   delivered = new Tally();
-  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered });
+  disconnected = [];
+  const disconnect = ({ id }: { id: string }) => void disconnected.push(id);
+  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered, tracing, disconnect });
 }
 
 test("the epoch of a takeover is known to the pod, also of a connection that is gone", () => {
@@ -66,6 +72,30 @@ describe("a connection that is asked whether it still has an agent", () => {
   test("gives the route up when it is gone itself", () => {
     comesIn.probe("con_gone", 7, AGENT);
     expect(harness.released).toEqual([{ ...route, connection: "con_gone" }]);
+  });
+});
+
+describe("a connection that the operator has closed for an agent", () => {
+  test("is closed while it has the agent, under whatever epoch, or waits for the answer to its register", () => {
+    harness.request();
+    comesIn.disconnect("con_1", 7, AGENT);
+    harness.answer(online(7));
+    comesIn.disconnect("con_1", 6, AGENT);
+    expect([disconnected, harness.released]).toEqual([["con_1", "con_1"], []]);
+  });
+
+  test("stays when it has lost the agent meanwhile, though it carries another one", () => {
+    harness.agents.apply("agent://other", { kind: "granted", epoch: 1, key: "k", heardAt: 0 });
+    comesIn.disconnect("con_1", 7, AGENT);
+    const route = { agent: AGENT, connection: "con_1", epoch: 7 };
+    expect([disconnected, harness.released]).toEqual([[], [route]]);
+  });
+
+  test("stays when it is another one that the agent has left, and takes the agent's new connection nowhere", () => {
+    harness.request();
+    harness.answer(online(8));
+    comesIn.disconnect("con_gone", 7, AGENT);
+    expect([disconnected, harness.released]).toEqual([[], [{ agent: AGENT, connection: "con_gone", epoch: 7 }]]);
   });
 });
 
@@ -126,6 +156,28 @@ describe("a delivery", () => {
         ["sent", 2],
         ["repeated", 1],
       ],
+    ]);
+  });
+
+  test("is told of in the trace whose line stands right behind it, with what became of it", () => {
+    const told: object[] = [];
+    const begin = (name: string, { traceparent }: SpanOptions) => ({
+      end: (attributes: object) => told.push({ name, traceparent, ...attributes }),
+    });
+    listenOver(2, { isOn: true, begin } as unknown as Tracing);
+    own(7);
+    deliver("con_1", 7, 1);
+    comesIn.traced("first");
+    deliver("con_1", 7, 2);
+    deliver("con_1", 7, 2);
+    comesIn.traced("again");
+    harness.takeOver(9);
+    deliver("con_1", 7, 3);
+    comesIn.traced("gone");
+    expect(told).toEqual([
+      { name: "deliver", traceparent: "first", "agent_relay.outcome": "sent" },
+      { name: "deliver", traceparent: "again", "agent_relay.outcome": "repeated" },
+      { name: "deliver", traceparent: "gone", "agent_relay.outcome": "connection_gone" },
     ]);
   });
 

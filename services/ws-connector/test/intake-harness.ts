@@ -16,6 +16,8 @@ import { type IntakeDependencies, receiveText } from "../src/intake.ts";
 import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { Registrar } from "../src/registrar.ts";
+import { NO_AUDIT } from "./no-audit.ts";
+import { NO_TRACING } from "./no-tracing.ts";
 
 const BASE_URL = "https://relay.example";
 
@@ -64,7 +66,8 @@ export class IntakeHarness {
       } as unknown as Registrar,
       heartbeats: { gather: (heartbeat: GatheredHeartbeat) => this.gathered.push(heartbeat) } as unknown as Heartbeats,
       batch: new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) }),
-      answers: new Answers({ authority, refusals: new Tally(), keyRefusals, baseUrl: BASE_URL }),
+      tracing: NO_TRACING,
+      answers: new Answers({ authority, refusals: new Tally(), keyRefusals, audit: NO_AUDIT, baseUrl: BASE_URL }),
     };
   }
 

@@ -12,12 +12,13 @@ import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { PauseReason } from "../src/reading.ts";
 import { Registrar } from "../src/registrar.ts";
+import { NO_AUDIT } from "./no-audit.ts";
 
 export const AGENT = "agent://alice";
 export const KEY_ID = "alice-1";
 export const verified = (type: string) =>
   ({
-    envelope: { id: "e", type, from: AGENT },
+    envelope: { id: "e", type, from: AGENT, payload: {} },
     kind: type.slice("agent.".length),
     keyId: KEY_ID,
     key: `${KEY_ID} identity`,
@@ -65,7 +66,7 @@ export class RegistrarHarness {
     const authority = new Authority({ keys, hosts: new Set() });
     const channel = this.channel as unknown as PodChannel;
     const { releaser, heartbeats, batch, holders } = this;
-    this.registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders });
+    this.registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders, audit: NO_AUDIT });
     this.connection = {
       id: "con_1",
       agents: this.agents,

@@ -75,10 +75,12 @@ test("Tokens may be taken in advance, and the wait for the next stays about a se
   expect(buckets.wait(fullAt, 1000)).toBe(1100);
 });
 
-test("Rates of principals are forgotten when their buckets are full again", () => {
+test("Rates of principals are forgotten when their buckets are full again, and they have sent nothing for a minute", () => {
   const rates = new PrincipalRates(10, 50);
   rates.take("key:a", 1000);
   rates.take("key:b", 1500);
-  rates.forgetFull(1250);
+  rates.endMinute(1250);
+  expect(rates.size).toBe(2);
+  rates.endMinute(1250);
   expect(rates.size).toBe(1);
 });

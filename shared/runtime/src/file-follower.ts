@@ -10,7 +10,7 @@ export interface FileFollowerOptions<Content> {
   readonly read: () => Promise<Content>;
   /** They were read: the first time, or since they have changed. */
   readonly loaded: (content: Content, isFirst: boolean) => void;
-  /** They have changed, and could not: what was read before stays. Called at each look until they can. */
+  /** They have changed, and could not: what was read before stays. Called once, until they can be or for another reason cannot. */
   readonly failed: (error: unknown) => void;
   readonly pollMs?: number | undefined;
 }
@@ -20,6 +20,8 @@ export class FileFollower<Content> {
   readonly #options: FileFollowerOptions<Content>;
   #version = "";
   #running = false;
+  /** Why the last look failed. */
+  #failure: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: FileFollowerOptions<Content>) {
@@ -48,11 +50,19 @@ export class FileFollower<Content> {
   async #poll(): Promise<void> {
     try {
       await this.#look();
+      this.#failure = undefined;
     } catch (error) {
-      if (this.#running) this.#options.failed(error);
+      this.#report(error);
     } finally {
       this.#schedule();
     }
+  }
+
+  #report(error: unknown): void {
+    const failure = String(error);
+    if (!this.#running || failure === this.#failure) return;
+    this.#failure = failure;
+    this.#options.failed(error);
   }
 
   /**

@@ -11,9 +11,8 @@ import { SettingsError } from "./settings.ts";
 export class KeyStore {
   readonly #logger: Pick<Logger, "info" | "error">;
   readonly #file: FileFollower<KeyRing>;
-  readonly #listeners: ((ring: KeyRing) => void)[] = [];
+  readonly #listeners: ((ring: KeyRing, before: KeyRing) => void)[] = [];
   #ring = KeyRing.from(KeysFile.parse({}));
-  #reported = "";
 
   constructor({
     path,
@@ -49,24 +48,21 @@ export class KeyStore {
     return this.#ring;
   }
 
-  /** `listener` is called with each new ring after the first. */
-  onChange(listener: (ring: KeyRing) => void): void {
+  /** `listener` is called with each new ring after the first, and the one before it. */
+  onChange(listener: (ring: KeyRing, before: KeyRing) => void): void {
     this.#listeners.push(listener);
   }
 
   #load(ring: KeyRing, isFirst: boolean): void {
+    const before = this.#ring;
     this.#ring = ring;
-    this.#reported = "";
     if (isFirst) return;
     this.#logger.info({ in_force: ring.countsAt(Date.now()) }, "keys file changed, new keys loaded");
-    for (const listener of this.#listeners) listener(ring);
+    for (const listener of this.#listeners) listener(ring, before);
   }
 
-  /** An error is logged once, not at every poll. */
   #report(error: unknown): void {
     if (!(error instanceof KeysFileError)) throw error;
-    if (error.message === this.#reported) return;
-    this.#reported = error.message;
     this.#logger.error({ problems: error.problems }, "keys file invalid, keeping the current keys");
   }
 }

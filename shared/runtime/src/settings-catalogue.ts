@@ -26,10 +26,10 @@ export interface Setting<Value = unknown> {
   readonly required?: boolean;
   /** Makes the default from other settings; undefined when one of them is invalid. */
   readonly derive?: (read: ReadSource) => string | undefined;
-  /** Another setting that must not have the same value. */
-  readonly differsFrom?: "PORT";
+  /** Other settings that must not have the same value. */
+  readonly differsFrom?: readonly ("PORT" | "METRICS_PORT")[];
   /** Another setting without which it means nothing. */
-  readonly needs?: "RELAY_TLS_CERT_FILE" | "RELAY_TLS_KEY_FILE";
+  readonly needs?: "RELAY_TLS_CERT_FILE" | "RELAY_TLS_KEY_FILE" | "RELAY_ADMIN_KEY_FILE";
   /** The least number where REDIS_URL names a Redis Cluster, for whoever reads both. */
   readonly leastOnCluster?: number;
   readonly description: string;
@@ -55,13 +55,19 @@ const list = (rule: string, isGood: (item: string) => boolean) =>
     .string()
     .transform((value) => value.split(",").map((item) => item.trim()))
     .refine((items) => items.every(isGood), rule);
+const share = (rule: string) =>
+  z
+    .string()
+    .regex(/^(?:0|1|0?\.[0-9]{1,9}|1\.0{1,9})$/, rule)
+    .transform(Number);
+const host = text("must be a host name or an address", (name) => /^[A-Za-z0-9.:_-]+$/.test(name));
 const file = text("must be a file path", (path) => !path.includes("\0"));
 const folder = text("must be a folder path", (path) => !path.includes("\0"));
 
 export const SETTINGS = {
   PORT: { schema: integer(0, 65_535), default: "8080", description: "Port that the service listens on." },
   HOST: {
-    schema: text("must be a host name or an address", (host) => /^[A-Za-z0-9.:_-]+$/.test(host)),
+    schema: host,
     default: "127.0.0.1",
     description: "Address that the service listens on; 0.0.0.0 in a container.",
   },
@@ -104,6 +110,12 @@ export const SETTINGS = {
     schema: text("must be a path other than /ws and those of HTTP surfaces", isFreePath),
     default: "/relay",
     description: "Second websocket path, in addition to /ws.",
+  },
+  RELAY_AUDIT_FILE: {
+    schema: file,
+    default: null,
+    description:
+      "File that registers, takeovers, refusals by key, changes of keys, windows and acts of the operator are appended to, as JSON lines; unset = none.",
   },
   RELAY_KEYS_FILE: {
     schema: file,
@@ -246,8 +258,44 @@ export const SETTINGS = {
   METRICS_PORT: {
     schema: integer(1, 65_535),
     default: null,
-    differsFrom: "PORT",
+    differsFrom: ["PORT"],
     description: "Port of the metrics, other than PORT; unset = no metrics.",
+  },
+  ADMIN_PORT: {
+    schema: integer(1, 65_535),
+    default: null,
+    differsFrom: ["PORT", "METRICS_PORT"],
+    needs: "RELAY_ADMIN_KEY_FILE",
+    description: "Port on which a ws-connector answers its operator, other than PORT and METRICS_PORT; unset = none.",
+  },
+  ADMIN_HOST: {
+    schema: host,
+    default: "127.0.0.1",
+    description: "Address of that port; nobody but the operator should reach it.",
+  },
+  RELAY_ADMIN_KEY_FILE: {
+    schema: file,
+    default: null,
+    description:
+      "File with the key of that port: one line of at least 32 visible ASCII characters, which its owner alone may read; read again when it changes.",
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    schema: text("must be an http or https URL, without user and password, and without /v1/traces", isCollector),
+    default: null,
+    description: "Base address of an OTLP/HTTP collector that traces are sent to; unset = no traces.",
+  },
+  OTEL_SDK_DISABLED: {
+    schema: z
+      .string()
+      .regex(/^(?:true|false)$/i, "must be true or false")
+      .transform((word) => word.toLowerCase() === "true"),
+    default: "false",
+    description: "`true` = no traces, whatever else is set.",
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    schema: share("must be a number from 0 to 1"),
+    default: "1",
+    description: "Share of the traces that begin at the relay which are sampled; others are as their caller decided.",
   },
   LOG_LEVEL: {
     schema: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(", ")}`),
@@ -282,6 +330,11 @@ function isContact(value: string): boolean {
 
 function isOriginOrAny(value: string): boolean {
   return value === "any" || URL.parse(value)?.origin === value;
+}
+
+/** The exporter adds the path of traces itself. */
+function isCollector(url: string): boolean {
+  return isPlainUrl(url.replace(/\/$/, ""), ["http:", "https:"]) && !/\/v1\/traces\/?$/.test(url);
 }
 
 function isFreePath(path: string): boolean {

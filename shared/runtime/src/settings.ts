@@ -51,10 +51,10 @@ export function settingsReader<Name extends SettingName>(
         return undefined;
       }
       const result = setting.schema.safeParse(text);
+      const same = setting.differsFrom?.find((other) => read(other) === result.data);
       if (!result.success) problems.set(name, result.error.issues[0]?.message ?? "is invalid");
-      else if (setting.differsFrom !== undefined && read(setting.differsFrom) === result.data) {
-        problems.set(name, `must differ from ${setting.differsFrom}`);
-      } else if (setting.needs !== undefined && !env[setting.needs]) {
+      else if (same !== undefined) problems.set(name, `must differ from ${same}`);
+      else if (setting.needs !== undefined && !env[setting.needs]) {
         problems.set(name, `needs ${setting.needs}`);
       } else if (
         setting.leastOnCluster !== undefined &&

@@ -17,6 +17,7 @@ let store: KeyStore;
 let errors: object[];
 let infos: object[];
 let onError: () => void;
+let logger: ConstructorParameters<typeof KeyStore>[0]["logger"];
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "relay-keys-"));
@@ -25,7 +26,7 @@ beforeEach(async () => {
   errors = lines;
   infos = [];
   onError = () => {};
-  const logger = {
+  logger = {
     info: (line: object) => void infos.push(line),
     error: (line: object) => {
       lines.push(line);
@@ -175,6 +176,23 @@ describe("The key store", () => {
       { problems: [expect.stringMatching(/^signing_keys\.0\.key_id: /)] },
       { problems: [expect.stringMatching(/^signing_keys\.1\.key_id: /)] },
     ]);
+  });
+
+  test("logs the same error again when the file could be read in between", async () => {
+    const mount = join(folder, "mount");
+    await mkdir(mount);
+    await writeFile(join(mount, "keys.json"), keysFile("one"));
+    const mounted = new KeyStore({ path: join(mount, "keys.json"), logger, pollMs: 2 });
+    await mounted.start();
+    for (let n = 0; n < 2; n += 1) {
+      const refusal = refused();
+      await rename(mount, `${mount}.away`);
+      await refusal;
+      await rename(`${mount}.away`, mount);
+      await aFewLooks();
+    }
+    mounted.stop();
+    expect(errors).toEqual(Array(2).fill({ problems: ["cannot be read (ENOENT)"] }));
   });
 
   test("takes nothing over after stop", async () => {

@@ -44,7 +44,12 @@ describe("settings", () => {
       publicRequestsPerMinute: 600,
       deployId: "local",
       metricsPort: undefined,
+      adminPort: undefined,
+      adminHost: "127.0.0.1",
+      adminKeyFile: undefined,
       logLevel: "info",
+      otelSdkDisabled: false,
+      otelTracesSamplerArg: 1,
     };
     expect(settingsReader(...names)({})).toEqual(expected);
     expect(settingsReader(...names)(Object.fromEntries(names.map((name) => [name, ""])))).toEqual(expected);
@@ -82,6 +87,15 @@ describe("settings", () => {
     expect(faults("9090", "9090")).toMatch(/METRICS_PORT .*PORT/);
     expect(faults("8080", "9090")).toBe("none");
     expect(faultsOf({ METRICS_PORT: "8080" }, "METRICS_PORT")).toMatch(/METRICS_PORT/);
+  });
+
+  test("refuse an admin port that another server has, or without a key", () => {
+    const faults = (env: Record<string, string>) =>
+      faultsOf({ PORT: "8080", METRICS_PORT: "9090", RELAY_ADMIN_KEY_FILE: "key", ...env }, "PORT", "ADMIN_PORT");
+    expect(faults({ ADMIN_PORT: "8080" })).toMatch(/ADMIN_PORT must differ from PORT$/m);
+    expect(faults({ ADMIN_PORT: "9090" })).toMatch(/ADMIN_PORT must differ from METRICS_PORT/);
+    expect(faults({ ADMIN_PORT: "9092" })).toBe("none");
+    expect(faults({ ADMIN_PORT: "9092", RELAY_ADMIN_KEY_FILE: "" })).toMatch(/ADMIN_PORT needs RELAY_ADMIN_KEY_FILE/);
   });
 
   test.each<[SettingName, ...string[]]>([
@@ -136,6 +150,8 @@ describe("settings", () => {
     ["RELAY_CONTACT", `https://x/${"x".repeat(200)}`, "tel:112"],
     ["RELAY_DEPLOY_ID", "a b", "x".repeat(129)],
     ["METRICS_PORT", "0", "none"],
+    ["ADMIN_PORT", "0", "none"],
+    ["ADMIN_HOST", "a b"],
     ["LOG_LEVEL", "INFO", "verbose"],
   ])("refuse a faulty %s by its rule", (name, ...texts) => {
     for (const text of texts) {

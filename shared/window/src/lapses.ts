@@ -17,6 +17,7 @@ export function notePromotions(link: RedisCalls, window: ProcessWindow, logger: 
   const unnoted = new Map<Place, number>();
   link.onPromotion((promotion) => {
     const places = placesOf(promotion, window.partitions);
+    if (places.length === 0) return;
     for (const place of places) {
       unnoted.set(place, Math.min(promotion.lackingSince, unnoted.get(place) ?? Number.POSITIVE_INFINITY));
     }

@@ -2,7 +2,7 @@ import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
 import type { AcceptanceObserver } from "./acceptance/acceptance.ts";
 import type { Counters } from "./counters.ts";
-import { outOfReach } from "./redis/partitions.ts";
+import { outOfReach, SLOTS } from "./redis/partitions.ts";
 import type { RedisCalls, ServerLink } from "./redis/redis-calls.ts";
 import type { Replicas } from "./redis/replica-progress.ts";
 
@@ -33,7 +33,10 @@ export function observeLinks(
   metrics.gauge("relay_redis_replicas", () => ofReplicas(({ count }) => count));
   metrics.gauge("relay_redis_replica_lag_bytes", () => ofReplicas(({ lagBytes }) => lagBytes));
   const promotions = metrics.counter("relay_promotions_total");
-  redis.onPromotion(() => promotions.add(""));
+  // One that has no slots, as when it is taken away, forgets nothing.
+  redis.onPromotion(({ hasSlot }) => {
+    if (Array.from({ length: SLOTS }, (_, slot) => slot).some(hasSlot)) promotions.add("");
+  });
   metrics.gauge("relay_redis_down", () =>
     links().flatMap(({ name, downKind }) => (downKind === null ? [] : [[`${name} ${downKind}`, 1] as const])),
   );

@@ -13,6 +13,9 @@ export interface PodChannelEvents {
   readonly deliver: (connection: string, epoch: number, agent: string, sessionId: string | null, text: string) => void;
   readonly superseded: (connection: string, epoch: number, agent: string) => void;
   readonly probe: (connection: string, epoch: number, agent: string) => void;
+  readonly disconnect: (connection: string, epoch: number, agent: string) => void;
+  /** The delivery just before is of a sampled trace. */
+  readonly traced: (traceparent: string) => void;
 }
 
 /**
@@ -197,6 +200,8 @@ export class PodChannel implements Service {
   #receive(line: AgentLine): void {
     if (line.kind === "deliver") {
       this.#events?.deliver(line.connection, line.epoch, line.agent, line.sessionId, line.text);
+    } else if (line.kind === "traced") {
+      this.#events?.traced(line.traceparent);
     } else {
       this.#events?.[line.kind](line.connection, line.epoch, line.agent);
     }

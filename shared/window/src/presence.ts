@@ -105,8 +105,8 @@ export class PresenceStore {
     const limits = [PRESENCE_LIMITS.forgetAfterMs, REDIS_LIMITS.pruneBatch];
     const { keys } = await this.#window.known();
     const pruneIn = async (p: number) => {
-      const { presence, online, route } = keys.partition(p);
-      await this.#link.run("prune_presence", [presence, online, route], limits);
+      const { presence, online, route, acceptFrom } = keys.partition(p);
+      await this.#link.run("prune_presence", [presence, online, route, acceptFrom], limits);
     };
     await Promise.all(everyPartition(this.#window.partitions).map(pruneIn));
   }

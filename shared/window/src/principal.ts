@@ -31,6 +31,11 @@ export function isIssuer(holder: RateHolder): boolean {
   return holder.startsWith("issuer:");
 }
 
+/** False of an agent of an issuer. */
+export function isPrincipal(holder: RateHolder): holder is Principal {
+  return !holder.startsWith("agent:");
+}
+
 /**
  * All whose rates what came in counts for. Agents of one issuer may be strangers to each other: none may use up what is for
  * all. By its id, since an issuer may give an agent any number of keys.
@@ -42,6 +47,12 @@ export function rateHoldersOf(principal: Principal, agent: string): RateHolder[]
 /** How many times the bounds of one key hold: an issuer answers for very many agents. */
 export function boundsFactorOf(holder: RateHolder): number {
   return isIssuer(holder) ? CREDENTIAL_LIMITS.issuerFactor : 1;
+}
+
+/** Its kind and its id in the keys file. */
+export function bringerOf(principal: Principal): { readonly kind: string; readonly id: string } {
+  const [kind = "", id = ""] = labelsOf(principal).split(" ");
+  return { kind, id };
 }
 
 /** Its kind and its id in the keys file, as metrics label it. */

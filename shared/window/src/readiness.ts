@@ -32,9 +32,9 @@ const ADVICE: Readonly<Record<NotReadyReason, string>> = {
 /** The first that applies is given. */
 const DEGRADED_ADVICE: Readonly<Record<Degradation, string>> = {
   control_slot:
-    "Bring back the primary that has the control slot, or a replica of it: no service that starts is ready meanwhile. This one goes on in the window that it knows.",
+    "Bring back the primary that has the control slot, or a replica of it; where both are gone, or came back empty, run create-cluster.ts. No service that starts is ready meanwhile; this one goes on in the window that it knows.",
   partitions:
-    "Bring back the primary that has the unavailable_partitions, or a replica of it: their agents are unavailable meanwhile, the others go on.",
+    "Bring back the primary that has the unavailable_partitions, or a replica of it; where both are gone, or came back empty, run create-cluster.ts. Their agents are unavailable meanwhile, the others go on.",
   redis_memory:
     "Raise maxmemory of Redis, or wait until entries expire: new sessions, Idempotency-Keys and agents are refused meanwhile.",
 };

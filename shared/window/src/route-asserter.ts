@@ -2,6 +2,7 @@ import { PRESENCE_LIMITS } from "protocol/contract/limits.ts";
 import { type AgentBringer, type AgentLimits, agentLimitArgs, limitsOfPartition } from "./agent-limits.ts";
 import { KnownEpochs } from "./known-epochs.ts";
 import type { ProcessWindow } from "./process-window.ts";
+import { NOT_KNOWN } from "./records/accept-from.ts";
 import { type CredentialRecord, formatCredentials } from "./records/credential.ts";
 import { CONGESTED } from "./records/route.ts";
 import { keyNumbers } from "./redis/key-numbers.ts";
@@ -28,6 +29,8 @@ export interface HeldRoute extends Route, AgentBringer {
   readonly isCongested: boolean;
   /** Those that hold; undefined where the key of the agent is listed. */
   readonly credentials: HeldCredentials | undefined;
+  /** Whom it accepts envelopes from (records/accept-from.ts); undefined where the connection does not know. */
+  readonly acceptFrom?: string | undefined;
 }
 
 /** Enters routes of one pod again that Redis may have lost. Source: docs/redis.md#asserts. */
@@ -76,16 +79,25 @@ export class RouteAsserter {
    */
   async assert(p: number, routes: readonly HeldRoute[]): Promise<(number | null)[]> {
     const { id, keys } = this.#window.current;
-    const { presence, online, route, clock } = keys.partition(p);
+    const { presence, online, route, clock, acceptFrom } = keys.partition(p);
     const record = partitionKeys.window(p);
-    const names = [record, presence, online, route, clock];
+    const names = [record, presence, online, route, clock, acceptFrom];
     const numberOf = keyNumbers(names);
     const details = routes.flatMap((held) => {
       const { agent, connection, epoch, heardAt, isCongested } = held;
       const mark = isCongested ? CONGESTED : "";
       const limit = agentLimitArgs(held, keys.partition(p), this.#limits, numberOf);
       const credentials = credentialArgs(held, keys.partition(p), numberOf);
-      return [agent, connection, epoch, this.#link.unixTimeOf(record, heardAt), mark, ...limit, ...credentials];
+      return [
+        agent,
+        connection,
+        epoch,
+        this.#link.unixTimeOf(record, heardAt),
+        mark,
+        ...limit,
+        ...credentials,
+        held.acceptFrom ?? NOT_KNOWN,
+      ];
     });
     const args = [
       id,

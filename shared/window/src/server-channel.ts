@@ -4,7 +4,7 @@ import { REDIS_LIMITS } from "./redis/limits.ts";
 import { LinkDownError } from "./redis/link-down.ts";
 import type { ServerLink, SubscribingLink } from "./redis/redis-calls.ts";
 
-/** All that is about agents: a line of the pod to itself ends in its channel. */
+/** All that is about agents, and what follows it: a line of the pod to itself ends in its channel. */
 export type AgentLine = Exclude<ChannelLine, { readonly kind: "loopback" }>;
 
 /** One channel of the pod at the server that has its partition. */

@@ -168,12 +168,13 @@ describe("a batch", () => {
     const ts = Date.now();
     const messages = Array.from({ length: 50 }, () => messageOf("agent://alice", "agent://bob", { ts }));
     const calls = await callsDuring(() => pod.acceptAll(...messages));
-    const { sadd, scard, zscore, hget, spublish, pexpireat, hincrby, ...others } = calls;
-    expect({ sadd, scard, zscore, hget, spublish, pexpireat, hincrby }).toEqual({
+    const { sadd, scard, zscore, hget, hmget, spublish, pexpireat, hincrby, ...others } = calls;
+    expect({ sadd, scard, zscore, hget, hmget, spublish, pexpireat, hincrby }).toEqual({
       sadd: 50,
       scard: 1,
       zscore: undefined,
-      hget: 2,
+      hget: 1,
+      hmget: 1,
       spublish: 1,
       pexpireat: 1,
       hincrby: 1,

@@ -56,16 +56,22 @@ describe("acceptance goes on, and logs the fault,", () => {
   });
 });
 
-test("a link that may not publish is not used: the guard would take envelopes that nobody gets", async () => {
-  await bench.client.call("ACL", "SETUSER", "default", "-spublish");
+const NOT_ACCEPT_FROM = ["resetkeys", "~relay:{*}:[b-z]*"];
+
+test.each([
+  ["publish", undefined, ["-spublish"]],
+  ["read whom agents accept envelopes from", undefined, NOT_ACCEPT_FROM],
+  ["write it", "pod-a", NOT_ACCEPT_FROM],
+])("a link that may not %s is not used: the guard would take envelopes that nobody gets", async (_, pod, rights) => {
+  await bench.client.call("ACL", "SETUSER", "default", ...rights);
   const link = new RedisLink({ url: bench.redis.url, name: "test", logger: LOGGER });
   bench.later(() => link.stop());
   const window = new ProcessWindow({ link, partitions: 1, deployId: "local", logger: LOGGER });
   const { offlineAfterMs } = PRESENCE_LIMITS;
-  new Acceptor({ link, window, offlineAfterMs, ...SESSION_LIMITS, logger: LOGGER });
+  new Acceptor({ link, window, ...(pod && { pod }), offlineAfterMs, ...SESSION_LIMITS, logger: LOGGER });
   void link.start();
   await until("the reason is known", () => link.downKind === "noperm");
-  await bench.client.call("ACL", "SETUSER", "default", "+spublish");
+  await bench.client.call("ACL", "SETUSER", "default", "+spublish", "allkeys");
   await until("the link is up", () => link.up);
 });
 

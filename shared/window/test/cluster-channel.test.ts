@@ -8,6 +8,7 @@ import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
 import { everyPartition, partitionOf } from "../src/redis/partitions.ts";
 import { clusterBench } from "./cluster-kit.ts";
+import { IGNORED } from "./ignored-events.ts";
 
 const PARTITIONS = 12;
 const bench = clusterBench(new GuardedCluster());
@@ -18,7 +19,10 @@ async function started(pod: string): Promise<PodOnCluster> {
   const channel = new PodChannel({ calls: links, pod, partitions: PARTITIONS });
   bench.later(() => channel.stop());
   const heard: string[] = [];
-  channel.listen({ deliver: (...[, , , , text]) => heard.push(text), superseded: () => {}, probe: () => {} });
+  channel.listen({
+    ...IGNORED,
+    deliver: (...[, , , , text]) => heard.push(text),
+  });
   await channel.start();
   return new PodOnCluster(pod, links, channel, heard);
 }

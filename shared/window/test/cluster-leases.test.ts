@@ -14,6 +14,7 @@ import { partitionOf, slotOfPartition } from "../src/redis/partitions.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { clusterBench } from "./cluster-kit.ts";
 import { messageOf } from "./envelopes.ts";
+import { IGNORED } from "./ignored-events.ts";
 import { LOGGER, Pod } from "./kit.ts";
 
 const PARTITIONS = 12;
@@ -37,9 +38,9 @@ class PodOnCluster extends Pod<ClusterLinks> {
     this.#name = name;
     this.channel = new PodChannel({ calls: links, pod: name, partitions: PARTITIONS });
     this.channel.listen({
+      ...IGNORED,
       deliver: (_connection, _epoch, _agent, _session, text) => this.delivered.push(JSON.parse(text).id),
       superseded: (connection, epoch) => this.superseded.push(`${connection} ${epoch}`),
-      probe: () => {},
     });
   }
 

@@ -11,6 +11,7 @@ import { readSession } from "../src/sessions.ts";
 import { readSnapshot } from "../src/snapshot.ts";
 import { clusterBench } from "./cluster-kit.ts";
 import { decisionOf, messageOf } from "./envelopes.ts";
+import { IGNORED } from "./ignored-events.ts";
 import { type Pod, podOn } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;
@@ -28,7 +29,10 @@ class MovedPod {
   constructor(pod: Pod<ClusterLinks>) {
     this.pod = pod;
     this.#channel = new PodChannel({ calls: pod.link, pod: "pod-a", partitions: 1 });
-    this.#channel.listen({ deliver: (...[, , , , text]) => this.heard.push(text), superseded() {}, probe() {} });
+    this.#channel.listen({
+      ...IGNORED,
+      deliver: (...[, , , , text]) => this.heard.push(text),
+    });
   }
 
   static async start(): Promise<MovedPod> {

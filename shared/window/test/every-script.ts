@@ -3,12 +3,14 @@ import { Touches } from "../src/acceptance/touches.ts";
 import { CongestionMarks } from "../src/congestion.ts";
 import { Counters } from "../src/counters.ts";
 import { readCredentials } from "../src/credentials.ts";
+import { disconnect } from "../src/disconnect.ts";
 import { addFeedback } from "../src/feedback.ts";
 import { announceGatewayKey, readGatewayKeys } from "../src/gateway-keys.ts";
 import { JourneysCopy } from "../src/journeys.ts";
 import { recordPromotions } from "../src/lapses.ts";
 import { PodChannel } from "../src/pod-channel.ts";
 import { PresenceStore } from "../src/presence.ts";
+import { PrincipalAgentsReader } from "../src/principal-agents.ts";
 import { PrincipalShares } from "../src/principal-shares.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import { RateLimit } from "../src/rate-limit.ts";
@@ -52,6 +54,9 @@ export async function runEveryScript(bench: Bench, partitions: number): Promise<
     presenceStore.prune(),
     readSnapshot(link, window),
   ]);
+  await disconnect(link, window, "agent://bob");
+  const agentsReader = new PrincipalAgentsReader({ link, window, offlineAfterMs: PRESENCE_LIMITS.offlineAfterMs });
+  await agentsReader.read("key:k", ["agent://bob"]);
   const mark = { agent: "agent://bob", connection: "c1", epoch: epoch as number, isCongested: true };
   await new CongestionMarks({ link, window, pod: "pod-a" }).write([mark]);
   const asserter = new RouteAsserter({ ...pod, pod: "pod-a", offlineAfterMs: 1, agentsPerKey: 1 });

@@ -12,6 +12,7 @@ import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf } from "../src/redis/partitions.ts";
 import type { SubscribingLink } from "../src/redis/redis-calls.ts";
 import { RedisLink } from "../src/redis/redis-link.ts";
+import { IGNORED } from "./ignored-events.ts";
 
 const logger = createLogger({ service: "test", level: "silent" });
 const redis = new TestRedis();
@@ -42,17 +43,21 @@ afterAll(async () => {
 test("What is published to a pod comes in line by line, whatever its partition", async () => {
   const heard: string[] = [];
   channel.listen({
+    ...IGNORED,
     deliver: (connection, epoch, agent, sessionId, text) =>
       heard.push(["deliver", connection, epoch, agent, sessionId ?? "-", text].join(" ")),
     superseded: (connection, epoch, agent) => heard.push(`superseded ${connection} ${epoch} ${agent}`),
     probe: (connection, epoch, agent) => heard.push(`probe ${connection} ${epoch} ${agent}`),
+    disconnect: (connection, epoch, agent) => heard.push(`disconnect ${connection} ${epoch} ${agent}`),
   });
   const lines = [
     'deliver con_1 7 agent://bob - {"a": 1}',
     "superseded con_1 8 agent://bob",
     "probe con_2 9 agent://eve",
+    "disconnect con_2 9 agent://eve",
   ];
-  await publisher.command("SPUBLISH", partitionKeys.podChannel(1, "pod-a"), lines.join("\n"));
+  const withUnknown = ["of-a-later-version con_2 9 agent://eve", ...lines];
+  await publisher.command("SPUBLISH", partitionKeys.podChannel(1, "pod-a"), withUnknown.join("\n"));
   await channel.caughtUp();
   expect(heard).toEqual(lines);
 });
@@ -112,7 +117,10 @@ test.each([
   ["went", (link: SubscribingLink, name: string) => link.unsubscribe(name)],
 ])("What a server publishes that goes on, and was silent when a partition %s, comes in", async (_change, act) => {
   const heard: string[] = [];
-  channel.listen({ deliver: (...[, , , , text]) => heard.push(text), superseded: () => {}, probe: () => {} });
+  channel.listen({
+    ...IGNORED,
+    deliver: (...[, , , , text]) => heard.push(text),
+  });
   const patient = new Redis({ path: redis.path, replyMapping: "legacy", disconnectTimeout: 10 });
   try {
     await patient.ping();

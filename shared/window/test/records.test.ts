@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { parseChannelLine } from "../src/records/channel-line.ts";
+import { parseChannelLine, textWithTrace } from "../src/records/channel-line.ts";
 import { formatCredential, formatCredentials, parseCredentials } from "../src/records/credential.ts";
 import { parseJourney } from "../src/records/journey.ts";
 import { CONGESTED, formatRouteOwner } from "../src/records/route.ts";
@@ -155,7 +155,7 @@ describe("What Lua writes", () => {
     }
   });
 
-  test.each(["superseded", "probe"])("of a line %s is read in TypeScript", async (kind) => {
+  test.each(["superseded", "probe", "disconnect"])("of a line %s is read in TypeScript", async (kind) => {
     const line = (await lua("channel_line", "format_line(unpack(ARGV))", kind, "c1", 7, "agent://bob")) as string;
     expect(parseChannelLine(line)).toEqual({ kind, connection: "c1", epoch: 7, agent: "agent://bob" });
   });
@@ -202,6 +202,13 @@ test.each([7, null])(
     expect(await bench.client.exists(route)).toBe(0);
   },
 );
+
+test("Behind an envelope of a sampled trace stands a line of its own, and behind any other none", () => {
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const [text, behind = "", ...more] = textWithTrace('{"a":1}', traceparent).split("\n");
+  expect([text, parseChannelLine(behind), more]).toEqual(['{"a":1}', { kind: "traced", traceparent }, []]);
+  expect(textWithTrace('{"a":1}', undefined)).toBe('{"a":1}');
+});
 
 test("A line of a kind that is not known is none", () => {
   for (const line of ["", "mark 1", "delivers c1 7 agent://bob - {}"]) expect(parseChannelLine(line)).toBeUndefined();

@@ -5,6 +5,7 @@ import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer,
 import { AgentRelayContainer, type StartedAgentRelayContainer } from "../../../testing/src/container.ts";
 import { installedSample } from "../../examples/sample-project.ts";
 import { Machine } from "../../packages/npm.ts";
+import { until } from "../../support/until.ts";
 import { use } from "../../support/use-relay.ts";
 
 const IMAGE = "agent-relay-test/all";
@@ -91,9 +92,15 @@ test("The image alone refuses a RELAY_CLUSTER that says neither yes nor no", asy
   expect(StatusCode).toBe(78);
 });
 
+/** Once the reports answer: each service finds Redis again by itself. */
 async function windowOf(relay: StartedAgentRelayContainer): Promise<string> {
-  const answer = await fetch(`${relay.getUrl()}/api/diagnostics`);
-  return ((await answer.json()) as { window: { window_id: string } }).window.window_id;
+  let window: { window_id: string } | undefined;
+  await until("the reports answer", async () => {
+    const answer = await fetch(`${relay.getUrl()}/api/diagnostics`);
+    ({ window } = (await answer.json()) as { window?: { window_id: string } });
+    return window !== undefined;
+  });
+  return (window as unknown as { window_id: string }).window_id;
 }
 
 describe("The image alone", () => {

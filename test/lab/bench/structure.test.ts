@@ -92,7 +92,7 @@ describe("The way of an envelope", () => {
       await monitor.caughtUp(relay.view().client);
       calls.push(seen.filter(({ inScript }) => inScript).map(({ name }) => name));
     }
-    expect(calls).toContainEqual(["time", "hget", "sadd", "hget", "scard", "spublish", "hincrby"]);
+    expect(calls).toContainEqual(["time", "hmget", "sadd", "hget", "scard", "spublish", "hincrby"]);
   });
 
   test("costs one publish a call for each pod that has targets, however many targets it has", async () => {

@@ -1,3 +1,5 @@
+import { ACCEPT_FROM_MUTATIONS } from "./catalogue/accept-from.ts";
+import { ADMIN_MUTATIONS } from "./catalogue/admin.ts";
 import { ASSERT_MUTATIONS } from "./catalogue/asserts.ts";
 import { CLUSTER_MUTATIONS } from "./catalogue/cluster.ts";
 import { CLUSTER_NODE_MUTATIONS } from "./catalogue/cluster-nodes.ts";
@@ -49,6 +51,7 @@ import type { Mutation } from "./mutation.ts";
 /** Every protection whose loss must not go unnoticed. */
 export const MUTATIONS: readonly Mutation[] = [
   ...ENVELOPE_MUTATIONS,
+  ...ACCEPT_FROM_MUTATIONS,
   ...KEY_MUTATIONS,
   ...ISSUER_MUTATIONS,
   ...CREDENTIAL_MUTATIONS,
@@ -57,6 +60,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...INFLOW_MUTATIONS,
   ...SHARED_RATE_MUTATIONS,
   ...OWNERSHIP_MUTATIONS,
+  ...ADMIN_MUTATIONS,
   ...HEARTBEAT_MUTATIONS,
   ...SLOW_READER_MUTATIONS,
   ...REPLAY_MUTATIONS,

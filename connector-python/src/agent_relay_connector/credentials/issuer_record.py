@@ -6,7 +6,7 @@ Source: docs/protocol.md#credentials.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..agent_id import is_agent_id
+from ..agent_id import is_agent_id, is_agent_pattern
 from ..errors import RelayError
 from ..iso_time import epoch_ms_of
 from ..strict_json import members_of
@@ -65,9 +65,7 @@ def _revocation(value: object) -> tuple[str, float]:
 
 
 def _is_pattern(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
-    return value == ANY_AGENT or is_agent_id(f"{value[:-2]}.x" if value.endswith(".*") else value)
+    return value == ANY_AGENT or is_agent_pattern(value)
 
 
 def _time(value: object) -> float:

@@ -71,12 +71,16 @@ class _Lack:
 
 def _incomplete(lacks: Sequence[_Lack]) -> RelayError:
     """Of a session without request and decision it says only that: most likely its id is wrong."""
-    told = [_NO_SESSION] if _NO_SESSION in lacks else lacks
+    of_credentials = [lack for lack in lacks if lack.part.startswith(_CREDENTIAL_OF)]
+    # Without a credential of both nothing else helps, and what was signed without one is what could not be verified.
+    relevant = of_credentials or lacks
+    told = [_NO_SESSION] if _NO_SESSION in lacks else relevant
     message = f"There is no receipt: {'; '.join(lack.why for lack in told)}."
     hint = " ".join(dict.fromkeys(lack.hint for lack in told))
     return RelayError("receipt_incomplete", message, hint, missing=[lack.part for lack in lacks])
 
 
+_CREDENTIAL_OF = "credential of "
 _NO_SESSION = _Lack(
     "request",
     "this agent has neither signed nor received anything of such a session since it was started",
@@ -85,14 +89,14 @@ _NO_SESSION = _Lack(
 )
 _NO_REQUEST = _Lack(
     "request",
-    "this agent neither signed nor received the request (one over HTTP is signed by the gateway)",
+    "this agent neither signed nor verified the request (one over HTTP is signed by the gateway)",
     "Ask the other agent of the session for its receipt. One over HTTP has none: request with the agent's own key.",
 )
 _NO_DECISION = _Lack(
     "decision",
-    "this agent neither signed nor received a decision on the request",
-    "Ask again once the session is decided. Where it was decided while this agent was away, the other agent has the"
-    " receipt.",
+    "this agent neither signed nor verified a decision on the request",
+    "Ask again once the session is decided. One that was delivered unverified, of a key without a credential, is none."
+    " Where it was decided while this agent was away, the other agent has the receipt.",
 )
 _NO_DIGEST = _Lack(
     "request_sha256 of the decision",
@@ -105,7 +109,7 @@ def _lack_of_credential(envelope: Envelope) -> _Lack:
     signer = "a gateway" if envelope["key_id"].startswith(GATEWAY_KEY_PREFIX) else "a key without a credential"
     sender = envelope["from"]
     return _Lack(
-        f"credential of {sender}",
+        f"{_CREDENTIAL_OF}{sender}",
         f"the {envelope['type']} of {sender} was signed by {signer}",
         "Both agents need a credential, of keys of their own, before the request: request another session then.",
     )

@@ -3,6 +3,7 @@ import { readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
+import { speakFor } from "../issuer-file.ts";
 import { readKeyRecord, signingAgentOf } from "../key-file.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { replacePrivateFile } from "../private-file.ts";
@@ -46,6 +47,12 @@ renewed, and stays online.
     const isReadable = sealingKeys.some(({ publicKey }) => publicKey === given.sealingKey);
     if (given.sealingKey !== undefined && !isReadable) throw unreadable();
     const { keys, issuers, gateways } = await readTrust(values.trust ?? [], trust.issuers, io);
+    const pinned = issuers.find((record) => record.issuer === issuer);
+    if (pinned !== undefined && !speakFor(pinned.agents, agent)) {
+      throw usageError(
+        `${issuer} does not speak for ${agent}: by its record it speaks for ${pinned.agents.join(", ")}.`,
+      );
+    }
     if (Object.keys(keys).length + gateways.length > 0)
       throw usageError("--trust takes records of issuers here, and no keys.");
 

@@ -1,10 +1,10 @@
 import { AGENT_ID } from "../../agent-id.ts";
 import { issueCredential } from "../../credentials/issuing.ts";
-import { readArguments, wholeNumber } from "../arguments.ts";
+import { agentMissing, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
-import { usageError } from "../failure.ts";
-import { readIssuerFile } from "../issuer-file.ts";
+import { type Failure, usageError } from "../failure.ts";
+import { readIssuerFile, type SigningIssuer, speakFor } from "../issuer-file.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { readPublicKeys } from "../records.ts";
 import { Reporter } from "../reporter.ts";
@@ -36,10 +36,11 @@ Prints the credential, which is public. Its agent puts it into its key file: rel
     const { issuer: issuerFile, agent, key, aud: audience, json = false } = values;
     if (positionals.length > 0) throw usageError("issue takes options only.");
     if (issuerFile === undefined) throw usageError("Name the issuer's private file: --issuer FILE.");
-    if (agent === undefined || !AGENT_ID.test(agent)) throw usageError("Name the agent: --agent agent://<name>.");
+    if (agent === undefined || !AGENT_ID.test(agent)) throw usageError(agentMissing(agent));
     if (key === undefined) throw usageError("Name the public record of the agent's key: --key FILE.");
     const days = wholeNumber("days", values.days, 1, DAYS.max) ?? DAYS.default;
     const issuer = await readIssuerFile(issuerFile, io);
+    if (issuer.agents !== undefined && !speakFor(issuer.agents, agent)) throw speaksForOthers(issuer, agent);
     const { publicKey, sealingKey, agents } = await readPublicKeys(key, io);
     if (!agents.includes(agent)) throw usageError("The key was made for another agent than --agent.");
 
@@ -60,3 +61,11 @@ Prints the credential, which is public. Its agent puts it into its key file: rel
     return EXIT.ok;
   },
 };
+
+/** No relay and no agent that knows the issuer would believe it. */
+function speaksForOthers({ issuer, agents = [] }: SigningIssuer, agent: string): Failure {
+  return usageError(
+    `${issuer} does not speak for ${agent}: it speaks for ${agents.join(", ")}.`,
+    "An issuer that does is made with: relay issuer new --issuer <name> --agents <agent>.",
+  );
+}

@@ -41,7 +41,7 @@ The issuer then signs for agents with relay issue.
     if (!isIssuerRecord(record))
       throw usageError("--agents takes agent ids, and name spaces such as 'agent://acme.*'.");
     const file = values.out ?? `${name}.issuer.json`;
-    await writeIssuerFile(file, key);
+    await writeIssuerFile(file, key, record.agents);
     const said = `Wrote ${file}, which signs for the issuer: keep it yourself. The line below is public.`;
     new Reporter(io.stderr, values.json === true).report("issuer_file", said, { file });
     await writeLine(io.stdout, jsonLine(record));

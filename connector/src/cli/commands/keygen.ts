@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
 import { newAgentKey, newKeyId, type PublicRecord, publicRecord } from "../agent-key.ts";
-import { readArguments } from "../arguments.ts";
+import { agentMissing, readArguments } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
@@ -39,6 +39,8 @@ was sealed to any. Two ways make the key known, and either takes the public reco
   credential  an issuer signs for it, and no relay has to list it: relay issue --key record.json; the agent then puts what it
               gets into its key file: relay credential carol.credential --key carol.json
 Two more members come with that: credential, and trusted_issuers (records of issuers that the agent believes); key_id may be absent.
+accept_from may be put in by hand: a list of the senders that the relay is to accept envelopes to the agent from, such as
+["agent://alice","agent://acme.*","issuer:acme"]; without it everyone is accepted.
 The record of an hmac-sha256 key holds the secret too: it is not printed, but written beside the key file, as <name>.record.json.
 `,
   run: async (args, io) => {
@@ -50,7 +52,7 @@ The record of an hmac-sha256 key holds the secret too: it is not printed, but wr
       "new-sealing-key": { type: "boolean" },
     });
     const agent = values.agent ?? "";
-    if (!AGENT_ID.test(agent) || positionals.length > 0) throw usageError("Name the agent: --agent agent://<name>.");
+    if (!AGENT_ID.test(agent) || positionals.length > 0) throw usageError(agentMissing(agent));
     const name = agent.slice(AGENT_SCHEME.length);
     const keyId = values["key-id"] ?? newKeyId(agent);
     if (!KEY_ID.test(keyId))

@@ -1,6 +1,7 @@
 import { basename, isAbsolute, relative, resolve, sep } from "node:path";
 import { AGENT_ID, AGENT_SCHEME } from "../../agent-id.ts";
 import { newAgentKey, newKeyId, type PublicRecord } from "../agent-key.ts";
+import { agentMissing } from "../arguments.ts";
 import { usageError } from "../failure.ts";
 import { type KeyRecord, readKeyFile } from "../key-file.ts";
 
@@ -24,7 +25,7 @@ export interface ProjectKey {
 
 /** A new key. @param agent by default that of the folder's name. @throws {Failure} `usage`. */
 export function newProjectKey(folder: string, agent = AGENT_SCHEME + basename(resolve(folder))): ProjectKey {
-  if (!AGENT_ID.test(agent)) throw usageError("Name the agent: --agent agent://<name>.");
+  if (!AGENT_ID.test(agent)) throw usageError(agentMissing(agent));
   return {
     agent,
     path: KEY_FILE,

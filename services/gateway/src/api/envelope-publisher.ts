@@ -4,6 +4,7 @@ import { ServiceError } from "protocol/contract/errors.ts";
 import { ENVELOPE_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { sessionRefusal } from "protocol/contract/rate-limits.ts";
 import { canonicalJson, canonicalText } from "protocol/signing/canonical.ts";
+import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { Acceptance, AcceptanceItem, Claim, FirstAnswer } from "window/acceptance/acceptance.ts";
 import type { Acceptor } from "window/acceptance/acceptor.ts";
 import { principalOfApiKey } from "window/principal.ts";
@@ -49,12 +50,14 @@ export class EnvelopePublisher {
   }
 
   /**
+   * @param span of the request, where its trace is sampled.
    * @throws ServiceError `frame_too_large`, `api_key_not_allowed_for_sender`, `idempotency_in_progress`,
-   * `idempotency_key_reused`, `rate_limited` for a session, `over_capacity` or `unavailable`.
+   * `idempotency_key_reused`, `not_accepted_by_target`, `rate_limited` for a session, `over_capacity` or `unavailable`.
    */
   async publish(
     request: AuthenticatedRequest<{ readonly from: string; readonly to: string }>,
     content: EnvelopeContent,
+    span?: TraceSpan,
   ): Promise<PublishedEnvelope> {
     const { from, to } = request.body;
     const envelope = makeEnvelope(this.#gatewayKey.keyId, from, to, content);
@@ -63,7 +66,7 @@ export class EnvelopePublisher {
     if (!request.apiKey.mayAct(from)) throw unauthorized("api_key_not_allowed_for_sender", this.#contact);
 
     const principal = principalOfApiKey(request.apiKey.id);
-    const unsigned = { envelope, canonical, kind: content.kind, principal };
+    const unsigned = { envelope, canonical, kind: content.kind, principal, span };
     const claim = claimOf(request);
     if (claim === undefined) return await this.#accept(unsigned);
     if (this.#inProgress.has(claim.digest)) throw new ServiceError("idempotency_in_progress");
@@ -86,7 +89,7 @@ export class EnvelopePublisher {
   }
 }
 
-interface Unsigned extends Pick<AcceptanceItem, "principal" | "claim">, Pick<EnvelopeContent, "kind"> {
+interface Unsigned extends Pick<AcceptanceItem, "principal" | "claim" | "span">, Pick<EnvelopeContent, "kind"> {
   readonly envelope: UnsignedEnvelope;
   readonly canonical: string;
 }
@@ -111,6 +114,7 @@ function publishedEnvelope(envelopeId: string, acceptance: Acceptance): Publishe
     throw new ServiceError("rate_limited", sessionRefusal(acceptance.limit, acceptance.retryAfterMs));
   }
   if (acceptance.outcome === "reused") throw new ServiceError("idempotency_key_reused");
+  if (acceptance.outcome === "not_accepted_by_target") throw new ServiceError("not_accepted_by_target");
   if (acceptance.outcome === "over_capacity") {
     throw new ServiceError("over_capacity", { retryAfterMs: WINDOW_LIMITS.memoryRetryAfterMs });
   }

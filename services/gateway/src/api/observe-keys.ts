@@ -1,15 +1,18 @@
 import type Koa from "koa";
 import { ERRORS, type ErrorCode } from "protocol/contract/errors.ts";
+import type { AuditLog } from "runtime/audit-log.ts";
 import { KeyRefusals } from "runtime/metrics/key-refusals.ts";
 import type { ServiceMetrics } from "runtime/metrics/service-metrics.ts";
-import { labelsOf, principalOfApiKey } from "window/principal.ts";
+import { bringerOf, labelsOf, principalOfApiKey } from "window/principal.ts";
 
-/** Counts, by API key, the requests with a valid key that were refused; faults of the relay are not the key's. */
-export function observeKeys(metrics: ServiceMetrics, app: Koa): void {
+/** Counts, by API key, the requests with a valid key that were refused, and has them audited; faults of the relay are not the key's. */
+export function observeKeys(metrics: ServiceMetrics, audit: AuditLog, app: Koa): void {
   const refusals = new KeyRefusals();
   metrics.counterOf("relay_key_refusals_total", refusals);
   app.on("answered", ({ state }: Koa.Context, code: ErrorCode | null) => {
     if (code === null || state.apiKeyId === undefined || (ERRORS[code].httpStatus ?? 0) >= 500) return;
-    refusals.add(labelsOf(principalOfApiKey(state.apiKeyId)));
+    const principal = principalOfApiKey(state.apiKeyId);
+    refusals.add(labelsOf(principal));
+    audit.refused(bringerOf(principal), code);
   });
 }

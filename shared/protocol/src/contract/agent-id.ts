@@ -30,6 +30,10 @@ export function nameOf(agent: string): string {
 /** The agent that examples ask for; agent://alice asks. */
 export const EXAMPLE_TARGET = "agent://bob";
 
+/** An agent id, or the namespace of a team: a prefix that ends with `.*`. */
+export const AGENT_PATTERN_PATTERN =
+  /^agent:\/\/(?:[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?|[a-z0-9][a-z0-9._-]{0,60}\.\*)$/;
+
 export const AgentId = z
   .string()
   .regex(AGENT_ID_PATTERN, "must be agent://<name>: a-z, 0-9, '.', '_', '-'")

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AcceptFrom } from "./accept-from.ts";
 import { AgentId } from "./agent-id.ts";
 import { CREDENTIAL_LIMITS, ENVELOPE_LIMITS, SESSION_LIMITS, TEXT_LIMITS } from "./limits.ts";
 
@@ -62,6 +63,7 @@ const RegisterPayload = z
     relay: z.string().max(TEXT_LIMITS.relay).optional().meta({
       description: "Beside `credential`: the name of this relay that you dialled, with a port that is not the default.",
     }),
+    accept_from: AcceptFrom.optional(),
     capabilities: z.array(z.string()).max(TEXT_LIMITS.capabilities).optional().meta({ description: NOT_USED }),
     label: z.string().max(TEXT_LIMITS.label).optional().meta({ description: NOT_USED }),
   })

@@ -113,6 +113,13 @@ export const ERRORS = {
     "The session is not between this sender and this target.",
     "Only the session's target decides it: its id goes into `from`, that of the requester into `to`.",
   ),
+  not_accepted_by_target: error(
+    403,
+    true,
+    "never",
+    "The target does not accept envelopes of this sender.",
+    "Send to another agent. The target names the senders that it accepts in accept_from of its agent.register: whoever runs it can add you.",
+  ),
   session_closed: error(
     null,
     true,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AGENT_ID_PATTERN } from "./agent-id.ts";
+import { AGENT_ID_PATTERN, AGENT_PATTERN_PATTERN } from "./agent-id.ts";
 import { ANY_AGENT, CREDENTIAL_KEY_PREFIX, ISSUER_PATTERN } from "./credential.ts";
 import { KEY_ID_PATTERN } from "./envelope.ts";
 
@@ -8,12 +8,9 @@ import { KEY_ID_PATTERN } from "./envelope.ts";
 /** Key ids of gateways begin with this; the ids in the file must not, so that nobody else signs as a gateway. */
 export const GATEWAY_KEY_PREFIX = "gateway-";
 
-/** An agent id, or the namespace of a team: a prefix that ends with `.*`. */
 const AgentPattern = z
   .string()
-  .refine((text) => AGENT_ID_PATTERN.test(text.endsWith(".*") ? `${text.slice(0, -2)}.x` : text), {
-    error: "must be an agent id, or a prefix of one that ends with .*",
-  });
+  .regex(AGENT_PATTERN_PATTERN, "must be an agent id, or a prefix of one that ends with .*");
 
 const validity = {
   not_before: z.iso.datetime({ offset: true }).optional(),

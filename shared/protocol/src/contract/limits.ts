@@ -17,7 +17,7 @@ export const ENVELOPE_LIMITS = {
   podClockToleranceMs: MINUTE_MS,
 } as const;
 
-/** Texts in payloads and request bodies; of `capabilities` the number of items. */
+/** Texts in payloads and request bodies; of `capabilities` and `acceptFrom` the number of items. */
 export const TEXT_LIMITS = {
   message: 16_000,
   purpose: 500,
@@ -30,6 +30,7 @@ export const TEXT_LIMITS = {
   relay: 261,
   taskId: 128,
   capabilities: 32,
+  acceptFrom: 50,
 } as const;
 
 /** Websocket connections. */

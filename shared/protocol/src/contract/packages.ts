@@ -9,7 +9,7 @@ export const CONNECTOR_PACKAGE = "agent-relay-connector";
 export const PackageFile = z
   .string()
   .regex(/^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/)
-  .meta({ id: "PackageFile", examples: ["agent-relay-connector-0.1.0-b0123456789ab.tgz"] });
+  .meta({ id: "PackageFile", examples: ["agent-relay-connector-1.0.0-b0123456789ab.tgz"] });
 
 /** Stands in a line of `usage` for the address of the package. */
 export const ADDRESS = "{url}";
@@ -22,7 +22,7 @@ export const PackageRecord = z.strictObject({
   name: z.string().meta({ examples: [CONNECTOR_PACKAGE] }),
   version: z.string().meta({
     description: "Changes whenever the content does: no path ever gives two contents.",
-    examples: ["0.1.0-b0123456789ab"],
+    examples: ["1.0.0-b0123456789ab"],
   }),
   file: PackageFile,
   media: z.string().meta({ examples: ["application/gzip"] }),

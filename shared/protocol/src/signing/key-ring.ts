@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
+import { ANY_AGENT } from "../contract/credential.ts";
 import type { IssuerRecord, KeysFile, SigningKeyRecord } from "../contract/keys-file.ts";
 import { AgentHolders } from "../credentials/agent-holders.ts";
 import { Issuers } from "../credentials/issuers.ts";
@@ -45,6 +46,7 @@ export class KeyRing {
   readonly #signing: ReadonlyMap<string, WithValidity<SigningEntry>>;
   readonly #api: ReadonlyMap<string, WithValidity<ApiKeyEntry> & { readonly digest: Buffer }>;
   readonly #transitions: readonly number[];
+  readonly #file: KeysFile;
   /** Who may sign credentials. */
   readonly issuers: Issuers;
 
@@ -52,7 +54,9 @@ export class KeyRing {
     signing: Map<string, WithValidity<SigningEntry>>,
     api: Map<string, WithValidity<ApiKeyEntry> & { digest: Buffer }>,
     issuers: Issuers,
+    file: KeysFile,
   ) {
+    this.#file = file;
     this.#signing = signing;
     this.#api = api;
     this.issuers = issuers;
@@ -94,7 +98,7 @@ export class KeyRing {
         },
       ]),
     );
-    return new KeyRing(signing, api, new Issuers(file.issuers, holders));
+    return new KeyRing(signing, api, new Issuers(file.issuers, holders), file);
   }
 
   /** The key; undefined when it is unknown, not valid yet, or expired. */
@@ -112,6 +116,21 @@ export class KeyRing {
   /** True when the key is valid and may sign for agents that its record does not list one by one. */
   hasNamespace(keyId: string, now: number): boolean {
     return this.signingKey(keyId, now)?.hasNamespace ?? false;
+  }
+
+  /**
+   * The agents that a key's record lists one by one, without its namespaces; undefined when the key is unknown, not valid yet, or
+   * expired.
+   */
+  agentsOfKey(keyId: string, now: number): readonly string[] | undefined {
+    if (this.signingKey(keyId, now) === undefined) return undefined;
+    return this.#file.signing_keys.find(({ key_id }) => key_id === keyId)?.agents.filter(isAgent);
+  }
+
+  /** The same of an issuer's record; undefined when the issuer is unknown, or none of its keys is valid. */
+  agentsOfIssuer(name: string, now: number): readonly string[] | undefined {
+    const record = this.issuers.records.find(({ issuer }) => issuer === name);
+    return record?.keys.some((key) => isValidAt(validityOf(key), now)) ? record.agents.filter(isAgent) : undefined;
   }
 
   /** The API key with this text; undefined when it is unknown, not valid yet, or expired. */
@@ -133,10 +152,31 @@ export class KeyRing {
     };
   }
 
+  /** Which records are other ones than before, by kind (`key`, `api`, `issuer`) and id. */
+  changesSince(before: KeyRing): Record<"added" | "removed" | "changed", { kind: string; id: string }[]> {
+    const [now, then] = [recordsIn(this.#file), recordsIn(before.#file)];
+    const named = (names: Iterable<string>, fits: (name: string) => boolean) =>
+      [...names].filter(fits).map((name) => ({ kind: name.split(" ")[0] as string, id: name.split(" ")[1] as string }));
+    return {
+      added: named(now.keys(), (name) => !then.has(name)),
+      removed: named(then.keys(), (name) => !now.has(name)),
+      changed: named(now.keys(), (name) => then.has(name) && then.get(name) !== now.get(name)),
+    };
+  }
+
   /** Unix ms after `after` at which the next key becomes valid or expires; Infinity when none does. */
   nextTransition(after: number): number {
     return this.#transitions.find((time) => time > after) ?? Number.POSITIVE_INFINITY;
   }
+}
+
+/** What each record says, by its kind and id. */
+function recordsIn({ signing_keys, api_keys, issuers }: KeysFile): Map<string, string> {
+  return new Map([
+    ...signing_keys.map((record) => [`key ${record.key_id}`, JSON.stringify(record)] as const),
+    ...api_keys.map((record) => [`api ${record.id}`, JSON.stringify(record)] as const),
+    ...issuers.map((record) => [`issuer ${record.issuer}`, JSON.stringify(record)] as const),
+  ]);
 }
 
 /** The entry of a record, or why its key cannot be used. */
@@ -200,6 +240,10 @@ function duplicates<Name extends string>(list: string, name: Name, records: read
     seen.add(record[name]);
     return isDuplicate ? [`${list}.${index}.${name}: occurs twice`] : [];
   });
+}
+
+function isAgent(agents: string): boolean {
+  return agents !== ANY_AGENT && !isNamespace(agents);
 }
 
 function isNamespace(agents: string): boolean {

@@ -157,3 +157,31 @@ describe("A key ring", () => {
     }
   });
 });
+
+describe("The agents that a record lists one by one", () => {
+  const record = (terms: object = {}) =>
+    signingKey({ key_id: "k", agents: ["agent://bob", "agent://team.*"], ...terms });
+
+  test("are those of a key in force, without its namespaces", () => {
+    const keys = ring([record({ not_before: START, expires_at: END })]);
+    expect(keys.agentsOfKey("k", START_MS)).toEqual(["agent://bob"]);
+    expect([
+      keys.agentsOfKey("k", START_MS - 1),
+      keys.agentsOfKey("k", END_MS),
+      keys.agentsOfKey("other", START_MS),
+    ]).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("are those of an issuer while a key of it is in force, also where it may speak for any agent", () => {
+    const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+    const issuer = {
+      issuer: "acme",
+      keys: [{ public_key: x, expires_at: END }],
+      agents: ["*", "agent://bob"],
+      revoked: [],
+    };
+    const keys = KeyRing.from({ signing_keys: [], api_keys: [], issuers: [issuer] });
+    expect(keys.agentsOfIssuer("acme", END_MS - 1)).toEqual(["agent://bob"]);
+    expect([keys.agentsOfIssuer("acme", END_MS), keys.agentsOfIssuer("globex", 0)]).toEqual([undefined, undefined]);
+  });
+});

@@ -16,17 +16,14 @@ export interface CertificateFiles {
   readonly keyFile: string;
 }
 
+const SETTING_OF = { certFile: "RELAY_TLS_CERT_FILE", keyFile: "RELAY_TLS_KEY_FILE" } as const;
+
 /** The files cannot be used. The message holds nothing of them. */
 class CertificateError extends Error {
-  readonly file: keyof CertificateFiles;
-
   constructor(file: keyof CertificateFiles, problem: string) {
-    super(problem);
-    this.file = file;
+    super(`${SETTING_OF[file]} ${problem}`);
   }
 }
-
-const SETTING_OF = { certFile: "RELAY_TLS_CERT_FILE", keyFile: "RELAY_TLS_KEY_FILE" } as const;
 
 /**
  * The certificate of a server without an edge: read at start, and again when a file changes, so that a renewed one is shown to whoever
@@ -37,7 +34,6 @@ export class Certificate {
   readonly #logger: Pick<Logger, "info" | "error">;
   #renewed: (pair: Pair) => void = () => {};
   #pair: Pair | undefined;
-  #reported = "";
 
   constructor(files: CertificateFiles, logger: Pick<Logger, "info" | "error">, pollMs?: number) {
     this.#logger = logger;
@@ -63,7 +59,6 @@ export class Certificate {
 
   #load(pair: Pair, isFirst: boolean): void {
     this.#pair = pair;
-    this.#reported = "";
     const until = new X509Certificate(pair.cert).validTo;
     this.#logger.info(
       { valid_until: new Date(until).toISOString() },
@@ -72,13 +67,10 @@ export class Certificate {
     if (!isFirst) this.#renewed(pair);
   }
 
-  /** Once, not at every look. While one file of a new pair is there and the other is not, they do not match yet. */
+  /** While one file of a new pair is there and the other is not, they do not match yet. */
   #report(error: unknown): void {
     if (!(error instanceof CertificateError)) throw error;
-    const problem = `${SETTING_OF[error.file]} ${error.message}`;
-    if (problem === this.#reported) return;
-    this.#reported = problem;
-    this.#logger.error({ problem }, "certificate invalid, keeping the current one");
+    this.#logger.error({ problem: error.message }, "certificate invalid, keeping the current one");
   }
 }
 
@@ -129,7 +121,7 @@ async function textOf(file: keyof CertificateFiles, path: string): Promise<strin
 
 function refuseSetting(error: unknown): never {
   if (!(error instanceof CertificateError)) throw error;
-  throw new SettingsError([`${SETTING_OF[error.file]} ${error.message}`]);
+  throw new SettingsError([error.message]);
 }
 
 function leafOf(cert: string): X509Certificate {

@@ -10,6 +10,7 @@ import type { Certificate, Pair } from "./certificate.ts";
 import { clientAddress, networkOf } from "./client-address.ts";
 import { type ConnectionBounds, FEW_CONNECTIONS } from "./connection-bounds.ts";
 import { freeRemainsOfHttp } from "./handed-over.ts";
+import { Handshakes } from "./handshakes.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import { problemOf, rawProblem } from "./problem.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -81,6 +82,7 @@ export class HttpServer implements Service {
    */
   readonly #connections: PlainConnections;
   readonly #queue = new RequestQueue();
+  readonly #handshakes = new Handshakes();
   /** Listener for the close of any socket; its `this` is the socket. */
   readonly #forget: (this: Socket) => void;
   #started: Promise<void> | null = null;
@@ -113,7 +115,8 @@ export class HttpServer implements Service {
     // Websockets count here too. One more, since a newcomer is there before the one that gives way to it is gone.
     if (bounds.plain > 0) this.#server.maxConnections = bounds.plain + bounds.websockets + 1;
     this.#server.on("drop", () => this.#limitReached("http_connections"));
-    this.#server.on(isTls ? "secureConnection" : "connection", (socket: Socket) => this.#track(socket));
+    this.#server.on("connection", (socket: Socket) => this.#accept(socket, isTls));
+    this.#server.on("secureConnection", (socket: Socket) => this.#secured(socket));
     // A handshake that failed: there is nobody to tell.
     this.#server.on("tlsClientError", (_, socket: Socket) => socket.destroy());
     this.#server.on("request", (req, res) => this.#answer(req, res));
@@ -173,8 +176,23 @@ export class HttpServer implements Service {
     clearTimeout(deadline);
   }
 
-  #track(socket: Socket): void {
+  /** One whose handshake is under way counts as one without a request: the same bounds hold, and a stop closes it. */
+  #accept(socket: Socket, isTls: boolean): void {
     this.#queue.accepted();
+    if (isTls) this.#handshakes.begun(socket);
+    this.#track(socket);
+  }
+
+  #secured(socket: Socket): void {
+    const below = this.#handshakes.ended(socket);
+    if (below !== undefined) {
+      this.#untrack(below);
+      freeRemainsOfHttp(below);
+    }
+    this.#track(socket);
+  }
+
+  #track(socket: Socket): void {
     // Node removes its own error listener at an upgrade: without this one, a reset would end the process.
     socket.on("error", ignore);
     if (this.#connections.add(socket)) socket.on("close", this.#forget);
@@ -193,6 +211,7 @@ export class HttpServer implements Service {
     take();
     if (!socket.writableEnded) {
       this.#untrack(socket);
+      freeRemainsOfHttp(socket);
       return;
     }
     const deadline = setTimeout(() => socket.destroy(), REFUSAL_MS);
@@ -204,7 +223,6 @@ export class HttpServer implements Service {
     this.#connections.remove(socket);
     socket.off("close", this.#forget);
     if (socket.listenerCount("error") > 1) socket.off("error", ignore);
-    freeRemainsOfHttp(socket);
   }
 
   #answer(req: http.IncomingMessage, res: http.ServerResponse, refusal?: ServiceError): void {

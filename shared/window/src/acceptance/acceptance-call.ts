@@ -1,8 +1,11 @@
+import { SESSION_ID_PREFIX } from "protocol/contract/envelope.ts";
 import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "protocol/contract/limits.ts";
 import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
 import { boundsFactorOf, isIssuer } from "../principal.ts";
+import { acceptFromOf, NOT_KNOWN } from "../records/accept-from.ts";
+import { textWithTrace } from "../records/channel-line.ts";
 import { formatCredential } from "../records/credential.ts";
 import { CONGESTED } from "../records/route.ts";
 import { keyNumbers } from "../redis/key-numbers.ts";
@@ -56,7 +59,15 @@ export function encodeBatch(items: readonly PlacedItem[], context: AcceptContext
 
 function encodeMessages(items: readonly PlacedItem[], context: AcceptContext): AcceptCall {
   const { partition: p, keys: names } = context;
-  const keys = [partitionKeys.window(p), names.presence, names.online, names.route, names.counters, names.published];
+  const keys = [
+    partitionKeys.window(p),
+    names.presence,
+    names.online,
+    names.route,
+    names.counters,
+    names.published,
+    names.acceptFrom,
+  ];
   const numberOf = keyNumbers(keys);
   const args: (string | number)[] = [
     ...commonArgs(context),
@@ -64,9 +75,10 @@ function encodeMessages(items: readonly PlacedItem[], context: AcceptContext): A
     context.highestEpoch === undefined ? "" : podLeases(p, numberOf),
   ];
   for (const run of runs(items)) {
-    const { key, endsAt } = guardBucketOf(p, run[0] as PlacedItem);
-    args.push(run.length * 3 + 3, endsAt, numberOf(key), (run[0] as PlacedItem).origin);
-    for (const { digest, envelope, text } of run) args.push(digest, envelope.to as string, text);
+    const first = run[0] as PlacedItem;
+    const { key, endsAt } = guardBucketOf(p, first);
+    args.push(run.length * 3 + 4, endsAt, numberOf(key), first.origin, issuerOf(first));
+    for (const item of run) args.push(item.digest, item.envelope.to as string, textOf(item));
   }
   return { script: "accept_messages", keys, args };
 }
@@ -83,6 +95,7 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
     names.proofs,
     names.lastOnlineProof,
     names.published,
+    names.acceptFrom,
   ];
   const numberOf = keyNumbers(keys);
   const args: (string | number)[] = [
@@ -100,7 +113,7 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
   };
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
-    if (isPlain(first)) add("messages", first, [first.origin, ...run.flatMap(plainDetails)]);
+    if (isPlain(first)) add("messages", first, [first.origin, issuerOf(first), ...run.flatMap(plainDetails)]);
     else add(first.kind, first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
   }
   return { script: "accept", keys, args };
@@ -154,7 +167,12 @@ function sessionBounds(proofFreshnessMs: number): string {
   ].join(" ");
 }
 
-/** Consecutive plain messages of one origin and guard bucket share one head of arguments; every other item stands alone. */
+/** The issuer that answers for an item's sender, a digest; '' where the sender's key is listed. */
+function issuerOf({ principal }: PlacedItem): string {
+  return isIssuer(principal) ? holderDigestOf(principal) : "";
+}
+
+/** Consecutive plain messages of one origin, issuer and guard bucket share one head of arguments; every other item stands alone. */
 function runs(items: readonly PlacedItem[]): PlacedItem[][] {
   const found: PlacedItem[][] = [];
   let last: PlacedItem | undefined;
@@ -164,6 +182,7 @@ function runs(items: readonly PlacedItem[]): PlacedItem[][] {
       isPlain(last) &&
       isPlain(item) &&
       last.origin === item.origin &&
+      issuerOf(last) === issuerOf(item) &&
       guardSpanOf(last) === guardSpanOf(item);
     if (continues) found.at(-1)?.push(item);
     else found.push([item]);
@@ -172,8 +191,13 @@ function runs(items: readonly PlacedItem[]): PlacedItem[][] {
   return found;
 }
 
-function plainDetails({ digest, envelope, text }: PlacedItem): string[] {
-  return [digest, envelope.to as string, text];
+function plainDetails(item: PlacedItem): string[] {
+  return [item.digest, item.envelope.to as string, textOf(item)];
+}
+
+/** What is published of an item: nothing else of a trace passes through Redis. */
+function textOf({ text, acceptSpan }: PlacedItem): string {
+  return textWithTrace(text, acceptSpan?.traceparent);
 }
 
 /** The agent whose partition an item belongs to: the target, or the sender of an `agent.*` envelope. */
@@ -201,16 +225,24 @@ function detailsOf(item: PlacedItem, context: AcceptContext, numberOf: (key: str
       mark,
       ...waiting,
       ...agentLimitArgs(item, keys, context.limits, numberOf),
+      item.kind === "register" ? acceptFromOf(envelope.payload) : (item.acceptFrom ?? NOT_KNOWN),
+      keys.principalPrefix,
+      keys.session(SESSION_ID_PREFIX),
       ...credentialOf(item, keys, numberOf),
     ];
   }
   if (item.kind === "session_decision") {
     const { state, decidedAt } = item.prepared as PreparedDecision;
     const decided = numberOf(keys.decided(agent));
-    return [origin, text, sessionId, textDigestOf(text), decided, state, decidedAt, envelope.from];
+    return [origin, textOf(item), sessionId, textDigestOf(text), decided, state, decidedAt, envelope.from];
   }
   const claim = claimOf(item, numberOf);
-  return [origin, text, ...(item.kind === "session_request" ? requestDetails(item, keys, numberOf) : []), ...claim];
+  return [
+    origin,
+    textOf(item),
+    ...(item.kind === "session_request" ? requestDetails(item, keys, numberOf) : []),
+    ...claim,
+  ];
 }
 
 function requestDetails(

@@ -45,8 +45,15 @@ export function decodeReply(items: readonly PlacedItem[], reply: readonly Reply[
   );
 }
 
+/** The refusal of a plain message by its letter. */
+const REFUSAL_LETTERS: ReadonlyMap<string, ScriptRefusal> = new Map([
+  ["c", "clock_skew"],
+  ["x", "not_accepted_by_target"],
+]);
+
 function decodeLetter(letter: string, now: number): Acceptance {
-  if (letter === "c") return { outcome: "clock_skew" };
+  const refusal = REFUSAL_LETTERS.get(letter);
+  if (refusal !== undefined) return { outcome: refusal };
   const meaning = LETTERS.get(letter);
   if (meaning === undefined) throw new Error(`accept answered with the letter "${letter}"`);
   const [outcome, delivery] = meaning;
@@ -76,11 +83,15 @@ function decodeResult(item: PlacedItem, reply: readonly Reply[], now: number, se
   };
 }
 
-type ScriptRefusal = Extract<AcceptanceRefusal, "agents_per_key" | "clock_skew" | "over_capacity" | "reused">;
+type ScriptRefusal = Extract<
+  AcceptanceRefusal,
+  "agents_per_key" | "clock_skew" | "not_accepted_by_target" | "over_capacity" | "reused"
+>;
 
 const REFUSALS: ReadonlySet<string> = new Set<ScriptRefusal>([
   "agents_per_key",
   "clock_skew",
+  "not_accepted_by_target",
   "over_capacity",
   "reused",
 ]);
@@ -90,9 +101,9 @@ function isRefusal(outcome: string): outcome is ScriptRefusal {
 }
 
 function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now: number, sentAt: number): Acceptance {
-  const [status, lastSeen, epoch, pending = [], decided = []] = rest as [
+  const [status, lastSeen, epoch, pending = [], decided = [], acceptFrom] = rest as [
     ...[PresenceStatus, string, string],
-    ...[string[]?, string[]?],
+    ...[string[]?, string[]?, string?],
   ];
   const seenAt = lastSeen === "" ? null : Number(lastSeen);
   return {
@@ -104,6 +115,7 @@ function presence(outcome: "accepted" | "duplicate", rest: readonly Reply[], now
     epoch: epoch === "" ? null : Number(epoch),
     pending: pending.map(parsePendingSession),
     decided: decided.map(parseDecidedSession).filter(({ decidedAt }) => decidedAt + SESSION_LIMITS.decidedKeptMs > now),
+    acceptFrom,
   };
 }
 

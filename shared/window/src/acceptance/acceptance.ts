@@ -4,6 +4,7 @@ import type { DeliveryStatus, PresenceStatus } from "protocol/contract/presence.
 import type { SessionLimit } from "protocol/contract/rate-limits.ts";
 import type { SessionStatus } from "protocol/contract/session.ts";
 import type { VerifiedEnvelope } from "protocol/intake/steps.ts";
+import type { TraceSpan } from "runtime/tracing/span.ts";
 import type { AgentBringer } from "../agent-limits.ts";
 import type { CredentialRecord } from "../records/credential.ts";
 import type { DecidedSession, PendingSession, SessionState } from "../records/session-records.ts";
@@ -33,7 +34,11 @@ export interface AcceptanceItem extends AgentBringer {
   readonly prepared?: Prepared | undefined;
   /** There for a register or heartbeat under the key of a credential. */
   readonly credential?: KeptCredential | undefined;
+  /** Of a heartbeat: whom its agent accepts envelopes from (records/accept-from.ts), where its connection knows. */
+  readonly acceptFrom?: string | undefined;
   readonly claim?: Claim | undefined;
+  /** Of what brought it, where its trace is sampled. */
+  readonly span?: TraceSpan | undefined;
   /** Called once with the outcome. */
   readonly done: (acceptance: Acceptance) => void;
   /** True when nobody waits any more: the item is dropped before it is sent. Source: docs/protocol.md#frames. */
@@ -62,6 +67,8 @@ export interface PlacedItem extends AcceptanceItem {
   readonly digest: string;
   /** The session that a `session.*` envelope opens or decides. */
   readonly sessionId: string;
+  /** Of its acceptance, a child of what brought it; its delivery's parent. */
+  readonly acceptSpan?: TraceSpan | undefined;
 }
 
 /** What an envelope brings from other partitions than that of its acceptance. */
@@ -106,6 +113,7 @@ export type AcceptanceRefusal =
   | "abandoned"
   | "agents_per_key"
   | "clock_skew"
+  | "not_accepted_by_target"
   | "over_capacity"
   | "reused"
   | "unknown_session"
@@ -154,6 +162,8 @@ export interface PresenceAcceptance {
   readonly pending: readonly PendingSession[];
   /** What was decided of its requests while it was not online, oldest first; told when it comes online. */
   readonly decided: readonly DecidedSession[];
+  /** Whom the agent accepts envelopes from (records/accept-from.ts); told a heartbeat that took it and does not know. */
+  readonly acceptFrom?: string | undefined;
 }
 
 export interface DeliveryAcceptance {

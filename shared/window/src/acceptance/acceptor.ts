@@ -1,5 +1,6 @@
 import { ServiceError } from "protocol/contract/errors.ts";
 import type { Logger } from "runtime/logging.ts";
+import type { TraceSpan } from "runtime/tracing/span.ts";
 import { type AgentLimits, limitsOfPartition } from "../agent-limits.ts";
 import { KnownEpochs } from "../known-epochs.ts";
 import type { ProcessWindow } from "../process-window.ts";
@@ -8,6 +9,7 @@ import { isUndone } from "../redis/link-down.ts";
 import { everyPartition, partitionOf } from "../redis/partitions.ts";
 import type { RedisCalls } from "../redis/redis-calls.ts";
 import type { Reply } from "../redis/scripts.ts";
+import { WindowKeys } from "../redis/window-keys.ts";
 import { placeIn } from "../unavailable.ts";
 import type { WindowIdentity } from "../window-identity.ts";
 import {
@@ -22,6 +24,7 @@ import { addresseeOf, encodeBatch } from "./acceptance-call.ts";
 import { decodeReply } from "./acceptance-reply.ts";
 import { guardDigestOf, sessionIdOf } from "./envelope-digest.ts";
 import { Lane } from "./lane.ts";
+import { outcomeAttributes } from "./outcome-attributes.ts";
 import { type Preparable, prepare } from "./preparation.ts";
 
 /**
@@ -65,9 +68,15 @@ export class Acceptor {
     this.#logger = options.logger;
     const { gatherMs = 0 } = options;
     this.#lanes = everyPartition(options.window.partitions).map((partition) => new Lane(partition, gatherMs));
-    // Redis takes nothing back of a script that fails: were publishing refused, the guard would know what nobody got.
+    // Redis takes nothing back of a script that fails: were a command refused that not every call has, as by the users of an
+    // older version, the guard would know what nobody got.
     const nobody = partitionKeys.podChannel(0, "-");
-    options.link.onConnection((link) => link.probe("SPUBLISH", nobody, ""));
+    const { acceptFrom } = new WindowKeys(0, [0]).partition(0);
+    const acceptFromCommand = options.pod === undefined ? "HGET" : "HDEL";
+    options.link.onConnection(async (link) => {
+      await link.probe("SPUBLISH", nobody, "");
+      await link.probe(acceptFromCommand, acceptFrom, "-");
+    });
   }
 
   observe(observer: AcceptanceObserver): void {
@@ -110,7 +119,13 @@ export class Acceptor {
   #place(item: AcceptanceItem): PlacedItem {
     const partition = partitionOf(addresseeOf(item), this.#window.partitions);
     const digest = guardDigestOf(item.envelope);
-    return { ...item, partition, digest, sessionId: sessionOf(item, partition) };
+    return {
+      ...item,
+      partition,
+      digest,
+      sessionId: sessionOf(item, partition),
+      acceptSpan: acceptSpanOf(item, partition),
+    };
   }
 
   async #run(lane: Lane): Promise<void> {
@@ -184,6 +199,7 @@ export class Acceptor {
 
   /** Nothing that is called here stops the lane, nor the outcome on its way to whom it is for. */
   #finish(item: PlacedItem, acceptance: Acceptance): void {
+    item.acceptSpan?.end(outcomeAttributes(acceptance));
     try {
       try {
         this.#observer?.settled(item, acceptance);
@@ -199,6 +215,12 @@ export class Acceptor {
   #logFault(err: unknown, text: string): void {
     if (!(err instanceof ServiceError)) this.#logger.error({ err }, text);
   }
+}
+
+function acceptSpanOf({ span, kind }: AcceptanceItem, partition: number): TraceSpan | undefined {
+  if (span === undefined) return undefined;
+  const attributes = { "agent_relay.kind": kind, "agent_relay.partition": partition };
+  return span.child("accept", { kind: "client", attributes });
 }
 
 function sessionOf(item: AcceptanceItem, partition: number): string {

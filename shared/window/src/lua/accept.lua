@@ -2,13 +2,13 @@
 -- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
 -- reached nobody means that the pod is gone and its targets are stale.
 --
--- Uses  lib/deadline, lib/guard, lib/time, accept/messages, accept/presence, accept/publications, accept/pod_messages,
+-- Uses  lib/deadline, lib/guard, lib/time, accept/asked, accept/messages, accept/presence, accept/publications, accept/pod_messages,
 --       accept/results, accept/counters, accept/published
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
---       9 published, 10… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
+--       9 published, 10 accept from, 11… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
 --       what was decided for them and how many sessions they opened, of principals too. An item names such a key by its place in KEYS. Not
---       passed in are a pod's channel, prefix and pod of a route; and the keys of a session that gives way, its own and those of
---       its principal and requester, which differ from the newcomer's at their ends. The newcomer's key is never there before:
+--       passed in are a pod's channel, prefix and pod of a route; and the keys of a session that ends undecided, its own and those
+--       of its principal and requester, which differ from a newcomer's at their ends. The newcomer's key is never there before:
 --       while the slot is being moved Redis refuses the call for it, and the script does not end among these.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 how
 --       many ms ahead the end of a guard bucket may lie, 8 session bounds (joined with spaces: most that pend at a target, of one
@@ -18,11 +18,13 @@
 --       joined with spaces: place of the pods' leases in KEYS, ms after which a lease is over, ms without a renewal after which
 --       none is, and the highest epoch that the caller knows here, or 0 where it asks for none; then the items, each
 --         how many arguments follow, kind, end of the guard bucket in ms, its key, and by kind
---         messages:             origin, then digest, agent and text of each message; none has a session or a claim
+--         messages:             origin, issuer of the senders as a digest, or '', then digest, agent and text of each message; none
+--                               has a session or a claim
 --         register, heartbeat:  digest, agent, pod, connection, mark of the route (lib/route), key of what is asked of it, key
 --                               of what was decided for it, key of the principal's agents and how many it may have,
---                               each '' where they are not limited, and of an agent with a credential: key of its
---                               credentials, when the last of them ends, and of a register its line (lib/credential)
+--                               each '' where they are not limited, whom it accepts envelopes from (words of lib/accept_from),
+--                               '' for everyone, or - of a heartbeat whose connection does not know, prefixes of the keys
+--                               of principals and of sessions, and of an agent with a credential: key of its credentials, when the last of them ends, and of a register its line (lib/credential)
 --         message:              digest, agent, origin, text, claim
 --         session_request:      digest, agent, origin, text, session id, session key, key of what is asked of the target,
 --                               key of how many the requester opened, key of the principal, key of how many it opened, its
@@ -37,15 +39,17 @@
 -- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
 --   {'ok', now, letters, result…}.
 --   letters has one letter for each of the `messages`, in order: O, S, F or N, accepted for a target that is online,
---   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew. The other items have one result each:
+--   stale, offline or not_seen; o, s, f or n, the same of a duplicate; c, clock_skew; x, not_accepted_by_target. The other items have one result each:
 --   {'clock_skew'}                                                  ts is beyond what the guard can hold
 --   {'not_registered', epoch}                                       the agent has another, live connection
 --   {'unavailable'}                                                 the same, and nobody hears its pod now
 --   {'over_capacity'}                                               short of memory, and this needs new room
+--   {'not_accepted_by_target'}                                      message, session_request
 --   {'agents_per_key'}                                              the principal has as many agents as it may
---   {'accepted'|'duplicate', status, last seen, epoch, pending, decided}
+--   {'accepted'|'duplicate', status, last seen, epoch, pending, decided, accept from}
 --                                                                   register, heartbeat; no epoch ('') to others; of those
---                                                                   that come online what waits for them, as it is kept
+--                                                                   that come online what waits for them, as it is kept, and
+--                                                                   whom they accept, where their connection does not know
 --   {'accepted'|'duplicate', status}                                message, session_decision
 --   {'accepted'|'duplicate', status, session state, accepted at}    session_request
 --   {'rate_limited', limit, ms to wait}                             session_request; limit: opened_sessions,
@@ -56,6 +60,7 @@
 --   status: online, stale, offline or not_seen; session state: p, a, r or e, expired.
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local clock_key, counters_key, proofs_key, last_proof_key, published_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local accept_from_key = KEYS[10]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
 local guard_ahead, session_bounds, proofs_kept = ARGV[7], ARGV[8], ARGV[9]
@@ -65,7 +70,8 @@ local circumstances = ARGV[13]
 local now, microseconds = read_time()
 local now_text = digits(now)
 if is_late(now, deadline) then return { 'late', now_text } end
-if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+local found_id, some_choose = unpack(redis.call('HMGET', window_key, 'id', 'accept_from'))
+if found_id ~= window_id then return { 'window' } end
 
 -- What the files of accept/ share: keys, limits and times, and what they gather from the items:
 --   targets          the targets that were looked up, by agent
@@ -77,12 +83,15 @@ if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } en
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
 --   results          the reply; its third field, the letters, is filled in at the end
--- and once an item needs them: asked, what is asked of agents, by key; records, which reads and writes that; write_asked
+--   some_choose      whether any agent of the partition said whom it accepts envelopes from, in this window
+-- and once an item needs them: asked, what is asked of agents, by key; asked_changed, the keys of what is to be written of it;
+-- records, which reads and writes that
 local batch = {
-  presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
+  window_key = window_key, presence_key = presence_key, online_key = online_key, route_key = route_key, clock_key = clock_key,
+  accept_from_key = accept_from_key, some_choose = some_choose,
   channel_prefix = channel_prefix, guard_ahead = tonumber(guard_ahead),
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
-  is_short = circumstances == '1',
+  is_short = circumstances == '1', session_kept = session_kept,
   now = now, now_text = now_text, microseconds = microseconds,
   targets = {}, pod_messages = {}, counts = {}, published = {}, forget_at = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
@@ -109,7 +118,7 @@ while cursor <= #ARGV do
   else
     take_publication = take_publication or make_take_publication(batch, {
       proofs_key = proofs_key, last_proof_key = last_proof_key, session_bounds = session_bounds, proofs_kept = proofs_kept,
-      session_kept = session_kept, claim_kept = claim_kept,
+      claim_kept = claim_kept,
     })
     take_publication(kind, bucket, unpack(ARGV, cursor + 4, last))
   end
@@ -118,7 +127,7 @@ end
 
 publish(batch)
 local results = settled_results(batch)
-if batch.write_asked then batch.write_asked() end
+if batch.asked_changed then write_asked(batch, string.match(session_bounds, '%d+$')) end
 expire_keys(batch)
 write_published(batch, published_key, counters_key, minutes_kept)
 write_counts(batch, counters_key)

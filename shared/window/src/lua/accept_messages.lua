@@ -3,27 +3,30 @@
 -- each function, key and argument that a call has for what it might carry besides costs it: accept takes a third more.
 --
 -- Uses  lib/deadline, lib/guard, lib/time, accept/messages, accept/pod_messages, accept/published
--- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, then guard buckets, and over several partitions
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 counters, 6 published, 7 accept from, then guard buckets, and over several partitions
 --       the pods' leases. Messages name their bucket by its place in KEYS. Not passed in is a pod's channel, prefix and pod of
 --       a route.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 stale after ms, 5 offline after ms, 6 forget after ms, 7 how
 --       many ms ahead the end of a guard bucket may lie, 8 minutes kept, 9 '' or, over several partitions, what batch.leases
---       is in accept; then the messages, consecutive ones of one bucket and origin together: how many arguments follow,
---       end of the guard bucket in ms, its key, origin (websocket or gateway), and digest, agent and text of each
+--       is in accept; then the messages, consecutive ones of one bucket, origin and issuer together: how many arguments
+--       follow, end of the guard bucket in ms, its key, origin (websocket or gateway), issuer of the senders as a digest, or '', and
+--       digest, agent and text of each
 -- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or
 --   {'ok', now, letters}: a letter for each message, in order, as of accept
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local counters_key, published_key = KEYS[5], KEYS[6]
+local counters_key, published_key, accept_from_key = KEYS[5], KEYS[6], KEYS[7]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local stale_after, offline_after, forget_after = ARGV[4], ARGV[5], ARGV[6]
 local guard_ahead, minutes_kept, leases = ARGV[7], ARGV[8], ARGV[9]
 
 local now = read_time()
 if is_late(now, deadline) then return { 'late', now } end
-if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+local found_id, some_choose = unpack(redis.call('HMGET', window_key, 'id', 'accept_from'))
+if found_id ~= window_id then return { 'window' } end
 
 local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, channel_prefix = channel_prefix,
+  accept_from_key = accept_from_key, some_choose = some_choose,
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   guard_ahead = tonumber(guard_ahead), leases = leases ~= '' and leases,
   now = now, targets = {}, pod_messages = {}, published = {}, message_targets = {}, message_is_new = {},

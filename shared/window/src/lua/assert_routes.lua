@@ -2,31 +2,33 @@
 -- that did not reach the pod. Nothing is made of it that was not true before: an agent keeps its epoch and the time at which
 -- it was last heard. Of two connections that hold an agent the one with the higher epoch has it, and an epoch of its own that
 -- a route lacks, since a replica took over that had not received it, stands in it again. With the routes come the credentials
--- that they were registered with.
+-- that they were registered with, and whom their agents accept envelopes from.
 --
--- Uses  lib/channel_line, lib/deadline, lib/route, lib/time, accept/agents
--- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, then keys of principals' agents and of agents' credentials. A
---       route names such a key by its place in KEYS. One name is not passed in: that of a pod's channel, prefix and pod of
---       a route.
+-- Uses  lib/accept_from, lib/channel_line, lib/deadline, lib/route, lib/time, accept/agents
+-- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 accept from, then keys of
+--       principals' agents and of agents' credentials. A route names such a key by its place in KEYS. One name is not passed
+--       in: that of a pod's channel, prefix and pod of a route.
 -- ARGV  1 deadline in ms, 2 window id, 3 channel prefix, 4 offline after ms, 5 forget after ms, 6 1 while Redis is short of
 --       memory, else 0, 7 pod, 8 the highest epoch that it knows here, or 0, then of each route: agent, connection, epoch, when the agent was last heard, in ms, mark of
 --       the route (lib/route), key of the principal's agents and how many it may have, each '' where they are not limited,
 --       key of the agent's credentials, when the last of them ends, in ms, and their lines (lib/credential), each '' where
---       it has none
+--       it has none; and whom it accepts envelopes from (words of lib/accept_from), '' for everyone, or - where its
+--       connection does not know
 -- Returns {'late', now}, {'window'} when the window is another one or none, nothing being done of either, or {'ok', epoch…}:
 --   of each route the epoch of the newer owner that has the agent, or ''
 local window_key, presence_key, online_key, route_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local clock_key = KEYS[5]
+local clock_key, accept_from_key = KEYS[5], KEYS[6]
 local deadline, window_id, channel_prefix = ARGV[1], ARGV[2], ARGV[3]
 local offline_after, forget_after, is_short = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 local pod, highest = ARGV[7], tonumber(ARGV[8])
 
 local now = read_time()
 if is_late(now, deadline) then return { 'late', digits(now) } end
-if redis.call('HGET', window_key, 'id') ~= window_id then return { 'window' } end
+local found_id, some_choose = unpack(redis.call('HMGET', window_key, 'id', 'accept_from'))
+if found_id ~= window_id then return { 'window' } end
 
 local batch = {
-  presence_key = presence_key, online_key = online_key, route_key = route_key,
+  presence_key = presence_key, online_key = online_key, route_key = route_key, accept_from_key = accept_from_key,
   offline_after = offline_after, is_short = is_short, now = now, targets = {},
 }
 
@@ -40,17 +42,31 @@ local function keep_credentials(gave_way, credential_number, last_end, lines)
   else redis.call('SET', credential_key, lines, 'NX', 'PXAT', forget_at) end
 end
 
+-- The same of whom it accepts envelopes from, in place of what was said under an older epoch: a replica that took over may have
+-- that. It takes little room, and has been promised.
+local function keep_accept_from(agent, epoch, words)
+  if words == '-' or words == '' and not some_choose then return end
+  if is_as_new(redis.call('HGET', accept_from_key, agent), epoch) then return end
+  if words == '' then return redis.call('HDEL', accept_from_key, agent) end
+  redis.call('HSET', accept_from_key, agent, epoch .. words)
+  redis.call('HSET', window_key, 'accept_from', 1)
+end
+
 -- Returns the epoch of the newer owner that has the agent, or ''.
-local function enter(agent, connection, epoch, heard_at, mark, agents_number, most_agents, ...)
+local function enter(
+  agent, connection, epoch, heard_at, mark, agents_number, most_agents, credential_number, last_end, lines, accept_from)
   local agents_key = KEYS[tonumber(agents_number)]
   local record = redis.call('HGET', route_key, agent)
   local owner = record and parse_route(record)
   local is_older = owner and tonumber(owner.epoch) < tonumber(epoch)
   local owns = is_owned(record, pod .. ' ' .. connection)
   if owns and not is_older then
+    -- A register that the caller has no answer of yet said it anew.
+    if owner.epoch ~= epoch then accept_from = '-' end
     -- Of an agent that is not online, since its pod was not heard, the route is entered anew.
     if redis.call('ZSCORE', online_key, agent) then
-      keep_credentials(false, ...)
+      keep_credentials(false, credential_number, last_end, lines)
+      keep_accept_from(agent, epoch, accept_from)
       return ''
     end
     epoch = owner.epoch
@@ -72,14 +88,15 @@ local function enter(agent, connection, epoch, heard_at, mark, agents_number, mo
     redis.call('ZADD', agents_key, 'GT', seen_at, agent)
     redis.call('PEXPIREAT', agents_key, digits(now + forget_after))
   end
-  keep_credentials(owner and not owns, ...)
+  keep_credentials(owner and not owns, credential_number, last_end, lines)
+  keep_accept_from(agent, epoch, accept_from)
   return ''
 end
 
 local answer = { 'ok' }
 highest = math.max(highest, redis.call('GET', clock_key) or 0)
-for i = 9, #ARGV, 10 do
-  answer[#answer + 1] = enter(unpack(ARGV, i, i + 9))
+for i = 9, #ARGV, 11 do
+  answer[#answer + 1] = enter(unpack(ARGV, i, i + 10))
   highest = math.max(highest, ARGV[i + 2])
 end
 -- A clock that was lost, or set back, gives no epoch that is not newer.

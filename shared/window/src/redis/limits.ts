@@ -73,6 +73,8 @@ export const REDIS_LIMITS = {
   heartbeatGatherMs: 225,
   /** Routes that one call is about at most: with two credentials of each agent, the longest there are, it has fewer bytes than that. */
   routesBatch: 200,
+  /** Agents of one key or issuer that an operator is shown, the newest, and that one call reads of a partition. */
+  agentsShown: 1000,
   /** Visitors that one flush of the counters carries at most. */
   flushVisitors: 5000,
   /** Agents that one call forgets at most, and how often connectors look for such. */

@@ -76,6 +76,8 @@ function keysOfPartition(p: number, generation: number, number: number) {
     online: state("online"),
     route: state("route"),
     clock: state("clock"),
+    /** Whom agents accept envelopes from, where they said so. */
+    acceptFrom: state("accept-from"),
     /** Agents that one principal brought, where they are limited. */
     agents: (digest: string) => `${agents}:${digest}`,
     /** The credentials that an agent registered with, by the ids of their keys. */

@@ -35,6 +35,8 @@ async function open(order: Place & { readonly targets: readonly string[] }): Pro
     },
     superseded: () => {},
     probe: () => {},
+    disconnect: () => {},
+    traced: () => {},
   });
   await channel.start();
 }

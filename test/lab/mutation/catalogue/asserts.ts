@@ -199,14 +199,14 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "who comes after a loss can verify who was there before",
     file: SCRIPT,
-    find: "  keep_credentials(owner and not owns, ...)\n",
+    find: "  keep_credentials(owner and not owns, credential_number, last_end, lines)\n",
     replace: "",
     tests: ["connector/test/credentials/strangers.test.ts"],
   },
   {
     name: "credentials are asserted where the route is there",
     file: SCRIPT,
-    find: "    keep_credentials(false, ...)\n",
+    find: "      keep_credentials(false, credential_number, last_end, lines)\n",
     replace: "",
     tests: CREDENTIAL_CALLS,
   },
@@ -220,8 +220,8 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
   {
     name: "the credentials that are known are the newer owner's",
     file: SCRIPT,
-    find: "  keep_credentials(owner and not owns, ...)\n",
-    replace: "  keep_credentials(false, ...)\n",
+    find: "  keep_credentials(owner and not owns, credential_number, last_end, lines)\n",
+    replace: "  keep_credentials(false, credential_number, last_end, lines)\n",
     tests: CREDENTIAL_CALLS,
   },
   {

@@ -17,6 +17,13 @@ export const CLUSTER_NODE_MUTATIONS: readonly Mutation[] = [
     tests: ["test/deploy/redis-cluster-start.test.ts"],
   },
   {
+    name: "a primary that died leaves its place to its replica",
+    file: "deploy/redis/start.sh",
+    find: "  wait $!\n",
+    replace: "",
+    tests: ["test/deploy/redis-cluster-start.test.ts"],
+  },
+  {
     name: "the password of a replica stands in no argument of its process",
     file: "deploy/redis/start.sh",
     find: '--include "$folder/replica.conf"',

@@ -276,8 +276,8 @@ export const CLUSTER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a promotion is counted",
     file: "shared/window/src/observe.ts",
-    find: 'redis.onPromotion(() => promotions.add(""));',
-    replace: "",
+    find: '.some(hasSlot)) promotions.add("");',
+    replace: ".some(hasSlot)) return;",
     tests: [METRICS],
   },
   {

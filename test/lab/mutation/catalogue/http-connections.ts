@@ -190,4 +190,18 @@ export const HTTP_CONNECTION_MUTATIONS: readonly Mutation[] = [
     replace: "",
     tests: [SERVER],
   },
+  {
+    name: "the socket below a TLS connection keeps no address of its client",
+    file: "shared/runtime/src/http/server.ts",
+    find: "freeRemainsOfHttp(below);",
+    replace: "",
+    tests: ["shared/runtime/test/http/handshakes.test.ts"],
+  },
+  {
+    name: "handshakes under way count as connections",
+    file: "shared/runtime/src/http/server.ts",
+    find: "    if (isTls) this.#handshakes.begun(socket);\n    this.#track(socket);\n",
+    replace: "    if (isTls) this.#handshakes.begun(socket);\n    else this.#track(socket);\n",
+    tests: ["shared/runtime/test/http/handshakes.test.ts"],
+  },
 ];

@@ -189,7 +189,7 @@ export const HTTP_MUTATIONS: readonly Mutation[] = [
   {
     name: "two ports for two servers",
     file: "shared/runtime/src/settings.ts",
-    find: "read(setting.differsFrom) === result.data",
+    find: "read(other) === result.data",
     replace: "false",
     tests: ["shared/runtime/test/settings.test.ts"],
   },

@@ -150,7 +150,7 @@ export const POD_LEASE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a connection does not forget the epoch that it held",
     file: "services/ws-connector/src/agent-transitions.ts",
-    find: "Math.max(epoch, ownedEpoch(state) ?? 0)",
+    find: "Math.max(epoch, before?.epoch ?? 0)",
     replace: "epoch",
     tests: ["services/ws-connector/test/agent-transitions.test.ts"],
   },

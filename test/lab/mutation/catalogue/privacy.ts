@@ -21,6 +21,28 @@ export const PRIVACY_MUTATIONS: readonly Mutation[] = [
     tests: [LOGGING],
   },
   {
+    name: "no span of a trace that its caller did not sample",
+    file: "shared/runtime/src/tracing/open-telemetry.ts",
+    find: "(span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0",
+    replace: "span === undefined",
+    tests: ["test/integration/traces.test.ts"],
+  },
+  {
+    name: "no trace of who has no API key",
+    file: "services/gateway/src/api/endpoints/simple-requests.ts",
+    find: "      const request = await authenticate(ctx, SimpleSendRequest, parts);",
+    replace:
+      "      tracing.begin('any', { kind: 'server', traceparent: ctx.get('traceparent') })?.end({});\n      const request = await authenticate(ctx, SimpleSendRequest, parts);",
+    tests: ["test/integration/traces.test.ts"],
+  },
+  {
+    name: "no resource that names the machine",
+    file: "shared/runtime/src/tracing/open-telemetry.ts",
+    find: "const named = resourceFromAttributes({",
+    replace: 'const named = resourceFromAttributes({ "host.name": process.title,',
+    tests: ["test/integration/traces.test.ts"],
+  },
+  {
     name: "no parsed text in the log",
     file: "shared/runtime/src/logging.ts",
     find: 'return error.name === "SyntaxError";',

@@ -162,8 +162,15 @@ export const REDIS_MUTATIONS: readonly Mutation[] = [
   {
     name: "a link that may not publish is not used",
     file: "shared/window/src/acceptance/acceptor.ts",
-    find: 'options.link.onConnection((link) => link.probe("SPUBLISH", nobody, ""));',
-    replace: "void nobody;",
+    find: '      await link.probe("SPUBLISH", nobody, "");\n',
+    replace: "      void nobody;\n",
+    tests: ["shared/window/test/acceptor-faults.test.ts"],
+  },
+  {
+    name: "a link that may not read whom agents accept envelopes from is not used",
+    file: "shared/window/src/acceptance/acceptor.ts",
+    find: '      await link.probe(acceptFromCommand, acceptFrom, "-");\n',
+    replace: "      void acceptFromCommand;\n      void acceptFrom;\n",
     tests: ["shared/window/test/acceptor-faults.test.ts"],
   },
   {

@@ -83,8 +83,8 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a session that gave way gives its agent of an issuer room",
-    file: `${LUA}/accept/sessions.lua`,
-    find: "redis.call('ZREM', prefix .. records.agent_id(out.requester), out.name)",
+    file: `${LUA}/accept/asked.lua`,
+    find: "redis.pcall('ZREM', principal_prefix .. batch.records.agent_id(session.requester), session.name)",
     replace: "",
     tests: ["shared/window/test/issuer-sessions.test.ts"],
   },
@@ -132,8 +132,8 @@ export const SESSION_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a session that gave way gives its principal room",
-    file: `${LUA}/accept/sessions.lua`,
-    find: "redis.call('ZREM', prefix .. out.principal, out.name)",
+    file: `${LUA}/accept/asked.lua`,
+    find: "redis.pcall('ZREM', principal_prefix .. session.principal, session.name)",
     replace: "",
     tests: ["shared/window/test/session-bounds.test.ts"],
   },

@@ -22,8 +22,8 @@ export const SHARED_RATE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a principal that uses up its share keeps sharing",
     file: RATES,
-    find: "this.#halfBuckets.take(times.halfFullAt, now, price)",
-    replace: "this.#halfBuckets.take(times.halfFullAt, now, tokens)",
+    find: "this.#halfBuckets.take(account.halfFullAt, now, price)",
+    replace: "this.#halfBuckets.take(account.halfFullAt, now, tokens)",
     tests: ["services/ws-connector/test/shared-rates.test.ts"],
   },
   {

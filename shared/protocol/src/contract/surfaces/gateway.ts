@@ -28,6 +28,7 @@ const GATEWAY_ERRORS = [
   "idempotency_in_progress",
   "idempotency_key_reused",
   "rate_limited",
+  "not_accepted_by_target",
   "over_capacity",
   "unavailable",
 ] as const;

@@ -15,6 +15,7 @@ local function refusal_of_newcomer(batch, agents_key, most_agents)
     redis.call('ZREM', batch.presence_key, oldest)
     redis.call('ZREM', batch.online_key, oldest)
     redis.call('HDEL', batch.route_key, oldest)
+    redis.call('HDEL', batch.accept_from_key, oldest)
     batch.targets[oldest] = nil
   end
   return redis.call('ZCARD', agents_key) >= most_agents and 'agents_per_key' or nil

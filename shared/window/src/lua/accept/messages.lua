@@ -1,15 +1,18 @@
 -- Part of accept and of accept_messages: plain messages, of no session and without a claim.
--- Uses  accept/pod_messages, accept/published, accept/targets
+-- Uses  accept/pod_messages, accept/published, accept/targets, accept/unwanted
 
--- Takes the messages of one bucket: origin in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
+-- Takes the messages of one bucket: origin and issuer in ARGV[first], then digest, agent and text of each up to ARGV[last]. `bucket`
 -- is false when the guard cannot hold them. Returns how many of them the guard had no entry of.
 local function take_messages(batch, bucket, first, last)
   local targets, is_new = batch.message_targets, batch.message_is_new
   local fresh, n = 0, #targets
-  for i = first + 1, last, 3 do
+  for i = first + 2, last, 3 do
     n = n + 1
     if not bucket then
       targets[n] = { status = 'clock_skew' }
+    elseif batch.some_choose and is_unwanted(batch, ARGV[i + 1], sender_of(ARGV[i + 2]), ARGV[first + 1])
+      and redis.call('SISMEMBER', bucket, ARGV[i]) == 0 then
+      targets[n] = { status = 'not_accepted' }
     elseif redis.call('SADD', bucket, ARGV[i]) == 1 then
       targets[n], is_new[n] = deliver(batch, ARGV[i + 1], '-', ARGV[i + 2]), true
       fresh = fresh + 1
@@ -23,7 +26,7 @@ end
 
 -- Returns a letter for each message, with the statuses as the publish left them.
 local function letters_of(batch)
-  local LETTERS = { online = 'O', stale = 'S', offline = 'F', not_seen = 'N', clock_skew = 'c' }
+  local LETTERS = { online = 'O', stale = 'S', offline = 'F', not_seen = 'N', clock_skew = 'c', not_accepted = 'x' }
   local letters = {}
   for i, target in ipairs(batch.message_targets) do
     local letter = LETTERS[target.status]

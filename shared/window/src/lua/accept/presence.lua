@@ -1,5 +1,5 @@
 -- Part of accept: registers and heartbeats.
--- Uses  lib/channel_line, lib/route, accept/agents, accept/asked, accept/clock, accept/counters, accept/credentials,
+-- Uses  lib/channel_line, lib/route, accept/accept_from, accept/agents, accept/asked, accept/clock, accept/counters, accept/credentials,
 --       accept/leases, accept/pod_messages, accept/results, accept/targets
 
 -- The owner's pod is asked whether the connection still has the agent. Returns whether anybody heard.
@@ -9,22 +9,26 @@ local function pod_answers(batch, owner, agent)
 end
 
 -- Returns what waits for an agent: its pending sessions, and the decisions that it was not online for.
-local function what_waits(batch, asked_number, decided_number)
-  local asked = asked_of(batch, KEYS[tonumber(asked_number)])
+local function what_waits(batch, agent, asked_number, decided_number, ...)
+  local asked_key = KEYS[tonumber(asked_number)]
+  if batch.some_choose then end_unwanted_sessions(batch, agent, asked_key, ...) end
+  local asked = asked_of(batch, asked_key)
   return batch.records.lines_of(asked), redis.call('ZRANGE', KEYS[tonumber(decided_number)], 0, -1)
 end
 
 -- Returns nothing: the result stands in the batch.
 local function take_presence(
   batch, kind, bucket, digest, agent, pod, connection, mark, asked_number, decided_number, agents_number,
-  most_agents, credential_number, ...)
+  most_agents, accept_from, principal_prefix, session_prefix, credential_number, ...)
   local agents_key = KEYS[tonumber(agents_number)]
   local owner, record = read_route(batch, agent)
   local owns = owner and owner.pod == pod and owner.connection == connection
   if redis.call('SISMEMBER', bucket, digest) == 1 then
     local target = target_of(batch, agent)
     local result = { 'duplicate', 'online', target.last_seen, '' }
-    if owns then result = { 'duplicate', 'online', target.last_seen, owner.epoch, what_waits(batch, asked_number, decided_number) } end
+    if owns then
+      result[4], result[5], result[6] = owner.epoch, what_waits(batch, agent, asked_number, decided_number, principal_prefix, session_prefix)
+    end
     if target.congested then return answer(batch, result) end
     return settle(batch, target, result)
   end
@@ -38,6 +42,9 @@ local function take_presence(
     -- The guard does not know the envelope: it may come again.
     if refusal then return answer(batch, { refusal }) end
   end
+  -- It takes room that presence does not: a register that says what the one before said needs none.
+  local needs_room = batch.is_short and kind == 'register' and accept_from ~= ''
+  if needs_room and accept_from_of(batch, agent) ~= accept_from then return answer(batch, { 'over_capacity' }) end
   redis.call('SADD', bucket, digest)
   count(batch, 'websocket_accepted', 1)
   -- What is late of an older register, a release or a mark, never touches what a register gives: that has an epoch of its own. A heartbeat
@@ -60,6 +67,16 @@ local function take_presence(
   end
   if credential_number then keep_credential(batch, KEYS[tonumber(credential_number)], ...) end
   batch.targets[agent] = nil
-  if goes_on then return answer(batch, { 'accepted', 'online', batch.now_text, epoch }) end
-  answer(batch, { 'accepted', 'online', batch.now_text, epoch, what_waits(batch, asked_number, decided_number) })
+  -- A heartbeat changes nothing of whom its agent accepts but where Redis has lost the agent, and what was said with it.
+  local says = kind == 'register' or not owns and accept_from ~= '-'
+  if says then keep_accept_from(batch, agent, epoch, accept_from) end
+  if goes_on then
+    if kind == 'register' and batch.some_choose then
+      end_unwanted_sessions(batch, agent, KEYS[tonumber(asked_number)], principal_prefix, session_prefix)
+    end
+    return answer(batch, { 'accepted', 'online', batch.now_text, epoch })
+  end
+  local pending, decided = what_waits(batch, agent, asked_number, decided_number, principal_prefix, session_prefix)
+  local learned = accept_from == '-' and accept_from_of(batch, agent) or nil
+  answer(batch, { 'accepted', 'online', batch.now_text, epoch, pending, decided, learned })
 end

@@ -1,9 +1,9 @@
 -- Part of accept: messages with a claim, session requests and session decisions.
--- Uses  accept/pod_messages, accept/published, accept/results, accept/sessions, accept/targets
+-- Uses  accept/pod_messages, accept/published, accept/results, accept/sessions, accept/targets, accept/unwanted
 
 -- Returns a function that takes one such item. Its parts are made when an item needs them, since Redis makes the functions
 -- of a script anew for each call: a call with one plain message would cost 3 % more (1.3 µs) if they stood alone. `settings`
--- has proofs_key, last_proof_key, proofs_kept, session_kept, claim_kept and session_bounds by name.
+-- has proofs_key, last_proof_key, proofs_kept, claim_kept and session_bounds by name.
 local function make_take_publication(batch, settings)
   local claims, sessions = {}, nil
 
@@ -29,6 +29,10 @@ local function make_take_publication(batch, settings)
   local function take_message(bucket, digest, agent, origin, text, ...)
     local claim = claims.of(...)
     if claims.answer(claim) then return end
+    if batch.some_choose and is_unwanted(batch, agent, sender_of(text), '') then
+      local is_known = redis.call('SISMEMBER', bucket, digest) == 1
+      if not is_known then return answer(batch, { 'not_accepted_by_target' }) end
+    end
     if batch.is_short then return answer(batch, { 'over_capacity' }) end
     if redis.call('SADD', bucket, digest) == 0 then return settle(batch, target_of(batch, agent), { 'duplicate' }) end
     count_publications(batch, 1, origin, 'simple_send_accepted')

@@ -5,7 +5,7 @@ local function make_session_bounds(batch, joined)
   local numbers = {}
   for number in string.gmatch(joined, '%d+') do numbers[#numbers + 1] = tonumber(number) end
   local most_pending, most_of_requester, most_opened, opened_window = unpack(numbers, 1, 4)
-  local bounds = { most_decided = numbers[5], decided_kept = numbers[6], proof_fresh = numbers[7] }
+  local bounds = { most_decided = numbers[5], decided_kept = numbers[6] }
 
   -- Returns the place of the pending session that gives way to a newcomer, or nil: the requester's own oldest beyond its
   -- share; at a full target the oldest of the principal with the most there, the newcomer's own unless another has more.

@@ -1,27 +1,25 @@
 -- Part of accept: session requests and decisions.
 -- Uses  lib/proof, lib/session_records, lib/time, accept/asked, accept/counters, accept/pod_messages,
---       accept/published, accept/results, accept/session_bounds, accept/targets
+--       accept/published, accept/results, accept/session_bounds, accept/targets, accept/unwanted
 
 -- Returns functions that take such items, by name.
 local function make_sessions(batch, settings, claims)
   local bounds = make_session_bounds(batch, settings.session_bounds)
   batch.records = batch.records or make_session_records(batch.now)
-  local records, changed, sessions = batch.records, {}, {}
+  local records, sessions = batch.records, {}
 
   -- Takes the newcomer in, and out what gives way to it.
   local function enter(newcomer, asked, place)
     if place then
       local out = table.remove(asked.pending, place)
-      -- Keys of principals and of sessions differ at their end. What gives way ends now: kept until its expiry it would fill Redis.
-      local prefix = string.sub(newcomer.principal_key, 1, -1 - #newcomer.principal)
-      redis.call('ZREM', prefix .. out.principal, out.name)
-      redis.call('ZREM', prefix .. records.agent_id(out.requester), out.name)
-      redis.call('PEXPIRE', string.sub(newcomer.key, 1, -1 - #newcomer.name) .. out.name, settings.session_kept)
+      -- Keys of principals and of sessions differ at their end.
+      local principal_prefix = string.sub(newcomer.principal_key, 1, -1 - #newcomer.principal)
+      end_session(batch, out, principal_prefix, string.sub(newcomer.key, 1, -1 - #newcomer.name))
     end
     local words = { newcomer.name, batch.now_text, newcomer.ttl, newcomer.principal, newcomer.requester }
     local session = records.parse_pending(table.concat(words, ' '))
     asked.pending[#asked.pending + 1] = session
-    changed[newcomer.asked_key] = true
+    batch.asked_changed[newcomer.asked_key] = true
     local ends_at = digits(session.expires_at)
     for _, key in ipairs({ newcomer.principal_key, newcomer.agent_key }) do
       redis.call('ZREMRANGEBYSCORE', key, '-inf', batch.now_text)
@@ -80,6 +78,9 @@ local function make_sessions(batch, settings, claims)
       local result = { 'duplicate' }
       return settle(batch, target_of(batch, to), result, function() result[3], result[4] = state_of(session) end)
     end
+    if batch.some_choose and is_unwanted(batch, to, from, principal) then
+      return answer(batch, { 'not_accepted_by_target' })
+    end
     if batch.is_short then return answer(batch, { 'over_capacity' }) end
     local asked = asked_of(batch, session.asked_key)
     local place = bounds.place_that_gives_way(asked.pending, session)
@@ -94,7 +95,7 @@ local function make_sessions(batch, settings, claims)
       local record = records.format_session(delivery, batch.now_text, ttl, from, to)
       -- One that gave way within the batch has ended, and had no key then whose expiry could be set.
       local ended_at = records.place_of(asked, session.name) and ends_at or batch.now
-      redis.call('SET', session.key, record, 'PXAT', digits(ended_at + settings.session_kept))
+      redis.call('SET', session.key, record, 'PXAT', digits(ended_at + batch.session_kept))
       record_proof(session, delivery, origin)
       if claim then claims.keep(claim, status, id) end
       count_request(status, origin)
@@ -113,13 +114,6 @@ local function make_sessions(batch, settings, claims)
       redis.call('ZREMRANGEBYRANK', key, 0, -1 - bounds.most_decided)
       redis.call('PEXPIRE', key, bounds.decided_kept)
     end)
-  end
-
-  function batch.write_asked()
-    for key in pairs(changed) do
-      local record, ends_at = records.format_asked(batch.asked[key], bounds.proof_fresh)
-      redis.call('SET', key, record, 'PXAT', ends_at)
-    end
   end
 
   return sessions

@@ -1,0 +1,74 @@
+import type { Environment } from "runtime/settings.ts";
+import type { Agents, CountsAnswer, NoisiestAnswer } from "./answers.ts";
+import {
+  agentOf,
+  holderQueryOf,
+  keyFileOf,
+  limitOf,
+  MAX_LIMIT,
+  type Options,
+  parseCommandLine,
+  UsageError,
+  urlsOf,
+} from "./command-line.ts";
+import { mergedCounts, mergedNoise } from "./merge.ts";
+import { Pods } from "./pods.ts";
+import { agentsText, countsText, noisiestText } from "./tables.ts";
+import { USAGE } from "./usage.ts";
+
+/**
+ * Runs one command of `npm run admin`.
+ * @returns the text to print.
+ * @throws {UsageError | Error} that says what to do.
+ */
+export async function runAdminCommand(args: string[], environment: Environment): Promise<string> {
+  const { values, positionals } = parseCommandLine(args);
+  const [command, ...rest] = positionals;
+  if (values.help === true || command === undefined) return USAGE;
+
+  const ask = commandOf(command, rest, values);
+  const pods = await Pods.at(urlsOf(values, environment), keyFileOf(values, environment));
+  const { answer, text } = await ask(pods);
+  return values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : text;
+}
+
+/** An answer, and how it is shown. */
+type Ask = (pods: Pods) => Promise<{ readonly answer: object; readonly text: string }>;
+
+/** @throws {UsageError} */
+function commandOf(command: string, rest: readonly string[], options: Options): Ask {
+  if (command === "disconnect") return disconnecting(agentOf(rest));
+  if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
+  if (command === "counts") return counting;
+  if (command === "agents") return listing(holderQueryOf(options));
+  if (command === "noisiest") return ranking(limitOf(options));
+  throw new UsageError(`There is no command ${command}.`);
+}
+
+const counting: Ask = async (pods) => {
+  const answer = mergedCounts(await pods.askAll<CountsAnswer>("/admin/counts"));
+  return { answer, text: countsText(answer) };
+};
+
+function listing(query: string): Ask {
+  return async (pods) => {
+    const answer = await pods.askFirst<Agents>(`/admin/agents?${query}`);
+    return { answer, text: agentsText(answer) };
+  };
+}
+
+function disconnecting(agent: string): Ask {
+  return async (pods) => {
+    const answer = await pods.askFirst<object>("/admin/disconnect", { agent });
+    return { answer, text: `The connection of ${agent} is being closed. Its connector may come back at once.\n` };
+  };
+}
+
+/** Who is noisy on all pods together may not be among the first of each. */
+function ranking(limit: number): Ask {
+  return async (pods) => {
+    const answers = await pods.askAll<NoisiestAnswer>(`/admin/noisiest?limit=${MAX_LIMIT}`);
+    const answer = mergedNoise(answers, limit);
+    return { answer, text: noisiestText(answer) };
+  };
+}

@@ -1,0 +1,84 @@
+import { ISSUER_PATTERN } from "protocol/contract/credential.ts";
+import { KEY_ID_PATTERN } from "protocol/contract/envelope.ts";
+import { AdminError } from "runtime/admin/refusal.ts";
+import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
+import type { AuditLog } from "runtime/audit-log.ts";
+import type { KeyStore } from "runtime/key-store.ts";
+import type { AgentLimits } from "window/agent-limits.ts";
+import { bringerOf, type Principal, principalOf } from "window/principal.ts";
+import type { PrincipalAgentsReader, SeenAgent } from "window/principal-agents.ts";
+import { z } from "zod";
+
+export interface AgentsParts {
+  readonly settings: AgentLimits;
+  readonly keys: KeyStore;
+  readonly agents: PrincipalAgentsReader;
+  readonly audit: AuditLog;
+}
+
+const ONE_OF = "must be given, or else issuer: one of both";
+const Query = z
+  .strictObject({
+    key: z.string().regex(KEY_ID_PATTERN).optional(),
+    issuer: z.string().regex(ISSUER_PATTERN).optional(),
+  })
+  .refine(({ key, issuer }) => (key === undefined) !== (issuer === undefined), { path: ["key"], error: ONE_OF });
+
+/** Whose agents are asked for. */
+interface Holder {
+  readonly principal: Principal;
+  /** Its agents that the keys file lists one by one. */
+  readonly listed: readonly string[];
+  /** False when it may have others, which Redis does not count since they are not limited. */
+  readonly isCounted: boolean;
+}
+
+/** The agents of a key or an issuer over the whole window, those seen last first. */
+export function agentsRoute(parts: AgentsParts): AdminRoute {
+  const { agents, audit } = parts;
+  return adminRoute("GET", "/admin/agents", Query, async (query) => {
+    const holder = holderOf(parts, query);
+    // An id that no record has may be anything, a secret by mistake too: it is not written.
+    if (holder === undefined) {
+      audit.write({ event: "admin_read", read: "agents" });
+      throw new AdminError("not_in_force");
+    }
+    const bringer = bringerOf(holder.principal);
+    audit.write({ event: "admin_read", read: "agents", ...bringer });
+    const found = await agents.read(holder.principal, holder.listed);
+    return {
+      ...bringer,
+      total: found.total,
+      truncated: found.total > found.agents.length,
+      complete: holder.isCounted && found.missing.length === 0,
+      unavailable_partitions: found.missing,
+      agents: found.agents.map(shown),
+    };
+  });
+}
+
+function holderOf({ settings, keys }: AgentsParts, { key, issuer }: z.output<typeof Query>): Holder | undefined {
+  const now = Date.now();
+  const { ring } = keys;
+  const listed = issuer === undefined ? ring.agentsOfKey(key ?? "", now) : ring.agentsOfIssuer(issuer, now);
+  if (listed === undefined) return undefined;
+  const isCounted =
+    issuer === undefined
+      ? settings.agentsPerKey > 0 || !ring.hasNamespace(key ?? "", now)
+      : settings.agentsPerIssuer > 0;
+  return { principal: principalOf({ keyId: key ?? "", issuer }), listed, isCounted };
+}
+
+function shown({ agent, presence: { status, isCongested, lastSeen, onlineSince } }: SeenAgent): object {
+  return {
+    agent,
+    presence: status,
+    congested: isCongested,
+    last_seen: iso(lastSeen),
+    online_since: iso(onlineSince),
+  };
+}
+
+function iso(time: number | null): string | null {
+  return time === null ? null : new Date(time).toISOString();
+}

@@ -1,0 +1,45 @@
+import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
+import type { AuditLog } from "runtime/audit-log.ts";
+import type { PresenceStore } from "window/presence.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import { z } from "zod";
+import type { ConnectionRegistry } from "../connection-registry.ts";
+import type { Holders } from "../holders.ts";
+import type { Outboxes } from "../outboxes.ts";
+
+export interface CountsParts {
+  readonly pod: string;
+  readonly window: ProcessWindow;
+  readonly presenceStore: PresenceStore;
+  readonly connections: ConnectionRegistry;
+  readonly holders: Holders;
+  readonly outboxes: Outboxes;
+  readonly audit: AuditLog;
+}
+
+/** The window, the agents in it by presence, and what this pod has. */
+export function countsRoute(parts: CountsParts): AdminRoute {
+  const { window, presenceStore, audit } = parts;
+  return adminRoute("GET", "/admin/counts", z.strictObject({}), async () => {
+    audit.write({ event: "admin_read", read: "counts" });
+    const { missing, ok, stale, critical_stale, offline } = await presenceStore.count();
+    const { id, startedAt } = window.current;
+    return {
+      window: { id, since: new Date(startedAt).toISOString() },
+      agents: { online: ok, stale: stale + critical_stale, offline },
+      unavailable_partitions: missing,
+      pod: podCounts(parts),
+    };
+  });
+}
+
+function podCounts({ pod, connections, holders, outboxes }: CountsParts): object {
+  const registered = [...connections].filter(({ principal }) => principal !== undefined).length;
+  return {
+    id: pod,
+    connections: connections.size,
+    registered_connections: registered,
+    agents: holders.size,
+    outbox_bytes: outboxes.bytes,
+  };
+}

@@ -1,0 +1,28 @@
+import { AgentId } from "protocol/contract/agent-id.ts";
+import { AdminError } from "runtime/admin/refusal.ts";
+import { type AdminRoute, adminRoute } from "runtime/admin/route.ts";
+import type { AuditLog } from "runtime/audit-log.ts";
+import { disconnect } from "window/disconnect.ts";
+import type { ProcessWindow } from "window/process-window.ts";
+import type { RedisCalls } from "window/redis/redis-calls.ts";
+import { z } from "zod";
+
+export interface DisconnectParts {
+  readonly link: RedisCalls;
+  readonly window: ProcessWindow;
+  readonly audit: AuditLog;
+}
+
+/** Has the connection of an agent closed, whichever pod has it. No ban: its connector comes back. */
+export function disconnectRoute({ link, window, audit }: DisconnectParts): AdminRoute {
+  return adminRoute("POST", "/admin/disconnect", z.strictObject({ agent: AgentId }), async ({ agent }) => {
+    const told = (outcome: string) => audit.write({ event: "admin_disconnect", agent, outcome });
+    const isDisconnected = await disconnect(link, window, agent).catch((error: unknown) => {
+      told("unavailable");
+      throw error;
+    });
+    told(isDisconnected ? "disconnected" : "not_connected");
+    if (!isDisconnected) throw new AdminError("not_connected");
+    return { agent, disconnected: true };
+  });
+}

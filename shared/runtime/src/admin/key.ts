@@ -1,0 +1,98 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { FileFollower } from "../file-follower.ts";
+import type { Logger } from "../logging.ts";
+import { SettingsError } from "../settings.ts";
+
+const KEY_LINE = /^([\x21-\x7e]{32,})\r?\n?$/;
+const HOLDS_ONE_LINE = "must be a file with one line of at least 32 visible ASCII characters";
+const MOST_BYTES = 4096;
+const BEARER = /^Bearer +([\x21-\x7e]+)$/i;
+/** Rights of others to the file. Of one that root owns the group of the service may read it: that is how Kubernetes hands it out. */
+const OF_OTHERS = 0o077;
+const OF_OTHERS_BESIDE_ROOT = 0o037;
+
+/** The file cannot be used. The message holds nothing of it. */
+class AdminKeyError extends Error {
+  constructor(problem: string) {
+    super(`RELAY_ADMIN_KEY_FILE ${problem}`);
+  }
+}
+
+/** The key of the admin listener, as its SHA-256: read at start, and again when its file changes. */
+export class AdminKey {
+  readonly #file: FileFollower<Buffer>;
+  readonly #logger: Pick<Logger, "info" | "error">;
+  #digest: Buffer | undefined;
+
+  constructor(options: { readonly path: string; readonly logger: Pick<Logger, "info" | "error">; pollMs?: number }) {
+    const { path, logger, pollMs } = options;
+    this.#logger = logger;
+    this.#file = new FileFollower({
+      paths: [path],
+      read: () => readKey(path),
+      loaded: (digest, isFirst) => this.#load(digest, isFirst),
+      failed: (error) => this.#report(error),
+      pollMs,
+    });
+  }
+
+  /** @throws SettingsError when the file holds no key, or others may read it. */
+  async start(): Promise<void> {
+    await this.#file.start().catch(refuseSetting);
+  }
+
+  stop(): void {
+    this.#file.stop();
+  }
+
+  /** Whether an Authorization field has the key. How long that takes tells nothing of how much of the key is right. */
+  isIn(authorization: string): boolean {
+    const given = BEARER.exec(authorization)?.[1];
+    if (given === undefined || this.#digest === undefined) return false;
+    return timingSafeEqual(digestOf(given), this.#digest);
+  }
+
+  #load(digest: Buffer, isFirst: boolean): void {
+    this.#digest = digest;
+    if (!isFirst) this.#logger.info("admin key changed");
+  }
+
+  #report(error: unknown): void {
+    if (!(error instanceof AdminKeyError)) throw error;
+    this.#logger.error({ problem: error.message }, "admin key invalid, keeping the current one");
+  }
+}
+
+async function readKey(path: string): Promise<Buffer> {
+  // A pipe would be waited for, by a thread that no stop ends.
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw new AdminKeyError(`cannot be read (${error.code})`);
+    },
+  );
+  const stats = await file.stat();
+  if (!stats.isFile() || stats.size > MOST_BYTES) throw new AdminKeyError(HOLDS_ONE_LINE);
+  const { mode, uid } = stats;
+  if ((mode & (uid === 0 ? OF_OTHERS_BESIDE_ROOT : OF_OTHERS)) !== 0) {
+    throw new AdminKeyError(
+      "must be readable by its owner alone (chmod 600), or be of root and readable by its group (0440)",
+    );
+  }
+  const text = await file.readFile("latin1").catch((error: NodeJS.ErrnoException) => {
+    throw new AdminKeyError(`cannot be read (${error.code})`);
+  });
+  const key = KEY_LINE.exec(text)?.[1];
+  if (key === undefined) throw new AdminKeyError(HOLDS_ONE_LINE);
+  return digestOf(key);
+}
+
+function digestOf(key: string): Buffer {
+  return hash("sha256", key, "buffer");
+}
+
+function refuseSetting(error: unknown): never {
+  if (!(error instanceof AdminKeyError)) throw error;
+  throw new SettingsError([error.message]);
+}

@@ -1,0 +1,125 @@
+import { once } from "node:events";
+import { open } from "node:fs/promises";
+import { pino } from "pino";
+import type { Logger } from "./logging.ts";
+import { SettingsError } from "./settings.ts";
+
+/** Who answers for what happened: a record of the keys file, as `relay_key_refusals_total` labels it. */
+export interface Bringer {
+  /** `key`, `issuer` or `api`. */
+  readonly kind: string;
+  readonly id: string;
+}
+
+/**
+ * What happened, in ids and codes of this relay: no contents, no addresses, no secrets, no digests of them.
+ * Source: docs/operations.md#audit-log.
+ */
+export type AuditEvent =
+  | ({
+      readonly event: "registered";
+      readonly agent: string;
+      readonly key_id: string;
+      readonly epoch: number;
+    } & Bringer)
+  | { readonly event: "taken_over"; readonly agent: string; readonly epoch: number }
+  | { readonly event: "released"; readonly agent: string; readonly reason: string }
+  | ({ readonly event: "refused"; readonly code: string; readonly times: number } & Bringer)
+  | {
+      readonly event: "keys_changed";
+      readonly added: readonly Bringer[];
+      readonly removed: readonly Bringer[];
+      readonly changed: readonly Bringer[];
+    }
+  | { readonly event: "window_entered"; readonly window: string; readonly deploy: string }
+  | ({ readonly event: "admin_read"; readonly read: string } & Partial<Bringer>)
+  | { readonly event: "admin_disconnect"; readonly agent: string; readonly outcome: string }
+  | { readonly event: "admin_refused"; readonly times: number };
+
+/** An event of which only so many lines are written, each with how often it happened since the last. */
+type Gathered = Extract<AuditEvent, { readonly times: number }>;
+
+/** Refusals of a key by one code, and of strangers by the admin listener, are one line in so long: who floods does not fill the disk. */
+const REFUSALS_EVERY_MS = 10_000;
+const TOLD_EVERY_MS = 60_000;
+const MODE = 0o600;
+
+/** JSON lines in a file that only its owner reads, appended in the order in which things happened; nothing without a file. */
+export class AuditLog {
+  readonly #file: string | undefined;
+  readonly #service: string;
+  readonly #logger: Pick<Logger, "error">;
+  readonly #refusals = new Map<string, Gathered>();
+  #lines: ReturnType<typeof pino.destination> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the log was told last that lines were lost: monotonic ms. */
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: { readonly file: string | undefined; readonly service: string; readonly logger: Logger }) {
+    this.#file = options.file;
+    this.#service = options.service;
+    this.#logger = options.logger;
+  }
+
+  /** @throws SettingsError when the file cannot be written: nobody finds out afterwards that nothing was kept. */
+  async start(): Promise<void> {
+    if (this.#file === undefined) return;
+    await open(this.#file, "a", MODE).then((file) => file.close(), refuseSetting);
+    this.#lines = pino.destination({ dest: this.#file, append: true, mode: MODE, sync: false });
+    this.#lines.on("error", (err) => this.#report(err));
+    await once(this.#lines, "ready");
+    this.#timer = setInterval(() => this.#writeRefusals(), REFUSALS_EVERY_MS);
+  }
+
+  /** What was written before is in the file then. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#writeRefusals();
+    const lines = this.#lines;
+    this.#lines = undefined;
+    if (lines === undefined) return;
+    const closed = once(lines, "close");
+    lines.end();
+    await closed;
+  }
+
+  /** Whether anything is kept. */
+  get isKept(): boolean {
+    return this.#file !== undefined;
+  }
+
+  write(event: AuditEvent): void {
+    this.#lines?.write(`${JSON.stringify({ time: new Date().toISOString(), service: this.#service, ...event })}\n`);
+  }
+
+  /** A request that was proven to come from the holder of a key, or an agent of an issuer, was refused. */
+  refused(bringer: Bringer, code: string): void {
+    this.#gather(`${bringer.kind} ${bringer.id} ${code}`, { event: "refused", ...bringer, code, times: 1 });
+  }
+
+  /** Somebody asked the admin listener without its key. */
+  adminRefused(): void {
+    this.#gather("admin", { event: "admin_refused", times: 1 });
+  }
+
+  #gather(name: string, first: Gathered): void {
+    if (this.#lines === undefined) return;
+    const times = (this.#refusals.get(name)?.times ?? 0) + 1;
+    this.#refusals.set(name, { ...first, times });
+  }
+
+  #writeRefusals(): void {
+    for (const refusal of this.#refusals.values()) this.write(refusal);
+    this.#refusals.clear();
+  }
+
+  #report(err: unknown): void {
+    if (performance.now() - this.#toldAt < TOLD_EVERY_MS) return;
+    this.#toldAt = performance.now();
+    this.#logger.error({ err }, "the audit log cannot be written");
+  }
+}
+
+function refuseSetting(error: NodeJS.ErrnoException): never {
+  throw new SettingsError([`RELAY_AUDIT_FILE cannot be written (${error.code})`]);
+}

@@ -1,0 +1,161 @@
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from "@opentelemetry/api";
+import { parseTraceParent, setGlobalErrorHandler } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import {
+  detectResources,
+  envDetector,
+  resourceFromAttributes,
+  serviceInstanceIdDetector,
+} from "@opentelemetry/resources";
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import type { Logger } from "../logging.ts";
+import { BoundedExporter } from "./bounded-exporter.ts";
+import type { SpanAttributes, SpanOptions, Tracer, TraceSpan } from "./span.ts";
+import { WallClock } from "./wall-clock.ts";
+
+const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER } as const;
+/** Spans that wait to be sent; further ones are dropped. */
+const MOST_WAITING = 2048;
+const SENT_EVERY_MS = 1000;
+/** To serialize a batch takes the event loop of those whose acks wait: 512, as is the default, made them wait for 50 ms. */
+const MOST_TOGETHER = 128;
+/** Longer than the exporter itself waits, by default 10 s, and tries again meanwhile. */
+const EXPORT_MS = 15_000;
+/** A collector that does not answer holds up no stop for longer. */
+const STOP_MS = 2000;
+/** That a collector fails, and that spans are dropped, is each told of once in this time. */
+const TOLD_EVERY_MS = 60_000;
+/** What is told apart of it, and how much of each is told. */
+const MOST_KINDS = 50;
+const MOST_CHARACTERS = 200;
+/** What is the relay's own fault; a client's is none of the span. As the semantic conventions for HTTP have it. */
+const FAULTS: ReadonlySet<string> = new Set(["internal_error", "unavailable"]);
+
+/**
+ * Spans sent over OTLP (HTTP, protobuf) in batches. Headers, timeout, compression and certificates of the exporter, and attributes of
+ * the resource, come from the standard variables of the process. Nothing is asked of the machine: no host name, no process.
+ * @param options.share of the traces that begin here which are sampled, 0 to 1; what another began is as that one decided.
+ */
+export function openTelemetry(options: {
+  readonly endpoint: string;
+  readonly share: number;
+  readonly service: string;
+  readonly logger: Logger;
+}): Tracer {
+  const { endpoint, share, service, logger } = options;
+  reportFaults(logger, endpoint);
+  logger.info({ endpoint, share }, "traces are sent");
+  const named = resourceFromAttributes({ "service.namespace": "agent-relay", "service.name": service });
+  const url = `${endpoint.replace(/\/$/, "")}/v1/traces`;
+  const exporter = new BoundedExporter(() => new OTLPTraceExporter({ url }), EXPORT_MS);
+  const provider = new TracerProvider({
+    resource: named.merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter,
+        maxQueueSize: MOST_WAITING,
+        maxExportBatchSize: MOST_TOGETHER,
+        scheduledDelayMillis: SENT_EVERY_MS,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer("agent-relay");
+  const clock = new WallClock();
+
+  function begin(name: string, parent: Context, { kind, startedAt, attributes = {} }: SpanOptions): Span {
+    const startTime = clock.at(startedAt ?? performance.now());
+    return tracer.startSpan(name, { kind: KINDS[kind], startTime, attributes: { ...attributes } }, parent);
+  }
+
+  function sampled(span: Span): TraceSpan {
+    const { traceId, spanId } = span.spanContext();
+    return {
+      traceparent: `00-${traceId}-${spanId}-01`,
+      child: (name, spanOptions) =>
+        orNothing(() => sampled(begin(name, trace.setSpan(ROOT_CONTEXT, span), spanOptions))),
+      end: (attributes) => orNothing(() => end(span, attributes, clock.at(performance.now()))),
+    };
+  }
+
+  return {
+    begin(name, spanOptions) {
+      return orNothing(() => {
+        const span = begin(name, contextOf(spanOptions.traceparent), spanOptions);
+        return (span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0 ? undefined : sampled(span);
+      });
+    },
+    async stop() {
+      const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_MS).unref());
+      await Promise.race([provider.shutdown().catch(() => {}), late]);
+    },
+  };
+}
+
+/** No fault of a trace is one of the envelope that it is about: its acceptance and its delivery go on. */
+function orNothing<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch (error) {
+    diag.error("a span was lost", error);
+    return undefined;
+  }
+}
+
+/** @param at Unix ms. */
+function end(span: Span, attributes: SpanAttributes, at: number): void {
+  span.setAttributes({ ...attributes });
+  if (FAULTS.has(attributes["error.type"] ?? "")) span.setStatus({ code: SpanStatusCode.ERROR });
+  span.end(at);
+}
+
+/** A text that is no traceparent begins a trace of its own. */
+function contextOf(traceparent: string | undefined): Context {
+  const parent = parseTraceParent(traceparent ?? "");
+  return parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true });
+}
+
+/** Of all tracers of the process: OpenTelemetry has one handler. What it says at lower levels may have addresses, and goes nowhere. */
+function reportFaults(logger: Logger, endpoint: string): void {
+  const toldAt = new Map<string, number>();
+  const report = (kind: string, text: string, fault: object = {}) => {
+    const now = performance.now();
+    if (now - (toldAt.get(kind) ?? Number.NEGATIVE_INFINITY) < TOLD_EVERY_MS) return;
+    if (toldAt.size >= MOST_KINDS) toldAt.clear();
+    toldAt.set(kind, now);
+    logger.warn({ ...fault, endpoint }, text);
+  };
+  const nothing = () => {};
+  const warn = (...said: unknown[]) => {
+    const text = shortened(said.filter((word) => typeof word === "string").join(": "));
+    report(text.replace(/\d+/g, ""), `traces: ${text}`);
+  };
+  diag.setLogger(
+    { error: warn, warn, info: nothing, debug: nothing, verbose: nothing },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  setGlobalErrorHandler((fault) => {
+    const { message, code } = fault as { readonly message?: unknown; readonly code?: unknown };
+    report("failed", "traces could not be sent", { problem: shortened(String(message)), code });
+  });
+}
+
+/** A collector words part of it. */
+function shortened(text: string): string {
+  return text.slice(0, MOST_CHARACTERS);
+}

@@ -1,0 +1,91 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { AuditLog } from "../src/audit-log.ts";
+import { createLogger } from "../src/logging.ts";
+
+const REGISTERED = {
+  event: "registered",
+  agent: "agent://a",
+  kind: "key",
+  id: "key-1",
+  key_id: "key-1",
+  epoch: 7,
+} as const;
+const KEY = { kind: "key", id: "key-1" };
+const logger = createLogger({ service: "test", level: "silent" });
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let file: string;
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  file = join(folder.path, "audit.log");
+});
+afterEach(async () => await folder[Symbol.asyncDispose]());
+
+const lines = async () =>
+  (await readFile(file, "utf8"))
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+async function audited(write: (audit: AuditLog) => void): Promise<void> {
+  const audit = new AuditLog({ file, service: "gateway", logger });
+  await audit.start();
+  write(audit);
+  await audit.stop();
+}
+
+test("An audit log is JSON lines of time, service and event, which its owner alone reads", async () => {
+  await audited((audit) => audit.write(REGISTERED));
+  const [line] = await lines();
+  expect(line).toEqual({ time: expect.any(String), service: "gateway", ...REGISTERED });
+  expect(Date.now() - Date.parse(line.time)).toBeLessThan(60_000);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+});
+
+test("It goes on where it ended", async () => {
+  await writeFile(file, '{"event":"earlier"}\n');
+  await audited((audit) => audit.write(REGISTERED));
+  expect((await lines()).map(({ event }) => event)).toEqual(["earlier", "registered"]);
+});
+
+test("Refusals of one key by one code are one line, with how many there were", async () => {
+  await audited((audit) => {
+    for (let n = 0; n < 1000; n += 1) audit.refused(KEY, "rate_limited");
+    audit.refused({ ...KEY, kind: "issuer" }, "rate_limited");
+    audit.refused(KEY, "bad_signature");
+  });
+  expect(await lines()).toMatchObject([
+    { event: "refused", ...KEY, code: "rate_limited", times: 1000 },
+    { kind: "issuer", times: 1 },
+    { code: "bad_signature", times: 1 },
+  ]);
+});
+
+test("Requests to the admin listener without its key are one line, with how many there were", async () => {
+  await audited((audit) => {
+    for (let n = 0; n < 1000; n += 1) audit.adminRefused();
+  });
+  const [line, ...more] = await lines();
+  expect([line, more]).toEqual([
+    { time: expect.any(String), service: "gateway", event: "admin_refused", times: 1000 },
+    [],
+  ]);
+});
+
+test("Without a file there is none", async () => {
+  const audit = new AuditLog({ file: undefined, service: "gateway", logger });
+  await audit.start();
+  audit.write(REGISTERED);
+  audit.refused(KEY, "rate_limited");
+  audit.adminRefused();
+  await audit.stop();
+  await expect(stat(file)).rejects.toThrow("ENOENT");
+});
+
+test("A file that cannot be written stops the start, by the name of its setting", async () => {
+  const audit = new AuditLog({ file: join(folder.path, "none", "audit.log"), service: "gateway", logger });
+  await expect(audit.start()).rejects.toThrow("RELAY_AUDIT_FILE cannot be written (ENOENT)");
+  await audit.stop();
+});

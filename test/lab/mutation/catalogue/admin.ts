@@ -1,0 +1,79 @@
+import type { Mutation } from "../mutation.ts";
+
+const KEY = "shared/runtime/src/admin/key.ts";
+const KEYS = ["shared/runtime/test/admin/key.test.ts"];
+const INTEGRATION = "test/integration/admin.test.ts";
+
+/** Whom the admin listener obeys, what it closes, and what is written of it. */
+export const ADMIN_MUTATIONS: readonly Mutation[] = [
+  {
+    name: "the admin listener is for whoever has its key",
+    file: KEY,
+    find: "return timingSafeEqual(digestOf(given), this.#digest);",
+    replace: "return true;",
+    tests: [...KEYS, "shared/runtime/test/admin/server.test.ts", INTEGRATION],
+  },
+  {
+    name: "an admin key that others may read is refused",
+    file: KEY,
+    find: "if ((mode & (uid === 0 ? OF_OTHERS_BESIDE_ROOT : OF_OTHERS)) !== 0)",
+    replace: "if (false)",
+    tests: KEYS,
+  },
+  {
+    name: "an admin key is too long to be guessed",
+    file: KEY,
+    find: "{32,}",
+    replace: "{1,}",
+    tests: [...KEYS, INTEGRATION],
+  },
+  {
+    name: "who has no admin key has a connection for one request alone",
+    file: "shared/runtime/src/admin/server.ts",
+    find: 'ctx.set("Connection", "close");',
+    replace: "",
+    tests: ["shared/runtime/test/admin/server.test.ts"],
+  },
+  {
+    name: "reads of agents wait for each other",
+    file: "shared/window/src/principal-agents.ts",
+    find: "this.#before.then(() => this.#read(principal, listed))",
+    replace: "this.#read(principal, listed)",
+    tests: ["shared/window/test/principal-agents.test.ts"],
+  },
+  {
+    name: "the admin listener is on loopback unless it is told otherwise",
+    file: "shared/runtime/src/settings-catalogue.ts",
+    find: 'default: "127.0.0.1",\n    description: "Address of that port',
+    replace: 'default: "0.0.0.0",\n    description: "Address of that port',
+    tests: ["shared/runtime/test/settings.test.ts"],
+  },
+  {
+    name: "a connection is closed for an agent that it has, and for no other",
+    file: "services/ws-connector/src/deliveries.ts",
+    find: "const owner = mayHave(id, agent);",
+    replace: "const owner = connections.find(id);",
+    tests: ["services/ws-connector/test/deliveries.test.ts"],
+  },
+  {
+    name: "no agent is disconnected after its operator was told `unavailable`",
+    file: "shared/window/src/lua/disconnect.lua",
+    find: "if is_late(now, deadline) then",
+    replace: "if false then",
+    tests: ["shared/window/test/disconnect.test.ts"],
+  },
+  {
+    name: "a disconnect enters the audit log",
+    file: "services/ws-connector/src/admin/disconnect.ts",
+    find: 'told(isDisconnected ? "disconnected" : "not_connected");',
+    replace: "",
+    tests: [INTEGRATION],
+  },
+  {
+    name: "guesses of the admin key enter the audit log",
+    file: "services/ws-connector/src/admin/listener.ts",
+    find: "refused: () => audit.adminRefused(),",
+    replace: "refused: () => {},",
+    tests: [INTEGRATION],
+  },
+];
