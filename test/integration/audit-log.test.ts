@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, utimes } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
 import { resetWindow } from "window/reset.ts";
 import type { AgentSocket } from "../support/agent.ts";
@@ -115,6 +115,15 @@ test("has changes of the keys file, by kind and id, and whom they release", asyn
   expect(await nextLines(2)).toEqual(
     expect.arrayContaining([changes, { event: "released", agent: "agent://alice", reason: expect.any(String) }]),
   );
+});
+
+test("has nothing of a keys file that was written again as it was", async () => {
+  const loads = () => relay.log.filter((line) => line.includes("keys file changed")).length;
+  const before = loads();
+  const now = new Date();
+  await utimes(relay.keysFile, now, now);
+  await until("both services have read it again", () => loads() >= before + 2, 15_000);
+  expect([await newLines(), await newLines(`${file}-gateway`)]).toEqual([[], []]);
 });
 
 test("has the window that a reset opened", async () => {
