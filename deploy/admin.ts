@@ -3,7 +3,12 @@ import { runAdminCommand } from "./admin/commands.ts";
 
 /** `npm run admin`: asks the admin listeners of pods. See `--help`. */
 try {
-  process.stdout.write(await runAdminCommand(process.argv.slice(2), process.env));
+  const { text, silent } = await runAdminCommand(process.argv.slice(2), process.env);
+  process.stdout.write(text);
+  if (silent.length > 0) {
+    process.stderr.write(`${silent.join("\n")}\n`);
+    process.exitCode = 1;
+  }
 } catch (error) {
   const isUsageError = error instanceof UsageError;
   const hint = isUsageError ? "\nSee npm run admin -- --help." : "";

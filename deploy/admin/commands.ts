@@ -16,24 +16,26 @@ import { Pods } from "./pods.ts";
 import { agentsText, countsText, noisiestText } from "./tables.ts";
 import { USAGE } from "./usage.ts";
 
-/**
- * Runs one command of `npm run admin`.
- * @returns the text to print.
- * @throws {UsageError | Error} that says what to do.
- */
-export async function runAdminCommand(args: string[], environment: Environment): Promise<string> {
+/** What a command prints, and of each pod that gave no answer a sentence that says so. */
+export interface Output {
+  readonly text: string;
+  readonly silent: readonly string[];
+}
+
+/** Runs one command of `npm run admin`. @throws {UsageError | Error} that says what to do. */
+export async function runAdminCommand(args: string[], environment: Environment): Promise<Output> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) return USAGE;
+  if (values.help === true || command === undefined) return { text: USAGE, silent: [] };
 
   const ask = commandOf(command, rest, values);
   const pods = await Pods.at(urlsOf(values, environment), keyFileOf(values, environment));
-  const { answer, text } = await ask(pods);
-  return values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : text;
+  const { answer, text, silent } = await ask(pods);
+  return { text: values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : text, silent };
 }
 
 /** An answer, and how it is shown. */
-type Ask = (pods: Pods) => Promise<{ readonly answer: object; readonly text: string }>;
+type Ask = (pods: Pods) => Promise<Output & { readonly answer: object }>;
 
 /** @throws {UsageError} */
 function commandOf(command: string, rest: readonly string[], options: Options): Ask {
@@ -46,29 +48,36 @@ function commandOf(command: string, rest: readonly string[], options: Options): 
 }
 
 const counting: Ask = async (pods) => {
-  const answer = mergedCounts(await pods.askAll<CountsAnswer>("/admin/counts"));
-  return { answer, text: countsText(answer) };
+  const { answers, silent } = await pods.askAll<CountsAnswer>("/admin/counts");
+  const answer = mergedCounts(answers);
+  return { answer, text: countsText(answer), silent };
 };
 
 function listing(query: string): Ask {
   return async (pods) => {
-    const answer = await pods.askFirst<Agents>(`/admin/agents?${query}`);
-    return { answer, text: agentsText(answer) };
+    const { answers, silent } = await pods.askFirst<Agents>(`/admin/agents?${query}`);
+    const [answer] = answers as [Agents];
+    return { answer, text: agentsText(answer), silent };
   };
 }
 
 function disconnecting(agent: string): Ask {
   return async (pods) => {
-    const answer = await pods.askFirst<object>("/admin/disconnect", { agent });
-    return { answer, text: `The connection of ${agent} is being closed. Its connector may come back at once.\n` };
+    const { answers, silent } = await pods.askFirst<object>("/admin/disconnect", { agent });
+    const [answer] = answers as [object];
+    return {
+      answer,
+      text: `The connection of ${agent} is being closed. Its connector may come back at once.\n`,
+      silent,
+    };
   };
 }
 
 /** Who is noisy on all pods together may not be among the first of each. */
 function ranking(limit: number): Ask {
   return async (pods) => {
-    const answers = await pods.askAll<NoisiestAnswer>(`/admin/noisiest?limit=${MAX_LIMIT}`);
+    const { answers, silent } = await pods.askAll<NoisiestAnswer>(`/admin/noisiest?limit=${MAX_LIMIT}`);
     const answer = mergedNoise(answers, limit);
-    return { answer, text: noisiestText(answer) };
+    return { answer, text: noisiestText(answer), silent };
   };
 }

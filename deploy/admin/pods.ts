@@ -2,6 +2,15 @@ import { readFile } from "node:fs/promises";
 
 const ANSWER_WITHIN_MS = 5000;
 
+/** At an address there is none, or none that answers in time: the others go on to be asked. */
+class SilentPodError extends Error {}
+
+/** At least one answer, and of each pod that gave none a sentence that says so. */
+export interface Answers<Answer> {
+  readonly answers: readonly Answer[];
+  readonly silent: readonly string[];
+}
+
 /** The admin listeners of some pods, which share a key. */
 export class Pods {
   readonly #urls: readonly string[];
@@ -20,14 +29,30 @@ export class Pods {
     return new Pods(urls, text.trimEnd());
   }
 
-  /** What the first of them answers, about the whole window. @throws {Error} that says why there is no answer. */
-  async askFirst<Answer>(path: string, body?: object): Promise<Answer> {
-    return (await this.#ask(this.#urls[0] as string, path, body)) as Answer;
+  /** What the first of them that answers says, about the whole window. @throws {Error} that says why none does, or of a refusal. */
+  async askFirst<Answer>(path: string, body?: object): Promise<Answers<Answer>> {
+    const silent: string[] = [];
+    for (const url of this.#urls) {
+      try {
+        return { answers: [(await this.#ask(url, path, body)) as Answer], silent };
+      } catch (error) {
+        if (!(error instanceof SilentPodError)) throw error;
+        silent.push(error.message);
+      }
+    }
+    throw new Error(silent.join("\n"));
   }
 
-  /** What each of them answers. @throws {Error} of the first that does not. */
-  async askAll<Answer>(path: string): Promise<Answer[]> {
-    return (await Promise.all(this.#urls.map((url) => this.#ask(url, path)))) as Answer[];
+  /** What each of them says that answers. @throws {Error} that says why none does, or of a refusal. */
+  async askAll<Answer>(path: string): Promise<Answers<Answer>> {
+    const results = await Promise.allSettled(this.#urls.map((url) => this.#ask(url, path)));
+    const reasons = results.flatMap((result) => (result.status === "rejected" ? [result.reason as Error] : []));
+    const refusal = reasons.find((reason) => !(reason instanceof SilentPodError));
+    if (refusal !== undefined) throw refusal;
+    const answers = results.flatMap((result) => (result.status === "fulfilled" ? [result.value as Answer] : []));
+    const silent = reasons.map(({ message }) => message);
+    if (answers.length === 0) throw new Error(silent.join("\n"));
+    return { answers, silent };
   }
 
   async #ask(url: string, path: string, body?: object): Promise<unknown> {
@@ -39,7 +64,9 @@ export class Pods {
       redirect: "error",
       signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
     }).catch((error: Error & { cause?: { code?: string } }) => {
-      throw new Error(`No pod answers at ${url} (${error.cause?.code ?? error.name}): --url or ADMIN_PORT says where.`);
+      throw new SilentPodError(
+        `No pod answers at ${url} (${error.cause?.code ?? error.name}): --url or ADMIN_PORT says where.`,
+      );
     });
     const value = (await answer.json().catch(() => ({}))) as { title?: string; hint?: string };
     if (answer.ok) return value;

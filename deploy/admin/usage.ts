@@ -9,8 +9,8 @@ export const USAGE = `Asks the admin listeners of ws-connector pods (ADMIN_PORT)
                                              who was refused most since the pods started
 
 Options
-  --url <url,…>       admin listeners of pods, of which the first answers for the window, and all are added up; by default
-                      that of ADMIN_PORT on this machine, or http://127.0.0.1:9092
+  --url <url,…>       admin listeners of pods, of which the first that answers tells of the window, and all are added up;
+                      by default that of ADMIN_PORT on this machine, or http://127.0.0.1:9092
   --key-file <path>   file with their key; by default RELAY_ADMIN_KEY_FILE
   --limit <n>         noisiest: how many of each, 1 to 100; by default 10
   --json              prints JSON in place of tables
@@ -18,5 +18,5 @@ Options
 
 Each command is a line in the audit log of the pods that it asks.
 
-Exit codes: 0 done, 1 refused, or a pod does not answer, 2 invalid command line.
+Exit codes: 0 done, 1 refused, or a pod gave no answer: what the others say is printed, 2 invalid command line.
 `;

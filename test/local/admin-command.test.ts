@@ -21,8 +21,13 @@ const pods = given(
 );
 const agents = given(() => relay.allOnline(pods, ["alice", "bob"]));
 
-const run = (...args: string[]) =>
-  runAdminCommand([...args, "--url", `${first.url},${second.url}/`], { RELAY_ADMIN_KEY_FILE: first.keyFile });
+const runAt = (urls: string, ...args: string[]) =>
+  runAdminCommand([...args, "--url", urls], { RELAY_ADMIN_KEY_FILE: first.keyFile });
+const run = async (...args: string[]) => {
+  const { text, silent } = await runAt(`${first.url},${second.url}/`, ...args);
+  expect(silent).toEqual([]);
+  return text;
+};
 const json = async (...args: string[]) => JSON.parse(await run(...args, "--json"));
 
 test("counts shows the window once, and each pod", async () => {
@@ -62,6 +67,17 @@ test("disconnect closes the connection of an agent on whatever pod, and says so 
   await expect(run("disconnect", "agent://nobody")).rejects.toThrow(/answers 404: No pod has a connection/);
 });
 
+test("A pod that does not answer hides none of the others, and is named", async () => {
+  const dead = `http://127.0.0.1:${await freePort()}`;
+  const commands = [["counts"], ["noisiest"], ["agents", "--key", relay.envelope("bob", "agent.heartbeat").key_id]];
+  for (const command of commands) {
+    const { text: shown, silent } = await runAt(`${dead},${second.url}`, ...command);
+    expect(shown).toMatch(/\bpod_|agent:\/\/bob/);
+    expect(silent).toEqual([expect.stringContaining(`No pod answers at ${dead} (ECONNREFUSED)`)]);
+  }
+  await expect(runAt(dead, "counts")).rejects.toThrow(/No pod answers/);
+});
+
 test("What is wrong with a command line is said before anything is asked", async () => {
   for (const args of [
     ["ban", "agent://bob"],
@@ -79,7 +95,7 @@ test("What is wrong with a command line is said before anything is asked", async
   await expect(runAdminCommand(["counts"], {})).rejects.toThrow(/--key-file is required/);
 });
 
-test("It ends with 0, with 1 when it is refused or nobody answers, and with 2 for an invalid command line", async () => {
+test("It ends with 0, with 1 when it is refused or a pod does not answer, and with 2 for an invalid command line", async () => {
   const wrong = await AdminClient.make(`${relay.keysFile}.wrong`);
   const at = (client: AdminClient, url = client.url) => ["--url", url, "--key-file", client.keyFile];
   const ends = await Promise.all([
@@ -88,14 +104,17 @@ test("It ends with 0, with 1 when it is refused or nobody answers, and with 2 fo
     command("counts", ...at(first, `http://127.0.0.1:${await freePort()}`)),
     command("count", ...at(first)),
     command("--help"),
+    command("counts", ...at(first, `${first.url},http://127.0.0.1:${await freePort()}`)),
   ]);
-  expect(ends.map(({ code }) => code)).toEqual([0, 1, 1, 2, 0]);
+  expect(ends.map(({ code }) => code)).toEqual([0, 1, 1, 2, 0, 1]);
+  expect(ends.at(-1)?.stdout).toMatch(/^window /);
   expect(ends.map(({ stderr }) => stderr.split("\n")[0])).toEqual([
     "",
     expect.stringMatching(/answers 401: /),
     expect.stringMatching(/^No pod answers at \S+ \(ECONNREFUSED\): --url or ADMIN_PORT says where\.$/),
     "There is no command count.",
     "",
+    expect.stringMatching(/^No pod answers at /),
   ]);
   const printed = ends.map(({ stdout, stderr }) => stdout + stderr).join("");
   for (const { key } of [first, wrong]) expect(printed).not.toContain(key);
