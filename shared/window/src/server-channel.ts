@@ -13,7 +13,7 @@ interface Subscription {
   readonly channel: string;
   /** True while messages of the pod to itself come back. */
   isReady: boolean;
-  /** Messages of the pod to itself since the last that came back. */
+  /** Messages of the pod to itself that the server answered since anything came in. */
   missed: number;
   /** When the last of them was sent, monotonic ms; undefined before the first. */
   sentAt: number | undefined;
@@ -25,9 +25,9 @@ interface Subscription {
  * The pod's channels at one server, one of each partition that it has, on one connection. A subscription may be dead while its
  * socket looks alive: it is ready while messages that the pod sends to itself come back.
  *
- * Missing messages are the only reason to give the connection up. While the server is silent as a whole it is kept: when it
- * goes on, it still counts this connection as a subscriber and reports deliveries as published, which a closed connection
- * would lose.
+ * The only reason to give the connection up are messages that the server says it has published while nothing comes in. While the
+ * server is silent as a whole, or the commands do not reach it, the connection is kept: the server counts it as a subscriber and
+ * reports deliveries as published, which a closed one would lose.
  */
 export class ServerChannel {
   readonly link: SubscribingLink;
@@ -37,7 +37,7 @@ export class ServerChannel {
   readonly #becameReady: (partition: number) => void;
   /** By partition. */
   readonly #subscriptions = new Map<number, Subscription>();
-  /** Looks since a message of the pod to itself came back. */
+  /** Looks whose messages the server answered, since anything came in. */
   #silentLooks = 0;
   /** Where the rotation over the subscriptions goes on. */
   #next = 0;
@@ -117,13 +117,13 @@ export class ServerChannel {
       await Promise.all(this.#due().map((subscription) => this.#sendLoopback(subscription)));
       return;
     }
-    this.#silentLooks += 1;
-    if (this.#silentLooks > REDIS_LIMITS.maxMissedLoopbacks) {
+    if (this.#silentLooks >= REDIS_LIMITS.maxMissedLoopbacks) {
       this.#silentLooks = 0;
       this.link.reconnect(new LinkDownError("timeout", "messages of the pod to itself do not come back"));
       return;
     }
-    await Promise.all(this.#due().map((subscription) => this.#lookAt(subscription)));
+    const answers = await Promise.all(this.#due().map((subscription) => this.#lookAt(subscription)));
+    if (answers.some((isAnswered) => isAnswered)) this.#silentLooks += 1;
   }
 
   async stop(): Promise<void> {
@@ -144,10 +144,11 @@ export class ServerChannel {
     return Array.from({ length: due }, (_, n) => all[(from + n) % all.length] as Subscription);
   }
 
-  async #lookAt(subscription: Subscription): Promise<void> {
+  async #lookAt(subscription: Subscription): Promise<boolean> {
     if (subscription.missed >= REDIS_LIMITS.maxMissedLoopbacks) await this.#subscribe(subscription);
-    subscription.missed += 1;
-    await this.#sendLoopback(subscription);
+    const isAnswered = await this.#sendLoopback(subscription);
+    if (isAnswered) subscription.missed += 1;
+    return isAnswered;
   }
 
   /** Where the server refuses, since it does not have the partition, a later look tries again. */
@@ -166,19 +167,24 @@ export class ServerChannel {
     await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#sendLoopback(subscription)));
   }
 
-  async #sendLoopback(subscription: Subscription, id = loopbackId()): Promise<void> {
+  /** @returns whether the server answered it. It may come back before its answer is read: then it counts for one that does not, until more comes in. */
+  async #sendLoopback(subscription: Subscription, id = loopbackId()): Promise<boolean> {
     const now = performance.now();
     subscription.pauseMs = Math.max(subscription.pauseMs, now - (subscription.sentAt ?? now));
     subscription.sentAt = now;
     try {
       await this.#send(subscription.partition, formatLoopback(id), subscription.pauseMs);
       subscription.pauseMs = 0;
+      return true;
     } catch {
       // The server's silence does not come of the pod's: what it waited goes on to count until there is an answer.
+      return false;
     }
   }
 
   #receiveMessage(subscription: Subscription, message: string): void {
+    this.#silentLooks = 0;
+    subscription.missed = 0;
     for (const text of message.split("\n")) {
       const line = parseChannelLine(text);
       if (line?.kind === "loopback") this.#looped(subscription, line.id);
@@ -187,8 +193,6 @@ export class ServerChannel {
   }
 
   #looped(subscription: Subscription, id: string): void {
-    this.#silentLooks = 0;
-    subscription.missed = 0;
     this.#awaited.get(id)?.();
     if (subscription.isReady) return;
     subscription.isReady = true;

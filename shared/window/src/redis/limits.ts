@@ -9,9 +9,8 @@ export const REDIS_LIMITS = {
   memoryShortAbove: 0.75,
   memoryAmpleBelow: 0.7,
   /**
-   * How often a pod sends itself a message over its channel, and how many may be missing before it gives the channel up:
-   * none came back for 3 × 250 = 750 ms, or longer. By then it knows whether all of Redis is silent, in which case it keeps
-   * the channel: the next message is sent within 250 ms, and the command that sends it fails 450 ms later, after 700.
+   * How often a pod sends itself a message over its channel, and how many of those that Redis says it has published may be missing
+   * before it gives the channel up: none came back for 3 × 250 = 750 ms, or longer. While Redis says nothing, it keeps the channel.
    */
   loopbackIntervalMs: 250,
   maxMissedLoopbacks: 3,
