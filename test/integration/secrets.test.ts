@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
 import type { ServiceName, Surface } from "protocol/contract/surface.ts";
 import { SURFACES } from "protocol/contract/surfaces.ts";
-import { makeEd25519Key } from "../../deploy/keys/make.ts";
+import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
 import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
@@ -36,6 +36,7 @@ const collector = given(async () => {
   return receiver;
 });
 const admin = given(() => AdminClient.make(`${relay.keysFile}.admin`));
+const added = makeHmacKey({ id: "added", agents: ["agent://added"] });
 const gatewayKey = makeEd25519Key({ id: "unused", agents: [] });
 const connector = given(async () => await connectorIn(await madePackages()));
 const services = given(async () => {
@@ -245,7 +246,7 @@ async function askAsOperator(): Promise<void> {
   told.push(await stranger.text());
 }
 
-/** A keys file that does not validate, one that is no JSON, and a Redis that hangs. */
+/** A keys file that does not validate, one that is no JSON, one with another key, and a Redis that hangs. */
 async function sendIntoFaults(): Promise<void> {
   const secret = TOLD.keysFileSecret;
   const logged = (text: string) =>
@@ -254,7 +255,8 @@ async function sendIntoFaults(): Promise<void> {
   await logged('"problems"');
   await writeFile(relay.keysFile, `{"signing_keys": [{"secret": "${secret}`);
   await logged("not JSON");
-  await relay.writeKeys(keysFile());
+  await relay.writeKeys(keysFile(added.record));
+  await logged("new keys loaded");
 
   await relay.redis.pause();
   const body = { from: "agent://alice-hmac", to: "agent://bob-hmac", message: SAID.message };
@@ -295,6 +297,7 @@ function keySecrets(): Record<string, string> {
     ...Object.fromEntries(relay.keys.apiKeys),
     ...Object.fromEntries(signing_keys.map(({ key_id, secret }) => [key_id, secret])),
     ...Object.fromEntries(relay.redis.passwords.map((password, index) => [`redis password ${index}`, password])),
+    addedKey: added.secret,
     adminKey: admin.key,
     gatewayKey: gatewayKey.privateKey,
     gatewayKeyPem: gatewayKey.privateKeyPem.split("\n")[1] as string,
@@ -318,8 +321,9 @@ function readsOf(service: ServiceName): string[] {
   return reads.map((surface) => path(surface) + query(surface));
 }
 
-function keysFile(): object {
-  return { ...relay.keys.file, issuers: [acme.record] };
+function keysFile(...more: object[]): object {
+  const { signing_keys } = relay.keys.file as { signing_keys: object[] };
+  return { ...relay.keys.file, signing_keys: [...signing_keys, ...more], issuers: [acme.record] };
 }
 
 async function connect(): Promise<AgentSocket> {
