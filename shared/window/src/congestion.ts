@@ -1,5 +1,6 @@
 import type { ProcessWindow } from "./process-window.ts";
 import { CONGESTED, formatRouteOwner } from "./records/route.ts";
+import { keyNumbers } from "./redis/key-numbers.ts";
 import type { RedisCalls } from "./redis/redis-calls.ts";
 import { inSlices } from "./route-slices.ts";
 import type { Route } from "./routes.ts";
@@ -10,8 +11,8 @@ export interface RouteMark extends Route {
 }
 
 /**
- * Marks routes of one pod whose connections are congested, and clears the marks of those that no longer are. Connection and
- * epoch are compared, so a late one never touches a newer owner's route. Source: docs/protocol.md#slow-readers.
+ * Marks routes of one pod whose connections are congested, and clears the marks of those that no longer are, whose agents are told at
+ * their next heartbeats what waits. Connection and epoch are compared, so a late one never touches a newer owner's route. Source: docs/protocol.md#slow-readers.
  */
 export class CongestionMarks {
   readonly #link: RedisCalls;
@@ -30,11 +31,16 @@ export class CongestionMarks {
   }
 
   async #send(p: number, marks: readonly RouteMark[]): Promise<void> {
+    const ofPartition = this.#window.current.keys.partition(p);
+    const keys = [ofPartition.route];
+    const numberOf = keyNumbers(keys);
     const args = marks.flatMap(({ agent, connection, epoch, isCongested }) => [
       agent,
       formatRouteOwner({ pod: this.#pod, connection, epoch }),
       isCongested ? CONGESTED : "",
+      numberOf(ofPartition.asked(agent)),
+      numberOf(ofPartition.decided(agent)),
     ]);
-    await this.#link.run("mark_congestion", [this.#window.current.keys.partition(p).route], args);
+    await this.#link.run("mark_congestion", keys, args);
   }
 }

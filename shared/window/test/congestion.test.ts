@@ -6,7 +6,7 @@ import { partitionOf } from "../src/redis/partitions.ts";
 import { readTarget } from "../src/targets.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import type { Ear } from "./ear.ts";
-import { delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
+import { decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"] as const;
@@ -72,6 +72,27 @@ describe("an agent whose connection is congested", () => {
     expect(await read()).toMatchObject({ onlineSince: begun, staleMs: 0, isCongested: true });
     await pod.heartbeat(BOB);
     expect(await read()).toMatchObject({ onlineSince: begun, isCongested: false });
+  });
+
+  test("is told at its first heartbeat after it has caught up what was decided and asked meanwhile, and holds anew", async () => {
+    const ofBob = (await pod.request(BOB, ALICE)).sessionId as string;
+    expect(await pod.take(decisionOf("approve", ALICE, BOB, ofBob))).toMatchObject({ delivery: "stale" });
+    const { sessionId } = await pod.request(ALICE, BOB);
+    expect(presence(await pod.heartbeat(BOB))).toMatchObject({ pending: [], decided: [] });
+    link.at += 1000;
+    await marks.write([mark({ isCongested: false })]);
+    expect(await read()).toMatchObject({ onlineSince: link.at });
+    link.at += 1000;
+    const [told, further] = [presence(await pod.heartbeat(BOB)), presence(await pod.heartbeat(BOB))];
+    expect(told).toMatchObject({ pending: [{ sessionId }], decided: [{ sessionId: ofBob, status: "approved" }] });
+    expect(further).toMatchObject({ pending: [], decided: [] });
+  });
+
+  test("keeps its hold once it has caught up where nothing waits for it", async () => {
+    const begun = link.at;
+    link.at += 1000;
+    await marks.write([mark({ isCongested: false })]);
+    expect(await read()).toMatchObject({ onlineSince: begun });
   });
 
   test("goes stale like any other when its connection falls silent", async () => {

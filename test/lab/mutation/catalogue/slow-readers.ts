@@ -80,6 +80,13 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/congestion.test.ts"],
   },
   {
+    name: "an agent that has caught up is told what waits for it",
+    file: "shared/window/src/lua/mark_congestion.lua",
+    find: "if mark == '' and has_waiting(KEYS[tonumber(asked_number)], KEYS[tonumber(decided_number)]) then",
+    replace: "if false then",
+    tests: ["shared/window/test/congestion.test.ts"],
+  },
+  {
     name: "registers and heartbeats say whether their connection is congested",
     file: "shared/window/src/acceptance/acceptance-call.ts",
     find: 'item.isCongested?.() ? CONGESTED : ""',
