@@ -3,6 +3,7 @@ import { RELAY_ERRORS, RelayError } from "./errors.ts";
 import { type FieldError, withFields } from "./field-errors.ts";
 import { membersOf } from "./frames.ts";
 import { SESSION_TTL_MINUTES, TEXT_LIMITS } from "./limits.ts";
+import { isOfLength } from "./text-length.ts";
 import type { EnvelopeContent } from "./wire-mapping.ts";
 
 /**
@@ -67,8 +68,7 @@ function sessionProblems(type: string, payload: Readonly<Record<string, unknown>
   return [...texts, ["payload.ttl_minutes", isTtl ? undefined : `must be a whole number from ${min} to ${max}`]];
 }
 
-/** Characters are UTF-16, as the relay counts them. */
 function textProblem(text: unknown, min: number, max: number): string | undefined {
-  if (typeof text === "string" && text.length >= min && text.length <= max) return undefined;
+  if (typeof text === "string" && isOfLength(text, min, max)) return undefined;
   return `must be a text of ${min} to ${max} characters`;
 }

@@ -69,7 +69,7 @@ export const MAX_ASKED_WAIT_MS = 3_600_000;
 /** Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits. */
 export const SESSION_TTL_MINUTES = { min: 5, max: 1440, default: 60 } as const;
 
-/** Characters (UTF-16) of the texts of an envelope. Source: docs/protocol.md#envelopes. */
+/** Characters (Unicode code points) of the texts of an envelope. Source: docs/protocol.md#envelopes. */
 export const TEXT_LIMITS = {
   message: 16_000,
   taskId: 128,

@@ -1,6 +1,8 @@
 import { AGENT_ID } from "./agent-id.ts";
 import { membersOf } from "./frames.ts";
+import { TEXT_LIMITS } from "./limits.ts";
 import { isPayload } from "./payload-rules.ts";
+import { isOfLength } from "./text-length.ts";
 import type { Envelope } from "./types.ts";
 
 /**
@@ -13,7 +15,6 @@ const FORMS = {
   from: AGENT_ID,
   key_id: /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/,
 } as const;
-const MAX_TASK_ID_CHARACTERS = 128;
 
 /**
  * The signed members and no other; undefined when one is missing or has another form, or when the payload breaks the rules of
@@ -36,5 +37,5 @@ function isOfForm(value: unknown, form: RegExp): boolean {
 
 function isTaskId(value: unknown): boolean {
   if (value === undefined) return true;
-  return typeof value === "string" && value.isWellFormed() && value !== "" && value.length <= MAX_TASK_ID_CHARACTERS;
+  return typeof value === "string" && value.isWellFormed() && isOfLength(value, 1, TEXT_LIMITS.taskId);
 }

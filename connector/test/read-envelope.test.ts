@@ -20,6 +20,7 @@ const [MEGABYTE, LONGEST_AGENT] = ["x".repeat(1_000_000), `agent://${"a".repeat(
 test.each([
   {},
   { task_id: undefined },
+  { task_id: "🙂".repeat(128) },
   { id: "i".repeat(128), task_id: "t".repeat(128), key_id: "k".repeat(128), from: LONGEST_AGENT, to: LONGEST_AGENT },
   { type: `message.${"t".repeat(32)}` },
   { type: "session.request", payload: { purpose: "p" } },
@@ -36,6 +37,7 @@ test.each([
   { from: "alice" },
   { to: MEGABYTE },
   { task_id: "t".repeat(129) },
+  { task_id: "🙂".repeat(129) },
   { task_id: "" },
   { task_id: null },
   { key_id: "k".repeat(129) },

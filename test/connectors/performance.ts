@@ -119,7 +119,8 @@ export class Performance {
     if (text === "$n") return n;
     if (text === "<text>") return expect.stringMatching(/./);
     if (text.startsWith("<text> ")) return expect.stringContaining(text.slice("<text> ".length));
-    if (text.startsWith("$x*")) return "x".repeat(Number(text.slice("$x*".length)));
+    const repeated = /^\$(x|🙂)\*(\d+)$/u.exec(text);
+    if (repeated !== null) return (repeated[1] as string).repeat(Number(repeated[2]));
     if (text.startsWith("$0*")) return Array(Number(text.slice("$0*".length))).fill(0);
     if (text.startsWith("agent://")) return this.#cast.idOf(text.slice("agent://".length));
     if (!text.startsWith("$")) return text;

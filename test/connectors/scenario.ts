@@ -44,7 +44,7 @@ export interface AgentEntry {
  * event, the next of its kind; somebody on an agent's `wire` does something; the `relay` does: `sends`: a gateway sends a message
  * `from` an agent, with its API key.
  *
- * `times`: so often, at once; `$n` counts. `$x*5` is a text of five x, `$0*5` a list of five zeros. `as` names what came out, for later steps: `$name.member`. "<text>" stands for any
+ * `times`: so often, at once; `$n` counts. `$x*5` is a text of five x, `$🙂*5` of five characters that take two units of UTF-16 each, `$0*5` a list of five zeros. `as` names what came out, for later steps: `$name.member`. "<text>" stands for any
  * text, "<text> …" for one that has the rest in it. agent://name is the agent of this name.
  */
 export interface Step {

@@ -57,6 +57,5 @@ def _session_problems(kind: str, payload: Mapping[str, Any]) -> Iterator[_Proble
 
 
 def _text_problem(text: object, least: int, most: int) -> str | None:
-    """Characters are UTF-16, as the relay counts them."""
-    is_text = isinstance(text, str) and least <= len(text.encode("utf-16-le", "surrogatepass")) // 2 <= most
+    is_text = isinstance(text, str) and least <= len(text) <= most
     return None if is_text else f"must be a text of {least} to {most} characters"

@@ -113,7 +113,7 @@ SEALING_KEY_KEPT_MS = 600_000
 
 # Minutes in which the target of a session request can decide. Source: docs/protocol.md#limits.
 SESSION_TTL_MINUTES = (5, 1440)
-# Of the texts of `session.*`, the fewest and the most characters (UTF-16). Source: docs/protocol.md#envelopes.
+# Of the texts of `session.*`, the fewest and the most characters (Unicode code points). Source: docs/protocol.md#envelopes.
 SESSION_TEXT_CHARACTERS = {
     "purpose": (1, 500),
     "intro": (0, 1000),

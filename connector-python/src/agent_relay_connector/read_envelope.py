@@ -39,8 +39,9 @@ def read_envelope(value: object) -> Envelope | None:
 
 
 def _is_task(text: str) -> bool:
-    """Characters are UTF-16 code units; a lone surrogate is none."""
+    """A lone surrogate is no character."""
     try:
-        return 1 <= len(text.encode("utf-16-le")) // 2 <= _MAX_TASK_CHARACTERS
+        text.encode()
     except UnicodeEncodeError:
         return False
+    return 1 <= len(text) <= _MAX_TASK_CHARACTERS

@@ -1,5 +1,5 @@
 /**
- * Every number that clients see. Durations are milliseconds, sizes are bytes, lengths are UTF-16 code units, unless the
+ * Every number that clients see. Durations are milliseconds, sizes are bytes, lengths are Unicode code points, unless the
  * name says otherwise. Source: docs/protocol.md#limits.
  */
 
