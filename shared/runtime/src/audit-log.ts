@@ -1,6 +1,4 @@
-import { once } from "node:events";
-import { open } from "node:fs/promises";
-import { pino } from "pino";
+import { LineFile } from "./line-file.ts";
 import type { Logger } from "./logging.ts";
 import { SettingsError } from "./settings.ts";
 
@@ -44,19 +42,21 @@ const REFUSALS_EVERY_MS = 10_000;
 const TOLD_EVERY_MS = 60_000;
 const MODE = 0o600;
 
-/** JSON lines in a file that only its owner reads, appended in the order in which things happened; nothing without a file. */
+/** JSON lines in a file, appended in the order in which things happened; nothing without a file. */
 export class AuditLog {
-  readonly #file: string | undefined;
+  readonly #file: LineFile | undefined;
   readonly #service: string;
   readonly #logger: Pick<Logger, "error">;
   readonly #refusals = new Map<string, Gathered>();
-  #lines: ReturnType<typeof pino.destination> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #linesLost = 0;
   /** When the log was told last that lines were lost: monotonic ms. */
   #toldAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: { readonly file: string | undefined; readonly service: string; readonly logger: Logger }) {
-    this.#file = options.file;
+    const { file: path } = options;
+    const lost = (lines: number, error?: unknown) => this.#report(lines, error);
+    this.#file = path === undefined ? undefined : new LineFile({ path, mode: MODE, lost });
     this.#service = options.service;
     this.#logger = options.logger;
   }
@@ -64,23 +64,15 @@ export class AuditLog {
   /** @throws SettingsError when the file cannot be written: nobody finds out afterwards that nothing was kept. */
   async start(): Promise<void> {
     if (this.#file === undefined) return;
-    await open(this.#file, "a", MODE).then((file) => file.close(), refuseSetting);
-    this.#lines = pino.destination({ dest: this.#file, append: true, mode: MODE, sync: false });
-    this.#lines.on("error", (err) => this.#report(err));
-    await once(this.#lines, "ready");
+    await this.#file.open().catch(refuseSetting);
     this.#timer = setInterval(() => this.#writeRefusals(), REFUSALS_EVERY_MS);
   }
 
-  /** What was written before is in the file then. */
+  /** What was written before is in the file then, unless the file cannot be written. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#writeRefusals();
-    const lines = this.#lines;
-    this.#lines = undefined;
-    if (lines === undefined) return;
-    const closed = once(lines, "close");
-    lines.end();
-    await closed;
+    await this.#file?.close();
   }
 
   /** Whether anything is kept. */
@@ -89,7 +81,7 @@ export class AuditLog {
   }
 
   write(event: AuditEvent): void {
-    this.#lines?.write(`${JSON.stringify({ time: new Date().toISOString(), service: this.#service, ...event })}\n`);
+    this.#file?.write(JSON.stringify({ time: new Date().toISOString(), service: this.#service, ...event }));
   }
 
   /** A request that was proven to come from the holder of a key, or an agent of an issuer, was refused. */
@@ -103,7 +95,7 @@ export class AuditLog {
   }
 
   #gather(name: string, first: Gathered): void {
-    if (this.#lines === undefined) return;
+    if (!this.isKept) return;
     const times = (this.#refusals.get(name)?.times ?? 0) + 1;
     this.#refusals.set(name, { ...first, times });
   }
@@ -113,10 +105,11 @@ export class AuditLog {
     this.#refusals.clear();
   }
 
-  #report(err: unknown): void {
+  #report(lines: number, err: unknown): void {
+    this.#linesLost += lines;
     if (performance.now() - this.#toldAt < TOLD_EVERY_MS) return;
     this.#toldAt = performance.now();
-    this.#logger.error({ err }, "the audit log cannot be written");
+    this.#logger.error({ err, lines_lost: this.#linesLost }, "the audit log cannot be written");
   }
 }
 

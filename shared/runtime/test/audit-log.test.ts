@@ -89,3 +89,17 @@ test("A file that cannot be written stops the start, by the name of its setting"
   await expect(audit.start()).rejects.toThrow("RELAY_AUDIT_FILE cannot be written (ENOENT)");
   await audit.stop();
 });
+
+test("A full disk loses lines, which are counted and told, and holds up neither whoever writes nor the end", async () => {
+  const told: object[] = [];
+  const audit = new AuditLog({
+    ...{ file: "/dev/full", service: "gateway" },
+    logger: { error: (line: object) => void told.push(line) } as unknown as typeof logger,
+  });
+  await audit.start();
+  const many = 60_000;
+  for (let n = 0; n < many; n += 1) audit.write(REGISTERED);
+  await audit.stop();
+  expect(told).toEqual([{ err: undefined, lines_lost: 1 }]);
+  audit.write(REGISTERED);
+});
