@@ -3,10 +3,10 @@ import { runAdminCommand } from "./admin/commands.ts";
 
 /** `npm run admin`: asks the admin listeners of pods. See `--help`. */
 try {
-  const { text, silent } = await runAdminCommand(process.argv.slice(2), process.env);
+  const { text, unanswered } = await runAdminCommand(process.argv.slice(2), process.env);
   process.stdout.write(text);
-  if (silent.length > 0) {
-    process.stderr.write(`${silent.join("\n")}\n`);
+  if (unanswered.length > 0) {
+    process.stderr.write(`${unanswered.join("\n")}\n`);
     process.exitCode = 1;
   }
 } catch (error) {

@@ -16,22 +16,22 @@ import { Pods } from "./pods.ts";
 import { agentsText, countsText, noisiestText } from "./tables.ts";
 import { USAGE } from "./usage.ts";
 
-/** What a command prints, and of each pod that gave no answer a sentence that says so. */
+/** What a command prints, and of each pod that gave no answer a sentence that says why. */
 export interface Output {
   readonly text: string;
-  readonly silent: readonly string[];
+  readonly unanswered: readonly string[];
 }
 
 /** Runs one command of `npm run admin`. @throws {UsageError | Error} that says what to do. */
 export async function runAdminCommand(args: string[], environment: Environment): Promise<Output> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) return { text: USAGE, silent: [] };
+  if (values.help === true || command === undefined) return { text: USAGE, unanswered: [] };
 
   const ask = commandOf(command, rest, values);
   const pods = await Pods.at(urlsOf(values, environment), keyFileOf(values, environment));
-  const { answer, text, silent } = await ask(pods);
-  return { text: values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : text, silent };
+  const { answer, text, unanswered } = await ask(pods);
+  return { text: values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : text, unanswered };
 }
 
 /** An answer, and how it is shown. */
@@ -48,27 +48,31 @@ function commandOf(command: string, rest: readonly string[], options: Options): 
 }
 
 const counting: Ask = async (pods) => {
-  const { answers, silent } = await pods.askAll<CountsAnswer>("/admin/counts");
+  const { answers, unanswered } = await pods.askAll<CountsAnswer>({ path: "/admin/counts", member: "pod" });
   const answer = mergedCounts(answers);
-  return { answer, text: countsText(answer), silent };
+  return { answer, text: countsText(answer), unanswered };
 };
 
 function listing(query: string): Ask {
   return async (pods) => {
-    const { answers, silent } = await pods.askFirst<Agents>(`/admin/agents?${query}`);
+    const { answers, unanswered } = await pods.askFirst<Agents>({ path: `/admin/agents?${query}`, member: "agents" });
     const [answer] = answers as [Agents];
-    return { answer, text: agentsText(answer), silent };
+    return { answer, text: agentsText(answer), unanswered };
   };
 }
 
 function disconnecting(agent: string): Ask {
   return async (pods) => {
-    const { answers, silent } = await pods.askFirst<object>("/admin/disconnect", { agent });
+    const { answers, unanswered } = await pods.askFirst<object>({
+      path: "/admin/disconnect",
+      member: "disconnected",
+      body: { agent },
+    });
     const [answer] = answers as [object];
     return {
       answer,
       text: `The connection of ${agent} is being closed. Its connector may come back at once.\n`,
-      silent,
+      unanswered,
     };
   };
 }
@@ -76,8 +80,11 @@ function disconnecting(agent: string): Ask {
 /** Who is noisy on all pods together may not be among the first of each. */
 function ranking(limit: number): Ask {
   return async (pods) => {
-    const { answers, silent } = await pods.askAll<NoisiestAnswer>(`/admin/noisiest?limit=${MAX_LIMIT}`);
+    const { answers, unanswered } = await pods.askAll<NoisiestAnswer>({
+      path: `/admin/noisiest?limit=${MAX_LIMIT}`,
+      member: "by_bytes",
+    });
     const answer = mergedNoise(answers, limit);
-    return { answer, text: noisiestText(answer), silent };
+    return { answer, text: noisiestText(answer), unanswered };
   };
 }

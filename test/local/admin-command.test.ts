@@ -1,5 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
@@ -24,8 +27,8 @@ const agents = given(() => relay.allOnline(pods, ["alice", "bob"]));
 const runAt = (urls: string, ...args: string[]) =>
   runAdminCommand([...args, "--url", urls], { RELAY_ADMIN_KEY_FILE: first.keyFile });
 const run = async (...args: string[]) => {
-  const { text, silent } = await runAt(`${first.url},${second.url}/`, ...args);
-  expect(silent).toEqual([]);
+  const { text, unanswered } = await runAt(`${first.url},${second.url}/`, ...args);
+  expect(unanswered).toEqual([]);
   return text;
 };
 const json = async (...args: string[]) => JSON.parse(await run(...args, "--json"));
@@ -71,11 +74,32 @@ test("A pod that does not answer hides none of the others, and is named", async 
   const dead = `http://127.0.0.1:${await freePort()}`;
   const commands = [["counts"], ["noisiest"], ["agents", "--key", relay.envelope("bob", "agent.heartbeat").key_id]];
   for (const command of commands) {
-    const { text: shown, silent } = await runAt(`${dead},${second.url}`, ...command);
+    const { text: shown, unanswered } = await runAt(`${dead},${second.url}`, ...command);
     expect(shown).toMatch(/\bpod_|agent:\/\/bob/);
-    expect(silent).toEqual([expect.stringContaining(`No pod answers at ${dead} (ECONNREFUSED)`)]);
+    expect(unanswered).toEqual([expect.stringContaining(`No pod answers at ${dead} (ECONNREFUSED)`)]);
   }
   await expect(runAt(dead, "counts")).rejects.toThrow(/No pod answers/);
+});
+
+test("A pod with another key hides none of the others, as while a key is being replaced, and what is no admin listener is told from one", async () => {
+  const [replaced, other] = [await AdminClient.make(`${relay.keysFile}.replaced`), `${relay.keysFile}.two-lines`];
+  await relay.startWsConnector(replaced.settings);
+  const { text: shown, unanswered } = await runAt(`${replaced.url},${first.url}`, "counts");
+  expect(shown).toMatch(/^window /);
+  expect(unanswered).toEqual([`${replaced.url} answers 401: the key file holds another key than the pod's.`]);
+
+  const gateway = await relay.startGateway();
+  for (const command of [["counts"], ["disconnect", "bob"]]) {
+    await expect(runAt(gateway.url, ...command)).rejects.toThrow(/is no admin listener|answers 404/);
+  }
+  const page = createServer((_, response) => response.end("{}"));
+  await once(page.listen(0, "127.0.0.1"), "listening");
+  const { port } = page.address() as AddressInfo;
+  await expect(runAt(`http://127.0.0.1:${port}`, "disconnect", "bob")).rejects.toThrow(/\(200\) is no admin listener/);
+  page.close();
+
+  await writeFile(other, "two\nlines\n");
+  await expect(runAt(first.url, "counts", "--key-file", other)).rejects.toThrow(/must hold one line/);
 });
 
 test("What is wrong with a command line is said before anything is asked", async () => {

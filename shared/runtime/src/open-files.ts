@@ -5,28 +5,32 @@ import { SettingsError } from "./settings.ts";
 
 /** Descriptors for all that is no client's connection: Redis, the keys file, the metrics. */
 const RESERVED = 64;
+/** Connections of the admin listener, which has one socket besides. */
+export const ADMIN_CONNECTIONS = 512;
 /** Connections without which there is nothing to serve. */
 const FEWEST = 32;
 /** Of too few descriptors, the share of plain HTTP where there are websockets too. */
 const HTTP_SHARE = 0.25;
 
 type Bounded = Pick<ConnectionSettings, "httpConnections" | "maxConnections">;
+type Counted = Bounded & { readonly adminPort?: number | undefined };
 
 /**
  * The settings with no more connections than there are file descriptors for. A process without a descriptor left takes each
  * connection only to close it, and Node tells nobody (EMFILE): it must never come to that.
  * @throws {SettingsError} when there are too few to serve at all.
  */
-export function withinOpenFiles<Settings extends Bounded>(
+export function withinOpenFiles<Settings extends Counted>(
   settings: Settings,
   logger: Logger,
   level: "warn" | "info" = "warn",
 ): Settings {
   const files = openFiles();
   if (files === null) return settings;
-  const fewest = files.open + RESERVED + FEWEST;
+  const reserved = files.open + RESERVED + (settings.adminPort === undefined ? 0 : ADMIN_CONNECTIONS + 1);
+  const fewest = reserved + FEWEST;
   if (files.limit < fewest) throw new SettingsError([`the limit of open files (ulimit -n) must be at least ${fewest}`]);
-  const bounds = fitted(settings, files.limit - files.open - RESERVED);
+  const bounds = fitted(settings, files.limit - reserved);
   if (bounds === null) return settings;
   logger[level](
     { openFiles: files.limit, ...bounds },

@@ -317,7 +317,7 @@ function deriveBaseUrl(read: ReadSource): string | undefined {
 function isPlainUrl(value: string, protocols: readonly string[]): boolean {
   const url = URL.parse(value);
   if (url === null || !protocols.includes(url.protocol)) return false;
-  return !value.endsWith("/") && url.username === "" && url.search === "" && url.hash === "";
+  return !value.endsWith("/") && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
 }
 
 /** It stands in texts of lines and in JSON: nothing but the characters of an address. Source: RFC 3986, section 2. */

@@ -106,7 +106,16 @@ describe("settings", () => {
     ["REDIS_URL", "redis-cluster://", "redis-cluster://x,", "redis-cluster://x:1,:2", "redis-cluster://u:p@x,u:p@y"],
     ["REDIS_URL", "redis-cluster://x/0", "redis-cluster://x/", "redis-cluster://x?y=1", "redis-cluster://x:1,y:65536"],
     ["REDIS_URL", "redis-cluster://:%zz@x", "valkey-cluster://x", "unix-cluster:///x.sock", "redis://x:1,y:2"],
-    ["RELAY_BASE_URL", "relay.example", "ftp://x", "http://x/", "http://x?y", "http://x#y", "http://u:p@x"],
+    [
+      "RELAY_BASE_URL",
+      "relay.example",
+      "ftp://x",
+      "http://x/",
+      "http://x?y",
+      "http://x#y",
+      "http://u:p@x",
+      "http://:p@x",
+    ],
     ["RELAY_WS_URL", "http://x", "ws://x/"],
     [
       "RELAY_ALTERNATE_WS_PATH",

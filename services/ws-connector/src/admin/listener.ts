@@ -20,6 +20,7 @@ export function createAdmin(parts: AdminParts): AdminServer | undefined {
   const { settings, link, window, connections, audit, logger } = parts;
   const { adminPort: port, adminHost: host, adminKeyFile: path, offlineAfterMs } = settings;
   if (port === undefined || path === undefined) return undefined;
+  if (!audit.isKept) logger.warn("ADMIN_PORT without RELAY_AUDIT_FILE: what the operator does is written nowhere");
   const agents = new PrincipalAgentsReader({ link, window, offlineAfterMs });
   return new AdminServer({
     ...{ port, host, logger },

@@ -55,8 +55,9 @@ export class AdminKey {
   }
 
   #load(digest: Buffer, isFirst: boolean): void {
+    const isAnother = this.#digest?.equals(digest) === false;
     this.#digest = digest;
-    if (!isFirst) this.#logger.info("admin key changed");
+    if (!isFirst && isAnother) this.#logger.info("admin key changed");
   }
 
   #report(error: unknown): void {

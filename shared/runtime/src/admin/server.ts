@@ -5,12 +5,13 @@ import type { ConnectionBounds } from "../http/connection-bounds.ts";
 import { HttpServer } from "../http/server.ts";
 import type { Service } from "../lifecycle.ts";
 import type { Logger } from "../logging.ts";
+import { ADMIN_CONNECTIONS } from "../open-files.ts";
 import type { AdminKey } from "./key.ts";
 import { AdminError, adminProblemOf } from "./refusal.ts";
 import type { AdminRoute } from "./route.ts";
 
 /** As many as a stranger has to open at once before the operator's is not accepted: each is answered and closed within a moment. */
-const BOUNDS: ConnectionBounds = { plain: 512, plainPerAddress: 0, websockets: 0, idleMs: 10_000 };
+const BOUNDS: ConnectionBounds = { plain: ADMIN_CONNECTIONS, plainPerAddress: 0, websockets: 0, idleMs: 10_000 };
 const HINT = "docs/operations.md#admin has every path of this listener.";
 
 /**

@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { temporaryFolder } from "../../../../test/support/temporary-folder.ts";
 import { until } from "../../../../test/support/until.ts";
 import { AdminKey } from "../../src/admin/key.ts";
+import { FileFollower } from "../../src/file-follower.ts";
 
 const KEY = "a-key.of:32~visible!ASCII_letters";
 const OTHER = KEY.toUpperCase();
@@ -13,12 +14,14 @@ const OTHER = KEY.toUpperCase();
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let path: string;
 let errors: object[];
+let infos: string[];
 let key: AdminKey;
 
 beforeEach(async () => {
   folder = await temporaryFolder();
   path = join(folder.path, "admin.key");
   errors = [];
+  infos = [];
   key = keyAt(path);
 });
 afterEach(async () => {
@@ -27,7 +30,7 @@ afterEach(async () => {
 });
 
 function keyAt(file: string): AdminKey {
-  const logger = { info: () => {}, error: (line: object) => void errors.push(line) };
+  const logger = { info: (text: string) => void infos.push(text), error: (line: object) => void errors.push(line) };
   return new AdminKey({ path: file, logger, pollMs: 2 });
 }
 
@@ -108,4 +111,24 @@ test("It is read again when it changes; what cannot be used keeps the one before
   await write(OTHER);
   await until("the other one holds", () => key.isIn(`Bearer ${OTHER}`));
   expect([key.isIn(`Bearer ${KEY}`), errors.length]).toEqual([false, 1]);
+});
+
+test("A change of the key is told once, and a file that was written again as it was is none", async () => {
+  await write(KEY);
+  await key.start();
+  let looks = 0;
+  const loaded = () => {
+    looks += 1;
+  };
+  const witness = new FileFollower({ paths: [path], read: async () => {}, loaded, failed: () => {}, pollMs: 2 });
+  await witness.start();
+  // By the time at which it has seen the second change the key, which looks as often, has seen the first.
+  for (const at of [1, 2]) {
+    await utimes(path, at, at);
+    await until("the change was seen", () => looks > at);
+  }
+  witness.stop();
+  await write(OTHER);
+  await until("the key has changed", () => key.isIn(`Bearer ${OTHER}`));
+  expect(infos).toEqual(["admin key changed"]);
 });
