@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, readdir, rename, stat } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, readdir, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { readKeys, replaceFile } from "../keys/store.ts";
 import { developmentKeys, developmentKeysFile } from "../local/dev-keys.ts";
@@ -24,7 +24,10 @@ const given = await stat(GIVEN);
 if (given.isDirectory()) refuse(new Error("RELAY_KEYS_FILE names no file"));
 const agents = given.isFile() ? undefined : await developmentKeys(FOLDER, "listed").catch(refuse);
 await serve(await readKeys(agents === undefined ? GIVEN : developmentKeysFile(FOLDER)));
-for (const name of await readdir(FOLDER)) await chown(join(FOLDER, name), uid, gid);
+for (const path of (await readdir(FOLDER)).map((name) => join(FOLDER, name))) {
+  // What root owns was made here; a key or a log that its owner gave to a service stays with that service.
+  if ((await lstat(path)).uid === 0) await chown(path, uid, gid);
+}
 
 process.stdout.write(agents === undefined ? "keys: those of RELAY_KEYS_FILE\n" : "keys: development keys\n");
 
