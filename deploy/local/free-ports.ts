@@ -6,19 +6,27 @@ import { createServer } from "node:net";
  * Below the ports that systems give to connections and to who listens on port 0, which would take one before it is used, and beside
  * 10080, which `fetch` refuses.
  */
-const PORTS = [11_000, 32_000] as const;
+const FIRST = 11_000;
+/** Processes that look at the same time look in parts of their own, as many as there are. */
+const PART = 300;
+const PARTS = 70;
+const OWN = FIRST + (process.pid % PARTS) * PART;
+
+/** Where this process looks next: in order, so that none is given twice before somebody listens there. */
+let next = randomInt(PART);
 
 /**
  * Ports of 127.0.0.1 that nobody listened on a moment ago, no two the same.
  * @throws {Error} when nobody may listen there.
  */
 export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) {
-    const port = randomInt(...PORTS);
-    if (await isFree(port)) ports.add(port);
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = OWN + next;
+    next = (next + 1) % PART;
+    if (await isFree(port)) ports.push(port);
   }
-  return [...ports];
+  return ports;
 }
 
 async function isFree(port: number): Promise<boolean> {
