@@ -11,10 +11,10 @@ import { principalOf } from "window/principal.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
 import { CarriedMark } from "./carried-mark.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, ConnectionIntake } from "./connection.ts";
 import type { DecisionRepeats } from "./decision-repeats.ts";
 import type { Heartbeats } from "./heartbeats.ts";
-import { type IntakeBatch, mayBeHeartbeat } from "./intake-batch.ts";
+import type { IntakeBatch } from "./intake-batch.ts";
 import type { Hold } from "./ownership.ts";
 import type { Registrar } from "./registrar.ts";
 import { IDLE, type PreparationEvent, type PreparationState, preparationStep } from "./session-preparation.ts";
@@ -37,31 +37,11 @@ export interface IntakeDependencies {
 }
 
 /**
- * Takes in one text frame; those of heartbeats wait for each other. Most connections are silent most of the time, and have no
- * intake then.
- */
-export function receiveText(connection: Connection, text: string, dependencies: IntakeDependencies): void {
-  const { batch } = dependencies;
-  const cameAt = performance.now();
-  const takeIn = () => {
-    connection.intake ??= new Intake(connection, dependencies);
-    connection.intake.receive(text, cameAt);
-  };
-  // One that is not registered has its turn now, and answers for all that is done in it.
-  if (connection.principal === undefined) takeIn();
-  else if (mayBeHeartbeat(text)) batch.add(takeIn);
-  else {
-    batch.flush();
-    takeIn();
-  }
-}
-
-/**
  * Intake of one connection: decode … authority (the steps shared with the self-test) → ownership → acceptance →
  * ack. What is still in flight when its connection closes is discarded, except for a session decision that may be in
  * effect. Source: docs/protocol.md#frames.
  */
-class Intake {
+export class Intake implements ConnectionIntake {
   readonly #connection: Connection;
   readonly #authority: Authority;
   readonly #acceptor: Acceptor;

@@ -6,10 +6,10 @@ import {
   WINDOW_LIMITS,
 } from "protocol/contract/limits.ts";
 import { PROOF_IDENTITIES } from "protocol/contract/reports/common.ts";
-import { SURFACES, WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { z } from "zod";
 import { LOG_LEVELS } from "./logging.ts";
 import { isRedisUrl } from "./redis-url.ts";
+import { isCollector, isContact, isFreePath, isOriginOrAny, isPlainUrl } from "./setting-rules.ts";
 
 /**
  * Every setting of the relay: its environment variable, rule and default. An empty variable counts as unset.
@@ -312,34 +312,4 @@ function deriveBaseUrl(read: ReadSource): string | undefined {
   if (host === undefined || port === undefined) return undefined;
   const scheme = read("RELAY_TLS_CERT_FILE") === undefined ? "http" : "https";
   return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-function isPlainUrl(value: string, protocols: readonly string[]): boolean {
-  const url = URL.parse(value);
-  if (url === null || !protocols.includes(url.protocol)) return false;
-  return !value.endsWith("/") && url.username === "" && url.password === "" && url.search === "" && url.hash === "";
-}
-
-/** It stands in texts of lines and in JSON: nothing but the characters of an address. Source: RFC 3986, section 2. */
-function isContact(value: string): boolean {
-  if (!/^(?:https:\/\/|mailto:)[A-Za-z0-9._~:/?#[\]@!$&()*+,;=%-]{1,200}$/.test(value)) return false;
-  const url = URL.parse(value);
-  if (url?.protocol === "mailto:") return /^[^@/]+@[^@/]+$/.test(url.pathname);
-  return url !== null && url.hostname !== "" && url.username === "" && url.password === "";
-}
-
-function isOriginOrAny(value: string): boolean {
-  return value === "any" || URL.parse(value)?.origin === value;
-}
-
-/** The exporter adds the path of traces itself. */
-function isCollector(url: string): boolean {
-  return isPlainUrl(url.replace(/\/$/, ""), ["http:", "https:"]) && !/\/v1\/traces\/?$/.test(url);
-}
-
-function isFreePath(path: string): boolean {
-  if (!/^(?:\/[A-Za-z0-9_-]+)+$/.test(path) || path === WEBSOCKET_PATH) return false;
-  return !Object.values(SURFACES).some((surface) =>
-    [surface.path, ...surface.aliases].some((taken) => taken === path || path.startsWith(`${taken.split("/{")[0]}/`)),
-  );
 }

@@ -1,31 +1,9 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import type { Principal } from "../src/principal.ts";
+import { describe, expect, test } from "@jest/globals";
 import { acceptFromOf } from "../src/records/accept-from.ts";
+import { ACCEPTED, ALICE, bench, MALLORY, pod, REFUSED, registers, sends } from "./accepting.ts";
 import { assertAs, BOB, held } from "./asserting.ts";
-import { envelopeOf, messageOf, presence } from "./envelopes.ts";
-import { Bench, type Incoming, type Pod } from "./kit.ts";
-
-const ALICE = "agent://alice";
-const MALLORY = "agent://mallory";
-const REFUSED = { outcome: "not_accepted_by_target" };
-const ACCEPTED = { outcome: "accepted" };
-const bench = new Bench();
-let pod: Pod;
-
-beforeEach(async () => {
-  await bench.open();
-  pod = await bench.pod();
-});
-afterEach(() => bench.clear());
-afterAll(() => bench.redis.stop());
-
-/** BOB registers; undefined says nothing of whom it accepts. */
-async function registers(accept_from?: readonly string[], incoming: Incoming = {}) {
-  const payload = accept_from === undefined ? {} : { accept_from };
-  return await pod.accept(envelopeOf("agent.register", BOB, { payload }), incoming);
-}
-
-const sends = (from: string, principal: Principal = "key:key-1") => pod.accept(messageOf(from, BOB), { principal });
+import { envelopeOf, presence } from "./envelopes.ts";
+import type { Incoming } from "./kit.ts";
 
 /** Where Redis lost whom an agent accepts envelopes from, or has what was said before. */
 

@@ -1,34 +1,11 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { PRESENCE_LIMITS, SESSION_LIMITS } from "protocol/contract/limits.ts";
 import { PresenceStore } from "../src/presence.ts";
-import type { Principal } from "../src/principal.ts";
 import { acceptFromOf } from "../src/records/accept-from.ts";
+import { ACCEPTED, ALICE, bench, MALLORY, pod, REFUSED, registers, sends } from "./accepting.ts";
 import { assertAs, BOB, held } from "./asserting.ts";
 import { ClockedLink } from "./clocked-link.ts";
 import { claimOf, decisionOf, delivery, envelopeOf, messageOf, presence, requestOf } from "./envelopes.ts";
-import { Bench, type Incoming, type Pod } from "./kit.ts";
-
-const ALICE = "agent://alice";
-const MALLORY = "agent://mallory";
-const REFUSED = { outcome: "not_accepted_by_target" };
-const ACCEPTED = { outcome: "accepted" };
-const bench = new Bench();
-let pod: Pod;
-
-beforeEach(async () => {
-  await bench.open();
-  pod = await bench.pod();
-});
-afterEach(() => bench.clear());
-afterAll(() => bench.redis.stop());
-
-/** BOB registers; undefined says nothing of whom it accepts. */
-async function registers(accept_from?: readonly string[], incoming: Incoming = {}) {
-  const payload = accept_from === undefined ? {} : { accept_from };
-  return await pod.accept(envelopeOf("agent.register", BOB, { payload }), incoming);
-}
-
-const sends = (from: string, principal: Principal = "key:key-1") => pod.accept(messageOf(from, BOB), { principal });
 
 describe("an agent that names whom it accepts envelopes from", () => {
   test.each([

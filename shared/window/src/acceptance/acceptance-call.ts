@@ -3,7 +3,7 @@ import { HTTP_LIMITS, PRESENCE_LIMITS, SESSION_LIMITS, WINDOW_LIMITS } from "pro
 import { sessionBound } from "protocol/contract/rate-limits.ts";
 import { type AgentLimits, agentLimitArgs } from "../agent-limits.ts";
 import { holderDigestOf } from "../holder-digest.ts";
-import { boundsFactorOf, isIssuer } from "../principal.ts";
+import { boundsFactorOf, isIssuer, type Principal } from "../principal.ts";
 import { acceptFromOf, NOT_KNOWN } from "../records/accept-from.ts";
 import { textWithTrace } from "../records/channel-line.ts";
 import { formatCredential } from "../records/credential.ts";
@@ -77,7 +77,7 @@ function encodeMessages(items: readonly PlacedItem[], context: AcceptContext): A
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
     const { key, endsAt } = guardBucketOf(p, first);
-    args.push(run.length * 3 + 4, endsAt, numberOf(key), first.origin, issuerOf(first));
+    args.push(run.length * 3 + 4, endsAt, numberOf(key), first.origin, issuerDigestOf(first));
     for (const item of run) args.push(item.digest, item.envelope.to as string, textOf(item));
   }
   return { script: "accept_messages", keys, args };
@@ -113,7 +113,7 @@ function encodeItems(items: readonly PlacedItem[], context: AcceptContext): Acce
   };
   for (const run of runs(items)) {
     const first = run[0] as PlacedItem;
-    if (isPlain(first)) add("messages", first, [first.origin, issuerOf(first), ...run.flatMap(plainDetails)]);
+    if (isPlain(first)) add("messages", first, [first.origin, issuerDigestOf(first), ...run.flatMap(plainDetails)]);
     else add(first.kind, first, [first.digest, addresseeOf(first), ...detailsOf(first, context, numberOf)]);
   }
   return { script: "accept", keys, args };
@@ -167,9 +167,15 @@ function sessionBounds(proofFreshnessMs: number): string {
   ].join(" ");
 }
 
-/** The issuer that answers for an item's sender, a digest; '' where the sender's key is listed. */
-function issuerOf({ principal }: PlacedItem): string {
-  return isIssuer(principal) ? holderDigestOf(principal) : "";
+/** The issuer that answers for an item's sender; '' where the sender's key is listed. */
+function issuerOf({ principal }: PlacedItem): Principal | "" {
+  return isIssuer(principal) ? principal : "";
+}
+
+/** The same, as scripts have it. */
+function issuerDigestOf(item: PlacedItem): string {
+  const issuer = issuerOf(item);
+  return issuer === "" ? "" : holderDigestOf(issuer);
 }
 
 /** Consecutive plain messages of one origin, issuer and guard bucket share one head of arguments; every other item stands alone. */

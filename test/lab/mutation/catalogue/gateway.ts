@@ -51,7 +51,7 @@ export const GATEWAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a contact is an address and no other text",
-    file: "shared/runtime/src/settings-catalogue.ts",
+    file: "shared/runtime/src/setting-rules.ts",
     find: "if (!/^(?:https:",
     replace: "if (false && !/^(?:https:",
     tests: ["shared/runtime/test/settings.test.ts"],

@@ -4,6 +4,7 @@ const SCRIPT = "shared/window/src/lua/touch_agents.lua";
 const CALL = "shared/window/src/acceptance/touches.ts";
 const GATHERED = "services/ws-connector/src/heartbeats.ts";
 const INTAKE = "services/ws-connector/src/intake.ts";
+const RECEIVE_TEXT = "services/ws-connector/src/receive-text.ts";
 const REGISTRAR = "services/ws-connector/src/registrar.ts";
 const CALLS = ["shared/window/test/touches.test.ts"];
 const GATHERING = ["services/ws-connector/test/heartbeats.test.ts"];
@@ -232,14 +233,14 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a heartbeat is taken in before what follows it",
-    file: INTAKE,
+    file: RECEIVE_TEXT,
     find: "    batch.flush();\n    takeIn();",
     replace: "    takeIn();",
     tests: TAKEN_IN,
   },
   {
     name: "a heartbeat that waited was heard when it came in",
-    file: INTAKE,
+    file: RECEIVE_TEXT,
     find: "    connection.intake.receive(text, cameAt);",
     replace: "    connection.intake.receive(text, performance.now());",
     tests: TAKEN_IN,
@@ -253,7 +254,7 @@ export const HEARTBEAT_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "what an unregistered connection sends is done in its turn",
-    file: INTAKE,
+    file: RECEIVE_TEXT,
     find: "if (connection.principal === undefined) takeIn();\n  else if",
     replace: "if",
     tests: TAKEN_IN,
