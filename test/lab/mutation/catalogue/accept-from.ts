@@ -2,7 +2,9 @@ import type { Mutation } from "../mutation.ts";
 
 const LUA = "shared/window/src/lua";
 const UNWANTED = `${LUA}/accept/unwanted.lua`;
-const TESTS = ["shared/window/test/accept-from.test.ts", "shared/window/test/accept-from-lost.test.ts"];
+const NAMED = ["shared/window/test/accept-from.test.ts"];
+const LOST = ["shared/window/test/accept-from-lost.test.ts"];
+const TESTS = [...NAMED, ...LOST];
 
 /** Whom agents accept envelopes from. Source: docs/protocol.md#accept_from. */
 export const ACCEPT_FROM_MUTATIONS: readonly Mutation[] = [
@@ -11,21 +13,21 @@ export const ACCEPT_FROM_MUTATIONS: readonly Mutation[] = [
     file: UNWANTED,
     find: "string.find(words, ' ' .. from .. ' ', 1, true)",
     replace: "string.find(words, from, 1, true)",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "a namespace ends with its dot",
     file: UNWANTED,
     find: "' (%S+%.)%*'",
     replace: "' (%S+)%.%*'",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "only an issuer is what its name stands for",
     file: "shared/window/src/acceptance/acceptance-call.ts",
     find: 'return isIssuer(principal) ? principal : "";',
     replace: 'return principal.replace(/^key|^api/, "issuer") as typeof principal;',
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "messages that their target does not accept are refused",
@@ -39,34 +41,34 @@ export const ACCEPT_FROM_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/accept/publications.lua`,
     find: "if batch.some_choose and is_unwanted",
     replace: "if false and is_unwanted",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "so are session requests",
     file: `${LUA}/accept/sessions.lua`,
     find: "if batch.some_choose and is_unwanted",
     replace: "if false and is_unwanted",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "messages of one call are of one issuer",
     file: "shared/window/src/acceptance/acceptance-call.ts",
     find: "issuerOf(last) === issuerOf(item)",
     replace: "true",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "sessions that others requested before end",
     file: `${LUA}/accept/accept_from.lua`,
     find: "if #wanted == #asked.pending then return end",
     replace: "if true then return end",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "a register without it accepts everyone again",
     file: `${LUA}/accept/accept_from.lua`,
-    find: "if batch.some_choose then redis.call('HDEL', batch.accept_from_key, agent) end",
-    replace: "",
+    find: "elseif batch.some_choose then redis.call('HDEL', batch.accept_from_key, agent) end",
+    replace: "end",
     tests: TESTS,
   },
   {
@@ -81,56 +83,56 @@ export const ACCEPT_FROM_MUTATIONS: readonly Mutation[] = [
     file: `${LUA}/assert_routes.lua`,
     find: "if is_as_new(redis.call('HGET', accept_from_key, agent), epoch) then return end",
     replace: "",
-    tests: TESTS,
+    tests: LOST,
   },
   {
     name: "what a register said that has no answer yet is not said over by an older one",
     file: `${LUA}/assert_routes.lua`,
     find: "if owner.epoch ~= epoch then accept_from = '-' end",
     replace: "",
-    tests: TESTS,
+    tests: LOST,
   },
   {
     name: "what an older register said gives way",
     file: `${LUA}/lib/accept_from.lua`,
     find: "tonumber(string.match(record, '^%d+')) >= tonumber(epoch)",
     replace: "true",
-    tests: TESTS,
+    tests: LOST,
   },
   {
     name: "who does not know it says nothing of it",
     file: "shared/window/src/route-asserter.ts",
     find: "held.acceptFrom ?? NOT_KNOWN",
     replace: 'held.acceptFrom ?? ""',
-    tests: TESTS,
+    tests: LOST,
   },
   {
     name: "a heartbeat that takes an agent learns it",
     file: `${LUA}/accept/presence.lua`,
     find: "accept_from == '-' and accept_from_of(batch, agent) or nil",
     replace: "nil",
-    tests: TESTS,
+    tests: LOST,
   },
   {
     name: "a heartbeat brings it where Redis lost it",
     file: `${LUA}/accept/presence.lua`,
     find: "kind == 'register' or not owns and accept_from ~= '-'",
     replace: "kind == 'register'",
-    tests: TESTS,
+    tests: LOST,
   },
   {
     name: "unwanted sessions are not told",
     file: `${LUA}/accept/presence.lua`,
     find: "if batch.some_choose then end_unwanted_sessions(batch, agent, asked_key, ...) end",
     replace: "",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "sessions that end with a register count for nobody",
     file: `${LUA}/accept/accept_from.lua`,
     find: "      end_session(batch, session, principal_prefix, session_prefix)\n",
     replace: "",
-    tests: TESTS,
+    tests: NAMED,
   },
   {
     name: "heartbeats leave it in force",
