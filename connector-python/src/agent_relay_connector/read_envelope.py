@@ -3,6 +3,7 @@
 import re
 
 from .agent_id import is_agent_id
+from .limits import MAX_TASK_ID_CHARACTERS
 from .payload_rules import is_payload
 from .strict_json import integer_of, members_of
 from .types import Envelope
@@ -15,7 +16,6 @@ _FORMS = {
 }
 _TEXTS = ("from", "sig")
 _OPTIONAL_TEXTS = ("to", "task_id")
-_MAX_TASK_CHARACTERS = 128
 
 
 def read_envelope(value: object) -> Envelope | None:
@@ -44,4 +44,4 @@ def _is_task(text: str) -> bool:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return 1 <= len(text) <= _MAX_TASK_CHARACTERS
+    return 1 <= len(text) <= MAX_TASK_ID_CHARACTERS
