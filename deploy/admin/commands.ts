@@ -37,14 +37,16 @@ export async function runAdminCommand(args: string[], environment: Environment):
 /** An answer, and how it is shown. */
 type Ask = (pods: Pods) => Promise<Output & { readonly answer: object }>;
 
+const COMMANDS: readonly string[] = ["counts", "agents", "disconnect", "noisiest"];
+
 /** @throws {UsageError} */
 function commandOf(command: string, rest: readonly string[], options: Options): Ask {
+  if (!COMMANDS.includes(command)) throw new UsageError(`There is no command ${command}.`);
   if (command === "disconnect") return disconnecting(agentOf(rest));
   if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
   if (command === "counts") return counting;
   if (command === "agents") return listing(holderQueryOf(options));
-  if (command === "noisiest") return ranking(limitOf(options));
-  throw new UsageError(`There is no command ${command}.`);
+  return ranking(limitOf(options));
 }
 
 const counting: Ask = async (pods) => {

@@ -39,12 +39,12 @@ export class Pods {
     return new Pods(urls, key);
   }
 
-  /** What the first of them that answers says, about the whole window. @throws {Error} that says why none does, or of a refusal. */
+  /** What the first of them that answers says, about the whole window: no other is needed. @throws {Error} that says why none does, or of a refusal. */
   async askFirst<Answer>(question: Question): Promise<Answers<Answer>> {
     const unanswered: string[] = [];
     for (const url of this.#urls) {
       try {
-        return { answers: [(await this.#ask(url, question)) as Answer], unanswered };
+        return { answers: [(await this.#ask(url, question)) as Answer], unanswered: [] };
       } catch (error) {
         if (!(error instanceof UnansweredError)) throw error;
         unanswered.push(error.message);

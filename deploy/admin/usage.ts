@@ -18,5 +18,7 @@ Options
 
 Each command is a line in the audit log of the pods that it asks.
 
+agents and disconnect ask one pod after the other, until one answers.
+
 Exit codes: 0 done, 1 refused, or a pod gave no answer: what the others say is printed, 2 invalid command line.
 `;

@@ -76,7 +76,9 @@ test("A pod that does not answer hides none of the others, and is named", async 
   for (const command of commands) {
     const { text: shown, unanswered } = await runAt(`${dead},${second.url}`, ...command);
     expect(shown).toMatch(/\bpod_|agent:\/\/bob/);
-    expect(unanswered).toEqual([expect.stringContaining(`No pod answers at ${dead} (ECONNREFUSED)`)]);
+    // Where one pod says it all, no other is missed.
+    const missed = command[0] === "agents" ? [] : [expect.stringContaining(`No pod answers at ${dead} (ECONNREFUSED)`)];
+    expect(unanswered).toEqual(missed);
   }
   await expect(runAt(dead, "counts")).rejects.toThrow(/No pod answers/);
 });
@@ -105,6 +107,7 @@ test("A pod with another key hides none of the others, as while a key is being r
 test("What is wrong with a command line is said before anything is asked", async () => {
   for (const args of [
     ["ban", "agent://bob"],
+    ["disconect", "bob"],
     ["counts", "more"],
     ["agents"],
     ["agents", "--key", "a", "--issuer", "b"],

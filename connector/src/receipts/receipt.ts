@@ -65,9 +65,9 @@ interface Lack {
 
 /** Of a session without request and decision it says only that: most likely its id is wrong. */
 function incomplete(lacks: readonly Lack[]): RelayError {
-  const ofCredentials = lacks.filter(({ part }) => part.startsWith(CREDENTIAL_OF));
-  // Without a credential of both nothing else helps, and what was signed without one is what could not be verified.
-  const relevant = ofCredentials.length > 0 ? ofCredentials : lacks;
+  // No agent has a receipt of what was signed so: the other agent need not be asked, nor anything else be mended.
+  const final = lacks.filter((lack) => lack === NO_DIGEST || lack.part.startsWith(CREDENTIAL_OF));
+  const relevant = final.length > 0 ? final : lacks;
   const told = lacks.includes(NO_SESSION) ? [NO_SESSION] : relevant;
   return new RelayError("receipt_incomplete", {
     message: `There is no receipt: ${told.map(({ why }) => why).join("; ")}.`,

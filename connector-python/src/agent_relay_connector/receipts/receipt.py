@@ -71,10 +71,9 @@ class _Lack:
 
 def _incomplete(lacks: Sequence[_Lack]) -> RelayError:
     """Of a session without request and decision it says only that: most likely its id is wrong."""
-    of_credentials = [lack for lack in lacks if lack.part.startswith(_CREDENTIAL_OF)]
-    # Without a credential of both nothing else helps, and what was signed without one is what could not be verified.
-    relevant = of_credentials or lacks
-    told = [_NO_SESSION] if _NO_SESSION in lacks else relevant
+    # No agent has a receipt of what was signed so: the other agent need not be asked, nor anything else be mended.
+    final = [lack for lack in lacks if lack is _NO_DIGEST or lack.part.startswith(_CREDENTIAL_OF)]
+    told = [_NO_SESSION] if _NO_SESSION in lacks else final or lacks
     message = f"There is no receipt: {'; '.join(lack.why for lack in told)}."
     hint = " ".join(dict.fromkeys(lack.hint for lack in told))
     return RelayError("receipt_incomplete", message, hint, missing=[lack.part for lack in lacks])
