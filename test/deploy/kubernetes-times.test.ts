@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@jest/globals";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { settingsReader } from "runtime/settings.ts";
 import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { rowsBetween } from "../support/documents.ts";
@@ -39,8 +40,11 @@ interface EnvoyProxy {
 
 /** What Kubernetes does when a probe says nothing else. */
 const DEFAULT_FAILURES = 3;
-/** For what follows a drain: the last answers, routes and counters. docs/operations.md#images asks for as much. */
-const AFTER_DRAIN_MS = 10_000;
+/**
+ * For what follows a drain: what was promised is read before a close, for as long as a slow reader may take, and then the last answers,
+ * routes and counters. docs/operations.md#images asks for as much.
+ */
+const AFTER_DRAIN_MS = CONNECTION_LIMITS.outboxStalledAfterMs + 10_000;
 
 const operations = await readFile(new URL("../../docs/operations.md", import.meta.url), "utf8");
 const { minReadySeconds, template } = (await only<Deployment>("base/service-pod.yaml", "Deployment")).spec;

@@ -150,9 +150,10 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.#context.events.congestionChanged(this);
   }
 
-  /** A client that reads too slowly is disconnected rather than held in memory. */
+  /** A client that reads too slowly is disconnected rather than held in memory, also where it is to read what was promised before its close. */
   readsTooSlowly(limit: OutboxLimit): void {
-    this.closeFor(limit, CLOSE_CODES.slowConsumer);
+    this.limitReached(limit);
+    this.#closeNow(CLOSE_CODES.slowConsumer);
   }
 
   /** Takes a text in, in the order in which texts came, as soon as the limits allow. */
@@ -201,7 +202,7 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.#silentChecks = this.#reading.isPaused ? 0 : this.#silentChecks + 1;
     const pings = (this.#silentChecks - 1) / CHECKS_A_PING;
     if (pings < 1 || !Number.isInteger(pings)) return;
-    if (pings > CONNECTION_LIMITS.maxUnansweredPings) this.close(CLOSE_CODES.slowConsumer);
+    if (pings > CONNECTION_LIMITS.maxUnansweredPings) this.#closeNow(CLOSE_CODES.slowConsumer);
     else this.#socket.ping();
   }
 
@@ -215,13 +216,35 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.close(code);
   }
 
-  close({ code, reason }: CloseCode): void {
-    if (this.#closing) return;
-    this.#closedWith = code;
-    this.#end();
+  /**
+   * Ends the connection. What was sent to it, and so promised, is read first: the close frame follows it, for ws lets the socket go a
+   * second after that. Who reads nothing of it for as long as any slow reader may is disconnected.
+   * @param closed is called once the close frame was written, or the socket is gone.
+   */
+  close(code: CloseCode, closed: () => void = () => {}): void {
+    if (this.#closing) {
+      closed();
+      return;
+    }
+    this.#begin(code);
+    this.#outbox.finish(() => {
+      this.#socket.close(code.code, code.reason);
+      closed();
+    });
+  }
+
+  /** What waits goes with the socket, but for what is read within the second that ws waits. */
+  #closeNow(code: CloseCode): void {
+    this.#begin(code);
     this.#outbox.flush();
+    this.#outbox.close();
+    this.#socket.close(code.code, code.reason);
+  }
+
+  #begin({ code }: CloseCode): void {
+    this.#closedWith ??= code;
+    this.#end();
     this.#socket.resume();
-    this.#socket.close(code, reason);
   }
 
   /** Listeners for the socket, each called with the socket as `this`. */
@@ -247,11 +270,11 @@ export class Connection implements OutboxOwner, InflowOwner {
     },
     // ws closes the socket by itself, with the code that RFC 6455 asks for.
     error(this: WebSocket) {
-      connectionOf(this).#end();
+      connectionOf(this).#gone();
     },
     close(this: WebSocket, code: number) {
       const connection = connectionOf(this);
-      connection.#end();
+      connection.#gone();
       connection.#context.events.closed(connection, connection.#closedWith ?? code);
     },
   };
@@ -280,10 +303,14 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.#closingReads.count(bytes);
   }
 
+  #gone(): void {
+    this.#end();
+    this.#outbox.close();
+  }
+
   #end(): void {
     if (this.#closing) return;
     this.#closing = true;
-    this.#outbox.close();
     clearTimeout(this.#registerTimer);
     this.#inflow.stop();
     this.#context.events.closing(this);

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
 import type { Connection } from "./connection.ts";
@@ -51,5 +52,16 @@ async function closeAfterDeliveries(connection: Connection, options: DrainOption
   releaser.release(connection.agents.routes());
   await releaser.flush();
   await channel.caughtUp();
-  connection.close(CLOSE_CODES.goingAway);
+  await closed(connection);
+}
+
+/** Resolves when the connection has read what was promised to it, or for as long as who reads nothing is waited for: a stop ends. */
+function closed(connection: Connection): Promise<void> {
+  return new Promise((resolve) => {
+    const late = setTimeout(resolve, CONNECTION_LIMITS.outboxStalledAfterMs);
+    connection.close(CLOSE_CODES.goingAway, () => {
+      clearTimeout(late);
+      resolve();
+    });
+  });
 }

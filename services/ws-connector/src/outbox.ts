@@ -30,6 +30,8 @@ export class Outbox implements CountedOutbox {
   #bytes = 0;
   #isCongested = false;
   #idleChecks = 0;
+  /** Called once nothing waits any more, after which nothing comes. */
+  #finished: (() => void) | undefined;
   #isClosed = false;
 
   /** @param stream the stream under the socket. */
@@ -71,10 +73,21 @@ export class Outbox implements CountedOutbox {
     this.#count();
   }
 
-  /** Counts nothing any more: the connection closes. */
+  /**
+   * Nothing more comes. What waits was promised, and goes on to count until the kernel has taken it, or is given up: then, or at once
+   * where nothing waits, `finished` is called.
+   */
+  finish(finished: () => void): void {
+    this.flush();
+    this.#finished = finished;
+    if (this.#stream.writableLength === 0) this.#finish();
+  }
+
+  /** Counts nothing any more: what waits goes with the socket. */
   close(): void {
     this.#isClosed = true;
     this.#count();
+    this.#finish();
   }
 
   idleCheck(): number {
@@ -87,6 +100,12 @@ export class Outbox implements CountedOutbox {
 
   giveUp(limit: OutboxLimit): void {
     this.#owner.readsTooSlowly(limit);
+  }
+
+  #finish(): void {
+    const finished = this.#finished;
+    this.#finished = undefined;
+    finished?.();
   }
 
   /** The kernel took what one write brought. */
@@ -102,6 +121,7 @@ export class Outbox implements CountedOutbox {
     if (before === 0) this.#beginToWait();
     this.#all.changed(this, before);
     this.#judge();
+    if (this.#bytes === 0) this.#finish();
   }
 
   /** Without a gathering write each write ends by itself, so that progress is seen before all that waits is gone. */
@@ -116,7 +136,7 @@ export class Outbox implements CountedOutbox {
     if (isCongested !== this.#isCongested) {
       this.#isCongested = isCongested;
       this.#all.congestionChanged(isCongested);
-      if (!this.#isClosed) this.#owner.congestionChanged();
+      if (!this.#isClosed && this.#finished === undefined) this.#owner.congestionChanged();
     }
     if (this.#bytes > fullAbove) this.giveUp("outbox");
   }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { announcedLimits } from "protocol/contract/frames.ts";
@@ -20,11 +21,14 @@ let connection: Connection;
 let context: ConnectionContext;
 let outboxes: Outboxes;
 let reported: string[];
+/** As ws has it of the pod, but shorter. */
+const CLOSE_TIMEOUT_MS = 50;
+const CLOSING = { closeTimeout: CLOSE_TIMEOUT_MS };
 const addressCounts = { open: 1, unregistered: 1, opened: 1 };
 
 /** A connection over a real socket; the client answers pings only when it is reported to. */
 beforeEach(async () => {
-  server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+  server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...CLOSING });
   await once(server, "listening");
   const connected = once(server, "connection");
   client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, { autoPong: false });
@@ -259,6 +263,37 @@ describe("a client that does not read", () => {
     client.resume();
     const [code, reason] = await once(client, "close");
     expect([code, String(reason)]).toEqual([1013, "slow consumer"]);
+  });
+
+  test("reads what was sent before its close, and the close, however late it begins", async () => {
+    fill(20_000);
+    let received = 0;
+    client.on("message", () => {
+      received += 1;
+    });
+    let isClosed = false;
+    connection.close(CLOSE_CODES.superseded, () => {
+      isClosed = true;
+    });
+    expect([connection.send(TEXT), connection.isClosing, isClosed]).toEqual([false, true, false]);
+    // Time in which ws would let the socket go, had it written the close.
+    await delay(4 * CLOSE_TIMEOUT_MS);
+    client.resume();
+    const [code] = await once(client, "close");
+    expect([code, received, isClosed, outboxes.bytes]).toEqual([4409, sent, true, 0]);
+  });
+
+  test("is disconnected when it reads nothing of what was sent before its close", async () => {
+    fill(20_000);
+    let isClosed = false;
+    connection.close(CLOSE_CODES.superseded, () => {
+      isClosed = true;
+    });
+    for (let n = 0; n < 10; n += 1) outboxes.check();
+    expect([isClosed, outboxes.bytes > 0]).toEqual([false, true]);
+    outboxes.check();
+    expect([isClosed, outboxes.bytes]).toEqual([true, 0]);
+    await until("the socket is gone", () => reported.includes("closed"));
   });
 
   test("is closed with 1013 when nothing drains, congested or not", async () => {

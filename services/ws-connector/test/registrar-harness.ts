@@ -76,8 +76,9 @@ export class RegistrarHarness {
       pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
       noteValid: (keyId: string) => void this.validKeys.push(keyId),
       send: (text: string) => this.sent.push(JSON.parse(text)),
-      close: ({ code }: { code: number }) => {
+      close: ({ code }: { code: number }, closed = () => {}) => {
         this.closedWith = code;
+        closed();
       },
     } as unknown as Connection;
   }

@@ -1,5 +1,9 @@
+import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 
+/** A pipe that nobody reads, or that is full, is an error at once: no start and no stop waits for it. */
+const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK } = constants;
+const FLAGS = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK;
 /** What waits for a write that is under way; what is more is lost. */
 const MOST_WAITING_BYTES = 4_194_304;
 
@@ -31,7 +35,7 @@ export class LineFile {
 
   /** Rejects with what the system says where the file cannot be opened. */
   async open(): Promise<void> {
-    this.#file = await open(this.#options.path, "a", this.#options.mode);
+    this.#file = await open(this.#options.path, FLAGS, this.#options.mode);
   }
 
   /** @param line without its end. Of a file that is not open nothing comes. */

@@ -1,5 +1,8 @@
-import { readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { constants } from "node:fs";
+import { open as openFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { LineFile } from "../src/line-file.ts";
@@ -38,6 +41,20 @@ test("What the disk has no room for is lost, and told with how many lines", asyn
   for (let n = 0; n < 10; n += 1) file.write("x");
   await file.close();
   expect(lost).toEqual([[10, "ENOSPC"]]);
+});
+
+test("A pipe that nobody has open is none to write to", async () => {
+  await promisify(execFile)("mkfifo", [path]);
+  await expect(open()).rejects.toMatchObject({ code: "ENXIO" });
+});
+
+test("What a pipe that nobody reads does not take is lost, and holds nothing up", async () => {
+  await promisify(execFile)("mkfifo", [path]);
+  await using _reader = await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = await open();
+  for (let n = 0; n < 30; n += 1) file.write("x".repeat(10_000));
+  await file.close();
+  expect(lost.map(([, code]) => code)).toContain("EAGAIN");
 });
 
 test("No more than 4 MiB wait", async () => {

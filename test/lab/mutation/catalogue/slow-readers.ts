@@ -61,9 +61,16 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a closed connection's outbox counts for nothing",
     file: "services/ws-connector/src/connection.ts",
-    find: "this.#outbox.close();",
-    replace: "",
+    find: "this.#outbox.flush();\n    this.#outbox.close();",
+    replace: "this.#outbox.flush();",
     tests: ["services/ws-connector/test/connection.test.ts"],
+  },
+  {
+    name: "what was promised is read before a close",
+    file: "services/ws-connector/src/outbox.ts",
+    find: "if (this.#stream.writableLength === 0) this.#finish();",
+    replace: "this.#finish();",
+    tests: ["services/ws-connector/test/connection.test.ts", "test/integration/closed-unread.test.ts"],
   },
   {
     name: "nothing is published to a congested connection",

@@ -1,0 +1,59 @@
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, test } from "@jest/globals";
+import { AdminClient } from "../support/admin.ts";
+import type { AgentSocket } from "../support/agent.ts";
+import type { Pod } from "../support/relay.ts";
+import { given, useRelay } from "../support/use-relay.ts";
+
+/** A client that stands still while its connection is closed, and reads on later: what it was promised is there, and then why. */
+
+const relay = useRelay("alice", "bob-hmac");
+const admin = given(() => AdminClient.make(`${relay.keysFile}.admin`));
+const UNLIMITED = { RELAY_BYTES_PER_SECOND: "0", RELAY_ENVELOPES_PER_SECOND: "0" };
+const sending = given(() => relay.startWsConnector(UNLIMITED));
+const alice = given(() => relay.online(sending, "alice"));
+const TEXT = "x".repeat(30_000);
+/** Longer than ws waits for a client's answer to a close. */
+const STANDSTILL_MS = 1500;
+
+/** Sends until the kernel takes no more and the connection is congested. @returns the numbers that were promised. */
+async function fill(bob: AgentSocket): Promise<number[]> {
+  bob.socket.pause();
+  const promised: number[] = [];
+  for (let n = 0; ; n += 1) {
+    const message = relay.envelope("alice", "message.send", { to: "agent://bob-hmac", payload: { n, text: TEXT } });
+    if (!(await alice.ask(message)).target_delivery.can_deliver_realtime) return promised;
+    promised.push(n);
+  }
+}
+
+const takeOver = async () => {
+  await relay.online(sending, "bob-hmac");
+};
+const disconnect = async () => {
+  const { status } = await admin.disconnect("agent://bob-hmac");
+  expect(status).toBe(200);
+};
+
+test.each([
+  ["another connection takes its agent over", 4409, "superseded", takeOver],
+  ["the operator disconnects it", 1001, "draining", disconnect],
+  ["its pod stops", 1001, "draining", (pod: Pod) => void pod.stop()],
+] as const)(
+  "when %s it reads all that was acked in realtime, the notice, and close code %i",
+  async (_, code, notice, end) => {
+    const pod = await relay.startWsConnector({ ...UNLIMITED, ...admin.settings });
+    const bob = await relay.online(pod, "bob-hmac");
+    const promised = await fill(bob);
+    await end(pod);
+    await delay(STANDSTILL_MS);
+    const closed = once(bob.socket, "close");
+    bob.socket.resume();
+    const [closedWith] = await closed;
+    expect(bob.deliveries.map(({ envelope }) => envelope.payload.n)).toEqual(promised);
+    expect([bob.notices(notice).length, closedWith]).toEqual([1, code]);
+    await pod.stop();
+  },
+  60_000,
+);
