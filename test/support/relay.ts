@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import type { ServiceName } from "protocol/contract/surface.ts";
@@ -106,8 +106,15 @@ export class TestRelay {
     return { ...this.environment, REDIS_URL: this.urlFor(user), ...overrides };
   }
 
+  /** Replaces the file whole: a pod that starts meanwhile must not read half of it. */
   async writeKeys(file: object): Promise<void> {
-    await writeFile(this.keysFile, JSON.stringify(file), { mode: 0o600 });
+    const written = `${this.keysFile}.new`;
+    await writeFile(written, JSON.stringify(file), { mode: this.keysFileMode });
+    await rename(written, this.keysFile);
+  }
+
+  protected get keysFileMode(): number {
+    return 0o600;
   }
 
   logger(service: string): Logger {

@@ -36,9 +36,7 @@ export class ContainerRelay extends TestRelay {
     this.#network = await new Network().start();
     this.redis.join(this.#network);
     await super.start();
-    // The services of the containers are other users than that of the tests.
     await chmod(dirname(this.keysFile), 0o755);
-    await chmod(this.keysFile, 0o644);
     return this;
   }
 
@@ -51,6 +49,11 @@ export class ContainerRelay extends TestRelay {
 
   override get environment(): Environment {
     return { REDIS_URL: this.redis.url, RELAY_KEYS_FILE: `${KEYS_FOLDER}/keys.json`, LOG_LEVEL: "debug" };
+  }
+
+  /** The services of the containers are other users than that of the tests. */
+  protected override get keysFileMode(): number {
+    return 0o644;
   }
 
   override async startWsConnector(overrides: Environment = {}): Promise<Pod> {
@@ -98,7 +101,7 @@ export class ContainerRelay extends TestRelay {
       .withTmpFs({ "/tmp": "" })
       .withBindMounts([{ source: EDGE_CONF, target: "/etc/nginx/nginx.conf", mode: "ro" }])
       .withExposedPorts({ container: PORT, host: port })
-      .withWaitStrategy(Wait.forHttp("/ready", PORT));
+      .withWaitStrategy(Wait.forHttp("/ready", PORT, { abortOnContainerExit: true }));
     return await this.#start(edge);
   }
 
@@ -108,7 +111,7 @@ export class ContainerRelay extends TestRelay {
       .withBindMounts([{ source: dirname(this.keysFile), target: KEYS_FOLDER, mode: "ro" }])
       .withExposedPorts(PORT)
       .withLogConsumer((output) => createInterface(output).on("line", (line) => this.log.push(line)))
-      .withWaitStrategy(Wait.forHttp("/ready", PORT));
+      .withWaitStrategy(Wait.forHttp("/ready", PORT, { abortOnContainerExit: true }));
     return await this.#start(container);
   }
 
