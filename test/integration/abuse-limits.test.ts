@@ -1,7 +1,9 @@
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { afterEach, describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { makeEd25519Key } from "../../deploy/keys/make.ts";
+import { encode, frame, OPCODES } from "../hostile/support/frames.ts";
 import { type AgentSocket, ed25519Key, signed } from "../support/agent.ts";
 import { tryUpgrade } from "../support/try-upgrade.ts";
 import { until } from "../support/until.ts";
@@ -200,6 +202,21 @@ describe("What one connection sends", () => {
     stream.uncork();
     expect(await client.untilClosed()).toBe(1008);
     expect(await pod.reached("pings")).toBe(1);
+  });
+
+  test("ends it with 1008, counted, when a text never ends, however many pongs keep its fragments apart", async () => {
+    const pod = await startPod();
+    const client = await register(await connect(pod, CLIENT), "carol");
+    const { _socket: stream } = client.socket as unknown as { _socket: Socket };
+    const { pong, text, continuation } = OPCODES;
+    const pongs = Array.from({ length: 200 }, () => encode(frame(pong, Buffer.alloc(125))));
+    stream.write(encode(frame(text, "x", { fin: false })));
+    while (client.closed === undefined) {
+      stream.write(Buffer.concat([...pongs, encode(frame(continuation, "x", { fin: false }))]));
+      await setImmediate();
+    }
+    expect(client.closed.code).toBe(1008);
+    expect(await pod.reached("unfinished_text")).toBe(1);
   });
 
   test("ends it with 1008, counted, when it is nothing for ten seconds", async () => {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "@jest/globals";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
@@ -8,7 +9,7 @@ import { given, useRelay } from "../support/use-relay.ts";
 
 /** A client that stands still while its connection is closed, and reads on later: what it was promised is there, and then why. */
 
-const relay = useRelay("alice", "bob-hmac");
+const relay = useRelay("alice", "bob-hmac", "carol-hmac");
 const admin = given(() => AdminClient.make(`${relay.keysFile}.admin`));
 const UNLIMITED = { RELAY_BYTES_PER_SECOND: "0", RELAY_ENVELOPES_PER_SECOND: "0" };
 const sending = given(() => relay.startWsConnector(UNLIMITED));
@@ -18,11 +19,11 @@ const TEXT = "x".repeat(30_000);
 const STANDSTILL_MS = 1500;
 
 /** Sends until the kernel takes no more and the connection is congested. @returns the numbers that were promised. */
-async function fill(bob: AgentSocket): Promise<number[]> {
-  bob.socket.pause();
+async function fill(recipient: AgentSocket, name: string): Promise<number[]> {
+  recipient.socket.pause();
   const promised: number[] = [];
   for (let n = 0; ; n += 1) {
-    const message = relay.envelope("alice", "message.send", { to: "agent://bob-hmac", payload: { n, text: TEXT } });
+    const message = relay.envelope("alice", "message.send", { to: `agent://${name}`, payload: { n, text: TEXT } });
     if (!(await alice.ask(message)).target_delivery.can_deliver_realtime) return promised;
     promised.push(n);
   }
@@ -45,7 +46,7 @@ test.each([
   async (_, code, notice, end) => {
     const pod = await relay.startWsConnector({ ...UNLIMITED, ...admin.settings });
     const bob = await relay.online(pod, "bob-hmac");
-    const promised = await fill(bob);
+    const promised = await fill(bob, "bob-hmac");
     await end(pod);
     await delay(STANDSTILL_MS);
     const closed = once(bob.socket, "close");
@@ -57,3 +58,16 @@ test.each([
   },
   60_000,
 );
+
+test("A pod stops though clients read nothing of what they were promised, one whose end was decided before among them", async () => {
+  const pod = await relay.startWsConnector({ ...UNLIMITED, ...admin.settings });
+  const [bob, carol] = [await relay.online(pod, "bob-hmac"), await relay.online(pod, "carol-hmac")];
+  await fill(bob, "bob-hmac");
+  await fill(carol, "carol-hmac");
+  await takeOver();
+  const startedAt = performance.now();
+  await pod.stop();
+  const tookMs = performance.now() - startedAt;
+  expect(tookMs).toBeGreaterThan(CONNECTION_LIMITS.outboxStalledAfterMs - 100);
+  expect(tookMs).toBeLessThan(CONNECTION_LIMITS.outboxStalledAfterMs + 5000);
+}, 60_000);

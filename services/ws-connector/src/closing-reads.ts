@@ -3,9 +3,9 @@ import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type WebSocket from "ws";
 
 /**
- * What is read of a connection once its end is decided: a client that goes on sending is not read for its answer to the
- * close. Without an end to it, a closed connection would cost more than an open one. Its socket stays for a while, so that
- * the close frame arrives before a reset.
+ * What is read of a connection behind a close frame: a client that goes on sending is not read for its answer to it. Without an
+ * end to it, a closed connection would cost more than an open one. Its socket stays for a while, so that the close frame arrives
+ * before a reset.
  */
 export class ClosingReads {
   readonly #socket: WebSocket;

@@ -43,7 +43,7 @@ export class ConnectionRegistry {
   readonly #counters: PodCounters;
   readonly #inflow: InflowContext;
   readonly #context: ConnectionContext;
-  #isOpen = false;
+  #takesNew = false;
 
   constructor(options: RegistryOptions) {
     const { settings, quota, outboxes, congestion, registrar, counters, connectorVersion, receive } = options;
@@ -83,8 +83,8 @@ export class ConnectionRegistry {
   }
 
   /** True while the pod takes new connections. */
-  get isOpen(): boolean {
-    return this.#isOpen;
+  get takesNew(): boolean {
+    return this.#takesNew;
   }
 
   get size(): number {
@@ -102,18 +102,18 @@ export class ConnectionRegistry {
   }
 
   /** Takes new connections. */
-  open(): void {
-    this.#isOpen = true;
+  takeNew(): void {
+    this.#takesNew = true;
   }
 
   /** Takes no new connection; those that are there stay. */
-  close(): void {
-    this.#isOpen = false;
+  refuseNew(): void {
+    this.#takesNew = false;
   }
 
   /** Why a connection from this address is refused, or null. */
   refusalOf(address: string): ServiceError | null {
-    if (this.#isOpen) return this.#quota.refusalOf(address, performance.now());
+    if (this.#takesNew) return this.#quota.refusalOf(address, performance.now());
     return new ServiceError("over_capacity", { retryAfterMs: CONNECTION_LIMITS.capacityRetryAfterMs });
   }
 

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { CLOSE_CODES, type CloseCode } from "protocol/contract/close-codes.ts";
 import type { ErrorCode } from "protocol/contract/errors.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
@@ -14,8 +14,7 @@ import { Outbox, type OutboxOwner } from "./outbox.ts";
 import type { Outboxes, OutboxLimit } from "./outboxes.ts";
 import { Ownership } from "./ownership.ts";
 import { type PauseReason, Reading } from "./reading.ts";
-
-export type CloseCode = Pick<(typeof CLOSE_CODES)[keyof typeof CLOSE_CODES], "code" | "reason">;
+import { listenTo, type SocketListener } from "./socket-events.ts";
 
 export interface ConnectionOptions {
   readonly id: string;
@@ -56,32 +55,19 @@ const TURN_RECHECK_MS = 1000;
 /** The first check may come at once after something was heard: the one after these has seen a whole interval of silence. */
 const CHECKS_A_PING = CONNECTION_LIMITS.pingIntervalMs / CONNECTION_LIMITS.silenceCheckMs;
 
-/** Takes in the texts of one connection while any envelope of it is in flight. */
-export interface ConnectionIntake {
-  /** @param cameAt monotonic ms. */
-  receive(text: string, cameAt: number): void;
-}
-
-/** The property of a socket and its stream that holds their connection, so that all share one set of listeners. */
-const CONNECTION = Symbol("connection");
-
-function connectionOf(socket: WebSocket | Duplex): Connection {
-  return (socket as unknown as { [CONNECTION]: Connection })[CONNECTION];
-}
-
 /**
  * One websocket: its frames, its limits, its end. Knows the socket, not Redis. A pod has very many: a connection holds
  * nothing that is the same for all. Source: docs/protocol.md#frames.
  */
-export class Connection implements OutboxOwner, InflowOwner {
+export class Connection implements OutboxOwner, InflowOwner, SocketListener {
   readonly id: string;
   readonly agents: Ownership;
   /** Of its client address, for the quota. */
   readonly addressCounts: AddressCounts;
   /** Undefined until a register presents one. */
   credentials: ConnectionCredentials | undefined;
-  /** Undefined while nothing is in flight. */
-  intake: ConnectionIntake | undefined;
+  /** Takes its texts in while any envelope of it is in flight, and is undefined while none is. @param cameAt monotonic ms. */
+  intake: { receive(text: string, cameAt: number): void } | undefined;
   readonly #context: ConnectionContext;
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
@@ -95,8 +81,9 @@ export class Connection implements OutboxOwner, InflowOwner {
   /** How often nothing was heard since the check before. */
   #silentChecks = 0;
   #closing = false;
-  #closedWith: number | undefined;
-  /** Undefined until something is read after the end was decided. */
+  /** Undefined while the end is not decided, or where the client or ws decided it. */
+  #closedWith: CloseCode | undefined;
+  /** Undefined until something is read after a close frame. */
   #closingReads: ClosingReads | undefined;
 
   constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
@@ -104,8 +91,8 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.agents = new Ownership(id);
     this.addressCounts = addressCounts;
     this.#context = context;
-    this.#socket = Object.assign(socket, { [CONNECTION]: this });
-    this.#stream = Object.assign(stream, { [CONNECTION]: this });
+    this.#socket = socket;
+    this.#stream = stream;
     this.#outbox = new Outbox(this, context.outboxes, socket, stream);
     this.#inflow = new Inflow(this, context.inflow);
     this.#reading = new Reading(socket);
@@ -132,9 +119,7 @@ export class Connection implements OutboxOwner, InflowOwner {
   }
 
   open(): void {
-    const { message, pong, ping, error, close, data } = Connection.#listeners;
-    this.#socket.on("message", message).on("pong", pong).on("ping", ping).on("error", error).on("close", close);
-    this.#stream.on("data", data);
+    listenTo(this.#socket, this.#stream, this);
     this.#registerTimer = setTimeout(() => this.#timeOut(), CONNECTION_LIMITS.registerWithinMs);
     this.send(helloFrame(this.id, Date.now(), this.#context.greeting));
   }
@@ -153,7 +138,7 @@ export class Connection implements OutboxOwner, InflowOwner {
   /** A client that reads too slowly is disconnected rather than held in memory, also where it is to read what was promised before its close. */
   readsTooSlowly(limit: OutboxLimit): void {
     this.limitReached(limit);
-    this.#closeNow(CLOSE_CODES.slowConsumer);
+    this.closeNow(CLOSE_CODES.slowConsumer);
   }
 
   /** Takes a text in, in the order in which texts came, as soon as the limits allow. */
@@ -198,11 +183,15 @@ export class Connection implements OutboxOwner, InflowOwner {
    * heard from it, and no silence counts.
    */
   checkSilence(): void {
-    if (this.isClosing) return;
+    if (this.isClosing) {
+      // Its client may have ended its side without a close frame.
+      this.#end();
+      return;
+    }
     this.#silentChecks = this.#reading.isPaused ? 0 : this.#silentChecks + 1;
     const pings = (this.#silentChecks - 1) / CHECKS_A_PING;
     if (pings < 1 || !Number.isInteger(pings)) return;
-    if (pings > CONNECTION_LIMITS.maxUnansweredPings) this.#closeNow(CLOSE_CODES.slowConsumer);
+    if (pings > CONNECTION_LIMITS.maxUnansweredPings) this.closeNow(CLOSE_CODES.slowConsumer);
     else this.#socket.ping();
   }
 
@@ -218,71 +207,73 @@ export class Connection implements OutboxOwner, InflowOwner {
 
   /**
    * Ends the connection. What was sent to it, and so promised, is read first: the close frame follows it, for ws lets the socket go a
-   * second after that. Who reads nothing of it for as long as any slow reader may is disconnected.
-   * @param closed is called once the close frame was written, or the socket is gone.
+   * second after that. Who reads nothing of it for as long as any slow reader may is disconnected. Meanwhile nothing is read of a
+   * client that cannot know of its end yet.
+   * @param closeSent is called once the close frame was written, or the socket is gone; also where the end was decided before.
    */
-  close(code: CloseCode, closed: () => void = () => {}): void {
-    if (this.#closing) {
-      closed();
-      return;
-    }
-    this.#begin(code);
-    this.#outbox.finish(() => {
-      this.#socket.close(code.code, code.reason);
-      closed();
+  close(code: CloseCode, closeSent: () => void = () => {}): void {
+    if (!this.#closing) this.#socket.pause();
+    this.#end(code);
+    this.#outbox.whenTaken(() => {
+      this.#sendClose();
+      closeSent();
     });
   }
 
-  /** What waits goes with the socket, but for what is read within the second that ws waits. */
-  #closeNow(code: CloseCode): void {
-    this.#begin(code);
+  /** Ends the connection at once: what waits goes with the socket, but for what is read within the second that ws waits. */
+  closeNow(code: CloseCode): void {
+    const isOpen = this.#socket.readyState === this.#socket.OPEN;
+    this.#end(code);
     this.#outbox.flush();
     this.#outbox.close();
-    this.#socket.close(code.code, code.reason);
+    if (isOpen) this.#sendClose();
+    // ws waits without end for a client that ended its side and does not read.
+    else this.#socket.terminate();
   }
 
-  #begin({ code }: CloseCode): void {
-    this.#closedWith ??= code;
-    this.#end();
+  #sendClose(): void {
+    if (this.#closedWith !== undefined) this.#socket.close(this.#closedWith.code, this.#closedWith.reason);
+    // For the client's answer.
     this.#socket.resume();
   }
 
-  /** Listeners for the socket, each called with the socket as `this`. */
-  static readonly #listeners = {
-    message(this: WebSocket, data: Buffer, isBinary: boolean) {
-      connectionOf(this).#receive(data, isBinary);
-    },
-    pong(this: WebSocket) {
-      const connection = connectionOf(this);
-      connection.#silentChecks = 0;
-      connection.#inflow.pong();
-    },
-    ping(this: WebSocket) {
-      const connection = connectionOf(this);
-      connection.#silentChecks = 0;
-      connection.#inflow.ping();
-    },
-    // After the listener of ws, which has handed over the texts of the chunk by then.
-    data(this: Duplex, chunk: Buffer) {
-      const connection = connectionOf(this);
-      if (connection.isClosing) connection.#countWhileClosing(chunk.length);
-      else connection.#inflow.bytes(chunk.length);
-    },
-    // ws closes the socket by itself, with the code that RFC 6455 asks for.
-    error(this: WebSocket) {
-      connectionOf(this).#gone();
-    },
-    close(this: WebSocket, code: number) {
-      const connection = connectionOf(this);
-      connection.#gone();
-      connection.#context.events.closed(connection, connection.#closedWith ?? code);
-    },
-  };
-
-  #receive(data: Buffer, isBinary: boolean): void {
+  message(data: Buffer, isBinary: boolean): void {
     this.#silentChecks = 0;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
     else if (!this.isClosing) this.#inflow.text(data.toString());
+  }
+
+  /** ws has answered it. */
+  ping(): void {
+    this.#silentChecks = 0;
+    this.#inflow.ping();
+    this.#outbox.count();
+  }
+
+  pong(): void {
+    this.#silentChecks = 0;
+    this.#inflow.pong();
+  }
+
+  bytes(count: number): void {
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      if (!this.#closing) this.#inflow.bytes(count);
+      return;
+    }
+    // Not only when the socket is gone: a client that closes gets nothing of what would be promised to it until then.
+    this.#end();
+    this.#closingReads ??= new ClosingReads(this.#socket, this.#stream);
+    this.#closingReads.count(count);
+  }
+
+  gone(): void {
+    this.#end();
+    this.#outbox.close();
+  }
+
+  closed(code: number): void {
+    this.gone();
+    this.#context.events.closed(this, this.#closedWith?.code ?? code);
   }
 
   /**
@@ -298,19 +289,11 @@ export class Connection implements OutboxOwner, InflowOwner {
     this.closeFor("register_within");
   }
 
-  #countWhileClosing(bytes: number): void {
-    this.#closingReads ??= new ClosingReads(this.#socket, this.#stream);
-    this.#closingReads.count(bytes);
-  }
-
-  #gone(): void {
-    this.#end();
-    this.#outbox.close();
-  }
-
-  #end(): void {
+  /** @param code none where the client or ws ends it. */
+  #end(code?: CloseCode): void {
     if (this.#closing) return;
     this.#closing = true;
+    this.#closedWith = code;
     clearTimeout(this.#registerTimer);
     this.#inflow.stop();
     this.#context.events.closing(this);

@@ -3,17 +3,17 @@ import type { Tracing } from "runtime/tracing/tracing.ts";
 import type { KnownEpochs } from "window/known-epochs.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { RouteReleaser } from "window/routes.ts";
+import type { AgentConnections } from "./agent-connections.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionRegistry } from "./connection-registry.ts";
 import { deliverFrame } from "./frames.ts";
-import type { Holders } from "./holders.ts";
 import { RecentDeliveries } from "./recent-deliveries.ts";
 import type { Registrar } from "./registrar.ts";
 
 export interface DeliveryDependencies {
   readonly connections: ConnectionRegistry;
   readonly registrar: Registrar;
-  readonly holders: Holders;
+  readonly agentConnections: AgentConnections;
   readonly releaser: RouteReleaser;
   /** Those that the pod knows. */
   readonly epochs: KnownEpochs;
@@ -34,7 +34,7 @@ export interface DeliveryDependencies {
  */
 export function deliverFrom(
   channel: PodChannel,
-  { connections, registrar, holders, releaser, epochs, delivered, tracing, disconnect }: DeliveryDependencies,
+  { connections, registrar, agentConnections, releaser, epochs, delivered, tracing, disconnect }: DeliveryDependencies,
 ): void {
   const mayHave = (id: string, agent: string) => {
     const connection = connections.find(id);
@@ -54,7 +54,7 @@ export function deliverFrom(
         settle("repeated");
         return;
       }
-      const connection = mayHave(id, agent) ?? holders.since(agent, epoch);
+      const connection = mayHave(id, agent) ?? agentConnections.since(agent, epoch);
       const isSent = connection?.send(deliverFrame(sessionId, text)) ?? false;
       settle(isSent ? "sent" : "connection_gone");
       if (isSent) recent?.add(text, performance.now());

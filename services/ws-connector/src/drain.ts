@@ -52,13 +52,16 @@ async function closeAfterDeliveries(connection: Connection, options: DrainOption
   releaser.release(connection.agents.routes());
   await releaser.flush();
   await channel.caughtUp();
-  await closed(connection);
+  await closeSent(connection);
 }
 
-/** Resolves when the connection has read what was promised to it, or for as long as who reads nothing is waited for: a stop ends. */
-function closed(connection: Connection): Promise<void> {
+/**
+ * Resolves once the close frame was written behind what was promised. Who has not read all of that after the time in which a slow
+ * reader has to read something is disconnected: a stop ends.
+ */
+function closeSent(connection: Connection): Promise<void> {
   return new Promise((resolve) => {
-    const late = setTimeout(resolve, CONNECTION_LIMITS.outboxStalledAfterMs);
+    const late = setTimeout(() => connection.closeNow(CLOSE_CODES.goingAway), CONNECTION_LIMITS.outboxStalledAfterMs);
     connection.close(CLOSE_CODES.goingAway, () => {
       clearTimeout(late);
       resolve();

@@ -1,3 +1,4 @@
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import type { RateHolder } from "window/principal.ts";
 import { Allowance } from "./allowance.ts";
@@ -57,6 +58,8 @@ export class Inflow implements TurnTaker, PausesOwner {
   #state: InflowState = "flowing";
   /** Texts that were read and not taken in; undefined while the state is `flowing`, and after the stop. */
   #texts: string[] | undefined;
+  /** Bytes since a text was whole, but for the rest of the chunk that it came in. */
+  #unfinishedBytes = 0;
   /** Undefined from the first valid envelope on. */
   #allowance: Allowance | undefined = new Allowance();
   /** Undefined until then. */
@@ -79,6 +82,7 @@ export class Inflow implements TurnTaker, PausesOwner {
   }
 
   text(text: string): void {
+    this.#unfinishedBytes = 0;
     if (this.#state !== "flowing") {
       this.#texts?.push(text);
     } else if (this.#rates === undefined) {
@@ -94,8 +98,13 @@ export class Inflow implements TurnTaker, PausesOwner {
     }
   }
 
-  /** A chunk came from the socket; its texts have been handed over. */
+  /**
+   * A chunk came from the socket; its texts have been handed over. ws keeps the whole chunk for as long as it needs a part of it:
+   * a text that never ends, with pongs between its fragments, would hold all that its client ever sent.
+   */
   bytes(count: number): void {
+    this.#unfinishedBytes += count;
+    if (this.#unfinishedBytes > CONNECTION_LIMITS.unfinishedBytes) this.#owner.closeFor("unfinished_text");
     if (this.#allowance?.takeBytes(count) === false) this.#owner.closeFor("unregistered_intake");
     if (this.#rates !== undefined) this.#mustWait(this.#rates.takeBytes(count));
   }

@@ -11,7 +11,7 @@ import { principalOf } from "window/principal.ts";
 import type { Answers } from "./answers.ts";
 import type { Authority } from "./authority.ts";
 import { CarriedMark } from "./carried-mark.ts";
-import type { Connection, ConnectionIntake } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import type { DecisionRepeats } from "./decision-repeats.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 import type { IntakeBatch } from "./intake-batch.ts";
@@ -41,7 +41,7 @@ export interface IntakeDependencies {
  * ack. What is still in flight when its connection closes is discarded, except for a session decision that may be in
  * effect. Source: docs/protocol.md#frames.
  */
-export class Intake implements ConnectionIntake {
+export class Intake {
   readonly #connection: Connection;
   readonly #authority: Authority;
   readonly #acceptor: Acceptor;

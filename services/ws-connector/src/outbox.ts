@@ -30,8 +30,10 @@ export class Outbox implements CountedOutbox {
   #bytes = 0;
   #isCongested = false;
   #idleChecks = 0;
-  /** Called once nothing waits any more, after which nothing comes. */
-  #finished: (() => void) | undefined;
+  /** Writes of this outbox of which the kernel has not taken all. */
+  #writes = 0;
+  /** Nothing comes any more; called once what there was is taken. */
+  #taken: (() => void) | undefined;
   #isClosed = false;
 
   /** @param stream the stream under the socket. */
@@ -69,31 +71,49 @@ export class Outbox implements CountedOutbox {
     this.#texts = undefined;
     this.#characters = 0;
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    this.#stream.write(framed(texts), () => this.#drained());
-    this.#count();
+    this.#writes += 1;
+    this.#stream.write(framed(texts), () => this.#written());
+    this.count();
   }
 
   /**
-   * Nothing more comes. What waits was promised, and goes on to count until the kernel has taken it, or is given up: then, or at once
-   * where nothing waits, `finished` is called.
+   * Nothing more comes. What was sent was promised, and goes on to count until the kernel has taken it, or it is given up: then, or
+   * at once where that is so already, `taken` is called. What only ws wrote is waited for by nobody.
    */
-  finish(finished: () => void): void {
+  whenTaken(taken: () => void): void {
     this.flush();
-    this.#finished = finished;
-    if (this.#stream.writableLength === 0) this.#finish();
+    if (this.#isClosed || this.#writes === 0 || this.#stream.writableLength === 0) {
+      taken();
+      return;
+    }
+    const before = this.#taken;
+    this.#taken = () => {
+      before?.();
+      taken();
+    };
   }
 
   /** Counts nothing any more: what waits goes with the socket. */
   close(): void {
     this.#isClosed = true;
-    this.#count();
-    this.#finish();
+    this.count();
+    this.#tellTaken();
+  }
+
+  /** Something was written to the socket, or taken of it. Closes its connection through the owner where that is too much. */
+  count(): void {
+    const before = this.#bytes;
+    this.#bytes = this.#isClosed ? 0 : this.#stream.writableLength;
+    if (this.#bytes === before) return;
+    if (before === 0) this.#beginToWait();
+    this.#all.changed(this, before);
+    this.#judge();
   }
 
   idleCheck(): number {
     const before = this.#bytes;
     // What ws wrote tells nobody when it is gone.
-    this.#count();
+    this.count();
     this.#idleChecks = this.#bytes < before ? 0 : this.#idleChecks + 1;
     return this.#idleChecks;
   }
@@ -102,26 +122,18 @@ export class Outbox implements CountedOutbox {
     this.#owner.readsTooSlowly(limit);
   }
 
-  #finish(): void {
-    const finished = this.#finished;
-    this.#finished = undefined;
-    finished?.();
-  }
-
-  /** The kernel took what one write brought. */
-  #drained(): void {
+  /** The kernel took what one write brought, or the socket is gone. */
+  #written(): void {
+    this.#writes -= 1;
     this.#idleChecks = 0;
-    this.#count();
+    this.count();
+    if (this.#writes === 0) this.#tellTaken();
   }
 
-  #count(): void {
-    const before = this.#bytes;
-    this.#bytes = this.#isClosed ? 0 : this.#stream.writableLength;
-    if (this.#bytes === before) return;
-    if (before === 0) this.#beginToWait();
-    this.#all.changed(this, before);
-    this.#judge();
-    if (this.#bytes === 0) this.#finish();
+  #tellTaken(): void {
+    const taken = this.#taken;
+    this.#taken = undefined;
+    taken?.();
   }
 
   /** Without a gathering write each write ends by itself, so that progress is seen before all that waits is gone. */
@@ -136,7 +148,7 @@ export class Outbox implements CountedOutbox {
     if (isCongested !== this.#isCongested) {
       this.#isCongested = isCongested;
       this.#all.congestionChanged(isCongested);
-      if (!this.#isClosed && this.#finished === undefined) this.#owner.congestionChanged();
+      if (!this.#isClosed && this.#taken === undefined) this.#owner.congestionChanged();
     }
     if (this.#bytes > fullAbove) this.giveUp("outbox");
   }

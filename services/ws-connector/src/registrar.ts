@@ -7,6 +7,7 @@ import type { PodChannel } from "window/pod-channel.ts";
 import { bringerOf, principalOf } from "window/principal.ts";
 import { acceptFromOf } from "window/records/accept-from.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
+import type { AgentConnections } from "./agent-connections.ts";
 import type { AgentEvent } from "./agent-transitions.ts";
 import type { Authority } from "./authority.ts";
 import type { Connection } from "./connection.ts";
@@ -18,7 +19,6 @@ import {
   supersededNotice,
 } from "./frames.ts";
 import type { Heartbeats } from "./heartbeats.ts";
-import type { Holders } from "./holders.ts";
 import type { IntakeBatch } from "./intake-batch.ts";
 
 /** Answers are due within a second; nobody waits longer for one that does not come. */
@@ -35,7 +35,7 @@ export class Registrar {
   readonly #releaser: RouteReleaser;
   readonly #heartbeats: Heartbeats;
   readonly #batch: IntakeBatch;
-  readonly #holders: Holders;
+  readonly #agentConnections: AgentConnections;
   readonly #audit: AuditLog;
   /** Callers of `settled`. */
   readonly #settling = new Map<Connection, () => void>();
@@ -46,7 +46,7 @@ export class Registrar {
     releaser: RouteReleaser;
     heartbeats: Heartbeats;
     batch: IntakeBatch;
-    holders: Holders;
+    agentConnections: AgentConnections;
     audit: AuditLog;
   }) {
     this.#authority = options.authority;
@@ -54,7 +54,7 @@ export class Registrar {
     this.#releaser = options.releaser;
     this.#heartbeats = options.heartbeats;
     this.#batch = options.batch;
-    this.#holders = options.holders;
+    this.#agentConnections = options.agentConnections;
     this.#audit = options.audit;
   }
 
@@ -102,7 +102,7 @@ export class Registrar {
     this.#authority.answered(connection, verified, acceptance);
     const event = eventOf(acceptance, key, isNew ? verified : undefined);
     const supersededBy = agents.apply(agent, event);
-    if (event.kind === "granted") this.#holders.granted(agent, connection);
+    if (event.kind === "granted") this.#agentConnections.granted(agent, connection);
     if (event.kind === "granted" && isNew && verified.kind === "register") this.#auditRegister(verified, event.epoch);
     if (!agents.mayOwn(agent)) this.#lost(connection, agent);
     const settled = this.#settling.get(connection);
@@ -193,13 +193,13 @@ export class Registrar {
   }
 
   #release(connection: Connection, routes: readonly Route[]): void {
-    for (const { agent } of routes) this.#holders.lost(agent, connection);
+    for (const { agent } of routes) this.#agentConnections.lost(agent, connection);
     this.#releaser.release(routes);
   }
 
   /** The connection has lost the agent to another. */
   #lost(connection: Connection, agent: string): void {
-    this.#holders.lost(agent, connection);
+    this.#agentConnections.lost(agent, connection);
     this.#authority.lost(connection, agent);
   }
 

@@ -28,6 +28,7 @@ import { REDIS_LIMITS } from "window/redis/limits.ts";
 import { RouteAsserter } from "window/route-asserter.ts";
 import { RELEASE_RETRY_MS, RouteReleaser } from "window/routes.ts";
 import { createAdmin } from "./admin/listener.ts";
+import { AgentConnections } from "./agent-connections.ts";
 import { Answers } from "./answers.ts";
 import { Asserts } from "./asserts.ts";
 import { Authority } from "./authority.ts";
@@ -39,7 +40,6 @@ import { DECISION_REPEAT_MS, DecisionRepeats } from "./decision-repeats.ts";
 import { deliverFrom } from "./deliveries.ts";
 import { drain } from "./drain.ts";
 import { Heartbeats } from "./heartbeats.ts";
-import { Holders } from "./holders.ts";
 import { IntakeBatch } from "./intake-batch.ts";
 import { KeyAudit } from "./key-audit.ts";
 import { createPodCounters, observePod } from "./metrics.ts";
@@ -89,9 +89,9 @@ export function createWsConnector(
   const touches = new Touches({ ...acceptance, logger });
   const heartbeats = new Heartbeats({ touches, channel, logger });
   const batch = new IntakeBatch({ logger });
-  const holders = new Holders();
+  const agentConnections = new AgentConnections();
   const decisionRepeats = new DecisionRepeats(acceptor);
-  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders, audit });
+  const registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, agentConnections, audit });
   const { refusals, keyRefusals } = counters;
   const intake = {
     authority,
@@ -124,7 +124,7 @@ export function createWsConnector(
     void drain([connection], { registrar, channel, releaser, drainMs: 0 });
   };
   const { delivered } = counters;
-  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered, tracing, disconnect });
+  deliverFrom(channel, { connections, registrar, agentConnections, releaser, epochs, delivered, tracing, disconnect });
 
   const shareLeases = new ShareLeases(new PrincipalShares({ link, partitions, pod }), connections.rates);
   const keyAudit = new KeyAudit({ keys, connections, registrar });
@@ -143,7 +143,7 @@ export function createWsConnector(
     { everyMs: REDIS_LIMITS.pruneIntervalMs, run: () => void presenceStore.prune().catch(() => {}) },
   ]);
 
-  const isReady = () => connections.isOpen && channel.ready;
+  const isReady = () => connections.takesNew && channel.ready;
   const connectionCount = () => connections.size;
   const probes = createProbes({
     link,
@@ -157,7 +157,7 @@ export function createWsConnector(
   });
   observePod(metrics, { connections, outboxes, link, channel, acceptor, touches, probes });
 
-  const watched = { window, presenceStore, keys, connections, holders, outboxes, counters };
+  const watched = { window, presenceStore, keys, connections, agentConnections, outboxes, counters };
   const admin = createAdmin({ ...watched, settings, pod, link, audit, logger });
 
   let stopped: Promise<void> | undefined;
@@ -168,15 +168,15 @@ export function createWsConnector(
     if (stopped === undefined) await admin?.start();
     if (stopped === undefined) await link.start();
     if (stopped === undefined) await channel.start();
+    if (stopped === undefined) await reachLog.start();
+    if (stopped === undefined) await window.start();
     if (stopped !== undefined) return;
-    await reachLog.start();
-    await window.start();
     tasks.start();
-    connections.open();
+    connections.takeNew();
   }
 
   async function stop(): Promise<void> {
-    connections.close();
+    connections.refuseNew();
     await drain(connections, { registrar, channel, releaser, drainMs });
     tasks.stop();
     await admin?.stop();

@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 
 function listenOver(partitions: number, tracing = NO_TRACING): void {
-  const { connection, registrar, holders, releaser } = harness;
+  const { connection, registrar, agentConnections, releaser } = harness;
   epochs = new KnownEpochs(2);
   const channel = {
     partitions,
@@ -36,7 +36,7 @@ function listenOver(partitions: number, tracing = NO_TRACING): void {
   delivered = new Tally();
   disconnected = [];
   const disconnect = ({ id }: { id: string }) => void disconnected.push(id);
-  deliverFrom(channel, { connections, registrar, holders, releaser, epochs, delivered, tracing, disconnect });
+  deliverFrom(channel, { connections, registrar, agentConnections, releaser, epochs, delivered, tracing, disconnect });
 }
 
 test("the epoch of a takeover is known to the pod, also of a connection that is gone", () => {

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import { beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import { drain } from "../src/drain.ts";
 import { AGENT, online, RegistrarHarness } from "./registrar-harness.ts";
@@ -12,6 +13,9 @@ const startDrain = () => {
 
 beforeEach(() => {
   harness = new RegistrarHarness();
+});
+afterEach(() => {
+  jest.useRealTimers();
 });
 
 test("the routes of a connection are released when its last register is answered, and that one's with them", async () => {
@@ -36,4 +40,21 @@ test("a connection takes no agent from the moment that its pod lets it go", asyn
   expect(harness.registrar.canTake(harness.connection, AGENT)).toBe(false);
   await harness.catchUp();
   await drained;
+});
+
+test("a client that does not read what was promised is waited for, and disconnected when it has read nothing for too long", async () => {
+  jest.useFakeTimers({ doNotFake: ["setImmediate", "nextTick", "performance"] });
+  harness.readsItsClose = false;
+  let isDrained = false;
+  const drained = startDrain().then(() => {
+    isDrained = true;
+  });
+  await harness.catchUp();
+  await setImmediate();
+  jest.advanceTimersByTime(CONNECTION_LIMITS.outboxStalledAfterMs - 1);
+  await setImmediate();
+  expect([harness.closedWith, harness.isDisconnected, isDrained]).toEqual([1001, false, false]);
+  jest.advanceTimersByTime(1);
+  await drained;
+  expect(harness.isDisconnected).toBe(true);
 });

@@ -1,4 +1,6 @@
 import { describe, expect, jest, test } from "@jest/globals";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 import { contextOf, numbers, Owner, SLOW_DOWN, send, useInflowTime } from "./inflow-kit.ts";
 
@@ -52,6 +54,31 @@ describe("a registered connection over its rate of envelopes", () => {
     expect(owner.isClosing).toBe(false);
     owner.inflow.ping();
     expect([owner.isClosing, owner.limits]).toEqual([true, ["envelopes", "pings"]]);
+  });
+});
+
+describe("a registered connection whose text is not whole yet", () => {
+  const CHUNK = 65_536;
+  const unlimited = contextOf({ bytes: new TokenBuckets(0, 0), principalBytes: new PrincipalRates(0, 0) });
+  const receive = (owner: Owner, chunks: number) => {
+    for (let n = 0; n < chunks; n += 1) owner.inflow.bytes(CHUNK);
+  };
+
+  test("is closed when it has sent eight times the largest text", () => {
+    const owner = new Owner(unlimited, "key:k");
+    receive(owner, CONNECTION_LIMITS.unfinishedBytes / CHUNK);
+    expect(owner.limits).toEqual([]);
+    owner.inflow.bytes(1);
+    expect(owner.limits).toEqual(["unfinished_text"]);
+  });
+
+  test("may send as much again once it is whole", () => {
+    const owner = new Owner(unlimited, "key:k");
+    for (let n = 0; n < 3; n += 1) {
+      receive(owner, CONNECTION_LIMITS.unfinishedBytes / CHUNK);
+      owner.inflow.text("whole");
+    }
+    expect(owner.limits).toEqual([]);
   });
 });
 

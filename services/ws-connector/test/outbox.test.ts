@@ -58,11 +58,20 @@ test("What waited when the connection is closed arrives before the close, and no
   const closed = once(client, "close");
   const outbox = outboxOf();
   outbox.send("the last word");
-  outbox.flush();
-  socket.close(4409, "superseded");
+  outbox.whenTaken(() => socket.close(4409, "superseded"));
   outbox.send("too late");
   const [code] = await closed;
   expect({ code, received }).toEqual({ code: 4409, received: ["the last word"] });
+});
+
+test("A closed outbox waits for nothing", () => {
+  const outbox = outboxOf();
+  outbox.close();
+  let isTold = false;
+  outbox.whenTaken(() => {
+    isTold = true;
+  });
+  expect(isTold).toBe(true);
 });
 
 test("A tick whose socket began to close meanwhile writes nothing behind the close", async () => {

@@ -4,10 +4,10 @@ import { createLogger } from "runtime/logging.ts";
 import type { Acceptance, PresenceAcceptance, Unavailable } from "window/acceptance/acceptance.ts";
 import type { PodChannel } from "window/pod-channel.ts";
 import type { Route, RouteReleaser } from "window/routes.ts";
+import { AgentConnections } from "../src/agent-connections.ts";
 import { Authority } from "../src/authority.ts";
 import type { Connection } from "../src/connection.ts";
 import type { Heartbeats } from "../src/heartbeats.ts";
-import { Holders } from "../src/holders.ts";
 import { IntakeBatch } from "../src/intake-batch.ts";
 import { Ownership } from "../src/ownership.ts";
 import type { PauseReason } from "../src/reading.ts";
@@ -35,6 +35,10 @@ export class RegistrarHarness {
   /** Of envelopes that count for the connection. */
   readonly validKeys: string[] = [];
   closedWith: number | undefined;
+  /** Whether what was promised to the client is read before its close. */
+  readsItsClose = true;
+  isDisconnected = false;
+  #closeSent: (() => void) | undefined;
   readonly registrar: Registrar;
   readonly connection: Connection;
   /** Routes that were released. */
@@ -46,7 +50,7 @@ export class RegistrarHarness {
     settled: async () => this.heartbeats.flushOf(this.connection),
   } as unknown as Heartbeats;
   readonly batch = new IntakeBatch({ logger: createLogger({ service: "test", level: "silent" }) });
-  readonly holders = new Holders();
+  readonly agentConnections = new AgentConnections();
   readonly releaser = {
     release: (routes: readonly Route[]) => {
       this.sentToRedis.push("release");
@@ -65,8 +69,16 @@ export class RegistrarHarness {
     const keys = { ring: { mayAct: () => this.isAllowed } } as unknown as KeyStore;
     const authority = new Authority({ keys, hosts: new Set() });
     const channel = this.channel as unknown as PodChannel;
-    const { releaser, heartbeats, batch, holders } = this;
-    this.registrar = new Registrar({ authority, channel, releaser, heartbeats, batch, holders, audit: NO_AUDIT });
+    const { releaser, heartbeats, batch, agentConnections } = this;
+    this.registrar = new Registrar({
+      authority,
+      channel,
+      releaser,
+      heartbeats,
+      batch,
+      agentConnections,
+      audit: NO_AUDIT,
+    });
     this.connection = {
       id: "con_1",
       agents: this.agents,
@@ -76,9 +88,14 @@ export class RegistrarHarness {
       pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
       noteValid: (keyId: string) => void this.validKeys.push(keyId),
       send: (text: string) => this.sent.push(JSON.parse(text)),
-      close: ({ code }: { code: number }, closed = () => {}) => {
+      close: ({ code }: { code: number }, closeSent = () => {}) => {
         this.closedWith = code;
-        closed();
+        this.#closeSent = closeSent;
+        if (this.readsItsClose) closeSent();
+      },
+      closeNow: () => {
+        this.isDisconnected = true;
+        this.#closeSent?.();
       },
     } as unknown as Connection;
   }

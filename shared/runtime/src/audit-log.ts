@@ -48,6 +48,7 @@ export class AuditLog {
   readonly #service: string;
   readonly #logger: Pick<Logger, "error">;
   readonly #refusals = new Map<string, Gathered>();
+  #started: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #linesLost = 0;
   /** When the log was told last that lines were lost: monotonic ms. */
@@ -62,7 +63,12 @@ export class AuditLog {
   }
 
   /** @throws SettingsError when the file cannot be written: nobody finds out afterwards that nothing was kept. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#started ??= this.#start();
+    return this.#started;
+  }
+
+  async #start(): Promise<void> {
     if (this.#file === undefined) return;
     await this.#file.open().catch(refuseSetting);
     this.#timer = setInterval(() => this.#writeRefusals(), REFUSALS_EVERY_MS);
@@ -70,6 +76,8 @@ export class AuditLog {
 
   /** What was written before is in the file then, unless the file cannot be written. */
   async stop(): Promise<void> {
+    // A file that is about to be opened can be closed only once it is; a start that fails says so to its caller.
+    await this.#started?.catch(() => {});
     clearInterval(this.#timer);
     this.#writeRefusals();
     await this.#file?.close();

@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { AuditLog } from "../src/audit-log.ts";
 import { createLogger } from "../src/logging.ts";
@@ -21,7 +21,10 @@ beforeEach(async () => {
   folder = await temporaryFolder();
   file = join(folder.path, "audit.log");
 });
-afterEach(async () => await folder[Symbol.asyncDispose]());
+afterEach(async () => {
+  jest.useRealTimers();
+  await folder[Symbol.asyncDispose]();
+});
 
 const lines = async () =>
   (await readFile(file, "utf8"))
@@ -88,6 +91,17 @@ test("A file that cannot be written stops the start, by the name of its setting"
   const audit = new AuditLog({ file: join(folder.path, "none", "audit.log"), service: "gateway", logger });
   await expect(audit.start()).rejects.toThrow("RELAY_AUDIT_FILE cannot be written (ENOENT)");
   await audit.stop();
+});
+
+test("A stop while the file is being opened leaves neither a timer nor an open file", async () => {
+  jest.useFakeTimers({ doNotFake: ["nextTick", "setImmediate"] });
+  const audit = new AuditLog({ file, service: "gateway", logger });
+  const started = audit.start();
+  await audit.stop();
+  await started;
+  audit.write(REGISTERED);
+  await audit.stop();
+  expect([jest.getTimerCount(), await readFile(file, "utf8")]).toEqual([0, ""]);
 });
 
 test("A full disk loses lines, which are counted and told, and holds up neither whoever writes nor the end", async () => {

@@ -3,8 +3,8 @@ import type { AuditLog } from "runtime/audit-log.ts";
 import type { PresenceStore } from "window/presence.ts";
 import type { ProcessWindow } from "window/process-window.ts";
 import { z } from "zod";
+import type { AgentConnections } from "../agent-connections.ts";
 import type { ConnectionRegistry } from "../connection-registry.ts";
-import type { Holders } from "../holders.ts";
 import type { Outboxes } from "../outboxes.ts";
 
 export interface CountsParts {
@@ -12,7 +12,7 @@ export interface CountsParts {
   readonly window: ProcessWindow;
   readonly presenceStore: PresenceStore;
   readonly connections: ConnectionRegistry;
-  readonly holders: Holders;
+  readonly agentConnections: AgentConnections;
   readonly outboxes: Outboxes;
   readonly audit: AuditLog;
 }
@@ -33,13 +33,13 @@ export function countsRoute(parts: CountsParts): AdminRoute {
   });
 }
 
-function podCounts({ pod, connections, holders, outboxes }: CountsParts): object {
+function podCounts({ pod, connections, agentConnections, outboxes }: CountsParts): object {
   const registered = [...connections].filter(({ principal }) => principal !== undefined).length;
   return {
     id: pod,
     connections: connections.size,
     registered_connections: registered,
-    agents: holders.size,
+    agents: agentConnections.size,
     outbox_bytes: outboxes.bytes,
   };
 }

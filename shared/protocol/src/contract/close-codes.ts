@@ -16,5 +16,8 @@ export const CLOSE_CODES = {
   superseded: { code: 4409, reason: "superseded", reconnect: false, advice: "another connection has the agent" },
 } as const;
 
+/** One that this side closes with. */
+export type CloseCode = Pick<(typeof CLOSE_CODES)[keyof typeof CLOSE_CODES], "code" | "reason">;
+
 /** What `reconnect: false` means. */
 export const NO_RECONNECT = "No: not before your program, or what is advised, is changed.";

@@ -83,6 +83,8 @@ export const CONNECTION_LIMITS = {
   /** What a connection may send before its first valid envelope. */
   unregisteredBytes: 65_536,
   unregisteredFrames: 8,
+  /** What a registered one may send before its text is whole, control frames in between included: eight times the largest text. */
+  unfinishedBytes: 262_144,
   /** Share of a pod's event loop that all unregistered connections together may take. */
   unregisteredLoopShare: 0.1,
 } as const;

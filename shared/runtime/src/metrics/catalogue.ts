@@ -35,6 +35,7 @@ export const LIMITS = [
   "key_envelopes",
   "key_bytes",
   "pings",
+  "unfinished_text",
   "refusals_in_a_row",
   "outbox",
   "outbox_total",

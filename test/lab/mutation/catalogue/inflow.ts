@@ -75,9 +75,9 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "no end to what is read of a closing connection",
     file: "services/ws-connector/src/connection.ts",
-    find: "if (connection.isClosing) connection.#countWhileClosing(chunk.length);",
-    replace: "if (connection.isClosing) return;",
-    tests: ["services/ws-connector/test/connection.test.ts"],
+    find: "this.#closingReads.count(count);",
+    replace: "",
+    tests: ["services/ws-connector/test/connection-end.test.ts"],
   },
   {
     name: "ping rate limit",

@@ -82,13 +82,13 @@ export const OWNERSHIP_MUTATIONS: readonly Mutation[] = [
   {
     name: "a delivery reaches the connection of its pod that has taken the agent since",
     file: DELIVERIES,
-    find: " ?? holders.since(agent, epoch)",
+    find: " ?? agentConnections.since(agent, epoch)",
     replace: "",
     tests: DELIVERED,
   },
   {
     name: "a delivery reaches no connection that had the agent before",
-    file: "services/ws-connector/src/holders.ts",
+    file: "services/ws-connector/src/agent-connections.ts",
     find: "?.epoch ?? 0) > epoch ?",
     replace: "?.epoch ?? 0) > 0 ?",
     tests: DELIVERED,

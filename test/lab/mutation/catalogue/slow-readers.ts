@@ -1,5 +1,8 @@
 import type { Mutation } from "../mutation.ts";
 
+const CONNECTION = "services/ws-connector/src/connection.ts";
+const ENDS = "services/ws-connector/test/connection-end.test.ts";
+
 /** What a recipient that reads slowly costs nobody else, and what its senders are told. */
 export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
@@ -21,7 +24,7 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     file: "services/ws-connector/src/outbox.ts",
     find: "if (this.#bytes > fullAbove)",
     replace: "if (false)",
-    tests: ["services/ws-connector/test/outboxes.test.ts", "services/ws-connector/test/connection.test.ts"],
+    tests: ["services/ws-connector/test/outboxes.test.ts", ENDS],
   },
   {
     name: "what waits for all connections of a pod is bounded",
@@ -47,8 +50,8 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "an outbox of which something drains is not given up",
     file: "services/ws-connector/src/outbox.ts",
-    find: "    this.#idleChecks = 0;\n    this.#count();",
-    replace: "    this.#count();",
+    find: "    this.#idleChecks = 0;\n    this.count();",
+    replace: "    this.count();",
     tests: ["services/ws-connector/test/outboxes.test.ts"],
   },
   {
@@ -60,17 +63,87 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a closed connection's outbox counts for nothing",
-    file: "services/ws-connector/src/connection.ts",
+    file: CONNECTION,
     find: "this.#outbox.flush();\n    this.#outbox.close();",
     replace: "this.#outbox.flush();",
-    tests: ["services/ws-connector/test/connection.test.ts"],
+    tests: [ENDS],
   },
   {
     name: "what was promised is read before a close",
     file: "services/ws-connector/src/outbox.ts",
-    find: "if (this.#stream.writableLength === 0) this.#finish();",
-    replace: "this.#finish();",
-    tests: ["services/ws-connector/test/connection.test.ts", "test/integration/closed-unread.test.ts"],
+    find: "if (this.#isClosed || this.#writes === 0 || this.#stream.writableLength === 0) {",
+    replace: "if (true) {",
+    tests: [ENDS, "test/integration/closed-unread.test.ts"],
+  },
+  {
+    name: "what only ws wrote holds up no close",
+    file: "services/ws-connector/src/outbox.ts",
+    find: "this.#writes === 0 || ",
+    replace: "",
+    tests: [ENDS],
+  },
+  {
+    name: "pongs that are not read count",
+    file: CONNECTION,
+    find: "this.#inflow.ping();\n    this.#outbox.count();",
+    replace: "this.#inflow.ping();",
+    tests: [ENDS],
+  },
+  {
+    name: "a client that cannot know of its end yet is not cut off for what it sends",
+    file: CONNECTION,
+    find: "if (!this.#closing) this.#socket.pause();",
+    replace: "",
+    tests: [ENDS],
+  },
+  {
+    name: "whoever asks for a close that was decided before is told when it is written",
+    file: "services/ws-connector/src/outbox.ts",
+    find: "before?.();",
+    replace: "",
+    tests: [ENDS],
+  },
+  {
+    name: "a client that closes loses its agents before its socket is gone",
+    file: CONNECTION,
+    find: "    this.#end();\n    this.#closingReads ??=",
+    replace: "    this.#closingReads ??=",
+    tests: [ENDS],
+  },
+  {
+    name: "a client that ended its side loses its agents when it is looked at next",
+    file: CONNECTION,
+    find: "      this.#end();\n      return;",
+    replace: "      return;",
+    tests: [ENDS],
+  },
+  {
+    name: "a client that ended its side and does not read is disconnected",
+    file: CONNECTION,
+    find: "else this.#socket.terminate();",
+    replace: "",
+    tests: [ENDS],
+  },
+  {
+    name: "a text that never ends",
+    file: "services/ws-connector/src/inflow.ts",
+    find: "if (this.#unfinishedBytes > CONNECTION_LIMITS.unfinishedBytes)",
+    replace: "if (false)",
+    tests: ["services/ws-connector/test/inflow.test.ts", "test/integration/abuse-limits.test.ts"],
+  },
+  {
+    name: "a stop waits until what was promised is read",
+    file: "services/ws-connector/src/drain.ts",
+    find: "await closeSent(connection);",
+    replace: "void closeSent(connection);",
+    tests: ["services/ws-connector/test/drain.test.ts"],
+  },
+  {
+    name: "a stop disconnects who reads nothing",
+    file: "services/ws-connector/src/drain.ts",
+    find: "() => connection.closeNow(CLOSE_CODES.goingAway)",
+    replace: "resolve",
+    tests: ["services/ws-connector/test/drain.test.ts"],
   },
   {
     name: "nothing is published to a congested connection",

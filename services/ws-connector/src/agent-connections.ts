@@ -1,7 +1,7 @@
 import type { Connection } from "./connection.ts";
 
 /** The connection of the pod that was granted an agent last, of those that may have it: deliveries go there that come too late elsewhere. */
-export class Holders {
+export class AgentConnections {
   readonly #byAgent = new Map<string, Connection>();
 
   /** How many agents. */
@@ -20,7 +20,7 @@ export class Holders {
 
   /** The connection that has taken the agent since that epoch. */
   since(agent: string, epoch: number): Connection | undefined {
-    const holder = this.#byAgent.get(agent);
-    return (holder?.agents.hold(agent)?.epoch ?? 0) > epoch ? holder : undefined;
+    const connection = this.#byAgent.get(agent);
+    return (connection?.agents.hold(agent)?.epoch ?? 0) > epoch ? connection : undefined;
   }
 }

@@ -1,0 +1,213 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { until } from "../../../test/support/until.ts";
+import { CLOSE_TIMEOUT_MS, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
+
+/** How a connection ends: what is read before its close, and what of it stays. */
+
+const kit = useConnection();
+const TEXT = "x".repeat(8192);
+
+test("The end is reported once, before the socket is gone, and nothing is sent or heard after it", async () => {
+  kit.connection.close({ code: 1008, reason: "policy" });
+  expect(kit.reported).toEqual(["closing"]);
+  expect(kit.connection.send("late")).toBe(false);
+  kit.connection.close({ code: 1001, reason: "going away" });
+  kit.client.send("late");
+  const [code, reason] = await once(kit.client, "close");
+  expect([code, String(reason)]).toEqual([1008, "policy"]);
+  await until("the connection has ended", () => kit.reported.includes("closed"));
+  expect(kit.reported).toEqual(["closing", "closed"]);
+});
+
+describe("a client that does not read", () => {
+  let sent: number;
+
+  /** Sends until the kernel takes no more and so many bytes wait. */
+  const fill = (bytes: number) => {
+    while (kit.outboxes.bytes <= bytes && kit.connection.send(TEXT)) sent += 1;
+  };
+
+  const fillWithPongs = () => {
+    const { _socket: stream } = kit.socket as unknown as { _socket: Socket };
+    while (stream.writableLength === 0) kit.socket.pong("x".repeat(125));
+  };
+
+  beforeEach(() => {
+    sent = 0;
+    kit.client.pause();
+  });
+
+  test("is congested with more than half of an outbox, no longer when it has caught up, and gets everything", async () => {
+    fill(OUTBOX_BYTES / 2);
+    expect([kit.connection.isCongested, kit.reported]).toEqual([true, ["congestion"]]);
+    let received = 0;
+    kit.client.on("message", () => {
+      received += 1;
+    });
+    kit.client.resume();
+    await until("it is no longer congested", () => !kit.connection.isCongested);
+    await until("all has arrived", () => received === sent);
+    expect([kit.outboxes.bytes, kit.reported]).toEqual([0, ["congestion", "congestion"]]);
+  });
+
+  test("is closed with 1013 when more than four outboxes wait, and may still read what waited", async () => {
+    fill(4 * OUTBOX_BYTES);
+    expect(kit.connection.isClosing).toBe(true);
+    expect(kit.reported).toEqual(["congestion", "outbox", "closing"]);
+    expect([kit.outboxes.bytes, kit.outboxes.congested]).toEqual([0, 0]);
+    kit.client.resume();
+    const [code, reason] = await once(kit.client, "close");
+    expect([code, String(reason)]).toEqual([1013, "slow consumer"]);
+  });
+
+  test("reads what was sent before its close, and the close, however late it begins", async () => {
+    fill(20_000);
+    let received = 0;
+    kit.client.on("message", () => {
+      received += 1;
+    });
+    let isClosed = false;
+    kit.connection.close(CLOSE_CODES.superseded, () => {
+      isClosed = true;
+    });
+    expect([kit.connection.send(TEXT), kit.connection.isClosing, isClosed]).toEqual([false, true, false]);
+    // Time in which ws would let the socket go, had it written the close.
+    await delay(4 * CLOSE_TIMEOUT_MS);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect([code, received, isClosed, kit.outboxes.bytes]).toEqual([4409, sent, true, 0]);
+  });
+
+  test("is disconnected when it reads nothing of what was sent before its close", async () => {
+    fill(20_000);
+    let isClosed = false;
+    kit.connection.close(CLOSE_CODES.superseded, () => {
+      isClosed = true;
+    });
+    for (let n = 0; n < 10; n += 1) kit.outboxes.check();
+    expect([isClosed, kit.outboxes.bytes > 0]).toEqual([false, true]);
+    kit.outboxes.check();
+    expect([isClosed, kit.outboxes.bytes]).toEqual([true, 0]);
+    await until("the socket is gone", () => kit.reported.includes("closed"));
+  });
+
+  test("gets all of it, and the close, also when it sends more meanwhile than is read of a closing connection", async () => {
+    fill(20_000);
+    let received = 0;
+    kit.client.on("message", () => {
+      received += 1;
+    });
+    kit.connection.close(CLOSE_CODES.superseded);
+    for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(CONNECTION_LIMITS.closingBytes));
+    await delay(4 * CLOSE_TIMEOUT_MS);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect([code, received]).toEqual([4409, sent]);
+  });
+
+  test("has its close told to everybody who asked for one, when it was written", async () => {
+    fill(20_000);
+    const told: string[] = [];
+    kit.connection.close(CLOSE_CODES.superseded, () => told.push("first"));
+    kit.connection.close(CLOSE_CODES.goingAway, () => told.push("second"));
+    expect(told).toEqual([]);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect([code, told]).toEqual([4409, ["first", "second"]]);
+    kit.connection.close(CLOSE_CODES.goingAway, () => told.push("late"));
+    expect(told).toEqual(["first", "second", "late"]);
+  });
+
+  test("is disconnected at once where its close may not wait, and whoever waits for that close is told", async () => {
+    fill(20_000);
+    let isTold = false;
+    kit.connection.close(CLOSE_CODES.superseded, () => {
+      isTold = true;
+    });
+    kit.connection.closeNow(CLOSE_CODES.goingAway);
+    expect([isTold, kit.outboxes.bytes]).toEqual([true, 0]);
+    await until("the socket is gone", () => kit.reported.includes("closed"));
+  });
+
+  test("is closed at once where only pongs wait, which nobody promised", async () => {
+    fillWithPongs();
+    let isTold = false;
+    kit.connection.close(CLOSE_CODES.superseded, () => {
+      isTold = true;
+    });
+    expect(isTold).toBe(true);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect(code).toBe(4409);
+  });
+
+  test("has the pongs count that it does not read", async () => {
+    fillWithPongs();
+    expect(kit.outboxes.bytes).toBe(0);
+    kit.client.ping();
+    await until("they count", () => kit.outboxes.bytes > 0);
+  });
+
+  test("is closed with 1013 when nothing drains, congested or not", async () => {
+    fill(0);
+    for (let n = 0; n < 10; n += 1) kit.outboxes.check();
+    expect(kit.connection.isClosing).toBe(false);
+    kit.outboxes.check();
+    expect(kit.reported.slice(-2)).toEqual(["outbox_stalled", "closing"]);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect(code).toBe(1013);
+  });
+});
+
+test("A client that goes on sending after its close was decided is read no further, and still learns why", async () => {
+  const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+  const { _socket: stream } = kit.socket as unknown as { _socket: Socket };
+  kit.connection.close(CLOSE_CODES.superseded);
+  const readBefore = stream.bytesRead;
+  const flood = Buffer.alloc(1_000_000).fill(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+  for (let n = 0; n < 20; n += 1) raw.write(flood);
+  const [code] = await once(kit.client, "close");
+  await until("the connection has ended", () => kit.reported.includes("closed"));
+  expect(code).toBe(4409);
+  expect(stream.bytesRead - readBefore).toBeLessThan(1_000_000);
+});
+
+describe("a client that ended its side without a close frame, and does not read", () => {
+  beforeEach(async () => {
+    kit.client.pause();
+    while (kit.outboxes.bytes === 0) kit.connection.send(TEXT);
+    const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+    raw.end();
+    await until("the end came in", () => kit.connection.isClosing);
+  });
+
+  test("loses its agents when it is looked at next", () => {
+    kit.connection.checkSilence();
+    expect(kit.reported).toContain("closing");
+  });
+
+  test("is disconnected when nothing drains", async () => {
+    for (let n = 0; n < 11; n += 1) kit.outboxes.check();
+    await until("the socket is gone", () => kit.reported.includes("closed"));
+  });
+});
+
+test("A client that closes loses its agents then, not when the socket is gone", async () => {
+  const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+  // It does not read the answer to its close, so that the socket stays.
+  kit.client.pause();
+  raw.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]));
+  await until("the end is reported", () => kit.reported.includes("closing"));
+  expect(kit.reported).toEqual(["closing"]);
+  let isTold = false;
+  kit.connection.close(CLOSE_CODES.goingAway, () => {
+    isTold = true;
+  });
+  expect([kit.connection.send("late"), isTold]).toEqual([false, true]);
+});

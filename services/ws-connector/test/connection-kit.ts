@@ -1,0 +1,84 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach } from "@jest/globals";
+import { announcedLimits } from "protocol/contract/frames.ts";
+import { WebSocket, WebSocketServer } from "ws";
+import { until } from "../../../test/support/until.ts";
+import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
+import { Outboxes } from "../src/outboxes.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
+import { TokenBuckets } from "../src/token-bucket.ts";
+import { Turns } from "../src/turns.ts";
+
+export const CLOSE_TIMEOUT_MS = 50;
+/** As ws has it of the pod, but shorter. Its types do not know it. */
+const CLOSING = { closeTimeout: CLOSE_TIMEOUT_MS };
+export const OUTBOX_BYTES = 65_536;
+export const ADDRESS_COUNTS = { open: 1, unregistered: 1, opened: 1 };
+
+/** A connection over a real socket, anew for each test; the client answers pings only when it is told to. */
+export class ConnectionKit {
+  declare server: WebSocketServer;
+  declare client: WebSocket;
+  declare socket: WebSocket;
+  declare context: ConnectionContext;
+  declare connection: Connection;
+  declare outboxes: Outboxes;
+  /** What the connection told its pod, and the texts that it took in. */
+  declare reported: string[];
+
+  async start(): Promise<void> {
+    this.server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...CLOSING });
+    await once(this.server, "listening");
+    const connected = once(this.server, "connection");
+    const { port } = this.server.address() as AddressInfo;
+    this.client = new WebSocket(`ws://127.0.0.1:${port}`, { autoPong: false });
+    const [socket, req] = await connected;
+    this.socket = socket;
+    this.reported = [];
+    this.outboxes = new Outboxes({ outboxBytes: OUTBOX_BYTES, outboxTotal: 0 });
+    this.context = contextOf(this.outboxes, this.reported);
+    const options = { id: "con_1", socket, stream: req.socket, addressCounts: ADDRESS_COUNTS };
+    this.connection = new Connection(this.context, options);
+    this.connection.open();
+    await once(this.client, "message");
+  }
+
+  async stop(): Promise<void> {
+    this.client.terminate();
+    await until("the connection has ended", () => this.reported.includes("closed"));
+    this.server.close();
+  }
+}
+
+export function useConnection(): ConnectionKit {
+  const kit = new ConnectionKit();
+  beforeEach(() => kit.start());
+  afterEach(() => kit.stop());
+  return kit;
+}
+
+function contextOf(outboxes: Outboxes, reported: string[]): ConnectionContext {
+  const events: ConnectionEvents = {
+    text: (receiver, text) => {
+      reported.push(text);
+      receiver.allAnswered();
+    },
+    registered: () => reported.push("registered"),
+    refused: (code) => reported.push(code),
+    limitReached: (limit) => reported.push(limit),
+    congestionChanged: () => reported.push("congestion"),
+    closing: () => reported.push("closing"),
+    closed: () => reported.push("closed"),
+  };
+  const inflow = {
+    envelopes: new TokenBuckets(2, 10),
+    bytes: new TokenBuckets(0, 0),
+    principals: new PrincipalRates(0, 0),
+    principalBytes: new PrincipalRates(0, 0),
+    turns: new Turns(),
+    slowDownNotice: "",
+  };
+  const greeting = { limits: announcedLimits({ envelopesPerSecond: 2, bytesPerSecond: 0 }) };
+  return { inflow, outboxes, greeting, events };
+}
