@@ -25,6 +25,8 @@ export class Driver {
   readonly #moving = new Set<ReturningAgent>();
   readonly #underWay = new Set<Promise<void>>();
   #fault: Promise<void> = Promise.resolve();
+  /** The number of the connector that stands still. */
+  #frozen: number | undefined;
 
   constructor(fleet: RoamingFleet, gatewayUrl: string) {
     this.#fleet = fleet;
@@ -36,7 +38,10 @@ export class Driver {
   async do(act: Act): Promise<void> {
     if (isFault(act)) {
       await this.#fault;
-      this.#fault = inject(this.#fleet, act as Fault);
+      if (act.act === "freeze") this.#frozen = act.connector;
+      this.#fault = inject(this.#fleet, act as Fault).finally(() => {
+        this.#frozen = undefined;
+      });
       this.#fault.catch(() => {});
     } else this.#act(act);
   }
@@ -80,6 +85,7 @@ export class Driver {
         });
         break;
       case "leave":
+        if (this.#isOnFrozen(act.agent)) return;
         this.#move(act.agent, async (agent) => {
           await agent.stop();
           await delay(act.forMs);
@@ -153,6 +159,11 @@ export class Driver {
       this.#fleet.moves(agent);
     };
     this.#track(way(agent).then(done, done));
+  }
+
+  /** Who leaves a connector that stands still loses all that was promised since, also what was acked long before. */
+  #isOnFrozen(n: number): boolean {
+    return this.#frozen !== undefined && this.#fleet.connectors[this.#frozen]?.websocketUrl === this.#agent(n).url;
   }
 
   #track(work: Promise<void>): void {
