@@ -5,7 +5,7 @@ import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { LimitName } from "runtime/metrics/catalogue.ts";
 import { type Principal, rateHoldersOf } from "window/principal.ts";
 import type WebSocket from "ws";
-import { ClosingReads } from "./closing-reads.ts";
+import { Closing } from "./closing.ts";
 import type { ConnectionCredentials } from "./connection-credentials.ts";
 import type { AddressCounts } from "./connection-quota.ts";
 import { errorFrame, type Greeting, helloFrame } from "./frames.ts";
@@ -80,11 +80,8 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
   #refusalsInARow = 0;
   /** How often nothing was heard since the check before. */
   #silentChecks = 0;
-  #closing = false;
-  /** Undefined while the end is not decided, or where the client or ws decided it. */
-  #closedWith: CloseCode | undefined;
-  /** Undefined until something is read after a close frame. */
-  #closingReads: ClosingReads | undefined;
+  /** Undefined until the end is decided. */
+  #closing: Closing | undefined;
 
   constructor(context: ConnectionContext, { id, socket, stream, addressCounts }: ConnectionOptions) {
     this.id = id;
@@ -100,7 +97,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
 
   /** True from the moment that a close is decided; nothing is sent or taken in after it. */
   get isClosing(): boolean {
-    return this.#closing || this.#socket.readyState !== this.#socket.OPEN;
+    return this.#closing !== undefined || this.#socket.readyState !== this.#socket.OPEN;
   }
 
   /** The key or issuer that its limits count for: that of its first valid envelope. Undefined before it. */
@@ -201,40 +198,38 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
 
   /** Ends the connection because it reached a limit. */
   closeFor(limit: LimitName, code: CloseCode = CLOSE_CODES.policy): void {
-    if (!this.#closing) this.limitReached(limit);
+    if (this.#closing === undefined) this.limitReached(limit);
     this.close(code);
   }
 
   /**
-   * Ends the connection. What was sent to it, and so promised, is read first: the close frame follows it, for ws lets the socket go a
-   * second after that. Who reads nothing of it for as long as any slow reader may is disconnected. Meanwhile nothing is read of a
-   * client that cannot know of its end yet.
+   * Ends the connection. What was sent to it, and so promised, is read first: the close frame follows it, for with that the socket's time
+   * runs. Who reads nothing of it for as long as any slow reader may is disconnected. Meanwhile nothing is read of a client that cannot
+   * know of its end yet. A registered one may answer late: were it to write to a socket that is gone, it would lose what it has not read.
    * @param closeSent is called once the close frame was written, or the socket is gone; also where the end was decided before.
    */
   close(code: CloseCode, closeSent: () => void = () => {}): void {
-    if (!this.#closing) this.#socket.pause();
-    this.#end(code);
+    if (this.#closing === undefined) this.#socket.pause();
+    const closing = this.#end(code);
     this.#outbox.whenTaken(() => {
-      this.#sendClose();
+      closing.sendClose();
+      if (this.#principal === undefined) closing.disconnectSoon();
       closeSent();
     });
   }
 
-  /** Ends the connection at once: what waits goes with the socket, but for what is read within the second that ws waits. */
+  /** Ends the connection at once: what waits goes with the socket, but for what is read within a second. */
   closeNow(code: CloseCode): void {
-    const isOpen = this.#socket.readyState === this.#socket.OPEN;
-    this.#end(code);
+    const closing = this.#end(code);
     this.#outbox.flush();
     this.#outbox.close();
-    if (isOpen) this.#sendClose();
-    // ws waits without end for a client that ended its side and does not read.
-    else this.#socket.terminate();
+    closing.sendClose();
+    closing.disconnectSoon();
   }
 
-  #sendClose(): void {
-    if (this.#closedWith !== undefined) this.#socket.close(this.#closedWith.code, this.#closedWith.reason);
-    // For the client's answer.
-    this.#socket.resume();
+  /** Lets a connection whose end is decided go after a second: its pod stops. */
+  disconnectSoon(): void {
+    this.#closing?.disconnectSoon();
   }
 
   message(data: Buffer, isBinary: boolean): void {
@@ -246,6 +241,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
   /** ws has answered it. */
   ping(): void {
     this.#silentChecks = 0;
+    if (this.isClosing) return;
     this.#inflow.ping();
     this.#outbox.count();
   }
@@ -257,13 +253,11 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
 
   bytes(count: number): void {
     if (this.#socket.readyState === this.#socket.OPEN) {
-      if (!this.#closing) this.#inflow.bytes(count);
+      if (this.#closing === undefined) this.#inflow.bytes(count);
       return;
     }
     // Not only when the socket is gone: a client that closes gets nothing of what would be promised to it until then.
-    this.#end();
-    this.#closingReads ??= new ClosingReads(this.#socket, this.#stream);
-    this.#closingReads.count(count);
+    this.#end().count(count);
   }
 
   gone(): void {
@@ -273,7 +267,7 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
 
   closed(code: number): void {
     this.gone();
-    this.#context.events.closed(this, this.#closedWith?.code ?? code);
+    this.#context.events.closed(this, this.#closing?.code?.code ?? code);
   }
 
   /**
@@ -289,13 +283,14 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     this.closeFor("register_within");
   }
 
-  /** @param code none where the client or ws ends it. */
-  #end(code?: CloseCode): void {
-    if (this.#closing) return;
-    this.#closing = true;
-    this.#closedWith = code;
+  /** @param code none where the client or ws ends it: what waits for such a client need not be read. */
+  #end(code?: CloseCode): Closing {
+    if (this.#closing !== undefined) return this.#closing;
+    this.#closing = new Closing(this.#socket, this.#stream, code);
+    if (code === undefined && this.#socket.readyState !== this.#socket.CLOSED) this.#closing.disconnectSoon();
     clearTimeout(this.#registerTimer);
     this.#inflow.stop();
     this.#context.events.closing(this);
+    return this.#closing;
   }
 }

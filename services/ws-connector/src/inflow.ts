@@ -111,7 +111,6 @@ export class Inflow implements TurnTaker, PausesOwner {
 
   /** Each ping costs a pong. A client does not know when it is not read, so that pings have tokens of their own. */
   ping(): void {
-    if (this.#owner.isClosing) return;
     if (this.#rates === undefined) this.#takeFrame();
     else if (!this.#rates.takePing()) this.#owner.closeFor("pings");
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ErrorCode, ServiceError } from "protocol/contract/errors.ts";
-import { ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
+import { CONNECTION_LIMITS, ENVELOPE_LIMITS } from "protocol/contract/limits.ts";
 import { WEBSOCKET_PATH } from "protocol/contract/surfaces.ts";
 import { clientAddress } from "runtime/http/client-address.ts";
 import { rawProblem } from "runtime/http/problem.ts";
@@ -11,15 +11,15 @@ import type { ConnectionRegistry } from "./connection-registry.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 
 /**
- * Compression is off: it fragments memory, and a small frame could inflate to a large one. A client that does not answer
- * a close within a second is disconnected; ws would wait for 30 s.
+ * Compression is off: it fragments memory, and a small frame could inflate to a large one. For a client's answer to a
+ * close ws would wait 30 s.
  */
 const SERVER_OPTIONS = {
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
   maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
-  closeTimeout: 1000,
+  closeTimeout: CONNECTION_LIMITS.closeAnswerMs,
   // Pings have a rate of their own, and a close code: ws would cut the connection off.
   maxPendingAutoPongs: 0,
 };

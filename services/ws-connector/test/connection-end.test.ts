@@ -5,12 +5,18 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
-import { CLOSE_TIMEOUT_MS, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
+import { CLOSE_TIMEOUT_MS, type ConnectionKit, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
 
 /** How a connection ends: what is read before its close, and what of it stays. */
 
 const kit = useConnection();
 const TEXT = "x".repeat(8192);
+
+/** Until the kernel takes no more. */
+function fillWithPongs({ socket }: ConnectionKit): void {
+  const { _socket: stream } = socket as unknown as { _socket: Socket };
+  while (stream.writableLength === 0) socket.pong("x".repeat(125));
+}
 
 test("The end is reported once, before the socket is gone, and nothing is sent or heard after it", async () => {
   kit.connection.close({ code: 1008, reason: "policy" });
@@ -30,11 +36,6 @@ describe("a client that does not read", () => {
   /** Sends until the kernel takes no more and so many bytes wait. */
   const fill = (bytes: number) => {
     while (kit.outboxes.bytes <= bytes && kit.connection.send(TEXT)) sent += 1;
-  };
-
-  const fillWithPongs = () => {
-    const { _socket: stream } = kit.socket as unknown as { _socket: Socket };
-    while (stream.writableLength === 0) kit.socket.pong("x".repeat(125));
   };
 
   beforeEach(() => {
@@ -105,9 +106,11 @@ describe("a client that does not read", () => {
     kit.connection.close(CLOSE_CODES.superseded);
     for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(CONNECTION_LIMITS.closingBytes));
     await delay(4 * CLOSE_TIMEOUT_MS);
+    const { bytesRead } = (kit.socket as unknown as { _socket: Socket })._socket;
     kit.client.resume();
     const [code] = await once(kit.client, "close");
     expect([code, received]).toEqual([4409, sent]);
+    expect(bytesRead).toBeLessThan(2 * CONNECTION_LIMITS.closingBytes);
   });
 
   test("has its close told to everybody who asked for one, when it was written", async () => {
@@ -134,23 +137,13 @@ describe("a client that does not read", () => {
     await until("the socket is gone", () => kit.reported.includes("closed"));
   });
 
-  test("is closed at once where only pongs wait, which nobody promised", async () => {
-    fillWithPongs();
-    let isTold = false;
-    kit.connection.close(CLOSE_CODES.superseded, () => {
-      isTold = true;
-    });
-    expect(isTold).toBe(true);
-    kit.client.resume();
-    const [code] = await once(kit.client, "close");
-    expect(code).toBe(4409);
-  });
-
   test("has the pongs count that it does not read", async () => {
-    fillWithPongs();
+    fillWithPongs(kit);
     expect(kit.outboxes.bytes).toBe(0);
+    const heard = once(kit.socket, "ping");
     kit.client.ping();
-    await until("they count", () => kit.outboxes.bytes > 0);
+    await heard;
+    expect(kit.outboxes.bytes).toBeGreaterThan(0);
   });
 
   test("is closed with 1013 when nothing drains, congested or not", async () => {
@@ -163,19 +156,6 @@ describe("a client that does not read", () => {
     const [code] = await once(kit.client, "close");
     expect(code).toBe(1013);
   });
-});
-
-test("A client that goes on sending after its close was decided is read no further, and still learns why", async () => {
-  const { _socket: raw } = kit.client as unknown as { _socket: Socket };
-  const { _socket: stream } = kit.socket as unknown as { _socket: Socket };
-  kit.connection.close(CLOSE_CODES.superseded);
-  const readBefore = stream.bytesRead;
-  const flood = Buffer.alloc(1_000_000).fill(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
-  for (let n = 0; n < 20; n += 1) raw.write(flood);
-  const [code] = await once(kit.client, "close");
-  await until("the connection has ended", () => kit.reported.includes("closed"));
-  expect(code).toBe(4409);
-  expect(stream.bytesRead - readBefore).toBeLessThan(1_000_000);
 });
 
 describe("a client that ended its side without a close frame, and does not read", () => {
@@ -210,4 +190,64 @@ test("A client that closes loses its agents then, not when the socket is gone", 
     isTold = true;
   });
   expect([kit.connection.send("late"), isTold]).toEqual([false, true]);
+});
+
+describe("a client that does not answer its close", () => {
+  const kit = useConnection(4 * CONNECTION_LIMITS.closingGraceMs);
+  const isGone = () => kit.reported.includes("closed");
+
+  test("has the time for it once it is registered, and reads all until then", async () => {
+    kit.connection.noteValid("key:alice-1", "agent://alice");
+    kit.client.pause();
+    kit.connection.send("promised");
+    kit.connection.close(CLOSE_CODES.superseded);
+    await delay(2 * CONNECTION_LIMITS.closingGraceMs);
+    expect(isGone()).toBe(false);
+    const received = once(kit.client, "message");
+    kit.client.resume();
+    const [[promised], [code]] = await Promise.all([received, once(kit.client, "close")]);
+    expect([String(promised), code]).toEqual(["promised", 4409]);
+  });
+
+  test("is sent it at once where only pongs wait, which nobody promised", async () => {
+    kit.connection.noteValid("key:alice-1", "agent://alice");
+    kit.client.pause();
+    fillWithPongs(kit);
+    let isTold = false;
+    kit.connection.close(CLOSE_CODES.superseded, () => {
+      isTold = true;
+    });
+    expect(isTold).toBe(true);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect(code).toBe(4409);
+  });
+
+  test("has a second for it where its pod stops", async () => {
+    kit.connection.noteValid("key:alice-1", "agent://alice");
+    kit.client.pause();
+    kit.connection.close(CLOSE_CODES.goingAway);
+    kit.connection.disconnectSoon();
+    await until("it is gone", isGone, 2 * CONNECTION_LIMITS.closingGraceMs);
+  });
+
+  test("has a second for it while it is not registered", async () => {
+    kit.client.pause();
+    kit.connection.close(CLOSE_CODES.policy);
+    await until("it is gone", isGone, 2 * CONNECTION_LIMITS.closingGraceMs);
+  });
+
+  test("and goes on sending is read no further, and still learns why", async () => {
+    kit.connection.noteValid("key:alice-1", "agent://alice");
+    const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+    const { _socket: stream } = kit.socket as unknown as { _socket: Socket };
+    kit.connection.close(CLOSE_CODES.superseded);
+    const readBefore = stream.bytesRead;
+    const flood = Buffer.alloc(1_000_000).fill(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+    for (let n = 0; n < 20; n += 1) raw.write(flood);
+    const [code] = await once(kit.client, "close");
+    await until("the connection has ended", () => kit.reported.includes("closed"));
+    expect(code).toBe(4409);
+    expect(stream.bytesRead - readBefore).toBeLessThan(1_000_000);
+  });
 });

@@ -10,14 +10,14 @@ import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 import { Turns } from "../src/turns.ts";
 
+/** How long ws waits for the client's answer to a close, unless a test says so. */
 export const CLOSE_TIMEOUT_MS = 50;
-/** As ws has it of the pod, but shorter. Its types do not know it. */
-const CLOSING = { closeTimeout: CLOSE_TIMEOUT_MS };
 export const OUTBOX_BYTES = 65_536;
 export const ADDRESS_COUNTS = { open: 1, unregistered: 1, opened: 1 };
 
 /** A connection over a real socket, anew for each test; the client answers pings only when it is told to. */
 export class ConnectionKit {
+  readonly #closing: object;
   declare server: WebSocketServer;
   declare client: WebSocket;
   declare socket: WebSocket;
@@ -27,8 +27,13 @@ export class ConnectionKit {
   /** What the connection told its pod, and the texts that it took in. */
   declare reported: string[];
 
+  constructor(closeTimeout: number) {
+    // The types of ws do not know it.
+    this.#closing = { closeTimeout };
+  }
+
   async start(): Promise<void> {
-    this.server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...CLOSING });
+    this.server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...this.#closing });
     await once(this.server, "listening");
     const connected = once(this.server, "connection");
     const { port } = this.server.address() as AddressInfo;
@@ -51,8 +56,8 @@ export class ConnectionKit {
   }
 }
 
-export function useConnection(): ConnectionKit {
-  const kit = new ConnectionKit();
+export function useConnection(closeTimeoutMs = CLOSE_TIMEOUT_MS): ConnectionKit {
+  const kit = new ConnectionKit(closeTimeoutMs);
   beforeEach(() => kit.start());
   afterEach(() => kit.stop());
   return kit;

@@ -50,7 +50,9 @@ export const CONNECTION_LIMITS = {
   maxRefusalsInARow: 20,
   /** For how long refusals of an agent that was released do not count towards them. */
   releaseGraceMs: MINUTE_MS,
-  /** What is read of a connection once its close is decided, and how long after that its client may read the close frame. */
+  /** How long a registered client has to answer a close frame. */
+  closeAnswerMs: 10_000,
+  /** What is read of a connection behind its close frame, and how long its socket stays after that, as that of a client that never registered. */
   closingBytes: 65_536,
   closingGraceMs: 1000,
   /** A client that was silent for so long is pinged, and again after as long; and how often it is looked at. */

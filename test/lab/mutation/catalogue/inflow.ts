@@ -75,8 +75,8 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "no end to what is read of a closing connection",
     file: "services/ws-connector/src/connection.ts",
-    find: "this.#closingReads.count(count);",
-    replace: "",
+    find: "this.#end().count(count);",
+    replace: "this.#end();",
     tests: ["services/ws-connector/test/connection-end.test.ts"],
   },
   {

@@ -90,9 +90,9 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
     tests: [ENDS],
   },
   {
-    name: "a client that cannot know of its end yet is not cut off for what it sends",
+    name: "nothing is read of a client that cannot know of its end yet",
     file: CONNECTION,
-    find: "if (!this.#closing) this.#socket.pause();",
+    find: "if (this.#closing === undefined) this.#socket.pause();",
     replace: "",
     tests: [ENDS],
   },
@@ -106,8 +106,8 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a client that closes loses its agents before its socket is gone",
     file: CONNECTION,
-    find: "    this.#end();\n    this.#closingReads ??=",
-    replace: "    this.#closingReads ??=",
+    find: "this.#end().count(count);",
+    replace: "this.#closing?.count(count);",
     tests: [ENDS],
   },
   {
@@ -120,9 +120,37 @@ export const SLOW_READER_MUTATIONS: readonly Mutation[] = [
   {
     name: "a client that ended its side and does not read is disconnected",
     file: CONNECTION,
-    find: "else this.#socket.terminate();",
+    find: "    closing.sendClose();\n    closing.disconnectSoon();",
+    replace: "    closing.sendClose();",
+    tests: [ENDS],
+  },
+  {
+    name: "a registered client may answer its close late",
+    file: CONNECTION,
+    find: "if (this.#principal === undefined) closing.disconnectSoon();",
+    replace: "closing.disconnectSoon();",
+    tests: [ENDS],
+  },
+  {
+    name: "a client that never registered may not answer its close late",
+    file: CONNECTION,
+    find: "if (this.#principal === undefined) closing.disconnectSoon();",
     replace: "",
     tests: [ENDS],
+  },
+  {
+    name: "a client that breaks the protocol and never hangs up loses its place soon",
+    file: CONNECTION,
+    find: "if (code === undefined && this.#socket.readyState !== this.#socket.CLOSED)",
+    replace: "if (false)",
+    tests: ["test/conformance/raw-frames.test.ts"],
+  },
+  {
+    name: "a stop waits a second for answers to closes",
+    file: "services/ws-connector/src/service.ts",
+    find: "connections.disconnectSoon();",
+    replace: "",
+    tests: ["test/integration/closed-unread.test.ts"],
   },
   {
     name: "a text that never ends",
