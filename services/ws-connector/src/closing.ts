@@ -31,13 +31,10 @@ export class Closing {
 
   /**
    * Bytes were read behind the close frame: a client that goes on sending is not read for its answer. Without an end to it, a closed
-   * connection would cost more than an open one.
+   * connection would cost more than an open one. The socket stays for as long as any client has: it may read the close yet.
    */
   count(bytes: number): void {
-    const before = this.#bytes;
     this.#bytes += bytes;
-    if (before > CONNECTION_LIMITS.closingBytes || this.#bytes <= CONNECTION_LIMITS.closingBytes) return;
-    this.#stream.pause();
-    this.disconnectSoon();
+    if (this.#bytes > CONNECTION_LIMITS.closingBytes) this.#stream.pause();
   }
 }

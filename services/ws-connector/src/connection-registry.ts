@@ -127,11 +127,6 @@ export class ConnectionRegistry {
     connection.open();
   }
 
-  /** Lets those go after a second whose end is decided. */
-  disconnectSoon(): void {
-    for (const connection of this) connection.disconnectSoon();
-  }
-
   checkSilence(): void {
     for (const connection of this) connection.checkSilence();
   }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { CLOSE_CODES, type CloseCode } from "protocol/contract/close-codes.ts";
 import type { ErrorCode } from "protocol/contract/errors.ts";
@@ -206,15 +207,13 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
    * Ends the connection. What was sent to it, and so promised, is read first: the close frame follows it, for with that the socket's time
    * runs. Who reads nothing of it for as long as any slow reader may is disconnected. Meanwhile nothing is read of a client that cannot
    * know of its end yet. A registered one may answer late: were it to write to a socket that is gone, it would lose what it has not read.
-   * @param closeSent is called once the close frame was written, or the socket is gone; also where the end was decided before.
    */
-  close(code: CloseCode, closeSent: () => void = () => {}): void {
+  close(code: CloseCode): void {
     if (this.#closing === undefined) this.#socket.pause();
     const closing = this.#end(code);
     this.#outbox.whenTaken(() => {
       closing.sendClose();
       if (this.#principal === undefined) closing.disconnectSoon();
-      closeSent();
     });
   }
 
@@ -227,9 +226,9 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     closing.disconnectSoon();
   }
 
-  /** Lets a connection whose end is decided go after a second: its pod stops. */
-  disconnectSoon(): void {
-    this.#closing?.disconnectSoon();
+  /** Resolves when the socket is gone. */
+  async gone(): Promise<void> {
+    if (this.#socket.readyState !== this.#socket.CLOSED) await once(this.#socket, "close");
   }
 
   message(data: Buffer, isBinary: boolean): void {
@@ -260,13 +259,13 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     this.#end().count(count);
   }
 
-  gone(): void {
+  failed(): void {
     this.#end();
     this.#outbox.close();
   }
 
   closed(code: number): void {
-    this.gone();
+    this.failed();
     this.#context.events.closed(this, this.#closing?.code?.code ?? code);
   }
 

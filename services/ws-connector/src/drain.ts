@@ -52,19 +52,13 @@ async function closeAfterDeliveries(connection: Connection, options: DrainOption
   releaser.release(connection.agents.routes());
   await releaser.flush();
   await channel.caughtUp();
-  await closeSent(connection);
+  await closed(connection);
 }
 
-/**
- * Resolves once the close frame was written behind what was promised. Who has not read all of that after the time in which a slow
- * reader has to read something is disconnected: a stop ends.
- */
-function closeSent(connection: Connection): Promise<void> {
-  return new Promise((resolve) => {
-    const late = setTimeout(() => connection.closeNow(CLOSE_CODES.goingAway), CONNECTION_LIMITS.outboxStalledAfterMs);
-    connection.close(CLOSE_CODES.goingAway, () => {
-      clearTimeout(late);
-      resolve();
-    });
-  });
+/** Closes it. Who has not read what it was promised, and answered, after the time for that is disconnected: a stop ends. */
+async function closed(connection: Connection): Promise<void> {
+  connection.close(CLOSE_CODES.goingAway);
+  const late = setTimeout(() => connection.closeNow(CLOSE_CODES.goingAway), CONNECTION_LIMITS.closeAnswerMs);
+  await connection.gone();
+  clearTimeout(late);
 }

@@ -86,11 +86,7 @@ export class Outbox implements CountedOutbox {
       taken();
       return;
     }
-    const before = this.#taken;
-    this.#taken = () => {
-      before?.();
-      taken();
-    };
+    this.#taken = taken;
   }
 
   /** Counts nothing any more: what waits goes with the socket. */

@@ -178,7 +178,6 @@ export function createWsConnector(
   async function stop(): Promise<void> {
     connections.refuseNew();
     await drain(connections, { registrar, channel, releaser, drainMs });
-    connections.disconnectSoon();
     tasks.stop();
     await admin?.stop();
     await reachLog.stop();

@@ -9,7 +9,7 @@ export interface SocketListener {
   /** Bytes came from the stream; ws has handed over what is whole of them. */
   bytes(count: number): void;
   /** The socket broke, or a frame was invalid: ws closes it by itself, with the code that RFC 6455 asks for. */
-  gone(): void;
+  failed(): void;
   /** The socket was closed. @param code of the client, or of ws. */
   closed(code: number): void;
 }
@@ -29,7 +29,7 @@ const SOCKET_EVENTS = {
     listenerOf(this).pong();
   },
   error(this: WebSocket) {
-    listenerOf(this).gone();
+    listenerOf(this).failed();
   },
   close(this: WebSocket, code: number) {
     listenerOf(this).closed(code);

@@ -35,10 +35,9 @@ export class RegistrarHarness {
   /** Of envelopes that count for the connection. */
   readonly validKeys: string[] = [];
   closedWith: number | undefined;
-  /** Whether what was promised to the client is read before its close. */
-  readsItsClose = true;
+  answersItsClose = true;
   isDisconnected = false;
-  #closeSent: (() => void) | undefined;
+  readonly #gone = Promise.withResolvers<void>();
   readonly registrar: Registrar;
   readonly connection: Connection;
   /** Routes that were released. */
@@ -88,15 +87,15 @@ export class RegistrarHarness {
       pause: (reason: PauseReason) => Object.assign(this.connection, { isDraining: reason === "draining" }),
       noteValid: (keyId: string) => void this.validKeys.push(keyId),
       send: (text: string) => this.sent.push(JSON.parse(text)),
-      close: ({ code }: { code: number }, closeSent = () => {}) => {
+      close: ({ code }: { code: number }) => {
         this.closedWith = code;
-        this.#closeSent = closeSent;
-        if (this.readsItsClose) closeSent();
+        if (this.answersItsClose) this.#gone.resolve();
       },
       closeNow: () => {
         this.isDisconnected = true;
-        this.#closeSent?.();
+        this.#gone.resolve();
       },
+      gone: () => this.#gone.promise,
     } as unknown as Connection;
   }
 

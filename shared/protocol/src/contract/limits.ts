@@ -52,7 +52,7 @@ export const CONNECTION_LIMITS = {
   releaseGraceMs: MINUTE_MS,
   /** How long a registered client has to answer a close frame. */
   closeAnswerMs: 10_000,
-  /** What is read of a connection behind its close frame, and how long its socket stays after that, as that of a client that never registered. */
+  /** What is read of a connection behind its close frame, and how long its client has where it never registered, or had its time. */
   closingBytes: 65_536,
   closingGraceMs: 1000,
   /** A client that was silent for so long is pinged, and again after as long; and how often it is looked at. */
