@@ -1,10 +1,11 @@
 import { createHash, createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { GATEWAY_KEY_PREFIX } from "protocol/contract/keys-file.ts";
 import { type SigningKey, sign } from "protocol/signing/algorithms.ts";
 import { signedText } from "protocol/signing/canonical.ts";
 import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
+import { type FileError, readRegularFile } from "runtime/regular-file.ts";
 
+const MOST_KEY_FILE_BYTES = 65_536;
 const KEY_ID_DIGEST_CHARACTERS = 22;
 
 /** Signs the envelopes of one gateway. Source: docs/protocol.md#gateway-signing. */
@@ -36,7 +37,10 @@ export class GatewaySigner {
  */
 export async function createGatewaySigner(keyFile: string | undefined): Promise<GatewaySigner> {
   if (keyFile === undefined) return new GatewaySigner(randomBytes(ED25519_BYTES.seed));
-  return new GatewaySigner(parseSeed(await readFile(keyFile, "utf8")));
+  const { text } = await readRegularFile(keyFile, MOST_KEY_FILE_BYTES).catch((error: FileError) => {
+    throw new Error(`The gateway key file ${error.message}.`);
+  });
+  return new GatewaySigner(parseSeed(text));
 }
 
 function parseSeed(pem: string): Buffer {

@@ -1,11 +1,16 @@
-import { readFile } from "node:fs/promises";
+import type { FieldError } from "protocol/contract/errors.ts";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { fieldErrors, IN_PLAIN_WORDS } from "protocol/intake/field-errors.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
 import { KeyRing, KeysFileError } from "protocol/signing/key-ring.ts";
 import { FileFollower } from "./file-follower.ts";
 import type { Logger } from "./logging.ts";
+import { type FileError, readRegularFile } from "./regular-file.ts";
 import { SettingsError } from "./settings.ts";
+
+/** Room for some hundred thousand keys: the file is read and checked on the event loop. */
+const MOST_BYTES = 33_554_432;
+const MOST_PROBLEMS = 20;
 
 /** The valid keys: reads the keys file, and reads it again when it changes. Source: docs/protocol.md#keys. */
 export class KeyStore {
@@ -68,10 +73,15 @@ export class KeyStore {
 }
 
 async function readRing(path: string): Promise<KeyRing> {
-  const text = await readFile(path, "utf8").catch(cannotBeRead);
+  const { text } = await readRegularFile(path, MOST_BYTES).catch(cannotBeRead);
   const parsed = KeysFile.safeParse(jsonOf(text), IN_PLAIN_WORDS);
   if (parsed.success) return KeyRing.from(parsed.data);
-  throw new KeysFileError(fieldErrors(parsed.error).map(({ field, message }) => `${field}: ${message}`));
+  throw new KeysFileError(problemsOf(fieldErrors(parsed.error)));
+}
+
+function problemsOf(errors: readonly FieldError[]): string[] {
+  const named = errors.slice(0, MOST_PROBLEMS).map(({ field, message }) => `${field}: ${message}`);
+  return named.length < errors.length ? [...named, `and ${errors.length - named.length} more`] : named;
 }
 
 /** The parser's message would quote the text, secrets included. */
@@ -88,6 +98,6 @@ function refuseSetting(error: unknown): never {
   throw new SettingsError(error.problems.map((problem) => `RELAY_KEYS_FILE: ${problem}`));
 }
 
-function cannotBeRead(error: NodeJS.ErrnoException): never {
-  throw new KeysFileError([`cannot be read (${error.code})`]);
+function cannotBeRead(error: FileError): never {
+  throw new KeysFileError([error.message]);
 }

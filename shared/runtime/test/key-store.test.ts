@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeyStore } from "../src/key-store.ts";
 import { SettingsError } from "../src/settings.ts";
@@ -193,6 +195,28 @@ describe("The key store", () => {
     }
     mounted.stop();
     expect(errors).toEqual(Array(2).fill({ problems: ["cannot be read (ENOENT)"] }));
+  });
+
+  test("keeps the current keys while a pipe stands in its place, and reads what comes after it", async () => {
+    await writeFile(path, keysFile("one"));
+    await store.start();
+    const refusal = refused();
+    await promisify(execFile)("mkfifo", [`${path}.new`]);
+    await rename(`${path}.new`, path);
+    await refusal;
+    expect([errors, names("one")]).toEqual([[{ problems: ["is not a regular file"] }], ["one"]]);
+    const change = changed();
+    await writeFile(`${path}.new`, keysFile("two"));
+    await rename(`${path}.new`, path);
+    await change;
+    expect(names("one", "two")).toEqual(["two"]);
+  });
+
+  test("names twenty faults of a file at most, and says how many more there are", async () => {
+    await writeFile(path, JSON.stringify({ signing_keys: Array(1000).fill("none") }));
+    const error = await store.start().catch((thrown: Error) => thrown);
+    const lines = (error as Error).message.split("\n").filter((line) => line.includes("RELAY_KEYS_FILE"));
+    expect([lines.length, lines.at(-1)?.trim()]).toEqual([21, "RELAY_KEYS_FILE: and 980 more"]);
   });
 
   test("takes nothing over after stop", async () => {

@@ -1,12 +1,11 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
 import { FileFollower } from "../file-follower.ts";
 import type { Logger } from "../logging.ts";
+import { type FileError, readRegularFile } from "../regular-file.ts";
 import { SettingsError } from "../settings.ts";
 
 const KEY_LINE = /^([\x21-\x7e]{32,})\r?\n?$/;
-const HOLDS_ONE_LINE = "must be a file with one line of at least 32 visible ASCII characters";
+const HOLDS_ONE_LINE = "must hold one line of at least 32 visible ASCII characters";
 const MOST_BYTES = 4096;
 const BEARER = /^Bearer +([\x21-\x7e]+)$/i;
 /** Rights of others to the file. Of one that root owns the group of the service may read it: that is how Kubernetes hands it out. */
@@ -67,23 +66,15 @@ export class AdminKey {
 }
 
 async function readKey(path: string): Promise<Buffer> {
-  // A pipe would be waited for, by a thread that no stop ends.
-  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw new AdminKeyError(`cannot be read (${error.code})`);
-    },
-  );
-  const stats = await file.stat();
-  if (!stats.isFile() || stats.size > MOST_BYTES) throw new AdminKeyError(HOLDS_ONE_LINE);
+  const { text, stats } = await readRegularFile(path, MOST_BYTES, "latin1").catch((error: FileError) => {
+    throw new AdminKeyError(error.message);
+  });
   const { mode, uid } = stats;
   if ((mode & (uid === 0 ? OF_OTHERS_BESIDE_ROOT : OF_OTHERS)) !== 0) {
     throw new AdminKeyError(
       "must be readable by its owner alone (chmod 600), or be of root and readable by its group (0440)",
     );
   }
-  const text = await file.readFile("latin1").catch((error: NodeJS.ErrnoException) => {
-    throw new AdminKeyError(`cannot be read (${error.code})`);
-  });
   const key = KEY_LINE.exec(text)?.[1];
   if (key === undefined) throw new AdminKeyError(HOLDS_ONE_LINE);
   return digestOf(key);

@@ -1,8 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { FileFollower } from "../file-follower.ts";
 import type { Logger } from "../logging.ts";
+import { type FileError, readRegularFile } from "../regular-file.ts";
 import { SettingsError } from "../settings.ts";
 
 /** What a server shows its clients: the chain, leaf first, and the key of the leaf; PEM. */
@@ -16,6 +16,7 @@ export interface CertificateFiles {
   readonly keyFile: string;
 }
 
+const MOST_BYTES = 1_048_576;
 const SETTING_OF = { certFile: "RELAY_TLS_CERT_FILE", keyFile: "RELAY_TLS_KEY_FILE" } as const;
 
 /** The files cannot be used. The message holds nothing of them. */
@@ -114,9 +115,10 @@ function privateKeyOf(key: string): KeyObject {
 }
 
 async function textOf(file: keyof CertificateFiles, path: string): Promise<string> {
-  return await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new CertificateError(file, `cannot be read (${error.code})`);
+  const { text } = await readRegularFile(path, MOST_BYTES).catch((error: FileError) => {
+    throw new CertificateError(file, error.message);
   });
+  return text;
 }
 
 function refuseSetting(error: unknown): never {

@@ -64,15 +64,11 @@ test.each([
 
 test.each([
   ["no file", async () => {}, "cannot be read (ENOENT)"],
-  [
-    "a short key",
-    () => write("short".repeat(6)),
-    "must be a file with one line of at least 32 visible ASCII characters",
-  ],
-  ["two lines", () => write(`${KEY}\n${KEY}\n`), "must be a file with one line"],
-  ["a pipe, without waiting for a writer", () => pipe(), "must be a file with one line"],
-  ["spaces", () => write(`${KEY} ${KEY}`), "must be a file with one line"],
-  ["letters that are not ASCII", () => write(`${KEY}é`), "must be a file with one line"],
+  ["a short key", () => write("short".repeat(6)), "must hold one line of at least 32 visible ASCII characters"],
+  ["two lines", () => write(`${KEY}\n${KEY}\n`), "must hold one line"],
+  ["a pipe, without waiting for a writer", () => pipe(), "is not a regular file"],
+  ["spaces", () => write(`${KEY} ${KEY}`), "must hold one line"],
+  ["letters that are not ASCII", () => write(`${KEY}é`), "must hold one line"],
   [
     "a file that others may read",
     () => write(KEY, 0o604),

@@ -84,6 +84,20 @@ export const ADMIN_MUTATIONS: readonly Mutation[] = [
     tests: ["test/local/admin-command.test.ts"],
   },
   {
+    name: "a pipe in the place of a file is not waited for",
+    file: "shared/runtime/src/regular-file.ts",
+    find: "if (!stats.isFile())",
+    replace: "if (false)",
+    tests: ["shared/runtime/test/regular-file.test.ts", "shared/runtime/test/key-store.test.ts"],
+  },
+  {
+    name: "a stop while the audit log is being opened closes it",
+    file: "shared/runtime/src/audit-log.ts",
+    find: "await this.#started?.catch(() => {});",
+    replace: "",
+    tests: ["shared/runtime/test/audit-log.test.ts"],
+  },
+  {
     name: "what the audit log could not write does not wait without bound",
     file: "shared/runtime/src/line-file.ts",
     find: "if (this.#waitingBytes + bytes > MOST_WAITING_BYTES)",

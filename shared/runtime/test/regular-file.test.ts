@@ -1,0 +1,39 @@
+import { execFile } from "node:child_process";
+import { truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
+import { FileError, readRegularFile } from "../src/regular-file.ts";
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let path: string;
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  path = join(folder.path, "file");
+});
+afterEach(async () => await folder[Symbol.asyncDispose]());
+
+test("A file is read whole, with what the system knows of it", async () => {
+  await writeFile(path, "ä", { mode: 0o600 });
+  const { text, stats } = await readRegularFile(path, 2);
+  expect([text, stats.mode & 0o777]).toEqual(["ä", 0o600]);
+});
+
+test.each([
+  ["is not there", async () => {}, "cannot be read (ENOENT)"],
+  ["is a folder", () => folder.path, "is not a regular file"],
+  ["is a pipe, without waiting for a writer", () => promisify(execFile)("mkfifo", [path]), "is not a regular file"],
+  ["is a device", () => "/dev/null", "is not a regular file"],
+  ["is larger than may be", () => tenGigabytes(), "is larger than 100 bytes"],
+])("One that %s is refused", async (_, make, message) => {
+  const made = await make();
+  const error = await readRegularFile(typeof made === "string" ? made : path, 100).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(FileError);
+  expect((error as Error).message).toBe(message);
+});
+
+async function tenGigabytes(): Promise<void> {
+  await writeFile(path, "");
+  await truncate(path, 10_000_000_000);
+}
