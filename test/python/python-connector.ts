@@ -69,6 +69,15 @@ export class PythonConnectors {
     return this.told.find(fits) as Frame;
   }
 
+  /** The process stands still until `resume`: what comes in waits for it. */
+  suspend(): void {
+    this.#child.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#child.kill("SIGCONT");
+  }
+
   /** Closes all connectors and ends the process. Rejects when it did not end by itself. */
   async stop(): Promise<void> {
     this.#child.stdin.end();

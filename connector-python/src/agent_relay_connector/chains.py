@@ -20,6 +20,11 @@ class Chains:
         self._last[name] = task
         task.add_done_callback(lambda ended: self._forget(name, ended))
 
+    async def settled(self) -> None:
+        """Returns when all that was added so far has ended."""
+        if self._last:
+            await asyncio.wait(list(self._last.values()))
+
     def _forget(self, name: str, ended: "asyncio.Task[None]") -> None:
         if self._last.get(name) is ended:
             del self._last[name]

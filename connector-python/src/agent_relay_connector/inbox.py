@@ -57,6 +57,10 @@ class Inbox:
         self._waiting += 1
         self._chains.add(envelope["from"], lambda: self._check(incoming))
 
+    async def settled(self) -> None:
+        """Returns when all that came in so far has been judged, and handed over or dropped."""
+        await self._chains.settled()
+
     async def read(self) -> AsyncGenerator[Delivery, None]:
         self._is_read = True
         while (delivery := await self._queue.take()) is not None:

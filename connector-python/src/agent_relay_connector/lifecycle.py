@@ -1,6 +1,7 @@
 """A connector from its start to its end."""
 
 import asyncio
+from collections.abc import Callable
 
 from .background import Background, log
 from .connection import Connection, ConnectionEnd, ConnectionEvents, ConnectionOptions
@@ -80,6 +81,12 @@ class Lifecycle:
         else:
             self._reconnector.start()
 
+    async def _after_what_came_in(self, tell: Callable[[], None]) -> None:
+        """Its senders were told that it was delivered. After a `close` meanwhile nothing more is told."""
+        await self.parts.inbox.settled()
+        if self._ended_by is None:
+            tell()
+
     def _stop(self, error: RelayError | None) -> None:
         if self._ended_by is not None:
             return
@@ -129,6 +136,8 @@ class Lifecycle:
             parts.send_queue.acknowledge(frame)
         elif isinstance(frame, DeliverFrame):
             parts.inbox.receive(frame)
+        elif isinstance(frame, Notice) and frame.kind == "superseded":
+            self._background.spawn(self._after_what_came_in(lambda: parts.emitter.emit("notice", frame)))
         elif isinstance(frame, Notice):
             parts.emitter.emit("notice", frame)
         elif isinstance(frame, ErrorFrame) and not parts.send_queue.refuse(frame) and frame.envelope_id is None:
@@ -150,7 +159,9 @@ class Lifecycle:
         return self.parts.credential is not None and await self.parts.credential.has_another()
 
     def ended(self, error: RelayError) -> None:
-        self._stop(error)
+        self.parts.send_queue.pause()
+        self._background.spawn(self._reconnector.stop())
+        self._background.spawn(self._after_what_came_in(lambda: self._stop(error)))
 
     def _set_state(self, state: ConnectorState) -> None:
         self.state = state

@@ -97,4 +97,32 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
     replace: "self._wait(3600, self._end)",
     tests: UNIT,
   },
+  {
+    name: "Python tells its end after what came in before it has been judged and handed over",
+    file: `${FOLDER}/lifecycle.py`,
+    find: "self._background.spawn(self._after_what_came_in(lambda: self._stop(error)))",
+    replace: "self._stop(error)",
+    tests: [...UNIT, "test/python/end.test.ts"],
+  },
+  {
+    name: "Python tells of a takeover after what came in before it",
+    file: `${FOLDER}/lifecycle.py`,
+    find: ' and frame.kind == "superseded"',
+    replace: " and False",
+    tests: [...UNIT, "test/python/end.test.ts"],
+  },
+  {
+    name: "Python makes no further connection while what came in before an end for good is judged",
+    file: `${FOLDER}/lifecycle.py`,
+    find: "self._background.spawn(self._reconnector.stop())",
+    replace: "pass",
+    tests: UNIT,
+  },
+  {
+    name: "Python sends nothing while what came in before an end for good is judged",
+    file: `${FOLDER}/lifecycle.py`,
+    find: "self.parts.send_queue.pause()\n        self._background",
+    replace: "self._background",
+    tests: UNIT,
+  },
 ];

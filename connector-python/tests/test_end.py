@@ -1,0 +1,157 @@
+"""What comes in right before a relay ends the connection."""
+
+import asyncio
+import json
+import unittest
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import websockets
+
+from agent_relay_connector import Connector, Delivery, RelayError
+from agent_relay_connector.base64url import encode_base64url
+from agent_relay_connector.clock import machine_ms
+from agent_relay_connector.given import AgentKey
+from agent_relay_connector.http import Answer, HttpClient
+
+# Exported in a way that type checkers do not see.
+serve: Any = getattr(websockets, "serve")
+KEY: AgentKey = {"key_id": "b-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
+ACCEPTED = {"accepted": True, "target_delivery": {"status": "online", "can_deliver_realtime": True}}
+SUPERSEDED = {"frame": "notice", "notice": "superseded", "agent_id": "agent://b", "epoch": 2}
+
+
+def delivered(n: int, **members: Any) -> dict[str, Any]:
+    """A frame with an envelope of whose key only the relay can tell: it has to be asked for the sender's credential."""
+    envelope = {"id": f"{n}", "type": "message.send", "from": "agent://a", "to": "agent://b", "payload": {"n": n}}
+    key_id = "jkt-" + "a" * 43
+    return {"frame": "deliver", "envelope": {**envelope, "ts": machine_ms(), "key_id": key_id, "sig": "s", **members}}
+
+
+FRAMES = [delivered(n) for n in (1, 2, 3)]
+
+
+class AnEnd(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self) -> None:
+        # What the relay says at once when it is told to end the connection, and the code of its close.
+        self.last: asyncio.Future[tuple[list[dict[str, Any]], int]] = asyncio.get_running_loop().create_future()
+        self.question: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.connections = 0
+        self.is_gone, self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        server = await serve(self.relay, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        self.connector = Connector(url, agent="agent://b", key=KEY, take_over=True)
+        self.addAsyncCleanup(server.wait_closed)
+        self.addCleanup(server.close)
+        self.addAsyncCleanup(self.connector.close)
+        # Look-ups have no answer before a test lets them have one.
+        look_ups = patch.object(HttpClient, "get", self.look_up)
+        look_ups.start()
+        self.addCleanup(look_ups.stop)
+        self.told: list[object] = []
+        self.tells("delivery", lambda delivery: delivery.payload["n"])
+        self.tells("notice", lambda notice: notice.kind)
+        self.tells("state", lambda state: state.status)
+        await self.connector.start()
+        self.told.clear()
+
+    async def relay(self, socket: Any, *_: str) -> None:
+        self.connections += 1
+        await socket.send('{"frame":"hello"}')
+        register = json.loads(await socket.recv())
+        await socket.send(json.dumps({"frame": "ack", "envelope_id": register["id"], **ACCEPTED}))
+        if self.last.done():
+            return
+        asked = asyncio.create_task(self.acknowledge(socket))
+        frames, code = await self.last
+        asked.cancel()
+        for frame in frames:
+            await socket.send(json.dumps(frame))
+        await socket.close(code)
+        self.is_gone.set()
+
+    async def acknowledge(self, socket: Any) -> None:
+        question = json.loads(await socket.recv())
+        await socket.send(json.dumps({"frame": "ack", "envelope_id": question["id"], **ACCEPTED}))
+        self.question.set_result(question)
+
+    async def look_up(self, *_: object) -> Answer:
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return Answer(404, {})
+
+    def tells(self, event: Any, what: Callable[[Any], object]) -> None:
+        self.connector.on(event, lambda value: self.told.append(what(value)))
+
+    async def read(self) -> tuple[list[Delivery], str | None]:
+        """What the loop over deliveries gives, and the code of what it raises in the end."""
+        given: list[Delivery] = []
+        try:
+            async for delivery in self.connector:
+                given.append(delivery)
+        except RelayError as error:
+            return given, error.code
+        return given, None
+
+    async def ends(self, frames: list[dict[str, Any]], code: int) -> None:
+        """Returns when the connection is gone, and what it brought waits for a look-up."""
+        self.last.set_result((frames, code))
+        await asyncio.wait_for(self.is_gone.wait(), 5)
+        await asyncio.wait_for(self.is_asked.wait(), 5)
+
+    async def test_by_another_connection_is_told_after_what_was_promised_has_been_judged_and_handed_over(self) -> None:
+        reading = asyncio.create_task(self.read())
+        await self.ends([*FRAMES, SUPERSEDED], 4409)
+        self.assertEqual(self.told, [])
+        self.may_answer.set()
+        given, code = await asyncio.wait_for(reading, 5)
+        self.assertEqual(([delivery.payload["n"] for delivery in given], code), ([1, 2, 3], "superseded"))
+        self.assertEqual(self.told, [1, 2, 3, "superseded", "closed"])
+
+    async def test_by_a_close_alone_is_told_after_what_came_before_it(self) -> None:
+        reading = asyncio.create_task(self.read())
+        await self.ends(FRAMES, 4403)
+        self.may_answer.set()
+        given, code = await asyncio.wait_for(reading, 5)
+        self.assertEqual(([delivery.payload["n"] for delivery in given], code), ([1, 2, 3], "key_revoked"))
+        self.assertEqual(self.told, [1, 2, 3, "closed"])
+
+    async def test_behind_which_another_connection_follows_loses_nothing_that_came_before_it(self) -> None:
+        handed_over = asyncio.Event()
+        self.connector.on("delivery", lambda delivery: handed_over.set() if delivery.payload["n"] == 3 else None)
+        with self.assertLogs("agent_relay_connector", "WARNING"):
+            await self.ends(FRAMES, 1001)
+            self.may_answer.set()
+            await asyncio.wait_for(handed_over.wait(), 5)
+        self.assertEqual([told for told in self.told if isinstance(told, int)], [1, 2, 3])
+
+    async def test_for_good_has_no_connection_follow_while_look_ups_have_no_answer(self) -> None:
+        reading = asyncio.create_task(self.read())
+        draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": 20}
+        await self.ends([draining, *FRAMES], 4403)
+        given, code = await asyncio.wait_for(reading, 5)
+        self.assertEqual((len(given), code, self.connections), (3, "key_revoked", 1))
+
+    async def test_for_good_lets_nothing_go_out_that_is_sent_while_it_is_not_told_yet(self) -> None:
+        await self.ends([*FRAMES, SUPERSEDED], 4409)
+        sending = asyncio.create_task(self.connector.send("agent://a", {}))
+        self.may_answer.set()
+        with self.assertRaises(RelayError) as refused:
+            await asyncio.wait_for(sending, 5)
+        self.assertEqual((refused.exception.code, refused.exception.outcome), ("superseded", "refused"))
+
+    async def test_finds_the_reply_that_came_before_it(self) -> None:
+        asking = asyncio.create_task(self.connector.ask("agent://a", {}))
+        question = await asyncio.wait_for(self.question, 5)
+        reply = delivered(4, type="message.reply", task_id=question["task_id"])
+        await self.ends([reply, SUPERSEDED], 4409)
+        self.may_answer.set()
+        self.assertEqual((await asyncio.wait_for(asking, 5)).payload, {"n": 4})
+
+    async def test_that_the_agent_itself_brings_about_meanwhile_waits_for_nothing(self) -> None:
+        reading = asyncio.create_task(self.read())
+        await self.ends([*FRAMES, SUPERSEDED], 4409)
+        await self.connector.close()
+        self.assertEqual(await asyncio.wait_for(reading, 5), ([], None))
+        self.assertEqual(self.told, ["closed"])
