@@ -2,6 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
@@ -9,12 +10,14 @@ import { sharedByAll } from "../../connector/test/fixture.ts";
 import { next, Stage } from "../../connector/test/kit.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import { connectorIn, madePackages } from "../support/packages.ts";
+import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 import { serveWhole } from "../support/whole-relay.ts";
 import { Machine } from "./npm.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const OLD_NODE = pathToFileURL(join(REPOSITORY, "test/packages/old-node.mjs"));
+const WITHIN_MS = 20_000;
 const PYTHON_SOURCES = join(REPOSITORY, "connector-python/src");
 
 const stage = sharedByAll(new Stage("alice", "carol"));
@@ -73,6 +76,29 @@ async function run(program: string, args: readonly string[], cwd: string, env: N
   return { code: (await ended)[0] as number | null, errors };
 }
 
+/** Starts the agent; resolves with how it ends at SIGTERM, once its connection broke and is back, and what it said on its way. */
+async function outliveALoss(program: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
+  const proxy = await stage.proxy(pod.url);
+  const agent = spawn(program, args, {
+    cwd,
+    env: { ...env, RELAY_URL: proxy.url },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  agents.push(agent);
+  const lines: string[] = [];
+  createInterface(agent.stdout).on("line", (line) => lines.push(line));
+  const isOnline = (times: number) => () => lines.filter((line) => line.endsWith(" is online")).length === times;
+  await until("it says that it is online", isOnline(1), WITHIN_MS);
+  proxy.cut();
+  await until("it says that it is back", isOnline(2), WITHIN_MS);
+  const ended = once(agent, "close");
+  agent.kill("SIGTERM");
+  return { code: (await ended)[0] as number | null, lines };
+}
+
+/** What it says of its connection: a loss, and its return; and that it closed it. */
+const STATES = ["connecting", "online", "reconnecting", "online", "closed"];
+
 describe("What relay init writes, in an empty folder, with no registry in reach,", () => {
   test("in TypeScript compiles strictly, passes its test on a relay of its own, and answers", async () => {
     const cwd = await project("typescript");
@@ -95,6 +121,10 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
       code: 0,
       errors: "",
     });
+    expect(await outliveALoss(process.execPath, ["dist/main.js"], cwd, {})).toEqual({
+      code: 0,
+      lines: STATES.map((state) => `agent://typescript is ${state}`),
+    });
   }, 180_000);
 
   test("in Python has types that hold strictly, passes its test on the relay, and answers", async () => {
@@ -113,6 +143,10 @@ describe("What relay init writes, in an empty folder, with no registry in reach,
     await writeFile(join(cwd, "agent.py"), careless);
     const ran = await run(pythonProgram(), ["main.py"], cwd, env, "agent://python");
     expect(ran).toEqual({ code: 0, errors: expect.stringContaining("KeyError: 'message'") });
+    expect(await outliveALoss(pythonProgram(), ["main.py"], cwd, env)).toEqual({
+      code: 0,
+      lines: STATES.map((state) => `agent://python is ${state}`),
+    });
   }, 180_000);
 });
 

@@ -47,4 +47,11 @@ export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
     replace: "except ImportError:",
     tests: [WRITTEN],
   },
+  {
+    name: "an agent in Python closes its connection at SIGTERM",
+    file: "connector/templates/python/main.py",
+    find: "signal.SIGTERM, running.cancel",
+    replace: "signal.SIGUSR1, running.cancel",
+    tests: [WRITTEN],
+  },
 ];
