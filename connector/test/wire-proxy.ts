@@ -70,6 +70,11 @@ export class WireProxy {
     for (const agent of this.#server?.clients ?? []) agent.close(code);
   }
 
+  /** Resolves once no agent is connected. */
+  async left(): Promise<void> {
+    await Promise.all([...(this.#server?.clients ?? [])].map((agent) => once(agent, "close")));
+  }
+
   /** Says this to every agent, as a relay may. */
   tell(frame: Frame): void {
     for (const agent of this.#server?.clients ?? []) agent.send(JSON.stringify(frame));

@@ -17,6 +17,23 @@ const DISTURBANCES: Readonly<Record<string, (proxy: WireProxy, given: Frame) => 
       return void proxy.cut();
     };
   },
+  /** The relay closes the connection right behind the next frame that is like this, with a notice between. Look-ups are answered once it is closed. */
+  ends_behind: (proxy, { like, notice, code }) => {
+    const [pass, lookUp] = [proxy.toAgent, proxy.lookUp];
+    proxy.lookUp = async (path) => {
+      await proxy.left();
+      return await lookUp(path);
+    };
+    proxy.toAgent = (frame) => {
+      if (!isLike(frame, like)) return pass(frame);
+      proxy.toAgent = pass;
+      queueMicrotask(() => {
+        if (notice !== undefined) proxy.tell(notice);
+        proxy.closeAgents(code);
+      });
+      return pass(frame);
+    };
+  },
   /** The next frame of the relay that is like this comes with other members. */
   alters: (proxy, { like, members }) => {
     const pass = proxy.toAgent;
