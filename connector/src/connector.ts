@@ -20,6 +20,7 @@ import type {
   ConnectorOptions,
   ConnectorState,
   Delivery,
+  Notice,
   Presence,
   SendOptions,
   SessionProposal,
@@ -105,7 +106,10 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
     return ignoreRejection(this.#started.promise.finally(release));
   }
 
-  /** Ends the connection. Sends without answer are rejected with `closed`. Resolves when the socket is gone. */
+  /**
+   * Ends the connection. What came in before is handed over, then sends without answer are rejected with `closed`. Resolves when
+   * the socket is gone.
+   */
   async close(): Promise<void> {
     await this.#stop();
   }
@@ -205,11 +209,14 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
 
   #stop(error?: RelayError): Promise<void> {
     if (this.#stopped !== undefined) return this.#stopped;
-    this.#stopped = this.#reconnector.stop();
-    this.#parts.stop(error);
-    ignoreRejection(this.#started.promise);
-    this.#started.reject(error ?? new RelayError("closed"));
-    this.#setState({ status: "closed", ...(error && { error }) });
+    const told = Promise.withResolvers<void>();
+    this.#stopped = Promise.all([this.#reconnector.stop(), told.promise]).then(() => {});
+    this.#parts.stop(error, () => {
+      ignoreRejection(this.#started.promise);
+      this.#started.reject(error ?? new RelayError("closed"));
+      this.#setState({ status: "closed", ...(error && { error }) });
+      told.resolve();
+    });
     return this.#stopped;
   }
 
@@ -230,10 +237,17 @@ export class Connector implements AsyncDisposable, AsyncIterable<Delivery> {
   #receive(frame: Exclude<Frame, HelloFrame>): void {
     if (frame.frame === "ack") this.#parts.sendQueue.acknowledge(frame);
     else if (frame.frame === "deliver") this.#parts.inbox.receive(frame);
-    else if (frame.frame === "notice") this.#emitter.emit("notice", frame.notice);
+    else if (frame.frame === "notice") this.#noticed(frame.notice);
     else if (!this.#parts.sendQueue.refuse(frame) && frame.envelopeId === undefined) {
       this.#emitter.emit("error", refusalOf(frame));
     }
+  }
+
+  /** The end is told behind what was promised before it. */
+  #noticed(notice: Notice): void {
+    const tell = () => this.#emitter.emit("notice", notice);
+    if (notice.kind === "superseded") this.#parts.inbox.afterDeliveries(tell);
+    else tell();
   }
 }
 

@@ -32,7 +32,6 @@ export class Inbox {
   readonly #queue: BoundedQueue<Delivery>;
   readonly #receiver: Receiver;
   #isRead = false;
-  #hasEnded = false;
   #overflowed = 0;
   readonly #dropped = new Map<ErrorCode, number>();
 
@@ -68,6 +67,11 @@ export class Inbox {
     this.#receiver.receive(frame);
   }
 
+  /** Calls it when all that came in is handed over, or dropped for what it is. */
+  afterDeliveries(then: () => void): void {
+    this.#receiver.afterChecks(then);
+  }
+
   async *read(): AsyncGenerator<Delivery, void, undefined> {
     this.#isRead = true;
     for (let delivery = await this.#queue.take(); delivery !== undefined; delivery = await this.#queue.take()) {
@@ -75,14 +79,13 @@ export class Inbox {
     }
   }
 
+  /** Nothing comes in any more. */
   end(error?: RelayError): void {
-    this.#hasEnded = true;
     this.#queue.end(error);
   }
 
   /** With a `delivery` listener, deliveries are kept for readers only after the first read. */
   #deliver(received: ReceivedDelivery): void {
-    if (this.#hasEnded) return;
     const delivery = this.#conversations.receive(received);
     if (delivery === undefined) return;
     const isKept = this.#isRead || !this.#emitter.hasListeners("delivery");

@@ -54,6 +54,9 @@ export const RETIRED_MS = 10_000;
 /** Replaced connections that are still read: a relay that drains again and again has no more sockets of this machine. */
 export const MAX_RETIRED = 2;
 
+/** How long an agent that ends looks up senders of what came in before. One look-up has a second. */
+export const LAST_LOOK_UPS_MS = 2000;
+
 /** The longest wait that a relay which drains may ask for. */
 export const DRAINING_CAP_MS = 30_000;
 

@@ -6,7 +6,7 @@ import type { Emitter } from "./emitter.ts";
 import { RelayError } from "./errors.ts";
 import { FirstStart } from "./first-start.ts";
 import { Inbox } from "./inbox.ts";
-import { MAX_PENDING } from "./limits.ts";
+import { LAST_LOOK_UPS_MS, MAX_PENDING } from "./limits.ts";
 import type { ConnectorOptions } from "./options.ts";
 import { OwnEnvelopes } from "./own-envelopes.ts";
 import { Peers } from "./peers.ts";
@@ -86,15 +86,26 @@ export class Parts {
     await this.#peers.start();
   }
 
-  /** @param error what ended the connector; undefined when it was closed. */
-  stop(error?: RelayError): void {
+  /**
+   * Ends all of them, once what came in before is handed over: it was promised to this agent.
+   * @param error what ended the connector; undefined when it was closed.
+   * @param ended called when nothing comes any more: at once where nothing is being checked.
+   */
+  stop(error: RelayError | undefined, ended: () => void): void {
     const reason = error ?? new RelayError("closed");
     this.credential?.stop();
-    this.#peers.stop();
     this.firstStart.stop();
-    this.sendQueue.end(reason);
-    this.conversations.end(reason);
-    this.inbox.end(error);
+    this.sendQueue.pause();
+    // Without look-ups checks end at once, however many a relay has them wait for.
+    const timer = setTimeout(() => this.#peers.stop(), LAST_LOOK_UPS_MS);
+    this.inbox.afterDeliveries(() => {
+      clearTimeout(timer);
+      this.#peers.stop();
+      this.sendQueue.end(reason);
+      this.conversations.end(reason);
+      this.inbox.end(error);
+      ended();
+    });
   }
 
   /** The registers and heartbeats of one connection. */

@@ -19,6 +19,7 @@ export class Receiver {
   /** By sender. */
   readonly #chains = new Chains();
   #waiting = 0;
+  readonly #afterChecks: (() => void)[] = [];
 
   constructor(options: ReceiverOptions) {
     this.#options = options;
@@ -43,8 +44,15 @@ export class Receiver {
   async #check(incoming: IncomingEnvelope): Promise<void> {
     const { judge, delivered, dropped } = this.#options;
     const judged = await judge.judge(incoming);
-    this.#waiting -= 1;
     if (judged instanceof RelayError) dropped(judged);
     else if (judged !== undefined) delivered(judged);
+    this.#waiting -= 1;
+    if (this.#waiting === 0) for (const then of this.#afterChecks.splice(0)) then();
+  }
+
+  /** Calls it behind all that came in: at once where nothing is being checked. */
+  afterChecks(then: () => void): void {
+    if (this.#waiting === 0) then();
+    else this.#afterChecks.push(then);
   }
 }

@@ -53,6 +53,11 @@ export class Host {
     return this;
   }
 
+  /** Of the process that it started. */
+  get pid(): number {
+    return (this.#transport as StdioClientTransport).pid as number;
+  }
+
   async stop(): Promise<void> {
     await this.client.close();
   }

@@ -43,6 +43,17 @@ describe("The tools say why there is no connection, and the process stays", () =
     await expectClosed(dora, "key_revoked");
   });
 
+  test("when another connection took the agent over; what was promised before is taken first", async () => {
+    const alice = await stage.onlineHost("alice", stage.url);
+    const bob = await stage.online("bob", stage.url);
+    process.kill(alice.pid, "SIGSTOP");
+    await bob.send(ALICE, { n: 1 });
+    await stage.online("alice", stage.url, { takeOver: true });
+    process.kill(alice.pid, "SIGCONT");
+    expect(await alice.call("wait_for_messages")).toMatchObject({ messages: [{ payload: { n: 1 } }] });
+    await expectClosed(alice, "superseded");
+  });
+
   test("when another connection took the agent over, to a call that waits", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const waiting = alice.error("wait_for_messages", { timeout_seconds: 50 });

@@ -7,6 +7,7 @@ import { CONNECTOR_MUTATIONS } from "./catalogue/connector.ts";
 import { CONNECTOR_CONTROL_MUTATIONS } from "./catalogue/connector-control.ts";
 import { CONNECTOR_CONTROL_SOCKET_MUTATIONS } from "./catalogue/connector-control-socket.ts";
 import { CONNECTOR_CREDENTIAL_MUTATIONS } from "./catalogue/connector-credentials.ts";
+import { CONNECTOR_END_MUTATIONS } from "./catalogue/connector-ends.ts";
 import { CONNECTOR_INIT_MUTATIONS } from "./catalogue/connector-init.ts";
 import { CONNECTOR_LYING_RELAY_MUTATIONS } from "./catalogue/connector-lying-relay.ts";
 import { CONNECTOR_MCP_MUTATIONS } from "./catalogue/connector-mcp.ts";
@@ -84,6 +85,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PRIVACY_MUTATIONS,
   ...REPORT_MUTATIONS,
   ...CONNECTOR_MUTATIONS,
+  ...CONNECTOR_END_MUTATIONS,
   ...CONNECTOR_INIT_MUTATIONS,
   ...CONNECTOR_LYING_RELAY_MUTATIONS,
   ...CONNECTOR_SAID_AND_KEPT_MUTATIONS,
