@@ -7,16 +7,20 @@ type Held = Pick<Connector, "state" | "on">;
 /**
  * Runs a call over the agent's connection, and ends it once that has been away for `awayMs` meanwhile: the rejection is then
  * `unreachable`, or what the relay refused the agent with, and says the outcome.
+ * @param outlasts the call is worth waiting for once it can have gone out: it is ended only where there was no connection since it began.
  */
 export async function unlessAway<T>(
   connector: Held,
   awayMs: number,
   call: (signal: AbortSignal) => Promise<T>,
+  outlasts = false,
 ): Promise<T> {
   const away = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let wasOnline = false;
   const watch = () => {
-    const isOnline = connector.state.status === "online";
+    const isOnline = connector.state.status === "online" || (outlasts && wasOnline);
+    wasOnline ||= isOnline;
     if (isOnline) clearTimeout(timer);
     timer = isOnline ? undefined : (timer ?? setTimeout(() => away.abort(), awayMs));
   };

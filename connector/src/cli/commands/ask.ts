@@ -36,6 +36,7 @@ Standard output has the payload of the reply as one line of JSON; with --json th
 
 A reply is a message.reply of the asked agent in the task of the question: relay listen --exec … --reply sends one. It comes over a
 connection, through a relay listen of the same agent on this machine where one runs, which then does not print it; never over HTTP.
+A restart of the relay meanwhile ends no question that it can have: its reply counts until the time is over, over either connection.
 A target that is not online is told at once (exit code 5): the relay stores no contents. One that has no reply, since its program failed, too,
 sends none, and the time runs out (exit code 5): errors are replies of the target's own.
 `,

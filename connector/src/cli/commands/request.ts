@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { SESSION_TTL_MINUTES } from "../../limits.ts";
 import { AGENT_OPTIONS, readArguments, wholeNumber } from "../arguments.ts";
 import type { Command } from "../command.ts";
@@ -7,16 +6,14 @@ import { EXIT } from "../exit-codes.ts";
 import { Failure, usageError } from "../failure.ts";
 import { jsonLine, writeLine } from "../output.ts";
 import { RejectReasons } from "../reject-reasons.ts";
-import type { RelayHttp } from "../relay-http.ts";
 import { type Opened, sendOnce } from "../send-once.ts";
+import { decisionOn } from "../session-decision.ts";
 import { receiptOf, type WriteReceipt, withReceiptFile } from "../session-receipt.ts";
 import { targetOf } from "../target.ts";
 
-const POLL_MS = 1000;
 /** Of the relay, to say that a session has expired. */
 const GRACE_S = 60;
 const MAX_WAIT_S = SESSION_TTL_MINUTES.max * 60 + GRACE_S;
-const DECISIONS: ReadonlySet<unknown> = new Set(["approved", "rejected", "expired"]);
 
 export const request: Command = {
   help: `relay request <to> --purpose TEXT: request a session with an agent.
@@ -28,8 +25,8 @@ export const request: Command = {
   --intro TEXT      who you are
   --scope TEXT      what it covers
   --frequency TEXT  how often you expect to send messages
-  --wait            wait for the decision, and print it, too: exit code 0 when approved, 3 when rejected or expired,
-                    5 at once when the target is not online
+  --wait            wait for the decision, also while the relay is away, and print it, too: exit code 0 when approved, 3 when
+                    rejected or expired, or when the relay came back without the session, 5 at once when the target is not online
   --receipt FILE    with --wait: write the receipt of the decision to this new file, for relay verify; exit code 8 when there
                     is none. It is signed by the agent's own key, never over HTTP
   --timeout SECONDS how long to wait for it at most; default until the session ends, and a minute
@@ -72,7 +69,7 @@ It is sent as relay send does; see its help. A session is an agreement to commun
       // A duplicate says how the target is now: it may have got the first.
       if (!result.target_delivery.can_deliver_realtime && !result.duplicate) throw notOnline();
       const { session_id = "" } = result;
-      const decided = decisionOn(session_id, http, Date.now() + timeoutS * 1000, io.signal);
+      const decided = decisionOn(session_id, { http, reporter }, Date.now() + timeoutS * 1000, io.signal);
       const text = `Waiting for ${sent.to} to decide, up to ${timeoutS} s.`;
       const decision = await reporter.whileWaiting(text, decided);
       const reason = decision === "rejected" ? await reasons.of(session_id, io.signal) : undefined;
@@ -105,28 +102,10 @@ async function settled(making: Promise<unknown>): Promise<{ readonly receipt?: u
   );
 }
 
-/** Asks the relay: the answer itself may be delivered to another process of the agent. @throws {Failure} `timeout`. */
-async function decisionOn(sessionId: string, http: RelayHttp, deadline: number, signal: AbortSignal): Promise<string> {
-  for (;;) {
-    const session = await http.patiently(() => http.session(sessionId), deadline);
-    if (DECISIONS.has(session?.status)) return String(session?.status);
-    if (Date.now() >= deadline) throw undecided();
-    await delay(POLL_MS, undefined, { signal }).catch(() => {});
-  }
-}
-
 /** A decision on what nobody received would prove nothing. */
 function notOnline(): Failure {
   const hint = "Request again once relay status shows it online.";
   return new Failure("target_not_online", "The target is not online: no decision is waited for.", hint, {
     retry: "later",
   });
-}
-
-function undecided(): Failure {
-  return new Failure(
-    "timeout",
-    "The session was not decided in time.",
-    "It may be decided still: its answer goes to a relay listen of this agent.",
-  );
 }

@@ -17,8 +17,11 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 interface Serving {
-  /** Runs a call over the agent's connection, and ends it when nobody can wait for it any more. */
-  readonly bounded: <T>(call: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+  /**
+   * Runs a call over the agent's connection, and ends it when nobody can wait for it any more.
+   * @param outlasts it goes on where the connection is lost meanwhile, since it has a time of its own.
+   */
+  readonly bounded: <T>(call: (signal: AbortSignal) => Promise<T>, outlasts?: boolean) => Promise<T>;
   /** Begins to tell what comes over the connection. @returns the first line. */
   readonly follow?: (() => string) | undefined;
 }
@@ -59,7 +62,7 @@ async function answerTo(line: string, number: number, connector: Connector, how:
     if (session !== undefined) return jsonLine({ event: "receipt", ref, receipt: connector.receipt(session) });
     const request = parseRequest(value);
     if ("ask" in request) {
-      const reply = await how.bounded((signal) => executeAsk(connector, request, signal));
+      const reply = await how.bounded((signal) => executeAsk(connector, request, signal), true);
       return jsonLine({ event: "reply", ref, ...reply });
     }
     const accepted = await how.bounded((signal) => execute(connector, request, signal));

@@ -81,8 +81,8 @@ export class ControlServer {
     const closed = new AbortController();
     client.once("close", () => closed.abort());
     const signal = AbortSignal.any([this.#place.signal, closed.signal]);
-    const bounded = <T>(call: (signal: AbortSignal) => Promise<T>) =>
-      unlessAway(this.#connector, AWAY_MS, (away) => call(AbortSignal.any([away, signal])));
+    const bounded = <T>(call: (signal: AbortSignal) => Promise<T>, outlasts?: boolean) =>
+      unlessAway(this.#connector, AWAY_MS, (away) => call(AbortSignal.any([away, signal])), outlasts);
     boundLines(client);
     const lines = new LiveLines(client);
     const write = async (text: string) => {

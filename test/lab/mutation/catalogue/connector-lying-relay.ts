@@ -271,8 +271,8 @@ export const CONNECTOR_LYING_RELAY_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a decision is not waited for without end",
-    file: "connector/src/cli/commands/request.ts",
-    find: "if (Date.now() >= deadline) throw undecided();",
+    file: "connector/src/cli/session-decision.ts",
+    find: "if (Date.now() >= deadline) throw undecided(away);",
     replace: "",
     tests: ["connector/test/cli/session-commands.test.ts"],
   },
