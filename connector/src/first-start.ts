@@ -8,6 +8,7 @@ import { isNotYetKnown } from "./late-key.ts";
 import { FIRST_START, MAX_TIMER_MS, ONLINE_LOOK } from "./limits.ts";
 import type { StartOptions } from "./options.ts";
 import { pause } from "./pause.ts";
+import { keyRefusal } from "./self-test.ts";
 import type { Presence } from "./types.ts";
 
 export interface FirstStartOptions {
@@ -67,12 +68,16 @@ export class FirstStart {
 
   /**
    * Before the first register, which would end the connection of whoever has the agent. Later ones are this connector's own
-   * reconnects: what is online then may be its own connection. Rejects with `superseded_elsewhere`.
+   * reconnects: what is online then may be its own connection. Rejects with `superseded_elsewhere`, or why the relay would not take
+   * its key: whoever has not the agent's could take nothing over.
+   * @param register makes the text of the register.
    */
-  async beforeRegister(): Promise<void> {
+  async beforeRegister(register: () => Promise<string>): Promise<void> {
     this.#elsewhere ??= this.#staysOnline();
     const elsewhere = await this.#elsewhere;
-    if (elsewhere !== undefined) throw new RelayError("superseded_elsewhere", elsewhere);
+    if (elsewhere === undefined) return;
+    const refused = await keyRefusal(this.#options.address.base, await register(), this.#stopped.signal);
+    throw refused ?? new RelayError("superseded_elsewhere", elsewhere);
   }
 
   /** Whether a refusal may pass by itself, of what was added a moment ago. */

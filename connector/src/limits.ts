@@ -48,6 +48,9 @@ export const FIRST_START = {
   lookAgainMs: 300,
 } as const;
 
+/** What the relay says of a signature. */
+export const SELF_TEST_ANSWER = { timeoutMs: 3000, maxBytes: 65_536 } as const;
+
 /** A replaced connection may still bring deliveries: it is read until the relay closes it, or for this long. */
 export const RETIRED_MS = 10_000;
 

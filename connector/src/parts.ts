@@ -117,7 +117,7 @@ export class Parts {
       relay: address.host,
       acceptFrom: this.#options.acceptFrom,
       clock,
-      beforeRegister: () => firstStart.beforeRegister(),
+      beforeRegister: (register) => firstStart.beforeRegister(register),
       registrations: () => credential?.registrations() ?? listed,
       presented: (registration) => credential?.presented(registration),
     });

@@ -19,8 +19,8 @@ export interface PresenceOptions {
   /** Undefined for everyone. */
   readonly acceptFrom: readonly string[] | undefined;
   readonly clock: Clock;
-  /** Rejects where no register may go out. */
-  readonly beforeRegister: () => Promise<void>;
+  /** Rejects where no register may go out. @param register makes the text of the one that is to. */
+  readonly beforeRegister: (register: () => Promise<string>) => Promise<void>;
   /** What a connection is to be registered with, in this order: what comes last signs from then on. */
   readonly registrations: () => readonly Registration[];
   /** A register with it goes out. */
@@ -69,16 +69,8 @@ export class Presence {
 
   async sign(type: PresenceType): Promise<SignedPresence> {
     if (type === "agent.heartbeat") return await this.#signed(type, this.signer, {});
-    await this.#options.beforeRegister();
-    const registration = this.#options.registrations().find((each) => !this.#answered.has(each)) ?? this.#last;
-    const { signer, credential } = registration;
-    this.#options.presented(registration);
-    const { relay, acceptFrom } = this.#options;
-    const payload = {
-      ...(credential && { credential: credential.token, relay }),
-      ...(acceptFrom && { accept_from: acceptFrom }),
-    };
-    return await this.#signed(type, signer, payload, registration);
+    await this.#options.beforeRegister(async () => (await this.#register()).text);
+    return await this.#register();
   }
 
   accepted(registration: Registration): void {
@@ -100,6 +92,18 @@ export class Presence {
 
   get #last(): Registration {
     return this.#options.registrations().at(-1) as Registration;
+  }
+
+  async #register(): Promise<SignedPresence> {
+    const registration = this.#options.registrations().find((each) => !this.#answered.has(each)) ?? this.#last;
+    const { signer, credential } = registration;
+    this.#options.presented(registration);
+    const { relay, acceptFrom } = this.#options;
+    const payload = {
+      ...(credential && { credential: credential.token, relay }),
+      ...(acceptFrom && { accept_from: acceptFrom }),
+    };
+    return await this.#signed("agent.register", signer, payload, registration);
   }
 
   async #signed(type: PresenceType, signer: Signer, payload: object, registration?: Registration) {

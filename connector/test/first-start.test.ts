@@ -130,6 +130,14 @@ describe("A start under an agent that is online elsewhere", () => {
     expect(first.state.status).toBe("online");
   });
 
+  test("is refused for its key where that is not the agent's: it could not take it over", async () => {
+    const first = await stage.online("bob", stage.url);
+    const wrong = { ...testAgent("bob").key, keyId: stage.agent("bob").keyId };
+    const second = stage.connector("bob", stage.url, { key: wrong });
+    await expect(second.start()).rejects.toMatchObject({ code: "bad_signature", retry: "fix" });
+    expect(first.state.status).toBe("online");
+  });
+
   test("ends the other when it is to take the agent over", async () => {
     const first = await stage.online("bob", stage.url);
     const second = await stage.online("bob", stage.url, { takeOver: true });

@@ -47,9 +47,7 @@ describe("The control socket is for whoever has the agent's key", () => {
       expect(jsonLines(stderr).at(-1)).toMatchObject({ code: "invalid_key", retry: "fix" });
     }
     await model.reported("closed");
-    expect(jsonLines(model.stderr).find(({ event }) => event === "closed")).toMatchObject({
-      code: "superseded_elsewhere",
-    });
+    expect(jsonLines(model.stderr).find(({ event }) => event === "closed")).toMatchObject({ code: "unknown_key" });
     expect(await listener.end("SIGTERM")).toBe(0);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import { shared } from "../fixture.ts";
-import { jsonLines, next, untilState } from "../kit.ts";
+import { jsonLines, next, testAgent, untilState } from "../kit.ts";
 import { BOB } from "./control-kit.ts";
 import { CommandLine } from "./kit.ts";
 
@@ -49,6 +49,16 @@ describe("relay listen", () => {
     await line.listen("bob-hmac", "--take-over");
     await untilState(other, "closed");
     expect(other.state).toMatchObject({ error: { code: "superseded" } });
+  });
+
+  test("says that its key is wrong, not that the agent is online elsewhere, where the key is not the agent's", async () => {
+    await alice();
+    const { key, keyId, agent } = { ...testAgent("alice"), keyId: line.stage.agent("alice").keyId };
+    const { privateKey } = key as { privateKey: string };
+    await line.write("wrong.json", { agent_id: agent, key_id: keyId, alg: "ed25519", private_key: privateKey });
+    const refused = line.begin(["listen", "--json", "--key", line.file("wrong.json")]);
+    expect(await refused.end()).toBe(7);
+    expect(refused.reports).toMatchObject([{ event: "error", code: "bad_signature", retry: "fix" }]);
   });
 
   test("stops with exit code 0 at SIGINT and SIGTERM", async () => {

@@ -145,8 +145,8 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a start takes no agent from a connection elsewhere",
     file: "connector/src/first-start.ts",
-    find: "if (elsewhere !== undefined)",
-    replace: "if (false)",
+    find: "if (elsewhere === undefined) return;",
+    replace: "return;",
     tests: ["connector/test/first-start.test.ts"],
   },
   {
