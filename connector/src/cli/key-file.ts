@@ -86,7 +86,9 @@ export async function signingAgentOf(record: JsonObject, origin: string): Promis
   if (key === undefined) {
     throw invalid(`${origin} has neither alg "ed25519" with a private_key nor alg "hmac-sha256" with a secret.`);
   }
-  await importSigningKey(key);
+  await importSigningKey(key).catch(() => {
+    throw invalid(`${origin} has a ${UNUSABLE[key.alg]}.`);
+  });
   const sealingKeys = sealingKeysIn(record, origin);
   const trust = { issuers: trustedIssuersIn(record, origin) };
   const present = credential && { credential: credential.token, key, sealingKeys };
@@ -99,6 +101,12 @@ function keyOf(keyId: string, alg: unknown, privateKey?: string, secret?: string
   if (alg === "hmac-sha256" && secret !== undefined) return { keyId, alg, secret };
   return undefined;
 }
+
+/** The member of a key that cannot be used, as the file has it. */
+const UNUSABLE = {
+  ed25519: "private_key that is not the 32 bytes of an Ed25519 seed, in base64url",
+  "hmac-sha256": "secret that is not 32 bytes or more, in base64url",
+} as const satisfies Record<AgentKey["alg"], string>;
 
 /** The relay judges its term and its issuer. That it is of this agent and this key shows here. */
 async function credentialIn(record: JsonObject, agent: string, origin: string): Promise<Credential | undefined> {

@@ -23,6 +23,17 @@ test("What is no key file is refused as the library refuses", async () => {
   expect(error).toMatchObject({ code: "invalid_key" });
 });
 
+test.each([
+  [{ alg: "ed25519", private_key: "AAAA" }, "has a private_key that is not the 32 bytes"],
+  [{ alg: "ed25519", private_key: "no base64url" }, "has a private_key that is not the 32 bytes"],
+  [{ alg: "hmac-sha256", secret: "AAAA" }, "has a secret that is not 32 bytes or more"],
+])("A key file whose key cannot be used is told by the member of the file: %j", async (key, why) => {
+  await shell.write("short.json", { agent_id: "agent://bob", key_id: "bob-1", ...key });
+  const error = await readKeyFile(shell.file("short.json")).catch((error: RelayError) => error);
+  expect(error).toMatchObject({ code: "invalid_key", message: expect.stringContaining(why) });
+  expect((error as RelayError).hint).not.toMatch(/privateKey|browser/);
+});
+
 test("The content of a key file is no key, and what is no list no sealingKeys", async () => {
   await shell.runHere(["keygen", "--agent", "agent://carol", "--out", "carol.json"]);
   const options = await readKeyFile(shell.file("carol.json"));
