@@ -37,8 +37,8 @@ class TalkingRelay extends Shell {
   }
 
   /** The agent that relay init writes, begun. */
-  beginAgent(): Running {
-    const env = { ...COMPILE_CACHE, PATH: process.env.PATH, RELAY_URL: this.#url, RELAY_KEY_FILE: "key.json" };
+  beginAgent(keyFile = "key.json"): Running {
+    const env = { ...COMPILE_CACHE, PATH: process.env.PATH, RELAY_URL: this.#url, RELAY_KEY_FILE: keyFile };
     return new Running(spawn(process.execPath, ["main.ts"], { cwd: this.folder, env }));
   }
 
@@ -68,4 +68,14 @@ test("The agent that relay init writes says that it is online, and ends with a s
 test("It shows what a relay says as it is, as no format", async () => {
   const agent = relay.beginAgent();
   await agent.wrote(`${SAID} ${SAID}\n`).finally(() => agent.end("SIGKILL"));
+});
+
+test.each([
+  ["is missing", "missing.json", "cannot be read (ENOENT)"],
+  ["is no key file", "package.json", "has no valid agent_id"],
+])("It says in one line that its key file %s, and ends with 1", async (_, keyFile, why) => {
+  await relay.write("package.json", { type: "module" });
+  const agent = relay.beginAgent(keyFile);
+  expect(await agent.end()).toBe(1);
+  expect(agent.stderr.trimEnd().split("\n")).toEqual([expect.stringContaining(`The key file ${keyFile} ${why}`)]);
 });

@@ -41,6 +41,13 @@ export const CONNECTOR_INIT_MUTATIONS: readonly Mutation[] = [
     tests: [WRITTEN],
   },
   {
+    name: "an agent in TypeScript says in one line why it cannot start",
+    file: "connector/templates/typescript/main.ts",
+    find: "error instanceof RelayError ?",
+    replace: "false ?",
+    tests: ["connector/test/cli/template.test.ts"],
+  },
+  {
     name: "an agent in Python outlives an error of its own",
     file: "connector/templates/python/agent.py",
     find: "except Exception:",
