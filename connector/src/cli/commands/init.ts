@@ -5,6 +5,7 @@ import { EXIT } from "../exit-codes.ts";
 import { usageError } from "../failure.ts";
 import { nearest } from "../nearest.ts";
 import { jsonLine, shellWord, writeLine } from "../output.ts";
+import { pastedCommands } from "../project/commands.ts";
 import { packageAddresses } from "../project/package-addresses.ts";
 import { givenProjectKey, newProjectKey, type ProjectKey, RECORD_FILE } from "../project/project-key.ts";
 import { filledTemplate, LANGUAGES, type Language } from "../project/template.ts";
@@ -52,8 +53,8 @@ from a registry. No file is overwritten.
       return EXIT.ok;
     }
     const said = [`${key.agent} has its files in ${folder}: ${names.join(", ")}.`, key.about];
-    for (const line of [...said, "", `  cd ${shellWord(folder)}`, ...commandsIn(files)])
-      await writeLine(io.stdout, line);
+    const commands = [`cd ${shellWord(folder)}`, ...pastedCommands(files.get("README.md") ?? "", process.execPath)];
+    for (const line of [...said, "", ...commands.map((command) => `  ${command}`)]) await writeLine(io.stdout, line);
     return EXIT.ok;
   },
 };
@@ -72,15 +73,6 @@ async function filesOf(language: Language, key: ProjectKey, http: RelayHttp): Pr
   };
   const files = await filledTemplate(language, { ...addresses, ...facts });
   return made === undefined ? files : files.set(RECORD_FILE, `${jsonLine(made.record)}\n`);
-}
-
-/** The lines of the README that its reader pastes. */
-function commandsIn(files: ReadonlyMap<string, string>): string[] {
-  const [, block = ""] = /^```sh\n([\s\S]*?)^```/m.exec(files.get("README.md") ?? "") ?? [];
-  return block
-    .trimEnd()
-    .split("\n")
-    .map((line) => `  ${line}`);
 }
 
 function languageOf(name: string): Language {

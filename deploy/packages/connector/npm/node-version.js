@@ -3,7 +3,7 @@ const NEEDED = 22;
 const version = globalThis.process?.versions?.node;
 
 if (version !== undefined && Number.parseInt(version, 10) < NEEDED) {
-  const line = "npx --yes --package=node@24 node <program>";
-  const help = `Without installing another: ${line}. GET /connectors at the relay prints the line of relay.`;
+  const line = "npx --yes --package=node@24 -- node <program>";
+  const help = `Without installing another: ${line}; in a project of this package also npm start and relay check in the place of node <program>, without npx --no. GET /connectors at the relay prints the line of relay elsewhere.`;
   throw new Error(`agent-relay-connector needs Node ${NEEDED} or later; this is Node ${version}. ${help}`);
 }
