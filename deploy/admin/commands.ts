@@ -41,7 +41,9 @@ const COMMANDS: readonly string[] = ["counts", "agents", "disconnect", "noisiest
 
 /** @throws {UsageError} */
 function commandOf(command: string, rest: readonly string[], options: Options): Ask {
-  if (!COMMANDS.includes(command)) throw new UsageError(`There is no command ${command}.`);
+  if (!COMMANDS.includes(command)) {
+    throw new UsageError(`There is no command ${command}: there are ${COMMANDS.join(", ")}.`);
+  }
   if (command === "disconnect") return disconnecting(agentOf(rest));
   if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
   if (command === "counts") return counting;

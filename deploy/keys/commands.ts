@@ -12,6 +12,10 @@ import { revokeIssued } from "./revoke-issued.ts";
 import { editKeys, readKeys } from "./store.ts";
 import { USAGE } from "./usage.ts";
 
+const COMMANDS: readonly string[] = [
+  ...["list", "add", "add-issuer", "remove-issuer", "revoke"],
+  ...["new", "new-issuer", "new-api-key"],
+];
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
 
 /**
@@ -25,6 +29,9 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   const [command, ...rest] = positionals;
   if (values.help === true || command === undefined) return USAGE;
 
+  if (!COMMANDS.includes(command)) {
+    throw new UsageError(`There is no command ${command}: there are ${COMMANDS.join(", ")}.`);
+  }
   const keysFile = values.file ?? file;
   if (command === "add") return await addRecord(keysFile, rest, waitOf(values));
   if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents);
@@ -36,8 +43,7 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   if (command === "new-issuer") return await newIssuer(keysFile, values);
   if (command === "new" && !isListed(values)) return await issueFor(keysFile, values);
   if (command === "new") return await addSigningKey(keysFile, termsOf(values), algorithmOf(values.alg));
-  if (command === "new-api-key") return await addApiKey(keysFile, termsOf(values));
-  throw new UsageError(`There is no command ${command}.`);
+  return await addApiKey(keysFile, termsOf(values));
 }
 
 /** The relay checks HMAC with the secret itself: such a key has to stand in the keys file. */

@@ -22,7 +22,7 @@ export async function readIssuerRecord(file?: string): Promise<IssuerRecord> {
 }
 
 async function read<T>(file = "-", schema: z.ZodType<T>, what: string): Promise<T> {
-  const given = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  const given = file === "-" ? await text(process.stdin) : await readFile(file, "utf8").catch(cannotBeRead(file));
   if (given.trim() === "")
     throw new Error("No record was given: the command before the pipe, or of the file, made none.");
   const value = parsed(given);
@@ -31,6 +31,12 @@ async function read<T>(file = "-", schema: z.ZodType<T>, what: string): Promise<
   const other = otherFile(value);
   if (other !== undefined) throw new Error(`This is ${other}`);
   throw new Error(`The record is not a valid ${what}.\n${z.prettifyError(result.error)}`);
+}
+
+function cannotBeRead(file: string): (error: NodeJS.ErrnoException) => never {
+  return ({ code }) => {
+    throw new Error(`${file} cannot be read (${code}).`);
+  };
 }
 
 function parsed(given: string): unknown {

@@ -139,7 +139,7 @@ test("It ends with 0, with 1 when it is refused or a pod does not answer, and wi
     "",
     expect.stringMatching(/answers 401: /),
     expect.stringMatching(/^No pod answers at \S+ \(ECONNREFUSED\): --url or ADMIN_PORT says where\.$/),
-    "There is no command count.",
+    "There is no command count: there are counts, agents, disconnect, noisiest.",
     "",
     expect.stringMatching(/^No pod answers at /),
   ]);

@@ -220,6 +220,8 @@ describe("npm run keys", () => {
     ["days for a listed key", ["new", "--listed", "--agent", "agent://alice", "--days", "3"], 2, "--expires-at"],
     ["an unknown option", ["list", "--secrets"], 2, "--help"],
     ["an unknown command", ["delete"], 2, "--help"],
+    ["one with something behind it", ["addd", "record.json"], 2, "There is no command addd: there are list, add,"],
+    ["a record that is not there", ["add", "none.json"], 1, "none.json cannot be read (ENOENT)."],
     ["a second id to revoke", ["revoke", "taken", "other"], 2, "revoke"],
   ])("refuses %s with words that help, and changes nothing", async (_, args, code, words) => {
     const text = JSON.stringify({ api_keys: [{ id: "taken", sha256: "0".repeat(64), agents: ["agent://alice"] }] });

@@ -104,7 +104,7 @@ export const ERRORS = {
     true,
     "never",
     "There is no session with this id.",
-    "Check session_id; a session is kept for one hour after it ends.",
+    "Check session_id; a session is kept for one hour after it ends, and not beyond its process window: one from before a restart of Redis is to be requested anew.",
   ),
   not_your_session: error(
     null,
