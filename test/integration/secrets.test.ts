@@ -1,7 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, expect, test } from "@jest/globals";
-import type { ServiceName, Surface } from "protocol/contract/surface.ts";
-import { SURFACES } from "protocol/contract/surfaces.ts";
 import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { envelope, newAgent, newIssuer, sealed } from "../examples/receipts.ts";
 import { AdminClient } from "../support/admin.ts";
@@ -10,13 +8,14 @@ import { GuardedRelay } from "../support/guarded-redis.ts";
 import { HttpClient } from "../support/http.ts";
 import { OtlpReceiver } from "../support/otlp-receiver.ts";
 import { connectorIn, madePackages } from "../support/packages.ts";
-import { everythingIn } from "../support/redis-dump.ts";
+import { everythingDuring, everythingIn } from "../support/redis-dump.ts";
 import { RedisMonitor } from "../support/redis-monitor.ts";
 import { Secrets } from "../support/secrets.ts";
 import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
 import { until } from "../support/until.ts";
 import { given, use } from "../support/use-relay.ts";
 import { SAID, TOLD } from "./marked.ts";
+import { askAsOperator, readsOf } from "./marked-reads.ts";
 
 /** The three services as processes over Redis as it is deployed: everything is sent once, with a mark of its own in each place. */
 
@@ -67,13 +66,14 @@ let sessionId: string;
 beforeAll(async () => {
   const monitor = await RedisMonitor.open(redis, ({ name, args }) => passed.push([name, ...args].join(" ")));
   relay.defer(() => monitor.close());
-  await whileScanning(async () => {
+  const traffic = async () => {
     await sendOverWebsocket();
     await sendSealed();
     await sendThroughGateway();
     await sendBroken();
-    await askAsOperator();
-  });
+    told.push(...(await askAsOperator(admin)));
+  };
+  scans.push(...(await everythingDuring(redis, traffic)));
   await sendIntoFaults();
   scans.push(await everythingIn(redis));
 }, 60_000);
@@ -115,7 +115,7 @@ test("what is sealed passes through Redis as its ciphertext alone", () => {
 
 test("no report, page or document shows a secret", async () => {
   for (const service of SERVICES) {
-    for (const path of readsOf(service)) {
+    for (const path of readsOf(service, { sessionId, file: connector.file, name: CAROL })) {
       const response = await fetch(services.urlOf(service) + path, { headers: CLIENT });
       const text = JSON.stringify([...response.headers]) + (await response.text());
       expect({ path, status: response.status, found: everySecret().in(text) }).toEqual({
@@ -235,17 +235,6 @@ async function sendBroken(): Promise<void> {
   expect(answers.every(({ status }) => status >= 400 && status < 500)).toBe(true);
 }
 
-/** With the operator's key, and without it. */
-async function askAsOperator(): Promise<void> {
-  const paths = ["counts", "noisiest", "agents?issuer=acme", `agents?key=${TOLD.query}`, TOLD.query];
-  for (const path of paths) told.push(JSON.stringify(await admin.get(`/admin/${path}`)));
-  told.push(JSON.stringify(await admin.disconnect(TOLD.query)));
-  const stranger = await fetch(`${admin.url}/${TOLD.query}`, {
-    headers: { authorization: `Bearer ${TOLD.wrongApiKey}` },
-  });
-  told.push(await stranger.text());
-}
-
 /** A keys file that does not validate, one that is no JSON, one with another key, and a Redis that hangs. */
 async function sendIntoFaults(): Promise<void> {
   const secret = TOLD.keysFileSecret;
@@ -276,16 +265,6 @@ async function sendIntoFaults(): Promise<void> {
   }
 }
 
-/** Looks through Redis again and again while `work` goes on. */
-async function whileScanning(work: () => Promise<void>): Promise<void> {
-  let isDone = false;
-  const finished = work().finally(() => {
-    isDone = true;
-  });
-  while (!isDone) scans.push(await everythingIn(redis));
-  await finished;
-}
-
 function everySecret(): Secrets {
   return new Secrets({ ...SAID, ...TOLD, ...keySecrets(), ...signatures, ciphertext });
 }
@@ -308,17 +287,6 @@ function signed(name: string, type: string, fields: Frame): Frame {
   const envelope = relay.envelope(name, type, fields);
   signatures[envelope.id] = envelope.sig;
   return envelope;
-}
-
-/** Every read of a service, as a client asks for it. */
-function readsOf(service: ServiceName): string[] {
-  const reads = Object.values<Surface>(SURFACES).filter(
-    (surface) => surface.method === "GET" && (surface.service === service || surface.service === "each"),
-  );
-  const query = (surface: Surface) => (surface.path.includes("check-online") ? "?agent_id=agent://bob-hmac" : "");
-  const path = (surface: Surface) =>
-    surface.path.replace("{session_id}", sessionId).replace("{file}", connector.file).replace("{name}", CAROL);
-  return reads.map((surface) => path(surface) + query(surface));
 }
 
 function keysFile(...more: object[]): object {

@@ -7,6 +7,18 @@ export async function everythingIn(client: Redis, pattern = "*"): Promise<string
   return JSON.stringify(found);
 }
 
+/** Everything, again and again while `work` goes on. */
+export async function everythingDuring(client: Redis, work: () => Promise<void>): Promise<string[]> {
+  const seen: string[] = [];
+  let isDone = false;
+  const finished = work().finally(() => {
+    isDone = true;
+  });
+  while (!isDone) seen.push(await everythingIn(client));
+  await finished;
+  return seen;
+}
+
 async function valueAt(client: Redis, key: string): Promise<unknown> {
   const type = await client.type(key);
   if (type === "hash") return await client.hgetall(key);

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { LOG_LEVELS } from "./logging.ts";
 import { isRedisUrl } from "./redis-url.ts";
 import { isCollector, isContact, isFreePath, isOriginOrAny, isPlainUrl } from "./setting-rules.ts";
+import { file, folder, host, integer, list, MAX_TIMER_MS, share, text } from "./setting-schemas.ts";
 
 /**
  * Every setting of the relay: its environment variable, rule and default. An empty variable counts as unset.
@@ -38,31 +39,6 @@ export interface Setting<Value = unknown> {
 /** Reads a setting that another one's default is made from; undefined when it is invalid. */
 export type ReadSource = <Name extends keyof Sources>(name: Name) => Sources[Name] | undefined;
 type Sources = { HOST: string; PORT: number; RELAY_BASE_URL: string; RELAY_TLS_CERT_FILE: string };
-
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
-const integer = (min: number, max: number) => {
-  const rule = `must be an integer from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^(?:0|[1-9][0-9]{0,15})$/, { error: rule, abort: true })
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, rule);
-};
-const text = (rule: string, isGood: (text: string) => boolean) => z.string().refine(isGood, rule);
-const list = (rule: string, isGood: (item: string) => boolean) =>
-  z
-    .string()
-    .transform((value) => value.split(",").map((item) => item.trim()))
-    .refine((items) => items.every(isGood), rule);
-const share = (rule: string) =>
-  z
-    .string()
-    .regex(/^(?:0|1|0?\.[0-9]{1,9}|1\.0{1,9})$/, rule)
-    .transform(Number);
-const host = text("must be a host name or an address", (name) => /^[A-Za-z0-9.:_-]+$/.test(name));
-const file = text("must be a file path", (path) => !path.includes("\0"));
-const folder = text("must be a folder path", (path) => !path.includes("\0"));
 
 export const SETTINGS = {
   PORT: { schema: integer(0, 65_535), default: "8080", description: "Port that the service listens on." },
