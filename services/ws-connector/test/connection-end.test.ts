@@ -5,12 +5,19 @@ import { beforeEach, describe, expect, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
-import { CLOSE_TIMEOUT_MS, type ConnectionKit, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
+import { type ConnectionKit, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
 
 /** How a connection ends: what is read before its close, and what of it stays. */
 
 const kit = useConnection();
 const TEXT = "x".repeat(8192);
+
+/** Sends until the kernel takes no more and so many bytes wait. @returns how many texts. */
+function fill({ connection, outboxes }: ConnectionKit, bytes: number): number {
+  let sent = 0;
+  while (outboxes.bytes <= bytes && connection.send(TEXT)) sent += 1;
+  return sent;
+}
 
 /** Until the kernel takes no more. */
 function fillWithPongs({ socket }: ConnectionKit): void {
@@ -31,20 +38,10 @@ test("The end is reported once, before the socket is gone, and nothing is sent o
 });
 
 describe("a client that does not read", () => {
-  let sent: number;
-
-  /** Sends until the kernel takes no more and so many bytes wait. */
-  const fill = (bytes: number) => {
-    while (kit.outboxes.bytes <= bytes && kit.connection.send(TEXT)) sent += 1;
-  };
-
-  beforeEach(() => {
-    sent = 0;
-    kit.client.pause();
-  });
+  beforeEach(() => kit.client.pause());
 
   test("is congested with more than half of an outbox, no longer when it has caught up, and gets everything", async () => {
-    fill(OUTBOX_BYTES / 2);
+    const sent = fill(kit, OUTBOX_BYTES / 2);
     expect([kit.connection.isCongested, kit.reported]).toEqual([true, ["congestion"]]);
     let received = 0;
     kit.client.on("message", () => {
@@ -57,7 +54,7 @@ describe("a client that does not read", () => {
   });
 
   test("is closed with 1013 when more than four outboxes wait, and may still read what waited", async () => {
-    fill(4 * OUTBOX_BYTES);
+    fill(kit, 4 * OUTBOX_BYTES);
     expect(kit.connection.isClosing).toBe(true);
     expect(kit.reported).toEqual(["congestion", "outbox", "closing"]);
     expect([kit.outboxes.bytes, kit.outboxes.congested]).toEqual([0, 0]);
@@ -66,23 +63,8 @@ describe("a client that does not read", () => {
     expect([code, String(reason)]).toEqual([1013, "slow consumer"]);
   });
 
-  test("reads what was sent before its close, and the close, however late it begins", async () => {
-    fill(20_000);
-    let received = 0;
-    kit.client.on("message", () => {
-      received += 1;
-    });
-    kit.connection.close(CLOSE_CODES.superseded);
-    expect([kit.connection.send(TEXT), kit.connection.isClosing]).toEqual([false, true]);
-    // Time in which ws would let the socket go, had it written the close.
-    await delay(4 * CLOSE_TIMEOUT_MS);
-    kit.client.resume();
-    const [code] = await once(kit.client, "close");
-    expect([code, received, kit.outboxes.bytes]).toEqual([4409, sent, 0]);
-  });
-
   test("is disconnected when it reads nothing of what was sent before its close", async () => {
-    fill(20_000);
+    fill(kit, 20_000);
     kit.connection.close(CLOSE_CODES.superseded);
     for (let n = 0; n < 10; n += 1) kit.outboxes.check();
     expect([kit.socket.readyState, kit.outboxes.bytes > 0]).toEqual([kit.socket.OPEN, true]);
@@ -91,24 +73,8 @@ describe("a client that does not read", () => {
     await until("the socket is gone", () => kit.reported.includes("closed"));
   });
 
-  test("gets all of it, and the close, also when it sends more meanwhile than is read of a closing connection", async () => {
-    fill(20_000);
-    let received = 0;
-    kit.client.on("message", () => {
-      received += 1;
-    });
-    kit.connection.close(CLOSE_CODES.superseded);
-    for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(CONNECTION_LIMITS.closingBytes));
-    await delay(4 * CLOSE_TIMEOUT_MS);
-    const { bytesRead } = (kit.socket as unknown as { _socket: Socket })._socket;
-    kit.client.resume();
-    const [code] = await once(kit.client, "close");
-    expect([code, received]).toEqual([4409, sent]);
-    expect(bytesRead).toBeLessThan(2 * CONNECTION_LIMITS.closingBytes);
-  });
-
   test("is disconnected soon where its close may not wait, and whoever waits for its end is told", async () => {
-    fill(20_000);
+    fill(kit, 20_000);
     kit.connection.close(CLOSE_CODES.superseded);
     const gone = kit.connection.gone();
     kit.connection.closeNow(CLOSE_CODES.goingAway);
@@ -128,7 +94,7 @@ describe("a client that does not read", () => {
   });
 
   test("is closed with 1013 when nothing drains, congested or not", async () => {
-    fill(0);
+    fill(kit, 0);
     for (let n = 0; n < 10; n += 1) kit.outboxes.check();
     expect(kit.connection.isClosing).toBe(false);
     kit.outboxes.check();
@@ -136,6 +102,43 @@ describe("a client that does not read", () => {
     kit.client.resume();
     const [code] = await once(kit.client, "close");
     expect(code).toBe(1013);
+  });
+});
+
+describe("a client that does not read while its connection is closed", () => {
+  const closeTimeoutMs = 500;
+  const kit = useConnection(closeTimeoutMs);
+  beforeEach(() => kit.client.pause());
+
+  test("reads what was sent before its close, and the close, however late it begins", async () => {
+    const sent = fill(kit, 20_000);
+    let received = 0;
+    kit.client.on("message", () => {
+      received += 1;
+    });
+    kit.connection.close(CLOSE_CODES.superseded);
+    expect([kit.connection.send(TEXT), kit.connection.isClosing]).toEqual([false, true]);
+    // Time in which ws would let the socket go, had it written the close.
+    await delay(2 * closeTimeoutMs);
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect([code, received, kit.outboxes.bytes]).toEqual([4409, sent, 0]);
+  });
+
+  test("gets all of it, and the close, also when it sends more meanwhile than is read of a closing connection", async () => {
+    const sent = fill(kit, 20_000);
+    let received = 0;
+    kit.client.on("message", () => {
+      received += 1;
+    });
+    kit.connection.close(CLOSE_CODES.superseded);
+    for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(CONNECTION_LIMITS.closingBytes));
+    await delay(2 * closeTimeoutMs);
+    const { bytesRead } = (kit.socket as unknown as { _socket: Socket })._socket;
+    kit.client.resume();
+    const [code] = await once(kit.client, "close");
+    expect([code, received]).toEqual([4409, sent]);
+    expect(bytesRead).toBeLessThan(2 * CONNECTION_LIMITS.closingBytes);
   });
 });
 
@@ -170,7 +173,6 @@ test("A client that closes loses its agents then, not when the socket is gone", 
 });
 
 describe("a client that does not answer its close", () => {
-  const kit = useConnection(4 * CONNECTION_LIMITS.closingGraceMs);
   const isGone = () => kit.reported.includes("closed");
 
   test("has the time for it once it is registered, and reads all until then", async () => {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach } from "@jest/globals";
 import { announcedLimits } from "protocol/contract/frames.ts";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocket, WebSocketServer } from "ws";
 import { until } from "../../../test/support/until.ts";
 import { Connection, type ConnectionContext, type ConnectionEvents } from "../src/connection.ts";
@@ -10,8 +11,6 @@ import { PrincipalRates } from "../src/principal-rates.ts";
 import { TokenBuckets } from "../src/token-bucket.ts";
 import { Turns } from "../src/turns.ts";
 
-/** How long ws waits for the client's answer to a close, unless a test says so. */
-export const CLOSE_TIMEOUT_MS = 50;
 export const OUTBOX_BYTES = 65_536;
 export const ADDRESS_COUNTS = { open: 1, unregistered: 1, opened: 1 };
 
@@ -56,7 +55,8 @@ export class ConnectionKit {
   }
 }
 
-export function useConnection(closeTimeoutMs = CLOSE_TIMEOUT_MS): ConnectionKit {
+/** @param closeTimeoutMs how long ws waits for the client's answer to a close. */
+export function useConnection(closeTimeoutMs = 4 * CONNECTION_LIMITS.closingGraceMs): ConnectionKit {
   const kit = new ConnectionKit(closeTimeoutMs);
   beforeEach(() => kit.start());
   afterEach(() => kit.stop());
