@@ -1,7 +1,9 @@
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
+import { encode, frame, OPCODES } from "../hostile/support/frames.ts";
 import { AdminClient } from "../support/admin.ts";
 import type { AgentSocket } from "../support/agent.ts";
 import type { Pod } from "../support/relay.ts";
@@ -71,3 +73,16 @@ test("A pod stops though clients read nothing of what they were promised, one wh
   expect(tookMs).toBeGreaterThan(CONNECTION_LIMITS.outboxStalledAfterMs - 100);
   expect(tookMs).toBeLessThan(CONNECTION_LIMITS.outboxStalledAfterMs + 5000);
 }, 60_000);
+
+test.each([
+  ["an operator disconnects it", async () => void (await admin.disconnect("agent://bob-hmac"))],
+  ["its pod stops", (pod: Pod) => pod.stop()],
+] as const)("an invalid frame in answer to a close, when %s, ends that connection alone", async (_, end) => {
+  const pod = await relay.startWsConnector({ ...UNLIMITED, ...admin.settings });
+  const bob = await relay.online(pod, "bob-hmac");
+  const { _socket: stream } = bob.socket as unknown as { _socket: Socket };
+  bob.socket.on("message", () => stream.write(encode(frame(OPCODES.text, "", { rsv: 7 }))));
+  await end(pod);
+  await bob.untilClosed();
+  await pod.stop();
+});

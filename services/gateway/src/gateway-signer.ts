@@ -4,6 +4,7 @@ import { type SigningKey, sign } from "protocol/signing/algorithms.ts";
 import { signedText } from "protocol/signing/canonical.ts";
 import { ED25519_BYTES, privateKeyOfSeed, publicKeyText } from "protocol/signing/ed25519.ts";
 import { type FileError, readRegularFile } from "runtime/regular-file.ts";
+import { SettingsError } from "runtime/settings.ts";
 
 const MOST_KEY_FILE_BYTES = 65_536;
 const KEY_ID_DIGEST_CHARACTERS = 22;
@@ -32,13 +33,13 @@ export class GatewaySigner {
 }
 
 /**
- * The signer of the key in `keyFile` (PKCS#8 PEM, Ed25519), or of a new key when no file is set. Throws when the
+ * The signer of the key in `keyFile` (PKCS#8 PEM, Ed25519), or of a new key when no file is set. Throws SettingsError when the
  * file cannot be read or holds another kind of key; the message never quotes it.
  */
 export async function createGatewaySigner(keyFile: string | undefined): Promise<GatewaySigner> {
   if (keyFile === undefined) return new GatewaySigner(randomBytes(ED25519_BYTES.seed));
   const { text } = await readRegularFile(keyFile, MOST_KEY_FILE_BYTES).catch((error: FileError) => {
-    throw new Error(`The gateway key file ${error.message}.`);
+    throw new SettingsError([`RELAY_GATEWAY_KEY_FILE ${error.message}`]);
   });
   return new GatewaySigner(parseSeed(text));
 }
@@ -46,7 +47,7 @@ export async function createGatewaySigner(keyFile: string | undefined): Promise<
 function parseSeed(pem: string): Buffer {
   const key = tryParse(pem);
   if (key?.asymmetricKeyType !== "ed25519")
-    throw new Error("The gateway key file must contain an Ed25519 private key as PKCS#8 PEM.");
+    throw new SettingsError(["RELAY_GATEWAY_KEY_FILE must hold an Ed25519 private key as PKCS#8 PEM"]);
   return Buffer.from(key.export({ format: "jwk" }).d as string, "base64url");
 }
 

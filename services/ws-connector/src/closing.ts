@@ -10,6 +10,7 @@ export class Closing {
   /** Undefined where the client or ws decided it. */
   readonly code: CloseCode | undefined;
   #bytes = 0;
+  #disconnects = false;
 
   /** @param stream the one under the socket. */
   constructor(socket: WebSocket, stream: Duplex, code: CloseCode | undefined) {
@@ -26,7 +27,17 @@ export class Closing {
 
   /** The socket goes after a second, in which the close frame arrives before a reset. */
   disconnectSoon(): void {
+    if (this.#disconnects) return;
+    this.#disconnects = true;
     setTimeout(() => this.#socket.terminate(), CONNECTION_LIMITS.closingGraceMs).unref();
+  }
+
+  /**
+   * Has ws leave the chunk that it is at: 64 KiB can be 10,000 frames, each of which it would hand over, closed or not, while every
+   * other connection waits. It has no method for it.
+   */
+  passOver(): void {
+    (this.#socket as unknown as { _receiver: { _loop: boolean } })._receiver._loop = false;
   }
 
   /**

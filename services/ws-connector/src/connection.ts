@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { CLOSE_CODES, type CloseCode } from "protocol/contract/close-codes.ts";
 import type { ErrorCode } from "protocol/contract/errors.ts";
@@ -226,28 +225,27 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     closing.disconnectSoon();
   }
 
-  /** Resolves when the socket is gone. */
+  /** Resolves when the socket is gone, however it went. */
   async gone(): Promise<void> {
-    if (this.#socket.readyState !== this.#socket.CLOSED) await once(this.#socket, "close");
+    if (this.#socket.readyState === this.#socket.CLOSED) return;
+    await new Promise((resolve) => this.#socket.once("close", resolve));
   }
 
   message(data: Buffer, isBinary: boolean): void {
-    this.#silentChecks = 0;
+    if (this.#ignores()) return;
     if (isBinary) this.close(CLOSE_CODES.binaryFrame);
-    else if (!this.isClosing) this.#inflow.text(data.toString());
+    else this.#inflow.text(data.toString());
   }
 
   /** ws has answered it. */
   ping(): void {
-    this.#silentChecks = 0;
-    if (this.isClosing) return;
+    if (this.#ignores()) return;
     this.#inflow.ping();
     this.#outbox.count();
   }
 
   pong(): void {
-    this.#silentChecks = 0;
-    this.#inflow.pong();
+    if (!this.#ignores()) this.#inflow.pong();
   }
 
   bytes(count: number): void {
@@ -257,6 +255,13 @@ export class Connection implements OutboxOwner, InflowOwner, SocketListener {
     }
     // Not only when the socket is gone: a client that closes gets nothing of what would be promised to it until then.
     this.#end().count(count);
+  }
+
+  /** A frame came. True where the connection closes: the rest of the chunk is passed over then, unless its client may answer. */
+  #ignores(): boolean {
+    this.#silentChecks = 0;
+    if (this.isClosing && this.#principal === undefined) this.#end().passOver();
+    return this.isClosing;
   }
 
   failed(): void {

@@ -58,7 +58,7 @@ async function closeAfterDeliveries(connection: Connection, options: DrainOption
 /** Closes it. Who has not read what it was promised, and answered, after the time for that is disconnected: a stop ends. */
 async function closed(connection: Connection): Promise<void> {
   connection.close(CLOSE_CODES.goingAway);
-  const late = setTimeout(() => connection.closeNow(CLOSE_CODES.goingAway), CONNECTION_LIMITS.closeAnswerMs);
+  const late = setTimeout(() => connection.closeNow(CLOSE_CODES.goingAway), CONNECTION_LIMITS.outboxStalledAfterMs);
   await connection.gone();
   clearTimeout(late);
 }

@@ -85,6 +85,10 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#unfinishedBytes = 0;
     if (this.#state !== "flowing") {
       this.#texts?.push(text);
+      const { length = 0 } = this.#texts ?? [];
+      if (this.#rates === undefined && length > CONNECTION_LIMITS.unregisteredTexts) {
+        this.#owner.closeFor("unregistered_intake");
+      }
     } else if (this.#rates === undefined) {
       this.#owner.pause("turn");
       this.#wait("awaiting_turn", text);
@@ -116,7 +120,7 @@ export class Inflow implements TurnTaker, PausesOwner {
   }
 
   pong(): void {
-    if (!this.#owner.isClosing) this.#takeFrame();
+    this.#takeFrame();
   }
 
   /** The first valid envelope came in. @param holders whose rates it counts for. */

@@ -20,6 +20,7 @@ const SERVER_OPTIONS = {
   perMessageDeflate: false,
   maxPayload: ENVELOPE_LIMITS.maxFrameBytes,
   closeTimeout: CONNECTION_LIMITS.closeAnswerMs,
+  maxFragments: CONNECTION_LIMITS.maxFragments,
   // Pings have a rate of their own, and a close code: ws would cut the connection off.
   maxPendingAutoPongs: 0,
 };

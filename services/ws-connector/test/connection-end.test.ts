@@ -162,6 +162,32 @@ describe("a client that ended its side without a close frame, and does not read"
   });
 });
 
+test.each([
+  ["binary frames", 0x82],
+  ["pings", 0x89],
+  ["texts", 0x81],
+])(
+  "A chunk full of %s is passed over once the connection of a client that never registered is closed for it",
+  async (_, head) => {
+    const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+    let frames = 0;
+    for (const event of ["message", "ping"]) kit.socket.on(event, () => (frames += 1));
+    raw.write(Buffer.concat(Array.from({ length: 10_000 }, () => Buffer.of(head, 0x80, 0, 0, 0, 0))));
+    const [code] = await once(kit.client, "close");
+    expect([1003, 1008]).toContain(code);
+    expect(frames).toBeLessThan(2 * CONNECTION_LIMITS.unregisteredTexts);
+  },
+);
+
+test("An invalid frame behind a close ends the connection, and whoever waits for its end is told", async () => {
+  kit.connection.noteValid("key:alice-1", "agent://alice");
+  const gone = kit.connection.gone();
+  kit.connection.close(CLOSE_CODES.goingAway);
+  const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+  raw.write(Buffer.of(0xff, 0x80, 0, 0, 0, 0));
+  await gone;
+});
+
 test("A client that closes loses its agents then, not when the socket is gone", async () => {
   const { _socket: raw } = kit.client as unknown as { _socket: Socket };
   // It does not read the answer to its close, so that the socket stays.

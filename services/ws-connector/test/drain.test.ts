@@ -51,7 +51,7 @@ test("a client that does not answer its close is waited for, and disconnected wh
   });
   await harness.catchUp();
   await setImmediate();
-  jest.advanceTimersByTime(CONNECTION_LIMITS.closeAnswerMs - 1);
+  jest.advanceTimersByTime(CONNECTION_LIMITS.outboxStalledAfterMs - 1);
   await setImmediate();
   expect([harness.closedWith, harness.isDisconnected, isDrained]).toEqual([1001, false, false]);
   jest.advanceTimersByTime(1);

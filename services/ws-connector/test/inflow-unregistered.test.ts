@@ -1,4 +1,5 @@
 import { describe, expect, jest, test } from "@jest/globals";
+import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { Inflow } from "../src/inflow.ts";
 import { contextOf, numbers, Owner, send, useInflowTime } from "./inflow-kit.ts";
 
@@ -50,6 +51,14 @@ describe("an unregistered connection", () => {
     expect(owner.isClosing).toBe(false);
     act(owner.inflow);
     expect(owner.limits).toEqual(["unregistered_intake"]);
+  });
+
+  test("is closed when more texts wait for their turn than a client sends at once", () => {
+    const owner = new Owner(contextOf());
+    send(owner, numbers(CONNECTION_LIMITS.unregisteredTexts));
+    expect(owner.isClosing).toBe(false);
+    send(owner, ["one more"]);
+    expect([owner.taken, owner.limits]).toEqual([[], ["unregistered_intake"]]);
   });
 
   test("is closed for a ninth text, when the eight are answered", () => {

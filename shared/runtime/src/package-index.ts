@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { PackageIndex } from "protocol/contract/packages.ts";
 import { SettingsError } from "./settings.ts";
@@ -13,7 +13,10 @@ const EMPTY: PackageIndex = { sources: "", packages: [] };
 export function readPackageIndex(folder: string | undefined): PackageIndex {
   if (folder === undefined) return EMPTY;
   try {
-    return PackageIndex.parse(JSON.parse(readFileSync(join(folder, "index.json"), "utf8")));
+    const path = join(folder, "index.json");
+    // A pipe would be waited for.
+    if (!statSync(path).isFile()) throw new Error("no regular file");
+    return PackageIndex.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch {
     throw new SettingsError(["RELAY_PACKAGES_DIR has no valid index.json; make the packages with npm run packages"]);
   }

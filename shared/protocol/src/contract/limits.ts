@@ -39,6 +39,8 @@ export const CONNECTION_LIMITS = {
   heartbeatMaxMs: 30_000,
   registerWithinMs: 10_000,
   maxAgentsPerConnection: 100,
+  /** Of a text. */
+  maxFragments: 1024,
   /** Share of the connections of one address that may be without a valid envelope. */
   unregisteredShare: 0.5,
   /** Connections that one address may open per minute, as a multiple of those it may have: all may reconnect twice. */
@@ -50,8 +52,8 @@ export const CONNECTION_LIMITS = {
   maxRefusalsInARow: 20,
   /** For how long refusals of an agent that was released do not count towards them. */
   releaseGraceMs: MINUTE_MS,
-  /** How long a registered client has to answer a close frame. */
-  closeAnswerMs: 10_000,
+  /** How long a registered client has to answer a close frame, where its pod does not stop. */
+  closeAnswerMs: 30_000,
   /** What is read of a connection behind its close frame, and how long its client has where it never registered, or had its time. */
   closingBytes: 65_536,
   closingGraceMs: 1000,
@@ -85,6 +87,8 @@ export const CONNECTION_LIMITS = {
   /** What a connection may send before its first valid envelope. */
   unregisteredBytes: 65_536,
   unregisteredFrames: 8,
+  /** Of its texts, how many may wait for their turn: those behind a register are many where a client waits for no ack. */
+  unregisteredTexts: 512,
   /** What a registered one may send before its text is whole, control frames in between included: eight times the largest text. */
   unfinishedBytes: 262_144,
   /** Share of a pod's event loop that all unregistered connections together may take. */

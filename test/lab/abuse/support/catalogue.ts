@@ -142,7 +142,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     name: "messages of one-byte fragments",
-    stoppedBy: "a message has at most 32,768 bytes, and half as many fragments; the bytes of a key",
+    stoppedBy: "a message has at most 32,768 bytes, and 1,024 fragments; the bytes of a key",
     reaches: ["key_bytes"],
     attacker: fragments,
   },
