@@ -1,6 +1,6 @@
 import logging
 
-from agent_relay_connector import Connector, Delivery
+from agent_relay_connector import Connector, Delivery, RelayError
 
 
 def answer(message: Delivery) -> dict[str, object]:
@@ -21,6 +21,8 @@ async def serve(agent: Connector) -> None:
     async for delivery in agent:
         try:
             await respond(agent, delivery)
+        except RelayError as error:
+            logging.error("%s of %s got no answer: %s", delivery.type, delivery.sender, error)
         except Exception:  # Whatever goes wrong with one delivery is told with its cause, and the next is served.
             logging.exception("%s of %s got no answer.", delivery.type, delivery.sender)
 

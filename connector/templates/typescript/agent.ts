@@ -1,4 +1,4 @@
-import type { Connector, Delivery } from "agent-relay-connector";
+import { type Connector, type Delivery, RelayError } from "agent-relay-connector";
 
 /** What the agent answers to a message: change it. */
 export function answer({ from, payload }: Delivery): object {
@@ -14,7 +14,11 @@ export function approves({ verified }: Delivery): boolean {
 /** Answers what comes in, until the connector ends. Rejects with what ended it, unless that was `close`. */
 export async function serve(agent: Connector): Promise<void> {
   for await (const delivery of agent) {
-    await respond(agent, delivery).catch((error: unknown) => console.error(error));
+    await respond(agent, delivery).catch((error: unknown) => {
+      // Whatever goes wrong with one delivery is told, a fault of this program with where it is, and the next is served.
+      const why = error instanceof RelayError ? error.message : error;
+      console.error(`${delivery.type} of ${delivery.from} got no answer:`, why);
+    });
   }
 }
 
