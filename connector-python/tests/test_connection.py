@@ -50,7 +50,7 @@ class AFirstRegister(unittest.IsolatedAsyncioTestCase):
             await socket.send(json.dumps(ack))
 
     def connect(self) -> Connection:
-        async def before_register() -> None:
+        async def before_register(_: object) -> None:
             await self.may_register.wait()
 
         clock = Clock()

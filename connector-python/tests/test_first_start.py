@@ -19,6 +19,7 @@ from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
 from agent_relay_connector.network_errors import unreachable
+from agent_relay_connector.self_test import SelfTest
 
 KEY: AgentKey = {"key_id": "a-1", "alg": "ed25519", "private_key": encode_base64url(bytes(range(32)))}
 UNKNOWN_KEY = RelayError("unknown_key")
@@ -77,15 +78,16 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     def first(self, *answers: str | RelayError, take_over: bool = False) -> tuple[FirstStart, Looks]:
         looks = Looks(*answers)
         tell, end = self.told.append, self.ended.append
-        return FirstStart("agent://a", WEBSOCKET, looks, take_over, self.background, tell, end), looks
+        judge = SelfTest("", HttpClient())
+        return FirstStart("agent://a", WEBSOCKET, looks, judge, take_over, self.background, tell, end), looks
 
     async def test_does_not_register_who_stays_online_elsewhere_unless_it_takes_over(self) -> None:
         first, looks = self.first("online")
         with self.assertRaises(RelayError) as raised:
-            await first.before_register()
+            await first.before_register(lambda: "")
         self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 5))
         first, looks = self.first("online", take_over=True)
-        await first.before_register()
+        await first.before_register(lambda: "")
         self.assertEqual(looks.asked, 0)
 
     async def test_registers_who_is_gone_soon_or_is_asked_about_where_nobody_tells_and_asks_no_more(self) -> None:
@@ -93,31 +95,31 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         turns: list[list[str | RelayError]] = [["online", "offline"], ["offline"], [nowhere]]
         for answers in turns:
             first, looks = self.first(*answers)
-            await first.before_register()
-            await first.before_register()
+            await first.before_register(lambda: "")
+            await first.before_register(lambda: "")
             self.assertEqual((looks.asked, self.told), (len(answers), []))
 
     async def test_asks_again_until_it_can_be_told_and_takes_nobody_from_its_connection_meanwhile(self) -> None:
         waits = [RelayError("unavailable", retry_after=0.001), RelayError("rate_limited", retry_after=60)]
         away = [*waits, *waits, *waits, RelayError("unreachable")]
         first, looks = self.first(*away, "offline")
-        await first.before_register()
+        await first.before_register(lambda: "")
         self.assertEqual((looks.asked, self.told), (8, away))
         self.assertEqual(self.waits, [0.001, 60, 0.001, 60, 0.001, 60, 1])
         first, looks = self.first("online", *away, "online")
         with self.assertRaises(RelayError) as raised:
-            await first.before_register()
+            await first.before_register(lambda: "")
         self.assertEqual((raised.exception.code, looks.asked), ("superseded_elsewhere", 12))
 
     async def test_waits_on_whatever_becomes_of_the_connection_that_waits_for_it(self) -> None:
         first, looks = self.first("offline")
         looks.may_answer.clear()
-        given_up = asyncio.create_task(first.before_register())
+        given_up = asyncio.create_task(first.before_register(lambda: ""))
         await looks.was_asked.wait()
         given_up.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await given_up
-        following = asyncio.create_task(first.before_register())
+        following = asyncio.create_task(first.before_register(lambda: ""))
         looks.may_answer.set()
         await following
         self.assertEqual(looks.asked, 1)
@@ -125,7 +127,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
     async def test_tells_nothing_once_it_has_stopped(self) -> None:
         first, looks = self.first(RelayError("unreachable"))
         looks.may_answer.clear()
-        waiting = asyncio.create_task(first.before_register())
+        waiting = asyncio.create_task(first.before_register(lambda: ""))
         await looks.was_asked.wait()
         looks.may_answer.set()
         first.stop()

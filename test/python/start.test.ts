@@ -30,6 +30,15 @@ test("A start in Python under an agent that is online elsewhere is refused, and 
   expect(other.state.status).toBe("online");
 });
 
+test("A start in Python with a key that is not the agent's is refused for it though the agent is online elsewhere, which stays", async () => {
+  const other = await stage.online("bob", stage.url);
+  const wrong = { ...testAgent("bob"), keyId: stage.agent("bob").keyId };
+  await expect(make("bob", {}, wrong).call("bob", "start")).rejects.toMatchObject({
+    details: { code: "bad_signature", outcome: "refused", retry: "fix" },
+  });
+  expect(other.state.status).toBe("online");
+});
+
 test("A start in Python that is to take its agent over ends the other connection", async () => {
   const other = await stage.online("bob", stage.url);
   await make("bob", { take_over: true }).call("bob", "start");

@@ -11,6 +11,7 @@ from .errors import RelayError
 from .iso_time import epoch_ms_of
 from .limits import OWN_LOOK_AGAIN_S, OWN_LOOKS, RETRY_AFTER_S, UNKNOWN_KEY_PRESENTED_S
 from .network_errors import unreachable
+from .self_test import SelfTest
 from .types import Presence
 
 
@@ -20,6 +21,7 @@ class FirstStart:
         agent: str,
         websocket: str,
         check_online: CheckOnline,
+        self_test: SelfTest,
         take_over: bool,
         background: Background,
         failed: Callable[[RelayError], None],
@@ -29,6 +31,7 @@ class FirstStart:
         self._agent = agent
         self._websocket = websocket
         self._check_online = check_online
+        self._self_test = self_test
         self._takes_over = take_over
         self._background = background
         self._failed = failed
@@ -46,11 +49,12 @@ class FirstStart:
         """Why the last attempt failed, since the agent was registered last."""
         return self._failure
 
-    async def before_register(self) -> None:
+    async def before_register(self, register: Callable[[], str]) -> None:
         """Before the first register, which would end the connection of whoever has the agent.
 
         Later ones are this connector's own reconnects: what is online then may be its own connection. Raises
-        `superseded_elsewhere`.
+        `superseded_elsewhere`, or why the relay would not take its key: whoever has not the agent's could take nothing
+        over. register: makes the text of the register.
         """
         if self._takes_over:
             return
@@ -58,7 +62,8 @@ class FirstStart:
             self._looking = self._background.spawn(self._stays_online())
         elsewhere = await asyncio.shield(self._looking)
         if elsewhere is not None:
-            raise RelayError("superseded_elsewhere", _elsewhere_since(elsewhere))
+            refused = await self._self_test.key_refusal(register())
+            raise refused or RelayError("superseded_elsewhere", _elsewhere_since(elsewhere))
 
     def may_pass(self, error: RelayError) -> bool:
         """Whether a refusal may pass by itself: the relay reads its keys file again within seconds of a change.

@@ -34,19 +34,25 @@ class HttpClient:
 
     async def get(self, url: str, timeout_s: float) -> Answer:
         """Any answer, its wait for its turn included in the time. Raises OSError or asyncio.TimeoutError."""
-        return await asyncio.wait_for(self._get(url, timeout_s), timeout_s)
+        return await self._asked(_LookUp(self._opener, url, None, timeout_s, MAX_LOOK_UP_BYTES), timeout_s)
+
+    async def post(self, url: str, body: str, timeout_s: float, max_bytes: int) -> Answer:
+        """The same of JSON that is posted. max_bytes: so much of the answer is read."""
+        return await self._asked(_LookUp(self._opener, url, body, timeout_s, max_bytes), timeout_s)
 
     def stop(self) -> None:
         self._has_stopped = True
         for look_up in self._under_way:
             look_up.end()
 
-    async def _get(self, url: str, timeout_s: float) -> Answer:
+    async def _asked(self, look_up: "_LookUp", timeout_s: float) -> Answer:
+        return await asyncio.wait_for(self._answer_to(look_up), timeout_s)
+
+    async def _answer_to(self, look_up: "_LookUp") -> Answer:
         await self._turns.acquire()
         if self._has_stopped:
             self._turns.release()
             raise OSError("the connector is closed")
-        look_up = _LookUp(self._opener, url, timeout_s)
         self._under_way.add(look_up)
         outcome = look_up.start()
         # Its turn lasts as long as its thread: who gives up on it ends it, and does not pass its turn on before.
@@ -70,10 +76,11 @@ class _LookUp:
     The timeout of a socket is one of each read: without an end from outside, who sends a byte a second keeps it.
     """
 
-    def __init__(self, opener: OpenerDirector, url: str, timeout_s: float) -> None:
+    def __init__(self, opener: OpenerDirector, url: str, body: str | None, timeout_s: float, max_bytes: int) -> None:
         self._opener = opener
-        self._request = ShownRequest(url, self._connected)
+        self._request = ShownRequest(url, self._connected, body)
         self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
         self._socket: socket.socket | None = None
         self._has_ended = False
 
@@ -116,10 +123,10 @@ class _LookUp:
     def _get(self) -> Answer:
         try:
             with self._opener.open(self._request, timeout=self._timeout_s) as response:
-                return Answer(response.status, _members(response.read(MAX_LOOK_UP_BYTES)))
+                return Answer(response.status, _members(response.read(self._max_bytes)))
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return Answer(refusal.code, _members(refusal.read(MAX_LOOK_UP_BYTES)))
+                return Answer(refusal.code, _members(refusal.read(self._max_bytes)))
 
 
 def _members(body: bytes) -> Mapping[str, Any]:

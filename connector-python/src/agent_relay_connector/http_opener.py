@@ -11,10 +11,14 @@ Connected = Callable[[socket.socket], None]
 
 
 class ShownRequest(urllib.request.Request):
-    """connected: called with its socket before anything is sent. What it raises ends the request."""
+    """connected: called with its socket before anything is sent. What it raises ends the request.
+    body: JSON that is posted; None for a GET."""
 
-    def __init__(self, url: str, connected: Connected) -> None:
-        super().__init__(url, headers={"accept": "application/json, application/problem+json"})
+    def __init__(self, url: str, connected: Connected, body: str | None) -> None:
+        headers = {"accept": "application/json, application/problem+json"}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        super().__init__(url, None if body is None else body.encode(), headers)
         self.connected = connected
 
 

@@ -92,6 +92,9 @@ PRESENCE_LOOKS_AT_ONCE = 4
 UNKNOWN_KEY_PRESENTED_S = 10.0
 OWN_LOOKS = 5
 OWN_LOOK_AGAIN_S = 0.3
+# What the relay says of a signature: how long it may take, and bytes of its answer.
+SELF_TEST_TIMEOUT_S = 3.0
+SELF_TEST_MAX_BYTES = 65_536
 
 # Of a credential: characters of the token, from `iat` to `exp`, and how far `iat` and `nbf` may lie ahead.
 # Source: docs/protocol.md#credentials.

@@ -22,6 +22,7 @@ from .presence_watch import PresenceWatch
 from .receipts.session_records import SessionRecords
 from .replay_guard import ReplayGuard
 from .sealing.own_sealing_keys import OwnSealingKeys
+from .self_test import SelfTest
 from .send_queue import SendQueue
 from .signer import Signer
 
@@ -52,6 +53,7 @@ class Parts:
             options.agent,
             self.address.websocket,
             self.check_online,
+            SelfTest(self.address.base, self._http),
             options.take_over,
             background,
             self.failed,

@@ -33,8 +33,8 @@ class PresenceOptions:
     # None for everyone.
     accept_from: Sequence[str] | None
     clock: Clock
-    # Raises where no register may go out.
-    before_register: Callable[[], Awaitable[None]]
+    # Raises where no register may go out. Its argument makes the text of the one that is to.
+    before_register: Callable[[Callable[[], str]], Awaitable[None]]
     # What a connection is to be registered with, in this order: what comes last signs from then on.
     registrations: Callable[[], Sequence[Registration]]
     # A register with it goes out.
@@ -81,17 +81,8 @@ class Presence:
     async def sign(self, kind: PresenceType) -> SignedPresence:
         if kind == "agent.heartbeat":
             return self._signed(kind, self.signer, {}, None)
-        await self._options.before_register()
-        registrations = self._options.registrations()
-        registration = next((each for each in registrations if each not in self._answered), registrations[-1])
-        self._options.presented(registration)
-        credential = registration.credential
-        payload: dict[str, Any] = {}
-        if credential is not None:
-            payload = {"credential": credential.token, "relay": self._options.relay}
-        if self._options.accept_from is not None:
-            payload["accept_from"] = list(self._options.accept_from)
-        return self._signed(kind, registration.signer, payload, registration)
+        await self._options.before_register(lambda: self._register().text)
+        return self._register()
 
     def accepted(self, registration: Registration) -> None:
         self._answered.add(registration)
@@ -109,6 +100,18 @@ class Presence:
     @property
     def _last(self) -> Registration:
         return self._options.registrations()[-1]
+
+    def _register(self) -> SignedPresence:
+        registrations = self._options.registrations()
+        registration = next((each for each in registrations if each not in self._answered), registrations[-1])
+        self._options.presented(registration)
+        credential = registration.credential
+        payload: dict[str, Any] = {}
+        if credential is not None:
+            payload = {"credential": credential.token, "relay": self._options.relay}
+        if self._options.accept_from is not None:
+            payload["accept_from"] = list(self._options.accept_from)
+        return self._signed("agent.register", registration.signer, payload, registration)
 
     def _signed(
         self, kind: PresenceType, signer: Signer, payload: dict[str, Any], registration: Registration | None

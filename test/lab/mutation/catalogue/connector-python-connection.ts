@@ -20,6 +20,20 @@ export const CONNECTOR_PYTHON_CONNECTION_MUTATIONS: readonly Mutation[] = [
     tests: UNIT,
   },
   {
+    name: "a start in Python with another's key is told so",
+    file: `${FOLDER}/first_start.py`,
+    find: "raise refused or RelayError",
+    replace: "raise RelayError",
+    tests: UNIT,
+  },
+  {
+    name: "Python takes nothing but a word on its key from the self-test",
+    file: `${FOLDER}/self_test.py`,
+    find: "return said if said.code in _OF_KEY else None",
+    replace: "return said",
+    tests: UNIT,
+  },
+  {
     name: "Python takes what the relay cannot tell for the moment for no connection elsewhere",
     file: `${FOLDER}/first_start.py`,
     find: "                continue\n",
