@@ -233,7 +233,8 @@ describe("A Redis Cluster as it is deployed", () => {
       const shard = cluster.all.filter((node) => !kept.includes(node));
       await Promise.all([...shard, elected].map((node) => node.stop()));
       await Promise.all([...shard, elected].map((node) => node.start()));
-      expect(await create(cluster.urlFor(CREATOR), HURRIED)).toMatchObject({ code: 0 });
+      // Not hurried: four nodes that start at once on a busy machine need its whole time.
+      expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0, stderr: "" });
       await isWhole();
       expect(await roleOf(heir)).toBe("master");
     }, 180_000);

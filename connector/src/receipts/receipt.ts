@@ -90,7 +90,7 @@ const NO_REQUEST: Lack = {
 const NO_DECISION: Lack = {
   part: "decision",
   why: "this agent neither signed nor verified a decision on the request",
-  hint: "A session that is open has none yet. A decision that was delivered unverified, of a key without a credential, is none. Where it was decided while this agent was away, the other agent has the receipt.",
+  hint: "There is one once the session is decided, and not of a decision that was delivered unverified, of a key without a credential. Where it was decided while this agent was away, the other agent has the receipt.",
 };
 const NO_DIGEST: Lack = {
   part: "request_sha256 of the decision",

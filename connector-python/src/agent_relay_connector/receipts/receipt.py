@@ -94,7 +94,7 @@ _NO_REQUEST = _Lack(
 _NO_DECISION = _Lack(
     "decision",
     "this agent neither signed nor verified a decision on the request",
-    "A session that is open has none yet. A decision that was delivered unverified, of a key without a credential, is none."
+    "There is one once the session is decided, and not of a decision that was delivered unverified, of a key without a credential."
     " Where it was decided while this agent was away, the other agent has the receipt.",
 )
 _NO_DIGEST = _Lack(
