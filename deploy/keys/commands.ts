@@ -12,10 +12,7 @@ import { revokeIssued } from "./revoke-issued.ts";
 import { editKeys, readKeys } from "./store.ts";
 import { USAGE } from "./usage.ts";
 
-const COMMANDS: readonly string[] = [
-  ...["list", "add", "add-issuer", "remove-issuer", "revoke"],
-  ...["new", "new-issuer", "new-api-key"],
-];
+const COMMANDS = "list add add-issuer remove-issuer revoke new new-issuer new-api-key".split(" ");
 const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
 
 /**

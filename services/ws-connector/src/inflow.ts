@@ -84,11 +84,7 @@ export class Inflow implements TurnTaker, PausesOwner {
   text(text: string): void {
     this.#unfinishedBytes = 0;
     if (this.#state !== "flowing") {
-      this.#texts?.push(text);
-      const { length = 0 } = this.#texts ?? [];
-      if (this.#rates === undefined && length > CONNECTION_LIMITS.unregisteredTexts) {
-        this.#owner.closeFor("unregistered_intake");
-      }
+      this.#keep(text);
     } else if (this.#rates === undefined) {
       this.#owner.pause("turn");
       this.#wait("awaiting_turn", text);
@@ -108,7 +104,10 @@ export class Inflow implements TurnTaker, PausesOwner {
    */
   bytes(count: number): void {
     this.#unfinishedBytes += count;
-    if (this.#unfinishedBytes > CONNECTION_LIMITS.unfinishedBytes) this.#owner.closeFor("unfinished_text");
+    if (this.#unfinishedBytes > CONNECTION_LIMITS.unfinishedBytes) {
+      this.#owner.closeFor("unfinished_text");
+      return;
+    }
     if (this.#allowance?.takeBytes(count) === false) this.#owner.closeFor("unregistered_intake");
     if (this.#rates !== undefined) this.#mustWait(this.#rates.takeBytes(count));
   }
@@ -154,6 +153,14 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#pauses?.stop();
     this.#texts = undefined;
     this.#context.turns.leave(this);
+  }
+
+  /** Behind those that wait. */
+  #keep(text: string): void {
+    if (this.#texts === undefined) return;
+    this.#texts.push(text);
+    const areTooMany = this.#texts.length > CONNECTION_LIMITS.unregisteredTexts;
+    if (areTooMany && this.#rates === undefined) this.#owner.closeFor("unregistered_intake");
   }
 
   #wait(state: InflowState, text: string): void {

@@ -11,8 +11,8 @@ import type { ConnectionRegistry } from "./connection-registry.ts";
 import type { WsConnectorSettings } from "./settings.ts";
 
 /**
- * Compression is off: it fragments memory, and a small frame could inflate to a large one. For a client's answer to a
- * close ws would wait 30 s.
+ * Compression is off: it fragments memory, and a small frame could inflate to a large one. Who never registered has
+ * less time for its answer to a close (`Connection.close`).
  */
 const SERVER_OPTIONS = {
   noServer: true,

@@ -19,6 +19,15 @@ function fill({ connection, outboxes }: ConnectionKit, bytes: number): number {
   return sent;
 }
 
+/** @returns how many texts the client has read since. */
+function countReceived({ client }: ConnectionKit): () => number {
+  let received = 0;
+  client.on("message", () => {
+    received += 1;
+  });
+  return () => received;
+}
+
 /** Until the kernel takes no more. */
 function fillWithPongs({ socket }: ConnectionKit): void {
   const { _socket: stream } = socket as unknown as { _socket: Socket };
@@ -43,13 +52,10 @@ describe("a client that does not read", () => {
   test("is congested with more than half of an outbox, no longer when it has caught up, and gets everything", async () => {
     const sent = fill(kit, OUTBOX_BYTES / 2);
     expect([kit.connection.isCongested, kit.reported]).toEqual([true, ["congestion"]]);
-    let received = 0;
-    kit.client.on("message", () => {
-      received += 1;
-    });
+    const received = countReceived(kit);
     kit.client.resume();
     await until("it is no longer congested", () => !kit.connection.isCongested);
-    await until("all has arrived", () => received === sent);
+    await until("all has arrived", () => received() === sent);
     expect([kit.outboxes.bytes, kit.reported]).toEqual([0, ["congestion", "congestion"]]);
   });
 
@@ -112,32 +118,26 @@ describe("a client that does not read while its connection is closed", () => {
 
   test("reads what was sent before its close, and the close, however late it begins", async () => {
     const sent = fill(kit, 20_000);
-    let received = 0;
-    kit.client.on("message", () => {
-      received += 1;
-    });
+    const received = countReceived(kit);
     kit.connection.close(CLOSE_CODES.superseded);
     expect([kit.connection.send(TEXT), kit.connection.isClosing]).toEqual([false, true]);
     // Time in which ws would let the socket go, had it written the close.
     await delay(2 * closeTimeoutMs);
     kit.client.resume();
     const [code] = await once(kit.client, "close");
-    expect([code, received, kit.outboxes.bytes]).toEqual([4409, sent, 0]);
+    expect([code, received(), kit.outboxes.bytes]).toEqual([4409, sent, 0]);
   });
 
   test("gets all of it, and the close, also when it sends more meanwhile than is read of a closing connection", async () => {
     const sent = fill(kit, 20_000);
-    let received = 0;
-    kit.client.on("message", () => {
-      received += 1;
-    });
+    const received = countReceived(kit);
     kit.connection.close(CLOSE_CODES.superseded);
     for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(CONNECTION_LIMITS.closingBytes));
     await delay(2 * closeTimeoutMs);
     const { bytesRead } = (kit.socket as unknown as { _socket: Socket })._socket;
     kit.client.resume();
     const [code] = await once(kit.client, "close");
-    expect([code, received]).toEqual([4409, sent]);
+    expect([code, received()]).toEqual([4409, sent]);
     expect(bytesRead).toBeLessThan(2 * CONNECTION_LIMITS.closingBytes);
   });
 });

@@ -86,7 +86,7 @@ describe("a connection over its budget of bytes", () => {
   test("is not read sooner because what it sent before is answered", async () => {
     jest.useRealTimers();
     const owner = new Owner(contextOf(), "key:k");
-    owner.inflow.bytes(1_000_000);
+    owner.inflow.bytes(200_000);
     owner.inflow.answered();
     await new Promise(setImmediate);
     expect([...owner.pausedFor]).toEqual(["rate"]);
@@ -107,7 +107,7 @@ describe("a connection over its budget of bytes", () => {
 
   test("is read again after a second, however much it sent", () => {
     const owner = new Owner(contextOf(), "key:k");
-    owner.inflow.bytes(1_000_000);
+    owner.inflow.bytes(200_000);
     jest.advanceTimersByTime(1001);
     expect([...owner.pausedFor]).toEqual([]);
   });
