@@ -59,8 +59,8 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
   if (state.status !== "reconnecting") return;
   const { reason, retryInMs, closeCode, error } = state;
   const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(error && { code: error.code }) };
-  const what = error === undefined ? lossOf(state, url) : `The relay does not keep the agent: ${error.message}`;
-  reporter.report("reconnecting", `${what}; reconnecting.`, fields, "yellow");
+  const why = error === undefined ? `${lossOf(state, url)};` : `The relay refuses the agent: ${error.message} Now`;
+  reporter.report("reconnecting", `${why} reconnecting.`, fields, "yellow");
 }
 
 function lossOf({ reason, closeCode }: Extract<ConnectorState, { status: "reconnecting" }>, url: string): string {

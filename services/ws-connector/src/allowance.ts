@@ -11,9 +11,12 @@ export class Allowance {
     return this.#frames <= CONNECTION_LIMITS.unregisteredFrames;
   }
 
-  /** False when they are too many. */
-  takeBytes(count: number): boolean {
+  takeBytes(count: number): void {
     this.#bytes += count;
+  }
+
+  /** False when more were taken than there are. */
+  get hasBytes(): boolean {
     return this.#bytes <= CONNECTION_LIMITS.unregisteredBytes;
   }
 }

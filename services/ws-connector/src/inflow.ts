@@ -108,7 +108,9 @@ export class Inflow implements TurnTaker, PausesOwner {
       this.#owner.closeFor("unfinished_text");
       return;
     }
-    if (this.#allowance?.takeBytes(count) === false) this.#owner.closeFor("unregistered_intake");
+    this.#allowance?.takeBytes(count);
+    // What came with, or behind, a text that may be a register is judged when that is answered: it counts for nothing then.
+    if (!this.isUndecided) this.#judgeBytes();
     if (this.#rates !== undefined) this.#mustWait(this.#rates.takeBytes(count));
   }
 
@@ -170,6 +172,7 @@ export class Inflow implements TurnTaker, PausesOwner {
 
   /** Takes in what waits, as far as there are tokens; then the socket is read again. */
   #moveOn(): void {
+    this.#judgeBytes();
     while (this.#texts !== undefined && this.#texts.length > 0) {
       if (this.#owner.isClosing) return;
       if (this.#rates === undefined) {
@@ -188,6 +191,10 @@ export class Inflow implements TurnTaker, PausesOwner {
     this.#texts = undefined;
     this.#owner.resume("turn");
     this.#owner.resume("rate");
+  }
+
+  #judgeBytes(): void {
+    if (this.#allowance?.hasBytes === false) this.#owner.closeFor("unregistered_intake");
   }
 
   #takeInFirst(): void {

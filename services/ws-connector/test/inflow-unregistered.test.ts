@@ -1,6 +1,8 @@
 import { describe, expect, jest, test } from "@jest/globals";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { Inflow } from "../src/inflow.ts";
+import { PrincipalRates } from "../src/principal-rates.ts";
+import { TokenBuckets } from "../src/token-bucket.ts";
 import { contextOf, numbers, Owner, send, useInflowTime } from "./inflow-kit.ts";
 
 useInflowTime();
@@ -51,6 +53,30 @@ describe("an unregistered connection", () => {
     expect(owner.isClosing).toBe(false);
     act(owner.inflow);
     expect(owner.limits).toEqual(["unregistered_intake"]);
+  });
+
+  test("is registered by a text that came in two chunks, the second full of what it sends behind it", () => {
+    const owner = new Owner(contextOf({ bytes: new TokenBuckets(0, 0), principalBytes: new PrincipalRates(0, 0) }));
+    owner.inflow.bytes(100);
+    send(owner, numbers(3));
+    owner.inflow.bytes(65_536);
+    jest.advanceTimersByTime(100);
+    expect([owner.isClosing, owner.taken]).toEqual([false, ["0"]]);
+    owner.inflow.registered(["key:k"]);
+    owner.inflow.answered();
+    jest.advanceTimersByTime(1);
+    expect([owner.taken, owner.limits]).toEqual([numbers(3), []]);
+  });
+
+  test("is closed for what came with a text that turned out to be no register", () => {
+    const owner = new Owner(contextOf());
+    owner.inflow.bytes(100);
+    send(owner, numbers(3));
+    owner.inflow.bytes(65_536);
+    jest.advanceTimersByTime(100);
+    owner.inflow.answered();
+    jest.advanceTimersByTime(100);
+    expect([owner.taken, owner.limits]).toEqual([["0"], ["unregistered_intake"]]);
   });
 
   test("is closed when more texts wait for their turn than a client sends at once", () => {

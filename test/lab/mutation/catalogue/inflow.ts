@@ -94,6 +94,20 @@ export const INFLOW_MUTATIONS: readonly Mutation[] = [
     tests: ["services/ws-connector/test/inflow-unregistered.test.ts"],
   },
   {
+    name: "what comes with a register does not count against it",
+    file: "services/ws-connector/src/inflow.ts",
+    find: "if (!this.isUndecided) this.#judgeBytes();",
+    replace: "this.#judgeBytes();",
+    tests: ["services/ws-connector/test/inflow-unregistered.test.ts"],
+  },
+  {
+    name: "what came with a text that was no register is judged",
+    file: "services/ws-connector/src/inflow.ts",
+    find: "  #moveOn(): void {\n    this.#judgeBytes();",
+    replace: "  #moveOn(): void {",
+    tests: ["services/ws-connector/test/inflow-unregistered.test.ts"],
+  },
+  {
     name: "bytes before the first valid envelope",
     file: "services/ws-connector/src/allowance.ts",
     find: "return this.#bytes <= CONNECTION_LIMITS.unregisteredBytes;",
