@@ -22,9 +22,16 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "no member of a credential stands twice",
     file: "shared/protocol/src/intake/parse-json.ts",
-    find: "return read(new Tokens(text), true);",
-    replace: "return read(new Tokens(text));",
+    find: "JSON.stringify(value) === text ? value : undefined",
+    replace: "value",
     tests: READING,
+  },
+  {
+    name: "no member of a credential stands twice beside others of escaped names",
+    file: "shared/protocol/src/intake/parse-json.ts",
+    find: "?? read(new Tokens(text), true)",
+    replace: "?? read(new Tokens(text))",
+    tests: ["shared/protocol/test/intake/parse-json.test.ts"],
   },
   {
     name: "the algorithm of a credential",
