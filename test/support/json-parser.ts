@@ -183,3 +183,29 @@ export function describeJsonParser(parseJson: (text: string) => unknown): void {
     });
   });
 }
+
+/** What both parsers of texts promise in which each member must stand once. */
+export function describeUniqueJsonParser(parse: (text: string) => unknown): void {
+  test.each([
+    ['{"a":1,"a":1}', '{"a":1}'],
+    ['{"a":[{"b":1,"c":2,"b":1}]}', '[{"a":{"a":1}},{"a":2}]'],
+    ['{"a":1,"\\u0061":1}', '{"a":1,"b":"\\u0061"}'],
+    ['{ "a": 1, "a": 1 }', '{ "a": 1, "b": [{ "a": 1 }] }'],
+    ['{"1":0,"a":1,"1":0}', '{"a":1,"1":0}'],
+    ['{"__proto__":1,"__proto__":1}', '{"__proto__":1}'],
+  ])("a member that stands twice in its object is refused, however it is written: %s, but not %s", (twice, once) => {
+    expect(() => parse(twice)).toThrow(SyntaxError);
+    expect(parse(once)).toEqual(JSON.parse(once));
+  });
+
+  test.each(["", "{", "null x", '{"a":1,}'])(
+    "what is no JSON is refused where each member must stand once: %j",
+    (text) => {
+      expect(() => parse(text)).toThrow(SyntaxError);
+    },
+  );
+
+  test("a value that has no members is read where each must stand once", () => {
+    expect(["null", "0", '""', "[]"].map(parse)).toEqual([null, 0, "", []]);
+  });
+}
