@@ -1,7 +1,5 @@
-import { generateKeyPairSync, sign } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type AgentKey, type AgentSocket, type Frame, signed } from "../../../support/agent.ts";
-import { registerWith, TestIssuer } from "../../../support/issuer.ts";
+import type { AgentSocket, Frame } from "../../../support/agent.ts";
 import { MEMORY_PROBE, type PodProcess } from "../../../support/pod-process.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import { until } from "../../../support/until.ts";
@@ -9,18 +7,20 @@ import { instant, type Pids, residentBytes, type Span, spanOf, totalCpu } from "
 import { inTurn, type Plan } from "../plan.ts";
 import { type Section, shown, times } from "../section.ts";
 import { median } from "../statistics.ts";
+import {
+  AGENTS,
+  AGENTS_EACH,
+  HOST,
+  LATER_AGENTS,
+  listed,
+  type Traffic,
+  withCredentials,
+} from "./registrations-traffic.ts";
 
-const AGENTS = 10_000;
-/** Agents that register once the pods have taken those, so that what is asked of them has been compiled. */
-const LATER_AGENTS = 10_000;
-/** As many as a connection may carry: the question here is what a registration costs, not what a socket does. */
-const AGENTS_EACH = 100;
 /** Registers without an answer, over all connections; more would wait in the relay. */
 const CONNECTIONS_AT_ONCE = 4;
 const ANSWERED_WITHIN_MS = 60_000;
 const SETTLE_MS = 1000;
-const HOST = "relay.example";
-const NOBODY = "agent://load.nobody";
 const SETTINGS = {
   LOG_LEVEL: "info",
   RELAY_PUBLIC_HOSTS: HOST,
@@ -32,15 +32,12 @@ const SETTINGS = {
 
 const KINDS = ["listed", "credential"] as const;
 type Kind = (typeof KINDS)[number];
+/** In this order: `again` is of the same agents, with the same tokens; `later` is of others, after all that. */
 const COSTS = ["registration", "messages", "again", "later"] as const;
 type Cost = (typeof COSTS)[number];
+/** What the pods of one kind were seen to take. */
 interface Measured {
-  readonly registration: Span;
-  readonly messages: Span;
-  /** The same agents again, with the same tokens. */
-  readonly again: Span;
-  /** Of others, after all that. */
-  readonly later: Span;
+  readonly costs: Readonly<Record<Cost, Span>>;
   readonly podBytes: number;
   readonly redisBytes: number;
 }
@@ -49,17 +46,16 @@ interface Measured {
 export async function registrationSections(plan: Plan): Promise<Section[]> {
   const measured: Record<Kind, Measured[]> = { listed: [], credential: [] };
   for (let round = 0; round < plan.rounds; round += 1) {
-    for (const kind of inTurn(KINDS, round)) {
-      const one = await measure(plan, kind);
+    for (const [kind, one] of await measure(plan, inTurn(KINDS, round))) {
       measured[kind].push(one);
-      const [first, message, again, later] = COSTS.map((what) => shown(totalCpu(one[what]) / countOf(what)));
+      const [first, message, again, later] = COSTS.map((what) => shown(totalCpu(one.costs[what]) / countOf(what)));
       plan.say(
         `registrations, round ${round + 1}, ${kind}: ${first} µs each, a message ${message} µs, again ${again} µs, of others later ${later} µs`,
       );
     }
   }
   const over = (kind: Kind, figure: (one: Measured) => number) => median(measured[kind].map(figure));
-  const cpu = (kind: Kind, what: Cost) => over(kind, (one) => totalCpu(one[what]) / countOf(what));
+  const cpu = (kind: Kind, what: Cost) => over(kind, (one) => totalCpu(one.costs[what]) / countOf(what));
   const ratio = (what: Cost) => cpu("credential", what) / cpu("listed", what);
   return [
     {
@@ -81,7 +77,7 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
       ],
       rows: KINDS.map((kind) => [
         kind,
-        shown(over(kind, ({ registration }) => registration.seconds)),
+        shown(over(kind, ({ costs }) => costs.registration.seconds)),
         shown(cpu(kind, "registration")),
         shown(cpu(kind, "messages")),
         shown(cpu(kind, "again")),
@@ -104,47 +100,88 @@ export async function registrationSections(plan: Plan): Promise<Section[]> {
   ];
 }
 
-async function measure(plan: Plan, kind: Kind): Promise<Measured> {
-  const relay = await new TestRelay().start();
+/** A relay of its own for agents of one kind. */
+interface Side {
+  readonly kind: Kind;
+  readonly relay: TestRelay;
+  readonly pods: readonly PodProcess[];
+  readonly pids: Pids;
+  readonly traffic: Traffic;
+}
+
+/** The kinds beside each other: what slows the machine for a while slows both. @param kinds whose turn is first. */
+async function measure(plan: Plan, kinds: readonly Kind[]): Promise<Map<Kind, Measured>> {
+  const relays = await Promise.all(kinds.map(() => new TestRelay().start()));
   try {
-    const { keys, registers, messages, registersAgain, laterRegisters } =
-      kind === "listed" ? listed() : await withCredentials();
-    await relay.writeKeys(keys);
-    const start = (role: string) =>
-      relay.startProcess("ws-connector", SETTINGS, [...MEMORY_PROBE, ...plan.ours(`${kind} ${role}`)]);
-    const pods = [await start("one"), await start("other")] as const;
-    const pids: Pids = { one: pods[0].pid, other: pods[1].pid, redis: await relay.redis.pid() };
-    const connect = () => Promise.all(registers.map((_, n) => relay.connect(pods[n % pods.length] as PodProcess)));
-    const sockets = await connect();
-    const before = await memoryOf(pods, pids);
-    const registration = await costOf(pids, sockets, registers);
-    const after = await memoryOf(pods, pids);
-    const sent = await costOf(pids, sockets, messages);
-    const again = await costOf(pids, sockets, registersAgain);
-    const later = await costOf(pids, await connect(), laterRegisters);
-    await Promise.all(pods.map((pod) => pod.end("SIGTERM")));
-    return {
-      registration,
-      messages: sent,
-      again,
-      later,
-      podBytes: after.podBytes - before.podBytes,
-      redisBytes: after.redisBytes - before.redisBytes,
-    };
+    const sides = await Promise.all(kinds.map((kind, n) => startSide(plan, kind, relays[n] as TestRelay)));
+    const first = await connected(sides);
+    const before = await memoryOf(sides);
+    const registration = await costsOf(first, ({ registers }) => registers);
+    const after = await memoryOf(sides);
+    const messages = await costsOf(first, (traffic) => traffic.messages);
+    const again = await costsOf(first, ({ registersAgain }) => registersAgain);
+    const later = await costsOf(await connected(sides), ({ laterRegisters }) => laterRegisters);
+    await Promise.all(sides.flatMap(({ pods }) => pods.map((pod) => pod.end("SIGTERM"))));
+    return new Map(
+      sides.map(({ kind }, n) => [
+        kind,
+        {
+          costs: {
+            registration: at(registration, n),
+            messages: at(messages, n),
+            again: at(again, n),
+            later: at(later, n),
+          },
+          podBytes: at(after, n).podBytes - at(before, n).podBytes,
+          redisBytes: at(after, n).redisBytes - at(before, n).redisBytes,
+        },
+      ]),
+    );
   } finally {
-    await relay.stop();
+    await Promise.all(relays.map((relay) => relay.stop()));
   }
 }
 
-/** @param envelopes by connection. */
-async function costOf(pids: Pids, sockets: readonly AgentSocket[], envelopes: readonly Frame[][]): Promise<Span> {
-  const begin = instant(pids);
-  for (let n = 0; n < sockets.length; n += CONNECTIONS_AT_ONCE) {
-    await Promise.all(
-      sockets.slice(n, n + CONNECTIONS_AT_ONCE).map((socket, k) => send(socket, envelopes[n + k] ?? [])),
-    );
+async function startSide(plan: Plan, kind: Kind, relay: TestRelay): Promise<Side> {
+  const traffic = kind === "listed" ? listed() : await withCredentials();
+  await relay.writeKeys(traffic.keys);
+  const start = (role: string) =>
+    relay.startProcess("ws-connector", SETTINGS, [...MEMORY_PROBE, ...plan.ours(`${kind} ${role}`)]);
+  const [one, other] = [await start("one"), await start("other")];
+  const pids: Pids = { one: one.pid, other: other.pid, redis: await relay.redis.pid() };
+  return { kind, relay, pods: [one, other], pids, traffic };
+}
+
+/** New connections of a side, for all of its agents. */
+interface Connected {
+  readonly side: Side;
+  readonly sockets: readonly AgentSocket[];
+}
+
+async function connected(sides: readonly Side[]): Promise<Connected[]> {
+  const socketsOf = ({ relay, pods, traffic }: Side) =>
+    Promise.all(traffic.registers.map((_, n) => relay.connect(at(pods, n % pods.length))));
+  return Promise.all(sides.map(async (side) => ({ side, sockets: await socketsOf(side) })));
+}
+
+/**
+ * What each side takes for what its agents send, a few connections of one side and then of the other.
+ * @param envelopesOf by connection.
+ */
+async function costsOf(all: readonly Connected[], envelopesOf: (traffic: Traffic) => Frame[][]): Promise<Span[]> {
+  const begins = all.map(({ side }) => instant(side.pids));
+  const ms = all.map(() => 0);
+  const connections = Math.max(...all.map(({ sockets }) => sockets.length));
+  for (let from = 0; from < connections; from += CONNECTIONS_AT_ONCE) {
+    for (const [n, { side, sockets }] of all.entries()) {
+      const began = performance.now();
+      const some = sockets.slice(from, from + CONNECTIONS_AT_ONCE);
+      await Promise.all(some.map((socket, k) => send(socket, envelopesOf(side.traffic)[from + k] ?? [])));
+      ms[n] = at(ms, n) + performance.now() - began;
+    }
   }
-  return spanOf(begin, instant(pids));
+  // What a side's processes do while it is the other's turn is of what they did before, such as compiling: it counts.
+  return all.map(({ side }, n) => ({ ...spanOf(at(begins, n), instant(side.pids)), seconds: at(ms, n) / 1000 }));
 }
 
 async function send(socket: AgentSocket, envelopes: readonly Frame[]): Promise<void> {
@@ -157,75 +194,24 @@ async function send(socket: AgentSocket, envelopes: readonly Frame[]): Promise<v
   if (refused !== undefined) throw new Error(`an envelope was refused: ${refused.code}`);
 }
 
-async function memoryOf(pods: readonly PodProcess[], pids: Pids): Promise<{ podBytes: number; redisBytes: number }> {
-  for (const { pid } of pods) process.kill(pid, "SIGUSR2");
-  await delay(SETTLE_MS);
-  const podBytes = pods.reduce((sum, { pid }) => sum + residentBytes(pid), 0);
-  return { podBytes, redisBytes: residentBytes(pids.redis as number) };
+interface Memory {
+  readonly podBytes: number;
+  readonly redisBytes: number;
 }
 
-/** Envelopes by connection. */
-interface Traffic {
-  readonly keys: object;
-  readonly registers: Frame[][];
-  readonly messages: Frame[][];
-  readonly registersAgain: Frame[][];
-  readonly laterRegisters: Frame[][];
+async function memoryOf(sides: readonly Side[]): Promise<Memory[]> {
+  for (const { pid } of sides.flatMap(({ pods }) => pods)) process.kill(pid, "SIGUSR2");
+  await delay(SETTLE_MS);
+  return sides.map(({ pods, pids }) => ({
+    podBytes: pods.reduce((sum, { pid }) => sum + residentBytes(pid), 0),
+    redisBytes: residentBytes(pids.redis as number),
+  }));
+}
+
+function at<T>(list: readonly T[], n: number): T {
+  return list[n] as T;
 }
 
 function countOf(what: Cost): number {
   return what === "later" ? LATER_AGENTS : AGENTS;
-}
-
-const agentOf = (n: number) => `agent://load.a${n}`;
-
-const messageOf = (key: AgentKey, from: string) =>
-  signed(key, { type: "message.send", from, to: NOBODY, payload: { text: "hello" } });
-
-function listed(): Traffic {
-  const made = Array.from({ length: AGENTS + LATER_AGENTS }, (_, n) => {
-    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-    const record = {
-      key_id: `k-${n}`,
-      alg: "ed25519",
-      public_key: publicKey.export({ format: "jwk" }).x,
-      agents: [agentOf(n)],
-    };
-    const key: AgentKey = {
-      keyId: record.key_id,
-      sign: (text) => sign(null, Buffer.from(text), privateKey).toString("base64url"),
-    };
-    const register = () => signed(key, { type: "agent.register", from: agentOf(n) });
-    return { record, register: register(), message: messageOf(key, agentOf(n)), again: register() };
-  });
-  const first = made.slice(0, AGENTS);
-  return {
-    keys: { signing_keys: made.map(({ record }) => record) },
-    registers: byConnection(first.map(({ register }) => register)),
-    messages: byConnection(first.map(({ message }) => message)),
-    registersAgain: byConnection(first.map(({ again }) => again)),
-    laterRegisters: byConnection(made.slice(AGENTS).map(({ register }) => register)),
-  };
-}
-
-async function withCredentials(): Promise<Traffic> {
-  const issuer = new TestIssuer("load");
-  const agents = await Promise.all(Array.from({ length: AGENTS + LATER_AGENTS }, (_, n) => issuer.agent(agentOf(n))));
-  const [first, others] = [agents.slice(0, AGENTS), agents.slice(AGENTS)];
-  const registers = (those: typeof agents) => byConnection(those.map((agent) => registerWith(agent, HOST)));
-  const messages = byConnection(first.map(({ key, id }) => messageOf(key, id)));
-  const keys = { issuers: [issuer.record(["agent://load.*"])] };
-  return {
-    keys,
-    registers: registers(first),
-    messages,
-    registersAgain: registers(first),
-    laterRegisters: registers(others),
-  };
-}
-
-function byConnection(envelopes: readonly Frame[]): Frame[][] {
-  return Array.from({ length: envelopes.length / AGENTS_EACH }, (_, n) =>
-    envelopes.slice(n * AGENTS_EACH, (n + 1) * AGENTS_EACH),
-  );
 }
