@@ -65,11 +65,11 @@ export class Authority {
   /** What is kept of the credentials of a register's or heartbeat's agent; undefined where its key is listed. */
   keptCredential(
     connection: Connection,
-    { envelope, keyId, credential }: VerifiedEnvelope,
+    { envelope, keyId, credential: presented }: VerifiedEnvelope,
   ): KeptCredential | undefined {
     const expiresAt = this.credentialEnd(connection, keyId, envelope.from);
     if (expiresAt === undefined) return undefined;
-    return { expiresAt, presented: credential && { keyId, token: credential.token } };
+    return { expiresAt, presented };
   }
 
   /** Unix ms at which the agent's last credential ends; undefined where the key is listed, or no credential is held any more. */

@@ -150,6 +150,14 @@ test("of two that differ in nothing but a sealing key the accepted one is held",
   expect(known(held)[0]).toEqual([sealing.token]);
 });
 
+test("a refused register takes away what it brought, and nothing else for its key", async () => {
+  const held = new ConnectionCredentials();
+  const [brief, long] = [await credential(), await credential({ exp: CLAIMS.exp + 60 })];
+  for (const each of [brief, long]) held.presented(each);
+  held.refused(brief);
+  expect(held.lastEnd(BOB, RING)).toBe(END + 60_000);
+});
+
 test("for look-ups only what holds by the keys file and the time is held", async () => {
   const held = new ConnectionCredentials();
   const old = await another();
@@ -170,7 +178,8 @@ test("the keys of many agents are kept apart", async () => {
     held.accepted({ ...each, agent: `agent://acme.a${n}` });
     return held.keyOf(each.keyId, `agent://acme.a${n}`, RING, NOW)?.key;
   });
-  expect(keys).toEqual(theirs.map(({ publicKey }) => ({ alg: "ed25519", publicKey })));
+  const expected = theirs.map(({ publicKey }) => Buffer.from(publicKey, "base64url"));
+  expect(keys).toEqual(expected.map((publicKey) => ({ alg: "ed25519", publicKey })));
 });
 
 test("of an agent that is forgotten nothing is held", async () => {

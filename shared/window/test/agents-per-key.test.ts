@@ -97,6 +97,21 @@ test("a lower limit is met in the end, and no limit at all lets everybody in", a
   expect(await Promise.all([5, 6, 7].map((n) => register(n)))).toMatchObject(Array(3).fill({ outcome: "accepted" }));
 });
 
+test("agents that come in one call are counted with those before them", async () => {
+  await bench.client.flushall();
+  pod = await bench.pod({ agentsPerKey: MOST });
+  const outcomes = await Promise.all([1, 2, 3, 4, 5].map((n) => register(n)));
+  expect(outcomes.filter(({ outcome }) => outcome === "accepted")).toHaveLength(MOST);
+  expect(await bench.client.zcard((await bench.keys()).agents(holderDigestOf(TEAM.principal)))).toBe(MOST);
+});
+
+test("an agent that its key has not brought before is counted, also where it is known", async () => {
+  await bench.client.del(agentsKey);
+  pod = await bench.pod({ agentsPerKey: MOST });
+  const outcomes = await Promise.all([1, 2, 3, 4].map((n) => register(n)));
+  expect(outcomes.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted", "accepted", "agents_per_key"]);
+});
+
 test("over several partitions a key has at least its limit, and not much more", async () => {
   const limit = 100;
   const partitions = 4;

@@ -1,27 +1,20 @@
 import { hash } from "node:crypto";
 import { decodeBase64url } from "../signing/base64url.ts";
-import { ED25519_BYTES, importPublicKey } from "../signing/ed25519.ts";
-import { isSmallOrderX25519 } from "../signing/small-order.ts";
+import { ED25519_BYTES } from "../signing/ed25519.ts";
+import { isSmallOrderEd25519, isSmallOrderX25519 } from "../signing/small-order.ts";
 
 /** The curves of the keys in a credential: one for signatures, one for sealed payloads. Source: RFC 8037, section 2. */
 export type Curve = "Ed25519" | "X25519";
 
-/** A public key as it stands in a JWK, in base64url, and its 32 bytes. */
-export interface PublicJwkKey {
-  readonly x: string;
-  readonly bytes: Buffer;
-}
-
 /**
- * The key of a public JWK of the curve; undefined when the value is anything else: a private key, an `x` that is not the
+ * The key of a public JWK of the curve, in base64url; undefined when the value is anything else: a private key, an `x` that is not the
  * one spelling of 32 bytes, a point of small order. Other members do not count.
  */
-export function readPublicJwk(value: unknown, curve: Curve): PublicJwkKey | undefined {
+export function readPublicJwk(value: unknown, curve: Curve): string | undefined {
   if (typeof value !== "object" || value === null || Object.hasOwn(value, "d")) return undefined;
   const { kty, crv, x } = value as { readonly [name: string]: unknown };
   if (kty !== "OKP" || crv !== curve || typeof x !== "string") return undefined;
-  const bytes = curve === "X25519" ? usableX25519(x) : usableEd25519(x);
-  return bytes && { x, bytes };
+  return (curve === "X25519" ? isUsableX25519(x) : isPublicKey(x)) ? x : undefined;
 }
 
 /** Identifies the key, in base64url. Source: RFC 7638, section 3. */
@@ -31,18 +24,11 @@ export function thumbprintOf(x: string, curve: Curve): string {
 
 /** True for an Ed25519 key that can be used, in base64url. */
 export function isPublicKey(x: string): boolean {
-  return usableEd25519(x) !== undefined;
-}
-
-function usableEd25519(x: string): Buffer | undefined {
-  try {
-    return importPublicKey(x);
-  } catch {
-    return undefined;
-  }
-}
-
-function usableX25519(x: string): Buffer | undefined {
   const bytes = decodeBase64url(x);
-  return bytes?.length === ED25519_BYTES.key && !isSmallOrderX25519(bytes) ? bytes : undefined;
+  return bytes?.length === ED25519_BYTES.key && !isSmallOrderEd25519(bytes);
+}
+
+function isUsableX25519(x: string): boolean {
+  const bytes = decodeBase64url(x);
+  return bytes?.length === ED25519_BYTES.key && !isSmallOrderX25519(bytes);
 }

@@ -19,8 +19,8 @@ export interface Credential {
   readonly agent: string;
   /** `jkt-` and the thumbprint of the agent's key. */
   readonly keyId: string;
-  /** The agent's Ed25519 key, 32 bytes. */
-  readonly publicKey: Buffer;
+  /** The agent's Ed25519 key, in base64url. */
+  readonly publicKey: string;
   /** The agent's X25519 key, in base64url. */
   readonly sealingKey: string | undefined;
   readonly issuedAt: number;
@@ -101,7 +101,7 @@ function withClaims(parts: Parts, { iss, sub, cnf, enc, iat, exp, nbf, aud }: Js
   if (expiresAt <= issuedAt || expiresAt - issuedAt > CREDENTIAL_LIMITS.maxLifeMs) return undefined;
   const audience = aud === undefined ? undefined : audienceOf(aud);
   if (aud !== undefined && audience === undefined) return undefined;
-  const keyId = `${CREDENTIAL_KEY_PREFIX}${thumbprintOf(key.x, "Ed25519")}`;
+  const keyId = `${CREDENTIAL_KEY_PREFIX}${thumbprintOf(key, "Ed25519")}`;
   return {
     token: parts.token,
     signed: parts.signed,
@@ -110,8 +110,8 @@ function withClaims(parts: Parts, { iss, sub, cnf, enc, iat, exp, nbf, aud }: Js
     issuer: iss,
     agent: sub,
     keyId,
-    publicKey: key.bytes,
-    sealingKey: sealingKey?.x,
+    publicKey: key,
+    sealingKey,
     issuedAt,
     expiresAt,
     notBefore,

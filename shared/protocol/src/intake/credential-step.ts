@@ -92,7 +92,7 @@ export function entryOfCredential({
   return {
     keyId,
     identity: `${keyId} credential`,
-    key: { alg: "ed25519", publicKey },
+    key: { alg: "ed25519", publicKey: Buffer.from(publicKey, "base64url") },
     hasNamespace: true,
     issuer,
     mayAct: (from) => from === agent,

@@ -22,7 +22,7 @@ test("a credential is read as its issuer wrote it", async () => {
     issuerKey: await calculateJwkThumbprint(await publicJwk(ISSUER)),
     agent: "agent://acme.bob",
     keyId: `jkt-${await calculateJwkThumbprint(await publicJwk(AGENT))}`,
-    publicKey: Buffer.from(AGENT.x, "base64url"),
+    publicKey: AGENT.x,
     sealingKey: SEALING.x,
     issuedAt: NOW,
     expiresAt: NOW + 3_600_000,

@@ -13,7 +13,6 @@ import { SignatureVerifier } from "../../src/verification/signature-verifier.ts"
 const HOST = "relay.example";
 const KEYS = { ring: KeyRing.from(KeysFile.parse({ issuers: [RECORD] })), hosts: new Set([HOST]) };
 const SEED = Buffer.from(AGENT.privateKey.export({ format: "jwk" }).d as string, "base64url");
-const MOST_TOKENS = 20_000;
 
 const signatures = new SignatureVerifier();
 beforeAll(() => signatures.start());
@@ -50,23 +49,6 @@ test("a known token does not vouch for the signature of the envelope that brings
   const candidate = register(token);
   const envelope = { ...candidate.envelope, sig: register(token, "env-2").envelope.sig };
   expect(await outcomeOf({ ...candidate, envelope })).toBe("bad_signature");
-});
-
-test("as many tokens are remembered as are bounded, those that were presented last", async () => {
-  checks.mockImplementation((_key, _text, _sig, done) => done(true));
-  const candidate = register(await issued());
-  const present = async (n: number) => {
-    const credential = candidate.credential as NonNullable<Candidate["credential"]>;
-    const named = { ...credential, credential: { ...credential.credential, token: `token-${n}` } };
-    const before = checks.mock.calls.length;
-    await outcomeOf({ ...candidate, credential: named });
-    return checks.mock.calls.length - before === 1;
-  };
-  for (let n = 0; n < MOST_TOKENS; n += 1) await present(n);
-  expect(await present(0)).toBe(true);
-  await present(MOST_TOKENS);
-  expect([await present(0), await present(2), await present(1)]).toEqual([true, true, false]);
-  checks.mockRestore();
 });
 
 function register(token: string, id = "env-1"): Candidate {

@@ -2,7 +2,7 @@
 -- presence and routes first; then one publish a pod; only then statuses, proofs and sessions, since a publish that
 -- reached nobody means that the pod is gone and its targets are stale.
 --
--- Uses  lib/deadline, lib/guard, lib/time, accept/asked, accept/messages, accept/presence, accept/publications, accept/pod_messages,
+-- Uses  lib/deadline, lib/guard, lib/time, accept/agents, accept/asked, accept/messages, accept/presence, accept/publications, accept/pod_messages,
 --       accept/results, accept/counters, accept/published
 -- KEYS  1 window, 2 presence, 3 online, 4 route, 5 clock, 6 counters, 7 proofs, 8 last online proof,
 --       9 published, 10 accept from, 11… keys of single items: guard buckets, sessions, claims, and of agents what is asked of them,
@@ -79,7 +79,8 @@ if found_id ~= window_id then return { 'window' } end
 --   counts           how much each counter rises, by its name
 --   published        how many envelopes were published, by the counter of where they came in: accept/published
 --   leases           over several partitions place of the pods' leases in KEYS, lease and gap, as a text: accept/leases
---   forget_at        ms at which a key is forgotten, by its name: buckets of the guard, agents of a principal
+--   forget_at        ms at which a key is forgotten, by its name: buckets of the guard
+--   brought, room    what is to be added to the agents of principals, and how many more they may have: accept/agents
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
 --   results          the reply; its third field, the letters, is filled in at the end
@@ -93,7 +94,7 @@ local batch = {
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   is_short = circumstances == '1', session_kept = session_kept,
   now = now, now_text = now_text, microseconds = microseconds,
-  targets = {}, pod_messages = {}, counts = {}, published = {}, forget_at = {},
+  targets = {}, pod_messages = {}, counts = {}, published = {}, forget_at = {}, brought = {}, room = {},
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 
@@ -128,6 +129,7 @@ end
 publish(batch)
 local results = settled_results(batch)
 if batch.asked_changed then write_asked(batch, string.match(session_bounds, '%d+$')) end
+write_all_brought(batch)
 expire_keys(batch)
 write_published(batch, published_key, counters_key, minutes_kept)
 write_counts(batch, counters_key)

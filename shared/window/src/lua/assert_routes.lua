@@ -29,7 +29,8 @@ if found_id ~= window_id then return { 'window' } end
 
 local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, accept_from_key = accept_from_key,
-  offline_after = offline_after, is_short = is_short, now = now, targets = {},
+  offline_after = offline_after, forget_after = forget_after, is_short = is_short, now = now,
+  targets = {}, brought = {}, room = {},
 }
 
 -- Has the credentials of an agent's owner known, as its registers did: in place of those of an owner that gave way, else
@@ -84,10 +85,7 @@ local function enter(
   redis.call('HSET', route_key, agent, format_route(pod, connection, epoch, seen_at, digits(now), mark))
   redis.call('ZADD', presence_key, 'GT', seen_at, agent)
   redis.call('ZADD', online_key, seen_at, agent)
-  if agents_key then
-    redis.call('ZADD', agents_key, 'GT', seen_at, agent)
-    redis.call('PEXPIREAT', agents_key, digits(now + forget_after))
-  end
+  bring_agent(batch, agents_key, seen_at, agent)
   keep_credentials(owner and not owns, credential_number, last_end, lines)
   keep_accept_from(agent, epoch, accept_from)
   return ''
@@ -99,6 +97,7 @@ for i = 9, #ARGV, 11 do
   answer[#answer + 1] = enter(unpack(ARGV, i, i + 10))
   highest = math.max(highest, ARGV[i + 2])
 end
+write_all_brought(batch)
 -- A clock that was lost, or set back, gives no epoch that is not newer.
 redis.call('SET', clock_key, digits(highest))
 return answer

@@ -8,6 +8,8 @@ const STEPS = ["shared/protocol/test/intake/credential-step.test.ts"];
 const HELD = ["services/ws-connector/test/connection-credentials.test.ts"];
 const VERIFIER = "shared/runtime/src/verification/envelope-verifier.ts";
 const VERIFYING = ["shared/runtime/test/verification/envelope-verifier.test.ts"];
+const TOKENS = "shared/runtime/src/verification/issued-tokens.ts";
+const REMEMBERING = ["shared/runtime/test/verification/issued-tokens.test.ts"];
 const CONFORMANCE = ["test/conformance/credentials.test.ts"];
 
 /** Who may register with which credential. Source: docs/protocol.md#credentials. */
@@ -162,23 +164,30 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "only tokens whose signatures held are remembered",
     file: VERIFIER,
-    find: "if (isIssued) this.#remember(digest);",
-    replace: "this.#remember(digest);",
+    find: "if (isIssued) this.#issued.add(credential);",
+    replace: "this.#issued.add(credential);",
     tests: VERIFYING,
   },
   {
     name: "a token is remembered as a whole",
-    file: VERIFIER,
-    find: 'hash("sha256", credential.token,',
-    replace: 'hash("sha256", credential.signed,',
-    tests: VERIFYING,
+    file: TOKENS,
+    find: "if (this.#newer.get(signature) === token) return true;",
+    replace: "if (this.#newer.has(signature)) return true;",
+    tests: REMEMBERING,
   },
   {
     name: "as many tokens are remembered as are bounded",
-    file: VERIFIER,
-    find: "if (this.#tokens.size <= MOST_TOKENS) return;",
+    file: TOKENS,
+    find: "if (this.#characters <= MOST_CHARACTERS) return;",
     replace: "return;",
-    tests: VERIFYING,
+    tests: REMEMBERING,
+  },
+  {
+    name: "a token that is presented again is remembered as a new one",
+    file: TOKENS,
+    find: "    this.add({ token, signature });\n",
+    replace: "",
+    tests: REMEMBERING,
   },
   {
     name: "a thread is sent no more memory than its keys take",
@@ -190,15 +199,15 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a key signs once its register was accepted",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "this.#unanswered.set(held.agent, added(others, held).slice(-MOST_PER_AGENT));",
+    find: "this.#add(this.#unanswered, credential, this.#unanswered.get(credential.agent) ?? NONE);",
     replace: "this.accepted(credential);",
     tests: HELD,
   },
   {
     name: "a held credential is judged each time",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "if (!isValidAt(this.#termOf(held, issuers), now)) continue;",
-    replace: "",
+    find: "if (held === undefined || !isValidAt(this.#termOf(held, issuers), now)) return undefined;",
+    replace: "if (held === undefined) return undefined;",
     tests: HELD,
   },
   {
@@ -211,8 +220,8 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "what no register was accepted with yet is judged by the newest keys file, too",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "of [this.#accepted, this.#unanswered]) {\n      for (const held of",
-    replace: "of [this.#accepted]) {\n      for (const held of",
+    find: "of [this.#accepted, this.#unanswered]) {\n      for (const held of [...byAgent",
+    replace: "of [this.#accepted]) {\n      for (const held of [...byAgent",
     tests: HELD,
   },
   {
@@ -225,8 +234,8 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "agents that share a key have each its own credential",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "this.#keys.set(each.keyId, added(this.#othersWith(each.keyId, agent), each));",
-    replace: "this.#keys.set(each.keyId, [each]);",
+    find: "if (key !== undefined) return key;",
+    replace: "",
     tests: HELD,
   },
   {

@@ -86,9 +86,23 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   {
     name: "agents of a namespace key",
     file: `${LUA}/accept/agents.lua`,
-    find: "< most_agents then return nil end",
-    replace: "< 1e9 then return nil end",
+    find: "= most_agents - redis.call('ZCARD', agents_key)",
+    replace: "= 1e9",
     tests: ["shared/window/test/agents-per-key.test.ts", "test/integration/agents-per-key.test.ts"],
+  },
+  {
+    name: "agents that one call brings are counted",
+    file: `${LUA}/accept/agents.lua`,
+    find: "(batch.room[agents_key] or 0) - 1",
+    replace: "(batch.room[agents_key] or 0)",
+    tests: ["shared/window/test/agents-per-key.test.ts"],
+  },
+  {
+    name: "agents that one call brings are counted, also those that their principal has brought before",
+    file: `${LUA}/accept/agents.lua`,
+    find: "  write_brought(batch, agents_key)\n  batch.room",
+    replace: "  batch.room",
+    tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {
     name: "an agent that is not offline keeps its place",
@@ -106,8 +120,8 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "what is kept of a key's agents goes with them",
-    file: `${LUA}/accept/presence.lua`,
-    find: "batch.forget_at[agents_key] = batch.now + batch.forget_after",
+    file: `${LUA}/accept/agents.lua`,
+    find: "redis.call('PEXPIREAT', agents_key, digits(batch.now + batch.forget_after))",
     replace: "",
     tests: ["shared/window/test/agents-per-key.test.ts"],
   },

@@ -1,12 +1,48 @@
 -- Part of accept, and of assert_routes: whether an agent may be new, and how many agents a principal has that may bring any
 -- number of them.
 
+-- Uses  lib/time
+--
+-- `batch` has for it: brought, the agents that are still to be added to those of a principal, as ZADD takes them, by key; and
+-- room, how many more there may be at least before they have to be counted again, by key.
+
+-- The agents that the batch brings are added in one command.
+local function write_brought(batch, agents_key)
+  local brought = batch.brought[agents_key]
+  if not brought then return end
+  batch.brought[agents_key] = nil
+  redis.call('ZADD', agents_key, 'GT', unpack(brought))
+  redis.call('PEXPIREAT', agents_key, digits(batch.now + batch.forget_after))
+end
+
+local function write_all_brought(batch)
+  for agents_key in pairs(batch.brought) do write_brought(batch, agents_key) end
+end
+
+-- The agent is one of its principal's, which are not limited where `agents_key` is nil.
+local function bring_agent(batch, agents_key, seen_at, agent)
+  if not agents_key then return end
+  local brought = batch.brought[agents_key] or {}
+  batch.brought[agents_key] = brought
+  brought[#brought + 1] = seen_at
+  brought[#brought + 1] = agent
+  batch.room[agents_key] = (batch.room[agents_key] or 0) - 1
+end
+
+-- Returns whether the principal may have another agent.
+local function has_room(batch, agents_key, most_agents)
+  if (batch.room[agents_key] or 0) > 0 then return true end
+  write_brought(batch, agents_key)
+  batch.room[agents_key] = most_agents - redis.call('ZCARD', agents_key)
+  return batch.room[agents_key] > 0
+end
+
 -- Returns why an agent is refused that nobody saw before, or nil. `agents_key` has the agents of its principal by when they
 -- were last seen, or is nil where they are not limited. Of as many as there may be, the one unseen for longest makes room
 -- once it is offline: it is forgotten, unless another principal has brought it since.
 local function refusal_of_newcomer(batch, agents_key, most_agents)
   if batch.is_short then return 'over_capacity' end
-  if not agents_key or redis.call('ZCARD', agents_key) < most_agents then return nil end
+  if not agents_key or has_room(batch, agents_key, most_agents) then return nil end
   local oldest, seen_at = unpack(redis.call('ZRANGE', agents_key, 0, 0, 'WITHSCORES'))
   local offline_at = batch.now - batch.offline_after
   if tonumber(seen_at) >= offline_at then return 'agents_per_key' end
@@ -18,5 +54,5 @@ local function refusal_of_newcomer(batch, agents_key, most_agents)
     redis.call('HDEL', batch.accept_from_key, oldest)
     batch.targets[oldest] = nil
   end
-  return redis.call('ZCARD', agents_key) >= most_agents and 'agents_per_key' or nil
+  return not has_room(batch, agents_key, most_agents) and 'agents_per_key' or nil
 end

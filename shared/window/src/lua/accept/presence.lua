@@ -61,10 +61,7 @@ local function take_presence(
   redis.call('HSET', batch.route_key, agent, format_route(pod, connection, epoch, batch.now_text, since, mark))
   redis.call('ZADD', batch.presence_key, batch.now_text, agent)
   redis.call('ZADD', batch.online_key, batch.now_text, agent)
-  if agents_key then
-    redis.call('ZADD', agents_key, batch.now_text, agent)
-    batch.forget_at[agents_key] = batch.now + batch.forget_after
-  end
+  bring_agent(batch, agents_key, batch.now_text, agent)
   if credential_number then keep_credential(batch, KEYS[tonumber(credential_number)], ...) end
   batch.targets[agent] = nil
   -- A heartbeat changes nothing of whom its agent accepts but where Redis has lost the agent, and what was said with it.

@@ -1,0 +1,40 @@
+import { expect, test } from "@jest/globals";
+import { IssuedTokens } from "../../src/verification/issued-tokens.ts";
+
+/** So many fill half of what is remembered. */
+const HALF = 5000;
+
+const tokenOf = (n: number) => ({ token: String(n).padEnd(1000, "t"), signature: `signature-${n}` });
+
+/** Those with these numbers were presented, in this order. */
+function presented(from: number, to: number): IssuedTokens {
+  const issued = new IssuedTokens();
+  for (let n = from; n < to; n += 1) issued.add(tokenOf(n));
+  return issued;
+}
+
+test("10,000 tokens of a common size are remembered, whatever came before them", () => {
+  const common = (n: number) => ({ token: String(n).padEnd(480, "t"), signature: `signature-${n}` });
+  const issued = presented(1_000_000, 1_000_000 + 3 * HALF);
+  for (let n = 0; n < 10_000; n += 1) issued.add(common(n));
+  expect(Array.from({ length: 10_000 }, (_, n) => issued.has(common(n)))).not.toContain(false);
+});
+
+test("of more tokens the first are forgotten, so that they never take more than twice what is sure to be remembered", () => {
+  expect(presented(0, 2 * HALF + 1).has(tokenOf(0))).toBe(true);
+  const issued = presented(0, 2 * HALF + 2);
+  expect([HALF, HALF + 1].map((n) => issued.has(tokenOf(n)))).toEqual([false, true]);
+});
+
+test("one that is presented again is remembered for as long as one that is new", () => {
+  const issued = presented(0, HALF + 1);
+  expect(issued.has(tokenOf(0))).toBe(true);
+  for (let n = HALF + 1; n < 2 * HALF + 1; n += 1) issued.add(tokenOf(n));
+  expect([issued.has(tokenOf(0)), issued.has(tokenOf(1))]).toEqual([true, false]);
+});
+
+test("another token under the signature of one that is remembered is not", () => {
+  const issued = presented(0, 1);
+  const forged = { ...tokenOf(0), token: tokenOf(1).token };
+  expect([issued.has(tokenOf(0)), issued.has(forged)]).toEqual([true, false]);
+});
