@@ -34,31 +34,24 @@ export class ConnectionCredentials {
 
   /** A register with it goes to acceptance. */
   presented(credential: Credential): void {
-    this.refused(credential);
-    this.#add(this.#unanswered, credential, this.#unanswered.get(credential.agent) ?? NONE);
+    const held = this.#takeUnanswered(credential) ?? heldOf(credential);
+    this.#add(this.#unanswered, held, this.#unanswered.get(credential.agent) ?? NONE);
   }
 
   /** The register with it was accepted. It takes the place of one for the same key. */
   accepted(credential: Credential): void {
-    this.refused(credential);
+    const held = this.#takeUnanswered(credential) ?? heldOf(credential);
     const before = this.#accepted.get(credential.agent) ?? NONE;
     this.#add(
       this.#accepted,
-      credential,
+      held,
       without(before, (other) => other.keyId === credential.keyId),
     );
   }
 
   /** The register with it was refused. */
   refused(credential: Credential): void {
-    const { agent, token } = credential;
-    const unanswered = this.#unanswered.get(agent);
-    if (unanswered === undefined) return;
-    keep(
-      this.#unanswered,
-      agent,
-      without(unanswered, (other) => other.token === token),
-    );
+    this.#takeUnanswered(credential);
   }
 
   forget(agent: string): void {
@@ -136,12 +129,24 @@ export class ConnectionCredentials {
     return (this.#accepted.get(agent) ?? this.#unanswered.get(agent))?.at(-1)?.credential;
   }
 
+  #takeUnanswered({ agent, token }: Credential): Held | undefined {
+    const unanswered = this.#unanswered.get(agent);
+    const taken = unanswered?.find(({ credential }) => credential.token === token);
+    if (unanswered === undefined || taken === undefined) return undefined;
+    keep(
+      this.#unanswered,
+      agent,
+      without(unanswered, (other) => other.token === token),
+    );
+    return taken;
+  }
+
   /** Adds it, as the newest, to the others of its agent. */
-  #add(byAgent: Map<string, readonly Held[]>, credential: Credential, others: readonly Held[]): void {
-    const held: Held = { credential, term: undefined, entry: undefined };
+  #add(byAgent: Map<string, readonly Held[]>, held: Held, others: readonly Held[]): void {
+    const { agent, expiresAt } = held.credential;
     // Nearly every list has one member, and no room for more: a spread would leave some.
-    byAgent.set(credential.agent, others.length === 0 ? [held] : [...others, held].slice(-MOST_PER_AGENT));
-    this.#nextEnd = Math.min(this.#nextEnd, credential.expiresAt);
+    byAgent.set(agent, others.length === 0 ? [held] : [...others, held].slice(-MOST_PER_AGENT));
+    this.#nextEnd = Math.min(this.#nextEnd, expiresAt);
   }
 
   /** The key with this id, where a credential of the list that holds now brought it. */
@@ -165,6 +170,10 @@ export class ConnectionCredentials {
       for (const held of [...byAgent.values()].flat()) held.term = undefined;
     }
   }
+}
+
+function heldOf(credential: Credential): Held {
+  return { credential, term: undefined, entry: undefined };
 }
 
 function without(list: readonly Held[], isGone: (credential: Credential) => boolean): readonly Held[] {

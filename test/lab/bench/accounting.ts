@@ -76,6 +76,13 @@ export function spanOf(from: Instant, to: Instant): Span {
   return { seconds: (to.at - from.at) / 1000, cpu: Object.fromEntries(cpu) };
 }
 
+/** What is left of a span without those within it. */
+export function withoutSpans(whole: Span, parts: readonly Span[]): Span {
+  const left = (role: string, micros: number) => parts.reduce((sum, { cpu }) => sum - (cpu[role] ?? 0), micros);
+  const cpu = Object.fromEntries(Object.entries(whole.cpu).map(([role, micros]) => [role, left(role, micros)]));
+  return { seconds: parts.reduce((sum, { seconds }) => sum - seconds, whole.seconds), cpu };
+}
+
 /** µs of CPU of all roles. */
 export function totalCpu({ cpu }: Pick<Span, "cpu">): number {
   return Object.values(cpu).reduce((sum, micros) => sum + micros, 0);

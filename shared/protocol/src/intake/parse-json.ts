@@ -18,12 +18,16 @@ export function parseUniqueJson(text: string): unknown {
   return valueOfPlain(text) ?? read(new Tokens(text), true);
 }
 
-/** More objects and lists than claims have: JSON.stringify takes a time that grows with the square of their depth. */
+/**
+ * More objects and lists than claims have: JSON.stringify takes a time that grows with the square of their depth. For a text of
+ * 512 characters that is what JSON.parse takes.
+ */
 const MOST_NESTED = 16;
+const SHORT_TEXT = 512;
 
 /** The value of a text that JSON.stringify would have written: a member that stood twice would be missing from what it writes. */
 function valueOfPlain(text: string): unknown {
-  if ((text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED) return undefined;
+  if (text.length > SHORT_TEXT && (text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED) return undefined;
   const value: unknown = JSON.parse(text);
   return JSON.stringify(value) === text ? value : undefined;
 }

@@ -4,14 +4,18 @@ import { registerWith, TestIssuer } from "../../../support/issuer.ts";
 
 /** What the agents of the registrations send, made before anything is measured. */
 
-export const AGENTS = 10_000;
-/** Agents that register once the pods have taken those, so that what is asked of them has been compiled. */
-export const LATER_AGENTS = 10_000;
-/** As many as a connection may carry: the question here is what a registration costs, not what a socket does. */
-export const AGENTS_EACH = 100;
 /** Of the relay, as its agents dial it. */
 export const HOST = "relay.example";
 const NOBODY = "agent://load.nobody";
+
+/** How many agents there are, and how they come. */
+export interface Crowd {
+  readonly agents: number;
+  /** Agents that register once the pods have taken those, so that what is asked of them has been compiled. */
+  readonly laterAgents: number;
+  /** Agents on each connection. */
+  readonly each: number;
+}
 
 /** Envelopes by connection. */
 export interface Traffic {
@@ -28,8 +32,8 @@ const messageOf = (key: AgentKey, from: string) =>
   signed(key, { type: "message.send", from, to: NOBODY, payload: { text: "hello" } });
 
 /** Of agents whose keys are listed. */
-export function listed(): Traffic {
-  const made = Array.from({ length: AGENTS + LATER_AGENTS }, (_, n) => {
+export function listed({ agents, laterAgents, each }: Crowd): Traffic {
+  const made = Array.from({ length: agents + laterAgents }, (_, n) => {
     const { privateKey, publicKey } = generateKeyPairSync("ed25519");
     const record = {
       key_id: `k-${n}`,
@@ -44,23 +48,42 @@ export function listed(): Traffic {
     const register = () => signed(key, { type: "agent.register", from: agentOf(n) });
     return { record, register: register(), message: messageOf(key, agentOf(n)), again: register() };
   });
-  const first = made.slice(0, AGENTS);
+  const first = made.slice(0, agents);
   return {
     keys: { signing_keys: made.map(({ record }) => record) },
-    registers: byConnection(first.map(({ register }) => register)),
-    messages: byConnection(first.map(({ message }) => message)),
-    registersAgain: byConnection(first.map(({ again }) => again)),
-    laterRegisters: byConnection(made.slice(AGENTS).map(({ register }) => register)),
+    registers: byConnection(
+      first.map(({ register }) => register),
+      each,
+    ),
+    messages: byConnection(
+      first.map(({ message }) => message),
+      each,
+    ),
+    registersAgain: byConnection(
+      first.map(({ again }) => again),
+      each,
+    ),
+    laterRegisters: byConnection(
+      made.slice(agents).map(({ register }) => register),
+      each,
+    ),
   };
 }
 
 /** Of agents whose keys one issuer's credentials bring. */
-export async function withCredentials(): Promise<Traffic> {
+export async function withCredentials({ agents, laterAgents, each }: Crowd): Promise<Traffic> {
   const issuer = new TestIssuer("load");
-  const agents = await Promise.all(Array.from({ length: AGENTS + LATER_AGENTS }, (_, n) => issuer.agent(agentOf(n))));
-  const [first, others] = [agents.slice(0, AGENTS), agents.slice(AGENTS)];
-  const registers = (those: typeof agents) => byConnection(those.map((agent) => registerWith(agent, HOST)));
-  const messages = byConnection(first.map(({ key, id }) => messageOf(key, id)));
+  const all = await Promise.all(Array.from({ length: agents + laterAgents }, (_, n) => issuer.agent(agentOf(n))));
+  const [first, others] = [all.slice(0, agents), all.slice(agents)];
+  const registers = (those: typeof all) =>
+    byConnection(
+      those.map((agent) => registerWith(agent, HOST)),
+      each,
+    );
+  const messages = byConnection(
+    first.map(({ key, id }) => messageOf(key, id)),
+    each,
+  );
   const keys = { issuers: [issuer.record(["agent://load.*"])] };
   return {
     keys,
@@ -71,8 +94,6 @@ export async function withCredentials(): Promise<Traffic> {
   };
 }
 
-function byConnection(envelopes: readonly Frame[]): Frame[][] {
-  return Array.from({ length: envelopes.length / AGENTS_EACH }, (_, n) =>
-    envelopes.slice(n * AGENTS_EACH, (n + 1) * AGENTS_EACH),
-  );
+function byConnection(envelopes: readonly Frame[], each: number): Frame[][] {
+  return Array.from({ length: envelopes.length / each }, (_, n) => envelopes.slice(n * each, (n + 1) * each));
 }

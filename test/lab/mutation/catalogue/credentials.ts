@@ -199,7 +199,7 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a key signs once its register was accepted",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "this.#add(this.#unanswered, credential, this.#unanswered.get(credential.agent) ?? NONE);",
+    find: "this.#add(this.#unanswered, held, this.#unanswered.get(credential.agent) ?? NONE);",
     replace: "this.accepted(credential);",
     tests: HELD,
   },
