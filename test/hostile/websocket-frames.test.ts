@@ -45,8 +45,10 @@ async function attack(...frames: readonly ClientFrame[]): Promise<number | null>
 async function codeOrPong(socket: RawWebsocket): Promise<number | null> {
   socket.send([frame(ping, "still there?")]);
   const isAnswered = () => socket.pongs.some((data) => String(data) === "still there?");
-  await until("the relay closes the connection, or goes on", () => isAnswered() || socket.isEnded);
-  return isAnswered() ? null : await socket.untilClosed();
+  // After a close of its own it waits for the client's answer, which does not come.
+  const isClosed = () => socket.closeCode !== null || socket.isEnded;
+  await until("the relay closes the connection, or goes on", () => isAnswered() || isClosed());
+  return isAnswered() ? null : (socket.closeCode ?? 1006);
 }
 
 const part = (opcode: number, payload: Uint8Array | string = "") => frame(opcode, payload, { fin: false });

@@ -2,6 +2,7 @@ import type { CredentialProblem } from "protocol/contract/credential.ts";
 import type { Issuers } from "protocol/credentials/issuers.ts";
 import type { Credential } from "protocol/credentials/read-credential.ts";
 import { entryOfCredential } from "protocol/intake/credential-step.ts";
+import { ED25519_BYTES } from "protocol/signing/ed25519.ts";
 import type { KeyRing, SigningEntry } from "protocol/signing/key-ring.ts";
 import { isValidAt, type Validity } from "protocol/signing/validity.ts";
 import type { HeldCredentials } from "window/route-asserter.ts";
@@ -9,11 +10,14 @@ import type { HeldCredentials } from "window/route-asserter.ts";
 /** So that a key can be replaced without a gap: the one before it goes on to hold. */
 const MOST_PER_AGENT = 2;
 
+/** What is held of a credential: a connection asks nothing else of it. */
+type Known = Omit<Credential, "signed" | "signature" | "sealingKey" | "audience">;
+
 interface Held {
-  readonly credential: Credential;
+  readonly credential: Known;
   /** When it holds, by `#issuers`; undefined until that is asked. */
   term: Validity | undefined;
-  /** Its key, as one that signs envelopes; undefined until one is signed with it. */
+  /** Its key, as one that signs envelopes, in memory of its own; undefined until one is signed with it. */
   entry: SigningEntry | undefined;
 }
 
@@ -125,7 +129,7 @@ export class ConnectionCredentials {
   }
 
   /** The newest that was accepted, else the newest without an answer. */
-  #newestOf(agent: string): Credential | undefined {
+  #newestOf(agent: string): Known | undefined {
     return (this.#accepted.get(agent) ?? this.#unanswered.get(agent))?.at(-1)?.credential;
   }
 
@@ -151,10 +155,12 @@ export class ConnectionCredentials {
 
   /** The key with this id, where a credential of the list that holds now brought it. */
   #keyIn(list: readonly Held[], keyId: string, issuers: Issuers, now: number): SigningEntry | undefined {
-    const held = list.find(({ credential }) => credential.keyId === keyId);
-    if (held === undefined || !isValidAt(this.#termOf(held, issuers), now)) return undefined;
-    held.entry ??= entryOfCredential(held.credential);
-    return held.entry;
+    for (const held of list) {
+      if (held.credential.keyId !== keyId || !isValidAt(this.#termOf(held, issuers), now)) continue;
+      held.entry ??= heldEntryOf(held.credential);
+      return held.entry;
+    }
+    return undefined;
   }
 
   /** By the issuers of the keys file that is: of what was judged by another one nothing is left. */
@@ -173,10 +179,19 @@ export class ConnectionCredentials {
 }
 
 function heldOf(credential: Credential): Held {
-  return { credential, term: undefined, entry: undefined };
+  const { token, issuer, issuerKey, agent, keyId, publicKey, issuedAt, expiresAt, notBefore } = credential;
+  const known = { token, issuer, issuerKey, agent, keyId, publicKey, issuedAt, expiresAt, notBefore };
+  return { credential: known, term: undefined, entry: undefined };
 }
 
-function without(list: readonly Held[], isGone: (credential: Credential) => boolean): readonly Held[] {
+/** The key in memory of its own: of a piece of Node's pool, it would keep all 64 KiB for as long as it is held. */
+function heldEntryOf(credential: Known): SigningEntry {
+  const publicKey = Buffer.allocUnsafeSlow(ED25519_BYTES.key);
+  publicKey.set(Buffer.from(credential.publicKey, "base64url"));
+  return entryOfCredential(credential, publicKey);
+}
+
+function without(list: readonly Held[], isGone: (credential: Known) => boolean): readonly Held[] {
   return list.length === 0 ? list : list.filter(({ credential }) => !isGone(credential));
 }
 

@@ -171,6 +171,14 @@ test("for look-ups only what holds by the keys file and the time is held", async
   for (const ring of [WITHOUT_ISSUER, OF_ANOTHER]) expect(known(held, ring)).toEqual(NOTHING);
 });
 
+test("a key that is held keeps no memory but its own", async () => {
+  const held = new ConnectionCredentials();
+  const bobs = await credential();
+  held.accepted(bobs);
+  const key = held.keyOf(bobs.keyId, BOB, RING, NOW)?.key;
+  expect(key?.alg === "ed25519" && key.publicKey.buffer.byteLength).toBe(32);
+});
+
 test("the keys of many agents are kept apart", async () => {
   const held = new ConnectionCredentials();
   const theirs = await Promise.all(Array.from({ length: 300 }, () => another()));

@@ -105,6 +105,26 @@ test("agents that come in one call are counted with those before them", async ()
   expect(await bench.client.zcard((await bench.keys()).agents(holderDigestOf(TEAM.principal)))).toBe(MOST);
 });
 
+test("agents that come in one call each take the place of one that is offline, of their own principal", async () => {
+  for (const n of [1, 2]) await goOffline(n);
+  const others = { principal: "key:other", hasNamespace: true } as const;
+  const incoming = [4, 5, 6].map((n) => register(n));
+  const outcomes = await Promise.all([...incoming, ...[7, 8, 9].map((n) => register(n, others))]);
+  expect(outcomes.map(({ outcome }) => outcome)).toEqual([
+    "accepted",
+    "accepted",
+    "agents_per_key",
+    ...Array(3).fill("accepted"),
+  ]);
+  expect((await present()).toSorted()).toEqual([3, 4, 5, 7, 8, 9].map(agent));
+});
+
+test("a register mends a time that lies ahead, of a clock that was set back: its agent makes room once it is offline", async () => {
+  await bench.client.zadd(agentsKey, Date.now() + 3_600_000, agent(1));
+  await register(1);
+  expect(Number(await bench.client.zscore(agentsKey, agent(1)))).toBeLessThanOrEqual(Date.now() + 1000);
+});
+
 test("an agent that its key has not brought before is counted, also where it is known", async () => {
   await bench.client.del(agentsKey);
   pod = await bench.pod({ agentsPerKey: MOST });

@@ -141,6 +141,19 @@ describe("an assert", () => {
     expect(await bench.client.pttl((await bench.keys()).agents(holderDigestOf(TEAM.principal)))).toBeGreaterThan(0);
   });
 
+  test("counts the agents of a namespace, also where there may be more, and none as seen earlier than it was", async () => {
+    const agentsKey = (await bench.keys()).agents(holderDigestOf(TEAM.principal));
+    const seenAt = Date.now() + 60_000;
+    await bench.client.zadd(agentsKey, seenAt, "agent://team.a");
+    await asserts([held({ agent: "agent://team.a", ...TEAM })]);
+    expect(await bench.client.zscore(agentsKey, "agent://team.a")).toBe(String(seenAt));
+    await bench.client.del(agentsKey);
+    await bench.client.hdel((await bench.keys()).route, "agent://team.a");
+    await asserts([held({ agent: "agent://team.a", ...TEAM })]);
+    expect(await bench.client.zcard(agentsKey)).toBe(1);
+    expect(await bench.client.pttl(agentsKey)).toBeGreaterThan(0);
+  });
+
   test("enters no agent that Redis does not know while it is short of memory", async () => {
     await pod.register(ALICE);
     await bench.client.hdel((await bench.keys()).route, ALICE);

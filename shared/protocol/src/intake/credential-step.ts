@@ -82,17 +82,15 @@ export function isIssued({ credential: { signed, signature }, issuerKey }: Prese
   return verify(issuerKey, signed, signature);
 }
 
-/** The key of a credential as one that signs envelopes. */
-export function entryOfCredential({
-  keyId,
-  publicKey,
-  issuer,
-  agent,
-}: Pick<Credential, "keyId" | "publicKey" | "issuer" | "agent">): SigningEntry {
+/** The key of a credential as one that signs envelopes. @param bytes the key, in memory that lives as long as what is returned. */
+export function entryOfCredential(
+  { keyId, publicKey, issuer, agent }: Pick<Credential, "keyId" | "publicKey" | "issuer" | "agent">,
+  bytes = Buffer.from(publicKey, "base64url"),
+): SigningEntry {
   return {
     keyId,
     identity: `${keyId} credential`,
-    key: { alg: "ed25519", publicKey: Buffer.from(publicKey, "base64url") },
+    key: { alg: "ed25519", publicKey: bytes },
     hasNamespace: true,
     issuer,
     mayAct: (from) => from === agent,

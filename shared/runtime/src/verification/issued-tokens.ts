@@ -1,10 +1,10 @@
 import type { Credential } from "protocol/credentials/read-credential.ts";
 
 /**
- * The longest that half of the tokens may be together that are remembered: 10,000 of a common size, since as many agents that
- * reconnect present the same ones again.
+ * The longest that half of the tokens may be together that are remembered: 10,000 of 750 characters, which have a sealing key and an
+ * audience, since as many agents that reconnect present the same ones again.
  */
-const MOST_CHARACTERS = 5_000_000;
+const MOST_CHARACTERS = 7_500_000;
 
 type Token = Pick<Credential, "token" | "signature">;
 
@@ -26,7 +26,9 @@ export class IssuedTokens {
     return true;
   }
 
+  /** Registers with one token that come together are all verified: it counts once. */
   add({ token, signature }: Token): void {
+    if (this.#newer.has(signature)) return;
     this.#newer.set(signature, token);
     this.#characters += token.length;
     if (this.#characters <= MOST_CHARACTERS) return;

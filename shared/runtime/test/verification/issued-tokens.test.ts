@@ -2,7 +2,7 @@ import { expect, test } from "@jest/globals";
 import { IssuedTokens } from "../../src/verification/issued-tokens.ts";
 
 /** So many fill half of what is remembered. */
-const HALF = 5000;
+const HALF = 7500;
 
 const tokenOf = (n: number) => ({ token: String(n).padEnd(1000, "t"), signature: `signature-${n}` });
 
@@ -13,8 +13,8 @@ function presented(from: number, to: number): IssuedTokens {
   return issued;
 }
 
-test("10,000 tokens of a common size are remembered, whatever came before them", () => {
-  const common = (n: number) => ({ token: String(n).padEnd(480, "t"), signature: `signature-${n}` });
+test("10,000 tokens of 740 characters are remembered, whatever came before them", () => {
+  const common = (n: number) => ({ token: String(n).padEnd(740, "t"), signature: `signature-${n}` });
   const issued = presented(1_000_000, 1_000_000 + 3 * HALF);
   for (let n = 0; n < 10_000; n += 1) issued.add(common(n));
   expect(Array.from({ length: 10_000 }, (_, n) => issued.has(common(n)))).not.toContain(false);
@@ -33,8 +33,16 @@ test("one that is presented again is remembered for as long as one that is new",
   expect([issued.has(tokenOf(0)), issued.has(tokenOf(1))]).toEqual([true, false]);
 });
 
-test("another token under the signature of one that is remembered is not", () => {
-  const issued = presented(0, 1);
+test("another token under the signature of one that is remembered is not, however long ago that was presented", () => {
   const forged = { ...tokenOf(0), token: tokenOf(1).token };
-  expect([issued.has(tokenOf(0)), issued.has(forged)]).toEqual([true, false]);
+  for (const since of [1, HALF + 1]) {
+    const issued = presented(0, since);
+    expect([issued.has(forged), issued.has(tokenOf(0)), issued.has(forged)]).toEqual([false, true, false]);
+  }
+});
+
+test("one token counts once, however often it was verified", () => {
+  const issued = presented(0, 2);
+  for (let n = 0; n < 3 * HALF; n += 1) issued.add(tokenOf(1));
+  expect(issued.has(tokenOf(0))).toBe(true);
 });

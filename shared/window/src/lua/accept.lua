@@ -80,7 +80,8 @@ if found_id ~= window_id then return { 'window' } end
 --   published        how many envelopes were published, by the counter of where they came in: accept/published
 --   leases           over several partitions place of the pods' leases in KEYS, lease and gap, as a text: accept/leases
 --   forget_at        ms at which a key is forgotten, by its name: buckets of the guard
---   brought, room    what is to be added to the agents of principals, and how many more they may have: accept/agents
+--   brought, room,   what is to be added to the agents of principals, how many more they may have at least, and
+--   adds             how they are added: accept writes a time anew, which mends times that lie ahead, of a clock that was set back: accept/agents
 --   message_targets  the target of each plain message, in order
 --   message_is_new   true at the same place when the guard had no entry of the message
 --   results          the reply; its third field, the letters, is filled in at the end
@@ -94,7 +95,7 @@ local batch = {
   stale_after = tonumber(stale_after), offline_after = tonumber(offline_after), forget_after = tonumber(forget_after),
   is_short = circumstances == '1', session_kept = session_kept,
   now = now, now_text = now_text, microseconds = microseconds,
-  targets = {}, pod_messages = {}, counts = {}, published = {}, forget_at = {}, brought = {}, room = {},
+  targets = {}, pod_messages = {}, counts = {}, published = {}, forget_at = {}, brought = {}, room = {}, adds = 'CH',
   message_targets = {}, message_is_new = {}, results = { 'ok', now_text, '' },
 }
 

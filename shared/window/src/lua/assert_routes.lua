@@ -30,7 +30,7 @@ if found_id ~= window_id then return { 'window' } end
 local batch = {
   presence_key = presence_key, online_key = online_key, route_key = route_key, accept_from_key = accept_from_key,
   offline_after = offline_after, forget_after = forget_after, is_short = is_short, now = now,
-  targets = {}, brought = {}, room = {},
+  targets = {}, brought = {}, room = {}, adds = 'GT',
 }
 
 -- Has the credentials of an agent's owner known, as its registers did: in place of those of an owner that gave way, else

@@ -277,8 +277,15 @@ export const ASSERT_MUTATIONS: readonly Mutation[] = [
     name: "a refused register takes away what it brought, and nothing else for its key",
     file: CREDENTIALS,
     find: "(other) => other.token === token",
-    replace: "(other) => other.keyId === credential.keyId",
+    replace: "(other) => other.agent === agent",
     tests: HELD,
+  },
+  {
+    name: "the agents that an assert brings are counted",
+    file: "shared/window/src/lua/assert_routes.lua",
+    find: "write_all_brought(batch)",
+    replace: "",
+    tests: ["shared/window/test/assert-routes.test.ts"],
   },
   {
     name: "a partition that cannot be asserted holds up no other",

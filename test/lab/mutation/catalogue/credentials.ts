@@ -176,6 +176,20 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     tests: REMEMBERING,
   },
   {
+    name: "a token is remembered as a whole, also when it is older",
+    file: TOKENS,
+    find: "if (this.#older.get(signature) !== token) return false;",
+    replace: "if (!this.#older.has(signature)) return false;",
+    tests: REMEMBERING,
+  },
+  {
+    name: "a token that is verified twice counts once",
+    file: TOKENS,
+    find: "if (this.#newer.has(signature)) return;",
+    replace: "",
+    tests: REMEMBERING,
+  },
+  {
     name: "as many tokens are remembered as are bounded",
     file: TOKENS,
     find: "if (this.#characters <= MOST_CHARACTERS) return;",
@@ -206,8 +220,8 @@ export const CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a held credential is judged each time",
     file: "services/ws-connector/src/connection-credentials.ts",
-    find: "if (held === undefined || !isValidAt(this.#termOf(held, issuers), now)) return undefined;",
-    replace: "if (held === undefined) return undefined;",
+    find: "if (held.credential.keyId !== keyId || !isValidAt(this.#termOf(held, issuers), now)) continue;",
+    replace: "if (held.credential.keyId !== keyId) continue;",
     tests: HELD,
   },
   {

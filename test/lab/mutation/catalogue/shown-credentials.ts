@@ -5,7 +5,7 @@ const SELF_TEST = "services/gateway/src/api/endpoints/self-test.ts";
 const GATEWAY = ["services/gateway/test/credentials.test.ts"];
 const WINDOW = ["shared/window/test/credentials.test.ts"];
 
-/** Credentials that are kept for those who look them up, and those that are shown to the self-test. */
+/** Credentials that are held by connections, kept for those who look them up, and shown to the self-test. */
 export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a credential that is looked up is judged again",
@@ -70,5 +70,12 @@ export const SHOWN_CREDENTIAL_MUTATIONS: readonly Mutation[] = [
     find: "isRefusal(key) || key.keyId === keyId ? key : undefined",
     replace: "key",
     tests: GATEWAY,
+  },
+  {
+    name: "a key that is held keeps no memory but its own",
+    file: "services/ws-connector/src/connection-credentials.ts",
+    find: "return entryOfCredential(credential, publicKey);",
+    replace: "return entryOfCredential(credential);",
+    tests: ["services/ws-connector/test/connection-credentials.test.ts"],
   },
 ];

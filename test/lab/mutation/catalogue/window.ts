@@ -105,6 +105,13 @@ export const WINDOW_MUTATIONS: readonly Mutation[] = [
     tests: ["shared/window/test/agents-per-key.test.ts"],
   },
   {
+    name: "a register mends when its agent was seen",
+    file: `${LUA}/accept/agents.lua`,
+    find: "agents_key, batch.adds,",
+    replace: "agents_key, 'GT',",
+    tests: ["shared/window/test/agents-per-key.test.ts"],
+  },
+  {
     name: "an agent that is not offline keeps its place",
     file: `${LUA}/accept/agents.lua`,
     find: "if tonumber(seen_at) >= offline_at then",

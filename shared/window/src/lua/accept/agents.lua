@@ -3,7 +3,8 @@
 
 -- Uses  lib/time
 --
--- `batch` has for it: brought, the agents that are still to be added to those of a principal, as ZADD takes them, by key; and
+-- `batch` has for it, besides now and forget_after: adds, what ZADD is told for the agents of a principal, `GT` where an agent may have been
+-- seen since, or `CH`, which changes nothing; brought, the agents that are still to be added to those of a principal, as ZADD takes them, by key; and
 -- room, how many more there may be at least before they have to be counted again, by key.
 
 -- The agents that the batch brings are added in one command.
@@ -11,7 +12,7 @@ local function write_brought(batch, agents_key)
   local brought = batch.brought[agents_key]
   if not brought then return end
   batch.brought[agents_key] = nil
-  redis.call('ZADD', agents_key, 'GT', unpack(brought))
+  redis.call('ZADD', agents_key, batch.adds, unpack(brought))
   redis.call('PEXPIREAT', agents_key, digits(batch.now + batch.forget_after))
 end
 
@@ -29,7 +30,7 @@ local function bring_agent(batch, agents_key, seen_at, agent)
   batch.room[agents_key] = (batch.room[agents_key] or 0) - 1
 end
 
--- Returns whether the principal may have another agent.
+-- Returns whether the principal may have another agent. To count them it writes those that the batch has brought.
 local function has_room(batch, agents_key, most_agents)
   if (batch.room[agents_key] or 0) > 0 then return true end
   write_brought(batch, agents_key)
