@@ -154,8 +154,13 @@ export async function next(connector: Connector): Promise<Delivery> {
   return value as Delivery;
 }
 
+/** Resolves also where the connector is in that state for a moment alone: it is back at once where nothing keeps it. */
 export async function untilState(connector: Connector, status: string, withinMs?: number): Promise<void> {
-  await until(`${connector.agent} is ${status}`, () => connector.state.status === status, withinMs);
+  let wasSeen = connector.state.status === status;
+  const forget = connector.on("state", (state) => {
+    wasSeen ||= state.status === status;
+  });
+  await until(`${connector.agent} is ${status}`, () => wasSeen, withinMs).finally(forget);
 }
 
 /** The error that a promise rejects with. */
