@@ -134,15 +134,10 @@ export class ConnectionCredentials {
   }
 
   #takeUnanswered({ agent, token }: Credential): Held | undefined {
-    const unanswered = this.#unanswered.get(agent);
-    const taken = unanswered?.find(({ credential }) => credential.token === token);
-    if (unanswered === undefined || taken === undefined) return undefined;
-    keep(
-      this.#unanswered,
-      agent,
-      without(unanswered, (other) => other.token === token),
-    );
-    return taken;
+    const unanswered = this.#unanswered.get(agent) ?? NONE;
+    const others = without(unanswered, (other) => other.token === token);
+    keep(this.#unanswered, agent, others);
+    return unanswered.find(({ credential }) => credential.token === token);
   }
 
   /** Adds it, as the newest, to the others of its agent. */

@@ -76,11 +76,10 @@ export function spanOf(from: Instant, to: Instant): Span {
   return { seconds: (to.at - from.at) / 1000, cpu: Object.fromEntries(cpu) };
 }
 
-/** What is left of a span without those within it. */
-export function withoutSpans(whole: Span, parts: readonly Span[]): Span {
+/** µs of CPU by role of a span, without those of spans within it. */
+export function cpuWithout(whole: Span, parts: readonly Span[]): Span["cpu"] {
   const left = (role: string, micros: number) => parts.reduce((sum, { cpu }) => sum - (cpu[role] ?? 0), micros);
-  const cpu = Object.fromEntries(Object.entries(whole.cpu).map(([role, micros]) => [role, left(role, micros)]));
-  return { seconds: parts.reduce((sum, { seconds }) => sum - seconds, whole.seconds), cpu };
+  return Object.fromEntries(Object.entries(whole.cpu).map(([role, micros]) => [role, left(role, micros)]));
 }
 
 /** µs of CPU of all roles. */

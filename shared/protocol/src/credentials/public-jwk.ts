@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import { decodeBase64url } from "../signing/base64url.ts";
-import { ED25519_BYTES } from "../signing/ed25519.ts";
-import { isSmallOrderEd25519, isSmallOrderX25519 } from "../signing/small-order.ts";
+import { ED25519_BYTES, importPublicKey } from "../signing/ed25519.ts";
+import { isSmallOrderX25519 } from "../signing/small-order.ts";
 
 /** The curves of the keys in a credential: one for signatures, one for sealed payloads. Source: RFC 8037, section 2. */
 export type Curve = "Ed25519" | "X25519";
 
 /**
- * The key of a public JWK of the curve, in base64url; undefined when the value is anything else: a private key, an `x` that is not the
- * one spelling of 32 bytes, a point of small order. Other members do not count.
+ * The key of a public JWK of the curve, in base64url; undefined when the value is anything else: a private key, an `x` that
+ * is not the one spelling of 32 bytes, a point of small order. Other members do not count.
  */
 export function readPublicJwk(value: unknown, curve: Curve): string | undefined {
   if (typeof value !== "object" || value === null || Object.hasOwn(value, "d")) return undefined;
@@ -24,8 +24,12 @@ export function thumbprintOf(x: string, curve: Curve): string {
 
 /** True for an Ed25519 key that can be used, in base64url. */
 export function isPublicKey(x: string): boolean {
-  const bytes = decodeBase64url(x);
-  return bytes?.length === ED25519_BYTES.key && !isSmallOrderEd25519(bytes);
+  try {
+    importPublicKey(x);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isUsableX25519(x: string): boolean {

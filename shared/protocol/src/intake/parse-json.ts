@@ -19,8 +19,8 @@ export function parseUniqueJson(text: string): unknown {
 }
 
 /**
- * More objects and lists than claims have: JSON.stringify takes a time that grows with the square of their depth. For a text of
- * 512 characters that is what JSON.parse takes.
+ * More objects and lists than claims have: JSON.stringify takes a time that grows with the square of their depth. In a text of
+ * 512 characters that is about what JSON.parse takes, at most.
  */
 const MOST_NESTED = 16;
 const SHORT_TEXT = 512;

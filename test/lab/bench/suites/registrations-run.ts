@@ -3,7 +3,7 @@ import type { AgentSocket, Frame } from "../../../support/agent.ts";
 import { MEMORY_PROBE, type PodProcess } from "../../../support/pod-process.ts";
 import { TestRelay } from "../../../support/relay.ts";
 import { until } from "../../../support/until.ts";
-import { instant, type Pids, residentBytes, type Span, spanOf, withoutSpans } from "../accounting.ts";
+import { cpuWithout, instant, type Pids, residentBytes, type Span, spanOf } from "../accounting.ts";
 import type { Plan } from "../plan.ts";
 import { type Crowd, HOST, listed, type Traffic, withCredentials } from "./registrations-traffic.ts";
 
@@ -25,6 +25,7 @@ export type Kind = (typeof KINDS)[number];
 /** In this order: `again` is of the same agents, with the same tokens; `later` is of others, after all that. */
 export const COSTS = ["registration", "messages", "again", "later"] as const;
 export type Cost = (typeof COSTS)[number];
+
 /** What the pods of one kind were seen to take. */
 export interface Measured {
   readonly costs: Readonly<Record<Cost, Span>>;
@@ -110,8 +111,8 @@ async function costsOf(sides: readonly Side[], envelopesOf: (traffic: Traffic) =
   }
   // What a side's processes do while it is the other's turn is of what they did before, such as compiling: it counts.
   return sides.map(({ pids }, n) => {
-    const { cpu } = withoutSpans(spanOf(at(begins, n), instant(pids)), at(opening, n));
-    return { seconds: at(ms, n) / 1000, cpu };
+    const whole = spanOf(at(begins, n), instant(pids));
+    return { seconds: at(ms, n) / 1000, cpu: cpuWithout(whole, at(opening, n)) };
   });
 }
 

@@ -9,6 +9,7 @@ import type { Crowd } from "./registrations-traffic.ts";
 const AGENTS = 10_000;
 /** As many agents as a connection may carry: there a socket costs nearly nothing of a registration. */
 const MOST_EACH = 100;
+
 /** What the registration of an agent costs, and its messages, whose key is listed, and whose key a credential brings. */
 export async function registrationSections(plan: Plan): Promise<Section[]> {
   const connections = Math.floor(connectionsWithin(KINDS.length * AGENTS) / KINDS.length);
