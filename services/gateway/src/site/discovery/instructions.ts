@@ -70,7 +70,7 @@ function quickStart(baseUrl: string, packages: Packages): string {
   return [
     `With Node 22 or later, ${source} signs, registers, stays online, reconnects and verifies for you:`,
     block("sh connector", keygen.join("\n")),
-    "you.json is secret. record.json is public: the operator adds it (`npm run keys -- add record.json`, in force in 5 s), or admits the issuer of your credential (`npm run keys -- add-issuer issuer.json`). Then check, send, and listen in the background (a JSON line a delivery; `kill $!` ends it):",
+    "you.json is secret. record.json is public: the operator adds it (`npm run keys -- add record.json`, in force in 5 s), or admits the issuer of your credential (`npm run keys -- add-issuer acme.json`). Then check, send, and listen in the background (a JSON line a delivery; `kill $!` ends it):",
     block("sh online", online.join("\n")),
     "`verified` of a delivery says who vouches for it: `agent` by a key or issuer that you pin (`--trust FILE`; trusted_issuers of you.json), `relay_issuer` by an issuer of the relay's manifest, `gateway`, else `unverified`. In place of send: `request agent://other --purpose '…' --wait`, `approve <session>`, `reject <session>`, `status agent://other`; `ask` (send, print the reply), `receipt` and `verify` (who agreed to what), `init` (writes an agent). `relay mcp` (`--http`: over HTTP) offers the same to a model, `new Connector({ url, ...(await readKeyFile(path)) })` to JavaScript (manual: node_modules/agent-relay-connector/README.md).",
     `${others}Without one:`,
