@@ -127,10 +127,11 @@ while cursor <= #ARGV do
   cursor = last + 1
 end
 
+-- Before all that may fail: Redis takes nothing back, and who is present is to be counted.
+write_all_brought(batch)
 publish(batch)
 local results = settled_results(batch)
 if batch.asked_changed then write_asked(batch, string.match(session_bounds, '%d+$')) end
-write_all_brought(batch)
 expire_keys(batch)
 write_published(batch, published_key, counters_key, minutes_kept)
 write_counts(batch, counters_key)
