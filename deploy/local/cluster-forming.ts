@@ -30,17 +30,26 @@ export async function formCluster(members: readonly ClusterMember[]): Promise<vo
     }),
   );
   await first.ask(...others.map(({ meeting }) => `CLUSTER MEET ${meeting}`));
-  const ids = await Promise.all(members.map(idOf));
-  await untilAll("know each other", members, async (member) => {
-    const known = await member.ask("CLUSTER NODES");
-    return ids.every((id) => known.includes(id)) && !known.includes("handshake");
-  });
+  const ids = await untilAcquainted(members);
   await Promise.all(members.slice(half).map((replica, n) => replica.ask(`CLUSTER REPLICATE ${ids[n] as string}`)));
   await untilAll("take the cluster for whole", members, async (member) => {
     const said = await member.ask("CLUSTER INFO", "INFO replication", "CLUSTER NODES");
     const replicas = said.match(/^[0-9a-f]{40} \S+ \S*slave /gm)?.length;
     return /^cluster_state:ok/m.test(said) && !/^master_link_status:down/m.test(said) && replicas === half;
   });
+}
+
+/**
+ * One that a single other knows would be lost to all when that one dies: nobody tells them of it any more.
+ * @returns the members' names.
+ */
+export async function untilAcquainted(members: readonly ClusterMember[]): Promise<string[]> {
+  const ids = await Promise.all(members.map(idOf));
+  await untilAll("know each other", members, async (member) => {
+    const known = await member.ask("CLUSTER NODES");
+    return ids.every((id) => known.includes(id)) && !known.includes("handshake");
+  });
+  return ids;
 }
 
 /** @param replica knows nobody. @param known is in the cluster. */

@@ -1,4 +1,4 @@
-import { type ClusterMember, idOf, joinAsReplica, untilAll } from "../local/cluster-forming.ts";
+import { type ClusterMember, idOf, joinAsReplica, untilAcquainted, untilAll } from "../local/cluster-forming.ts";
 import {
   formatSlots,
   nodesIn,
@@ -21,6 +21,7 @@ export async function mendCluster(
   known: readonly [ClusterMember, ...ClusterMember[]],
   empty: readonly ClusterMember[],
 ): Promise<string> {
+  await introduce(known);
   await forgetGone(known);
   const lost = await slotsLostTo(known);
   const parts = lost.length === 0 ? [] : partsOf(lost, await missingPrimaries(known, empty));
@@ -30,11 +31,26 @@ export async function mendCluster(
   for (const replica of replicas) await joinFewest(replica, known);
   const idle = await withoutSlots(known);
   for (const member of idle) await followFewest(member, known);
+  await untilAcquainted([...known, ...empty]);
   const left = parts.slice(owned.length).flat();
   const following = replicas.length + idle.length;
   const done = [...owned.map(tookOver), ...(following === 0 ? [] : [follow(following)])];
   if (left.length > 0) throw new Error([...done, noOwner(left)].join("\n"));
   return done.join("\n") || "cluster is whole";
+}
+
+/**
+ * One that knows another is in its cluster: the other has to know it, too. It does not where the only node that knew the one
+ * died before it had told the others, and would then neither count its vote nor see its slots.
+ */
+async function introduce(known: readonly ClusterMember[]): Promise<void> {
+  const ids = await Promise.all(known.map(idOf));
+  const seen = await Promise.all(known.map(async (member) => new Set((await seenBy(member)).map(({ id }) => id))));
+  for (const [n, member] of known.entries()) {
+    const strangers = known.filter((_, m) => seen[n]?.has(ids[m] as string) && !seen[m]?.has(ids[n] as string));
+    for (const { meeting } of strangers) await member.ask(`CLUSTER MEET ${meeting}`);
+  }
+  await untilAcquainted(known);
 }
 
 /**

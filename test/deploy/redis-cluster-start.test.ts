@@ -145,6 +145,16 @@ describe("A Redis Cluster as it is deployed", () => {
     expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
   }, 60_000);
 
+  test("has all know a replica that knows them, as when the one that had met it died before it told the others", async () => {
+    const replica = cluster.all[(await roles()).indexOf("slave")] as ClusterNode;
+    const others = cluster.all.filter((node) => node !== replica);
+    const id = await replica.id();
+    await Promise.all(others.map((node) => node.ask(`CLUSTER FORGET ${id}`)));
+    expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0, stdout: "cluster is whole\n" });
+    const seen = await Promise.all(others.map((node) => node.ask("CLUSTER NODES")));
+    expect(seen.filter((nodes) => nodes.includes(id))).toHaveLength(others.length);
+  }, 60_000);
+
   describe("that lost nodes", () => {
     type Six = [ClusterNode, ClusterNode, ClusterNode, ClusterNode, ClusterNode, ClusterNode];
     const slotsOf = async (node: ClusterNode) => (await node.ask("CLUSTER INFO")).match(/^cluster_slots_\w+:\d+/gm);
