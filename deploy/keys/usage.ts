@@ -4,7 +4,7 @@ Credentials: an issuer of yours signs for agents, and the relay knows the issuer
   npm run keys -- new --agent agent://alice            makes an agent's keys and issues a credential for them, into a file
                                                        for the agent; the keys file stays as it is
   npm run keys -- new-issuer --issuer acme --agents '*'
-                                                       makes an issuer, or one more key of a known one
+                                                       makes an issuer and admits it, or one more key of a known one
   npm run keys -- add-issuer [record.json]             admits the issuer of an organisation, or takes in its new keys: its
                                                        public record, from a file or standard input
   npm run keys -- remove-issuer <name>                 removes an issuer, or with --key one of its keys

@@ -59,8 +59,9 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
   if (state.status !== "reconnecting") return;
   const { reason, retryInMs, closeCode, error } = state;
   const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(error && { code: error.code }) };
-  const why = error === undefined ? `${lossOf(state, url)};` : `The relay refuses the agent: ${error.message} Now`;
-  reporter.report("reconnecting", `${why} reconnecting.`, fields, "yellow");
+  // Where nothing has changed there is no further attempt: a reason that lasts ends the command.
+  const refused = error && `The relay refuses the agent: ${error.message} Checking whether that has changed.`;
+  reporter.report("reconnecting", refused ?? `${lossOf(state, url)}; reconnecting.`, fields, "yellow");
 }
 
 function lossOf({ reason, closeCode }: Extract<ConnectorState, { status: "reconnecting" }>, url: string): string {

@@ -216,4 +216,19 @@ describe("A key file that is replaced", () => {
     await bob.reported("online", 2);
     expect(bob.child.exitCode).toBeNull();
   });
+
+  test("ends a listener whose credential is revoked, and that has no other", async () => {
+    const before = await line.json("bob.json");
+    const bob = line.begin(["listen", "--key", line.keyFile("bob")]);
+    await bob.wrote("is online");
+    const record = await line.json("acme.record.json");
+    const now = new Date(Math.floor(Date.now() / 1000) * 1000 + 1000);
+    await line.stage.relay.writeKeys({
+      issuers: [{ ...record, revoked: [{ agent: BOB, issued_before: now.toISOString() }] }],
+    });
+    expect(await bob.end()).toBe(7);
+    expect(bob.stderr).toContain("Checking whether that has changed.");
+    expect(bob.stderr).not.toContain("econnecting");
+    expect(await line.json("bob.json")).toEqual(before);
+  });
 });

@@ -22,7 +22,8 @@ export const inspect: Command = {
 
 FILE holds the credential alone, or is a key file; - for standard input.
 
-  --issuer FILE  the public record of its issuer, to check it with; may be repeated. A relay's signing manifest has records too:
+  --issuer FILE  the public record of its issuer, to check it with; may be repeated. What was revoked stands in it, as of when
+                 it was copied. A relay's signing manifest has the records as they are:
                  curl -sS https://relay.example/.well-known/signing-manifest.json | relay inspect bob.json --issuer -
   --key FILE     an agent's key file, to check it with the issuers in its trusted_issuers
   --json         one line of JSON: holds is true, false with a reason, or null where it was not checked
@@ -86,7 +87,8 @@ function linesOf(credential: Credential, verdict: Verdict): Line[] {
 }
 
 function verdictText(verdict: Verdict): string | Styled {
-  if (verdict === "holds") return styled("green", "It holds now.");
+  if (verdict === "holds")
+    return styled("green", "It holds now, unless it was revoked after its issuer's record was copied.");
   if (verdict === "unchecked")
     return "Its signature was not checked: name the issuer with --issuer, or who pins it with --key.";
   return styled("red", `It does not hold: ${verdict}, ${CREDENTIAL_REASONS[verdict]}.`);
