@@ -21,7 +21,7 @@ export async function mendCluster(
   known: readonly [ClusterMember, ...ClusterMember[]],
   empty: readonly ClusterMember[],
 ): Promise<string> {
-  await introduce(known);
+  const wereStrangers = await introduce(known);
   await forgetGone(known);
   const lost = await slotsLostTo(known);
   const parts = lost.length === 0 ? [] : partsOf(lost, await missingPrimaries(known, empty));
@@ -34,23 +34,32 @@ export async function mendCluster(
   await untilAcquainted([...known, ...empty]);
   const left = parts.slice(owned.length).flat();
   const following = replicas.length + idle.length;
-  const done = [...owned.map(tookOver), ...(following === 0 ? [] : [follow(following)])];
+  const done = [
+    ...(wereStrangers ? ["all nodes know each other again"] : []),
+    ...owned.map(tookOver),
+    ...(following === 0 ? [] : [follow(following)]),
+  ];
   if (left.length > 0) throw new Error([...done, noOwner(left)].join("\n"));
   return done.join("\n") || "cluster is whole";
 }
 
 /**
- * One that knows another is in its cluster: the other has to know it, too. It does not where the only node that knew the one
- * died before it had told the others, and would then neither count its vote nor see its slots.
+ * Those that know a node of which one is gone, or each other, are of one cluster, and all of them have to know each other. They do not
+ * where the only node that knew one of them died before it had told the others, which would then neither count its vote nor see
+ * its slots. Nodes that share none are of two clusters, which nothing joins.
+ * @returns whether any did not.
  */
-async function introduce(known: readonly ClusterMember[]): Promise<void> {
+async function introduce(known: readonly ClusterMember[]): Promise<boolean> {
   const ids = await Promise.all(known.map(idOf));
   const seen = await Promise.all(known.map(async (member) => new Set((await seenBy(member)).map(({ id }) => id))));
+  const knows = (n: number, m: number) => seen[n]?.has(ids[m] as string) === true;
+  const areRelated = (n: number, m: number) => [...(seen[n] ?? [])].some((id) => seen[m]?.has(id));
   for (const [n, member] of known.entries()) {
-    const strangers = known.filter((_, m) => seen[n]?.has(ids[m] as string) && !seen[m]?.has(ids[n] as string));
+    const strangers = known.filter((_, m) => !knows(m, n) && areRelated(n, m) && (knows(n, m) || n < m));
     for (const { meeting } of strangers) await member.ask(`CLUSTER MEET ${meeting}`);
   }
   await untilAcquainted(known);
+  return known.some((_, n) => known.some((_, m) => !knows(n, m)));
 }
 
 /**

@@ -80,6 +80,10 @@ describe("A Redis Cluster as it is deployed", () => {
   afterAll(() => cluster.stop());
   const roleOf = async (node: ClusterNode) =>
     /^role:(\w+)/m.exec(await node.ask("INFO replication").catch(() => ""))?.[1];
+  const allKnow = async (known: ClusterNode) => {
+    const [id, ...seen] = await Promise.all([known.id(), ...cluster.all.map((node) => node.ask("CLUSTER NODES"))]);
+    expect(seen.filter((nodes) => nodes.includes(id))).toHaveLength(6);
+  };
   const roles = async () => await Promise.all(cluster.all.map(roleOf));
 
   test("is made of six nodes that know nobody, by a user that can do nothing else", async () => {
@@ -141,18 +145,17 @@ describe("A Redis Cluster as it is deployed", () => {
     await until("its replica is a primary", async () => (await roles())[3] === "master");
     await lost.start();
     expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
+    await allKnow(lost);
     expect(await roles()).toEqual(["slave", "master", "master", "master", "slave", "slave"]);
     expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0 });
   }, 60_000);
 
   test("has all know a replica that knows them, as when the one that had met it died before it told the others", async () => {
     const replica = cluster.all[(await roles()).indexOf("slave")] as ClusterNode;
-    const others = cluster.all.filter((node) => node !== replica);
     const id = await replica.id();
-    await Promise.all(others.map((node) => node.ask(`CLUSTER FORGET ${id}`)));
-    expect(await create(cluster.urlFor(CREATOR))).toMatchObject({ code: 0, stdout: "cluster is whole\n" });
-    const seen = await Promise.all(others.map((node) => node.ask("CLUSTER NODES")));
-    expect(seen.filter((nodes) => nodes.includes(id))).toHaveLength(others.length);
+    await Promise.all(cluster.all.map((node) => node === replica || node.ask(`CLUSTER FORGET ${id}`)));
+    expect((await create(cluster.urlFor(CREATOR))).stdout).toBe("all nodes know each other again\n");
+    await allKnow(replica);
   }, 60_000);
 
   describe("that lost nodes", () => {
@@ -164,6 +167,11 @@ describe("A Redis Cluster as it is deployed", () => {
         const seen = await Promise.all(cluster.all.map(slotsOf));
         return seen.every((slots) => String(slots) === String(WHOLE));
       });
+    const replicaOf = async (primary: ClusterNode) => {
+      const id = await primary.id();
+      const ids = await Promise.all(cluster.all.map(async (node) => await node.ask("CLUSTER NODES")));
+      return cluster.all.find((_, n) => new RegExp(`myself,slave ${id}`).test(ids[n] as string));
+    };
     const restart = async (...nodes: readonly ClusterNode[]) => {
       await Promise.all(nodes.map((node) => node.stop()));
       await Promise.all(nodes.map((node) => node.start()));
@@ -222,15 +230,22 @@ describe("A Redis Cluster as it is deployed", () => {
       expect(await roleOf(hung)).toBe("master");
     }, 120_000);
 
+    test("has the replica of a primary that is gone take over, though nobody but the primary knew it", async () => {
+      const primary = cluster.all[(await roles()).indexOf("master")] as ClusterNode;
+      const replica = (await replicaOf(primary)) as ClusterNode;
+      const others = cluster.all.filter((node) => node !== primary && node !== replica);
+      for (const node of others) await node.ask(`CLUSTER FORGET ${await replica.id()}`);
+      for (const node of others) await replica.ask(`CLUSTER FORGET ${await node.id()}`);
+      await restart(primary);
+      expect((await create(cluster.urlFor(CREATOR))).stdout).toMatch("all nodes know each other again");
+      await isWhole();
+      expect(await roleOf(replica)).toBe("master");
+    }, 120_000);
+
     test("promotes the replica of a primary that is gone, where too few primaries are left to elect it", async () => {
       const primaries = async () => {
         const seen = await roles();
         return cluster.all.filter((_, n) => seen[n] === "master");
-      };
-      const replicaOf = async (primary: ClusterNode) => {
-        const id = await primary.id();
-        const ids = await Promise.all(cluster.all.map(async (node) => await node.ask("CLUSTER NODES")));
-        return cluster.all.find((_, n) => new RegExp(`myself,slave ${id}`).test(ids[n] as string));
       };
       let kept: (ClusterNode | undefined)[] = [];
       await until("two of three primaries have a replica each", async () => {

@@ -54,7 +54,14 @@ export const CLUSTER_NODE_MUTATIONS: readonly Mutation[] = [
   {
     name: "a replica that others of its Redis Cluster do not know is introduced to them",
     file: "deploy/redis/mend-cluster.ts",
-    find: "  await introduce(known);\n",
+    find: "await introduce(known);",
+    replace: "false;",
+    tests: ["test/deploy/redis-cluster-start.test.ts"],
+  },
+  {
+    name: "create-cluster.ts ends when all nodes of a Redis Cluster know each other",
+    file: "deploy/redis/mend-cluster.ts",
+    find: "  await untilAcquainted([...known, ...empty]);\n",
     replace: "",
     tests: ["test/deploy/redis-cluster-start.test.ts"],
   },
