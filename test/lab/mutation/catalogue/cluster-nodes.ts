@@ -63,6 +63,6 @@ export const CLUSTER_NODE_MUTATIONS: readonly Mutation[] = [
     file: "deploy/redis/mend-cluster.ts",
     find: "  await untilAcquainted([...known, ...empty]);\n",
     replace: "",
-    tests: ["test/deploy/redis-cluster-start.test.ts"],
+    tests: ["test/deploy/mend-cluster.test.ts"],
   },
 ];
