@@ -59,7 +59,7 @@ function reportState(agent: string, state: ConnectorState, url: string, reporter
   if (state.status !== "reconnecting") return;
   const { reason, retryInMs, closeCode, error } = state;
   const fields = { reason, retry_in_ms: retryInMs, close_code: closeCode, ...(error && { code: error.code }) };
-  // Where nothing has changed there is no further attempt: a reason that lasts ends the command.
+  // A refusal that lasts, as of a credential that was not replaced meanwhile, ends the command then.
   const refused = error && `The relay refuses the agent: ${error.message} Checking whether that has changed.`;
   reporter.report("reconnecting", refused ?? `${lossOf(state, url)}; reconnecting.`, fields, "yellow");
 }
@@ -92,7 +92,7 @@ const DECIDE =
   "relay approve or relay reject decides one whose request you received. Of one that was requested while you were away you know only the id: ask its requester to request again, and decide that one.";
 
 const REPLACE_CREDENTIAL =
-  "Have its issuer issue another (relay issue) and put it into the key file (relay credential): a command that runs takes it from there.";
+  "Have its issuer issue another (relay issue; 61 seconds after a revocation) and put it into the key file (relay credential). A command that still runs takes it from there; start one that has ended again.";
 
 function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reports): void {
   const text = `The relay let the agent go, since no credential of it holds any more: ${reason}. ${REPLACE_CREDENTIAL}`;

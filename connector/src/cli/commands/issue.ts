@@ -23,7 +23,7 @@ export const issue: Command = {
   --aud HOST     a relay that it is for, such as relay.example; may be repeated; default any
   --json         one line of JSON
 
-After a revocation as of now, issue 61 seconds later: a credential that was dated before does not hold.
+After a revocation as of now, issue 61 seconds later: what is dated within them is revoked, too.
 Prints the credential, which is public. Its agent puts it into its key file: relay credential bob.credential --key bob.json
 `,
   run: async (args, io) => {
