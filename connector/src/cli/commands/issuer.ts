@@ -25,8 +25,8 @@ Who has the private file (mode 0600) can speak for every agent of the issuer: it
   the operators of relays, who admit it to the keys of the relay
   agents that believe it, whatever a relay says: relay listen --trust acme.json
   whoever checks what it signed:                 relay verify receipt.json --issuer acme.json
-The issuer then signs for agents with relay issue. Who runs the relay, and issues for its agents himself, takes
-npm run keys -- new-issuer there: it makes an issuer and admits it.
+The issuer then signs for agents with relay issue. Who runs a relay, and issues for its agents, makes the issuer there instead:
+new-issuer of its command for keys admits it, too.
 `,
   run: async (args, io) => {
     const { values, positionals } = readArguments(args, {
