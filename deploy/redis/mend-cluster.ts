@@ -44,10 +44,10 @@ export async function mendCluster(
 }
 
 /**
- * Those that know a node of which one is gone, or each other, are of one cluster, and all of them have to know each other. They do not
- * where the only node that knew one of them died before it had told the others, which would then neither count its vote nor see
- * its slots. Nodes that share none are of two clusters, which nothing joins.
- * @returns whether any did not.
+ * Members that know each other, or a node in common, even one that is gone, are of one cluster, and have to know each other. One
+ * is not known to the others where the only node that had met it died before it told them: they would neither count its vote
+ * nor see its slots. Members without a node in common are of two clusters, which nothing joins.
+ * @returns whether any did not know another.
  */
 async function introduce(known: readonly ClusterMember[]): Promise<boolean> {
   const ids = await Promise.all(known.map(idOf));

@@ -92,7 +92,7 @@ const DECIDE =
   "relay approve or relay reject decides one whose request you received. Of one that was requested while you were away you know only the id: ask its requester to request again, and decide that one.";
 
 const REPLACE_CREDENTIAL =
-  "Have its issuer issue another (relay issue; 61 seconds after a revocation) and put it into the key file (relay credential). A command that still runs takes it from there; start one that has ended again.";
+  "Have its issuer issue another (relay issue; 61 seconds after a revocation) and put it into the key file (relay credential). A command that still runs takes it from there; one that has ended is to be started again.";
 
 function reportReleased({ reason }: Extract<Notice, { kind: "released" }>, reporter: Reports): void {
   const text = `The relay let the agent go, since no credential of it holds any more: ${reason}. ${REPLACE_CREDENTIAL}`;
