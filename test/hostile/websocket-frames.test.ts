@@ -190,6 +190,12 @@ describe("a message that never ends", () => {
   });
 });
 
+test("A client that is closed, and has more on the way than is read of it, harms nobody", async () => {
+  const behind = Array.from({ length: 11 }, () => frame(text, Buffer.alloc(30_000, "x")));
+  expect(await attack(frame(binary, "x"), ...behind)).toBe(1003);
+  await expectOthersServed();
+});
+
 const bytes = fc.oneof(
   fc.string({ unit: "binary", maxLength: 40 }).map((string) => Buffer.from(string)),
   fc.uint8Array({ maxLength: 140 }),
