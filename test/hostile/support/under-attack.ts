@@ -17,10 +17,7 @@ export const MARKED_NAME = `${MARK}!`;
  */
 const GROWTH_BOUND = 3 * 1024 * 1024;
 
-/**
- * Of a registered client that sends on behind its close no more is read: that it has gone shows when its time to answer is over.
- * Source: CONNECTION_LIMITS.
- */
+/** Of a registered client that sends on behind its close no more is read: that it has gone shows when its time to answer is over. */
 const GONE_WITHIN_MS = CONNECTION_LIMITS.closeAnswerMs + 5000;
 
 /** A service as a process of its own, that is attacked and asked afterwards what it still holds. */
