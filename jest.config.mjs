@@ -1,12 +1,14 @@
 import { fileURLToPath } from "node:url";
 
-/** What Node made of the sources for one process serves the next that a test starts; `test/support/compile-cache.ts` hands it on. */
-process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL(".local/compile-cache", import.meta.url));
+const ROOT = fileURLToPath(new URL(".", import.meta.url));
 
-export default {
+/** Processes that tests start share what Node compiled. `test/support/compile-cache.ts` hands the folder on. */
+process.env.NODE_COMPILE_CACHE ??= `${ROOT}.local/compile-cache`;
+
+const base = {
+  rootDir: ROOT,
   testEnvironment: "node",
-  testMatch: ["<rootDir>/{shared,services,connector,testing,deploy,test}/**/*.test.ts"],
-  // Tests of projects to come: what relay init writes.
+  // Tests that `relay init` writes into new projects.
   testPathIgnorePatterns: ["/node_modules/", "<rootDir>/connector/templates/"],
   extensionsToTreatAsEsm: [".ts"],
   transform: {
@@ -18,8 +20,83 @@ export default {
       },
     ],
   },
-  reporters: ["default", "<rootDir>/test/support/closing-line.mjs"],
   testTimeout: 60_000,
-  // A third of the time of two is waiting, on two cores: for processes to start, leases to end, clients to come back.
+};
+
+/** @param {string} displayName the name for --selectProjects. @param {string[]} files below the root. */
+function project(displayName, files, { leftOut = [], ...options } = {}) {
+  return {
+    ...base,
+    displayName,
+    testMatch: files.map((file) => `<rootDir>/${file}`),
+    ...options,
+    testPathIgnorePatterns: [...base.testPathIgnorePatterns, ...leftOut.map((file) => `<rootDir>/${file}`)],
+  };
+}
+
+/** It judges texts, and so it is part of `npm run check`. */
+const PROSE = "test/docs/prose.test.ts";
+
+/** Tests of test/conformance and test/integration that do not run on the Redis Cluster of `npm run test:cluster`. */
+const NOT_ON_A_CLUSTER = [
+  // One Redis hangs, dies or fills up. `npm run test:faults:cluster` has what befalls primaries.
+  "test/conformance/outage.test.ts",
+  "test/integration/privacy.test.ts",
+  "test/integration/rates-over-pods.test.ts",
+  "test/integration/redis-full.test.ts",
+  "test/integration/redis-lost.test.ts",
+  // The test changes what one Redis has set, or what its users may do.
+  "test/integration/redis-misconfigured.test.ts",
+  "test/integration/subscription-gap.test.ts",
+  // The test watches all that one Redis runs, or names its links.
+  "test/integration/metrics.test.ts",
+  "test/integration/secrets.test.ts",
+  // One of its services has a single partition, which a cluster refuses.
+  "test/integration/partitions-differ.test.ts",
+  // The test has a cluster of its own, in `npm test`.
+  "test/integration/cluster-completeness.test.ts",
+  "test/integration/cluster-left-behind.test.ts",
+  "test/integration/cluster-partly-down.test.ts",
+  "test/integration/cluster-reports.test.ts",
+  "test/integration/cluster-tls.test.ts",
+  "test/integration/lost-shard-told.test.ts",
+  "test/integration/redis-cluster.test.ts",
+];
+
+/** The tests run on a relay of this folder's. */
+const relayOf = (folder) => ({
+  moduleNameMapper: { "/relay-under-test\\.ts$": `<rootDir>/test/${folder}/support/relay-under-test.ts` },
+});
+const images = { globalSetup: "<rootDir>/test/containers/support/build-images.mjs" };
+
+/** A tree of the version before: `test/lab/upgrade/main.ts` names it. */
+const { RELAY_PREVIOUS_TREE } = process.env;
+const previous = {
+  rootDir: RELAY_PREVIOUS_TREE,
+  moduleNameMapper: { "/relay-under-test\\.ts$": `${ROOT}test/lab/upgrade/support/mixed-relay.ts` },
+};
+
+export default {
+  reporters: ["default", "<rootDir>/test/support/closing-line.mjs"],
+  // Tests wait for a third of their time: for processes, leases and clients. So three workers fill two cores.
   maxWorkers: 3,
+  projects: [
+    project("test", ["{shared,services,connector,testing,deploy,test}/**/*.test.ts"], { leftOut: [PROSE] }),
+    project("ci", ["{connector,test}/**/*.ci.ts"]),
+    project("prose", [PROSE]),
+    project("browser", ["test/browser/**/*.browser.ts"]),
+    project("cluster", ["test/{conformance,integration}/**/*.test.ts"], {
+      ...relayOf("cluster"),
+      leftOut: NOT_ON_A_CLUSTER,
+    }),
+    project("containers", ["test/containers/**/*.containers.ts"], images),
+    project("containers-clients", ["test/{conformance,connectors}/**/*.test.ts"], {
+      ...relayOf("containers"),
+      ...images,
+    }),
+    project("faults", ["test/lab/{faults,abuse}/**/*.faults.ts"], { testTimeout: 120_000 }),
+    project("cluster-faults", ["test/lab/faults/*.cluster-faults.ts"], { testTimeout: 120_000 }),
+    project("upgrade", ["test/lab/upgrade/*.upgrade.ts"], { testTimeout: 120_000 }),
+    ...(RELAY_PREVIOUS_TREE ? [project("upgrade-clients", ["test/conformance/**/*.test.ts"], previous)] : []),
+  ],
 };

@@ -1,9 +1,5 @@
-// Prepares what an npm script needs: the packages of what runs and the pinned Node; for `check` and the tests those of
-// development, too; a Redis server for `start` and the tests, for `test` a Python that can run `examples/python` and the tests of
-// `connector-python`, and Prometheus, and for `test:browser` a Chromium. For `test:containers` it checks that there is a Docker engine and
-// kubectl. Prints what it does, and nothing when nothing is missing. Runs on Node 20 without packages.
-//
-//   node deploy/local/prepare.mjs [start | check | test | test:browser | test:containers]
+// Installs what a command needs and lacks: packages of npm with the pinned Node, and programs of Debian. Prints each
+// step, and nothing if nothing is missing. It runs on Node 20 without packages.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -23,55 +19,51 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Long enough for packages over a slow network. */
 const LOCK_TIMEOUT_MS = 15 * 60_000;
 
-const task = process.argv[2];
-const packages = { development: task === "check" || task?.startsWith("test") === true };
-/** What the task needs on the machine: a check that throws when it is missing, and the Debian packages that provide it. */
-const needs = [
-  ...(needsRedis() ? [{ check: redisProgram, debian: ["redis-server"] }] : []),
-  ...(task === "test" ? [{ check: pythonProgram, debian: PYTHON_PACKAGES }] : []),
-  ...(task === "test" ? [{ check: prometheusPrograms, debian: ["prometheus"] }] : []),
-  ...(task === "test:browser" ? [{ check: browserProgram, debian: ["chromium"] }] : []),
-  ...(task === "test:containers" ? [{ check: dockerEngine, debian: [] }] : []),
-  ...(task === "test:containers" ? [{ check: kubectlProgram, debian: [] }] : []),
-];
+/** Each program: a check that throws if it is missing, and the Debian packages that provide it. */
+const PROGRAMS = {
+  redis: { check: redisProgram, debian: ["redis-server"] },
+  python: { check: pythonProgram, debian: PYTHON_PACKAGES },
+  prometheus: { check: prometheusPrograms, debian: ["prometheus"] },
+  chromium: { check: browserProgram, debian: ["chromium"] },
+  docker: { check: dockerEngine, debian: [] },
+  kubectl: { check: kubectlProgram, debian: [] },
+};
 
-try {
-  if (!packagesReady(ROOT, packages) || missing().length > 0) await install();
-  for (const { check } of needs) check();
-} catch (error) {
-  say(error.message);
-  process.exitCode = 1;
+/**
+ * @param {readonly string[]} needs names of PROGRAMS, and `development` for the packages that only development needs.
+ * @throws {Error} that says what is missing and what to run.
+ */
+export async function prepare(needs) {
+  const packages = { development: needs.includes("development") };
+  const programs = needs.filter((need) => need !== "development").map((need) => PROGRAMS[need]);
+  if (!packagesReady(ROOT, packages) || missing(programs).length > 0) await install(packages, programs);
+  for (const { check } of programs) check();
 }
 
-function needsRedis() {
-  return task === "test" || task === "test:browser" || (task === "start" && !process.env.REDIS_URL);
-}
-
-async function install() {
+/** npm and apt-get work at once: both mostly wait for servers. */
+async function install(packages, programs) {
   mkdirSync(join(ROOT, ".local"), { recursive: true, mode: 0o700 });
   await withLock(join(ROOT, ".local/prepare.lock"), LOCK_TIMEOUT_MS, async () => {
-    const ends = await Promise.allSettled([addPackages(), addPrograms()]);
+    const ends = await Promise.allSettled([addPackages(packages), addPrograms(missing(programs))]);
     for (const { reason } of ends) if (reason !== undefined) throw reason;
   });
 }
 
-async function addPackages() {
+async function addPackages(packages) {
   if (!packagesReady(ROOT, packages)) await installPackages(ROOT, packages, say);
 }
 
-/** Beside the packages: most of either is waiting for others' servers. */
-async function addPrograms() {
-  const names = missing();
+async function addPrograms(names) {
   if (names.length === 0) return;
   say(`installing ${names.join(" and ")} (apt-get update, apt-get install)`);
   await aptGet(names, "update", "-qq");
   await aptGet(names, "install", "-qq", "-y", "--no-install-recommends", ...names);
 }
 
-/** The Debian packages to install. Only root on a machine with apt can install them; others are told what to run. */
-function missing() {
+/** The Debian packages to install. Only root can install them, on a machine with apt. Others are told what to run. */
+function missing(programs) {
   if (process.getuid?.() !== 0 || onPath("apt-get") === undefined) return [];
-  return needs.filter(({ check }) => fails(check)).flatMap(({ debian }) => debian);
+  return programs.filter(({ check }) => fails(check)).flatMap(({ debian }) => debian);
 }
 
 function fails(check) {

@@ -14,12 +14,16 @@ export async function tryTests(folder: string, tests: readonly string[]): Promis
   await rm(report, { force: true });
   const jest = ["node_modules/jest/bin/jest.js", "--runInBand", "--forceExit", "--silent"];
   const output = ["--json", "--outputFile", report, "--cacheDirectory", join(folder, ".jest")];
-  const child = spawn(process.execPath, [...NODE_OPTIONS, ...jest, ...output, "--runTestsByPath", ...tests], {
-    cwd: folder,
-    stdio: "ignore",
-    // A group of its own: services that tests left running end with it.
-    detached: true,
-  });
+  const child = spawn(
+    process.execPath,
+    [...NODE_OPTIONS, ...jest, ...output, "--selectProjects", "test", "--runTestsByPath", ...tests],
+    {
+      cwd: folder,
+      stdio: "ignore",
+      // A group of its own: services that tests left running end with it.
+      detached: true,
+    },
+  );
   const patience = setTimeout(() => end(child), PATIENCE_MS);
   await once(child, "exit");
   clearTimeout(patience);

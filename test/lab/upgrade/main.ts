@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { earlierTree } from "../bench/systems/earlier-tree.ts";
@@ -19,9 +18,9 @@ const JEST = ["--experimental-vm-modules", "--disable-warning=ExperimentalWarnin
 const OF_WORDS = ["invalid_credential says why, each with what to do: wrong_relay"];
 
 const PARTS = {
-  rollout: { config: "jest.config.mjs", current: [] },
-  "current connectors": { config: "conformance.jest.config.mjs", current: ["ws-connector"] },
-  "current gateway and reports": { config: "conformance.jest.config.mjs", current: ["gateway", "ops-reporting"] },
+  rollout: { project: "upgrade", current: [] },
+  "current connectors": { project: "upgrade-clients", current: ["ws-connector"] },
+  "current gateway and reports": { project: "upgrade-clients", current: ["gateway", "ops-reporting"] },
 } as const;
 
 const { values } = parseArgs({ options: { only: { type: "string" } } });
@@ -29,11 +28,11 @@ const parts = Object.entries(PARTS).filter(([name]) => values.only === undefined
 if (parts.length === 0) throw new Error(`--only is one of: ${Object.keys(PARTS).join(", ")}`);
 
 await using tree = await earlierTree(PREVIOUS_COMMIT);
-for (const [name, { config, current }] of parts) {
+for (const [name, { project, current }] of parts) {
   process.stdout.write(`\n${name}, beside services of ${tree.commit}\n`);
   const environment = { RELAY_PREVIOUS_TREE: tree.folder, RELAY_CURRENT_SERVICES: current.join(",") };
   const names = ["--testNamePattern", `^(?!${OF_WORDS.join("$|")}$)`];
-  const jest = spawn(process.execPath, [...JEST, "--config", join(import.meta.dirname, config), ...names], {
+  const jest = spawn(process.execPath, [...JEST, "--selectProjects", project, "--runInBand", ...names], {
     cwd: REPOSITORY,
     env: { ...process.env, ...environment },
     stdio: "inherit",

@@ -1,0 +1,119 @@
+// Runs a command of package.json: prepares what the command needs, then runs its programs on the pinned Node.
+// It runs on Node 20 without packages.
+//
+//   node deploy/local/run.mjs <command> [arguments]
+
+import { spawn } from "node:child_process";
+import { constants } from "node:os";
+import { fileURLToPath } from "node:url";
+import { prepare } from "./prepare.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const NODE = "node_modules/.bin/node";
+/** V8's compilation cache would keep every module of every test file until the process ends. */
+const JEST = `${NODE} --no-compilation-cache --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js`;
+const TESTS = ["development", "redis", "python", "prometheus"];
+
+/** What each command needs, and the programs that it runs one after the other. Arguments go to the last one. */
+const COMMANDS = {
+  start: command(process.env.REDIS_URL ? [] : ["redis"], program("deploy/local/main.ts")),
+  "start:cluster": command(["redis"], program("deploy/local/main.ts --cluster")),
+
+  check: command(
+    ["development"],
+    `${NODE} node_modules/.bin/tsc -p .`,
+    "node_modules/.bin/biome check",
+    tests("prose"),
+  ),
+  test: command(TESTS, tests("test")),
+  "test:ci": command(TESTS, tests("ci")),
+  "test:browser": command(["development", "redis", "chromium"], tests("browser", "--runInBand")),
+  "test:cluster": command(TESTS, tests("cluster")),
+  "test:containers": command(["development", "docker", "kubectl"], tests("containers", "--runInBand")),
+  "test:containers:clients": command(["development", "docker"], tests("containers-clients", "--runInBand")),
+  "test:faults": command(TESTS, tests("faults", "--runInBand")),
+  "test:faults:cluster": command(TESTS, tests("cluster-faults", "--runInBand")),
+  "test:random": command(TESTS, program("test/lab/random/main.ts")),
+  "test:mutation": command(TESTS, program("test/lab/mutation/main.ts")),
+  "test:upgrade": command(TESTS, program("test/lab/upgrade/main.ts")),
+  soak: command(TESTS, program("test/lab/soak/main.ts")),
+  "soak:connectors": command(TESTS, program("test/lab/soak/connectors/main.ts")),
+  bench: command(TESTS, program("test/lab/bench/main.ts")),
+  "bench:guard": command(TESTS, program("test/lab/bench/guard/main.ts")),
+
+  admin: command([], program("deploy/admin.ts")),
+  keys: command([], program("deploy/keys.ts")),
+  listen: command([], program("examples/listen.mjs")),
+  monitoring: command([], program("deploy/monitoring/main.ts")),
+  packages: command([], program("deploy/packages/main.ts")),
+  partitions: command([], program("deploy/redis/partitions.ts")),
+  release: command(["development"], program("deploy/release/main.ts")),
+  "window:reset": command([], program("deploy/redis/window-reset.ts")),
+};
+
+/** Commands that stand for several: what neither `npm test` nor `.ci/run` runs whole. */
+const SEQUENCES = {
+  "test:full": [
+    "test:cluster",
+    "test:containers:clients",
+    "test:faults",
+    "test:faults:cluster",
+    "test:upgrade",
+    "soak",
+    "soak:connectors",
+  ],
+};
+
+const [name, ...args] = process.argv.slice(2);
+process.exitCode = await runAll(SEQUENCES[name] ?? [name]);
+
+/** @returns the exit code of the first command that fails, else 0. */
+async function runAll(names) {
+  for (const each of names) {
+    const code = await run(COMMANDS[each]);
+    if (code !== 0) return code;
+  }
+  return 0;
+}
+
+async function run({ needs, programs }) {
+  try {
+    await prepare(needs);
+  } catch (error) {
+    process.stderr.write(`prepare: ${error.message}\n`);
+    return 1;
+  }
+  for (const words of programs) {
+    const code = await endOf(words === programs.at(-1) ? [...words, ...args] : words);
+    if (code !== 0) return code;
+  }
+  return 0;
+}
+
+/** Hands signals on to the program. @returns its exit code, or 128 and the number of the signal that ended it. */
+async function endOf([file, ...words]) {
+  const child = spawn(file, words, { cwd: ROOT, stdio: "inherit" });
+  const forward = (signal) => child.kill(signal);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) process.on(signal, forward);
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once("error", reject).once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal]));
+    });
+  } finally {
+    for (const signal of signals) process.off(signal, forward);
+  }
+}
+
+function command(needs, ...programs) {
+  return { needs, programs: programs.map((words) => words.split(" ")) };
+}
+
+function program(words) {
+  return `${NODE} ${words}`;
+}
+
+/** Jest takes every word behind --selectProjects for a project: --config ends their list. */
+function tests(project, ...options) {
+  return [JEST, "--selectProjects", project, "--config", "jest.config.mjs", ...options].join(" ");
+}
