@@ -20,7 +20,6 @@ const base = {
       },
     ],
   },
-  testTimeout: 60_000,
 };
 
 /** @param {string} displayName the name for --selectProjects. @param {string[]} files below the root. */
@@ -80,6 +79,8 @@ export default {
   reporters: ["default", "<rootDir>/test/support/closing-line.mjs"],
   // Tests wait for a third of their time: for processes, leases and clients. So three workers fill two cores.
   maxWorkers: 3,
+  // Jest ignores a timeout of a project.
+  testTimeout: 60_000,
   projects: [
     project("test", ["{shared,services,connector,testing,deploy,test}/**/*.test.ts"], { leftOut: [PROSE] }),
     project("ci", ["{connector,test}/**/*.ci.ts"]),
@@ -94,9 +95,9 @@ export default {
       ...relayOf("containers"),
       ...images,
     }),
-    project("faults", ["test/lab/{faults,abuse}/**/*.faults.ts"], { testTimeout: 120_000 }),
-    project("cluster-faults", ["test/lab/faults/*.cluster-faults.ts"], { testTimeout: 120_000 }),
-    project("upgrade", ["test/lab/upgrade/*.upgrade.ts"], { testTimeout: 120_000 }),
+    project("faults", ["test/lab/{faults,abuse}/**/*.faults.ts"]),
+    project("cluster-faults", ["test/lab/faults/*.cluster-faults.ts"]),
+    project("upgrade", ["test/lab/upgrade/*.upgrade.ts"]),
     ...(RELAY_PREVIOUS_TREE ? [project("upgrade-clients", ["test/conformance/**/*.test.ts"], previous)] : []),
   ],
 };

@@ -12,6 +12,8 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NODE = "node_modules/.bin/node";
 /** V8's compilation cache would keep every module of every test file until the process ends. */
 const JEST = `${NODE} --no-compilation-cache --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js`;
+/** Each of these tests has two minutes. */
+const LONG = "--testTimeout=120000";
 const TESTS = ["development", "redis", "python", "prometheus"];
 
 /** What each command needs, and the programs that it runs one after the other. Arguments go to the last one. */
@@ -31,8 +33,8 @@ const COMMANDS = {
   "test:cluster": command(TESTS, tests("cluster")),
   "test:containers": command(["development", "docker", "kubectl"], tests("containers", "--runInBand")),
   "test:containers:clients": command(["development", "docker"], tests("containers-clients", "--runInBand")),
-  "test:faults": command(TESTS, tests("faults", "--runInBand")),
-  "test:faults:cluster": command(TESTS, tests("cluster-faults", "--runInBand")),
+  "test:faults": command(TESTS, tests("faults", "--runInBand", LONG)),
+  "test:faults:cluster": command(TESTS, tests("cluster-faults", "--runInBand", LONG)),
   "test:random": command(TESTS, program("test/lab/random/main.ts")),
   "test:mutation": command(TESTS, program("test/lab/mutation/main.ts")),
   "test:upgrade": command(TESTS, program("test/lab/upgrade/main.ts")),

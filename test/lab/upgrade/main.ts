@@ -32,11 +32,15 @@ for (const [name, { project, current }] of parts) {
   process.stdout.write(`\n${name}, beside services of ${tree.commit}\n`);
   const environment = { RELAY_PREVIOUS_TREE: tree.folder, RELAY_CURRENT_SERVICES: current.join(",") };
   const names = ["--testNamePattern", `^(?!${OF_WORDS.join("$|")}$)`];
-  const jest = spawn(process.execPath, [...JEST, "--selectProjects", project, "--runInBand", ...names], {
-    cwd: REPOSITORY,
-    env: { ...process.env, ...environment },
-    stdio: "inherit",
-  });
+  const jest = spawn(
+    process.execPath,
+    [...JEST, "--selectProjects", project, "--runInBand", "--testTimeout=120000", ...names],
+    {
+      cwd: REPOSITORY,
+      env: { ...process.env, ...environment },
+      stdio: "inherit",
+    },
+  );
   const [code] = await once(jest, "exit");
   if (code !== 0) process.exitCode = 1;
 }
