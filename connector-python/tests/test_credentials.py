@@ -81,10 +81,10 @@ class Tokens(unittest.TestCase):
         self.assertIsNotNone(read_credential(token(text)))
 
     def test_garbage_is_refused_quickly(self) -> None:
-        started = time.monotonic()
+        started = time.process_time()
         for text in (None, "", "..", "a.b.c", "." * 2048, "x" * 2049, token() + "=", token() + ".x"):
             self.assertIsNone(read_credential(text))
-        self.assertLess(time.monotonic() - started, 1)
+        self.assertLess(time.process_time() - started, 1)
 
 
 class AnIssuer(unittest.TestCase):

@@ -12,6 +12,7 @@ import websockets
 from agent_relay_connector import Connector, Delivery, RelayError
 from agent_relay_connector.base64url import encode_base64url
 from agent_relay_connector.clock import machine_ms
+from agent_relay_connector.credentials import sender_credentials
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import Answer, HttpClient
 
@@ -45,7 +46,11 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
         self.addAsyncCleanup(server.wait_closed)
         self.addCleanup(server.close)
         self.addAsyncCleanup(self.connector.close)
-        # Look-ups have no answer before a test lets them have one.
+        # Look-ups have no answer, and are waited for, until a test lets them have one.
+        for name in ("LOOK_UP_WAIT_S", "LOOK_UP_TIMEOUT_S"):
+            waits = patch.object(sender_credentials, name, 60)
+            waits.start()
+            self.addCleanup(waits.stop)
         look_ups = patch.object(HttpClient, "get", self.look_up)
         look_ups.start()
         self.addCleanup(look_ups.stop)
@@ -129,8 +134,9 @@ class AnEnd(unittest.IsolatedAsyncioTestCase):
     async def test_for_good_has_no_connection_follow_while_look_ups_have_no_answer(self) -> None:
         reading = asyncio.create_task(self.read())
         draining = {"frame": "notice", "notice": "draining", "reconnect_after_ms": 20}
-        await self.ends([draining, *FRAMES], 4403)
-        given, code = await asyncio.wait_for(reading, 5)
+        with patch.object(sender_credentials, "LOOK_UP_WAIT_S", 0.2):
+            await self.ends([draining, *FRAMES], 4403)
+            given, code = await asyncio.wait_for(reading, 5)
         self.assertEqual((len(given), code, self.connections), (3, "key_revoked", 1))
 
     async def test_for_good_lets_nothing_go_out_that_is_sent_while_it_is_not_told_yet(self) -> None:

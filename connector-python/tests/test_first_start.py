@@ -7,7 +7,7 @@ import ssl
 import unittest
 from collections.abc import Callable
 from typing import cast
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 from websockets.exceptions import InvalidMessage
 
@@ -18,6 +18,7 @@ from agent_relay_connector.check_online import CheckOnline
 from agent_relay_connector.first_start import FirstStart
 from agent_relay_connector.given import AgentKey
 from agent_relay_connector.http import HttpClient
+from agent_relay_connector.limits import UNKNOWN_KEY_PRESENTED_S
 from agent_relay_connector.network_errors import unreachable
 from agent_relay_connector.self_test import SelfTest
 
@@ -66,10 +67,9 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         waits = patch.object(first_start, "jittered_s", self.waited)
         waits.start()
         self.addCleanup(waits.stop)
-        for name in ("OWN_LOOK_AGAIN_S", "UNKNOWN_KEY_PRESENTED_S"):
-            patched = patch.object(first_start, name, 0.01)
-            patched.start()
-            self.addCleanup(patched.stop)
+        looks_again = patch.object(first_start, "OWN_LOOK_AGAIN_S", 0.01)
+        looks_again.start()
+        self.addCleanup(looks_again.stop)
 
     def waited(self, wait_s: float) -> float:
         self.waits.append(wait_s)
@@ -135,7 +135,7 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
             await asyncio.wait_for(waiting, 5)
         self.assertEqual(self.told, [])
 
-    async def test_presents_what_is_not_known_yet_again_for_some_time_and_after_no_other_refusal(self) -> None:
+    def test_presents_what_is_not_known_yet_again_for_some_time_and_after_no_other_refusal(self) -> None:
         first, _ = self.first("offline")
         expired = RelayError("invalid_credential", "expired: its term is over.")
         for refusal in (RelayError("bad_signature"), expired):
@@ -143,10 +143,12 @@ class AFirstStart(unittest.IsolatedAsyncioTestCase):
         for unknown in (UNKNOWN_KEY, UNKNOWN_ISSUER):
             first, _ = self.first("offline")
             self.told.clear()
-            self.assertTrue(first.may_pass(unknown))
-            self.assertTrue(first.presents_again(unknown))
-            await asyncio.sleep(0.02)
-            self.assertFalse(first.may_pass(unknown))
+            with patch("time.monotonic") as now:
+                now.return_value = 1000.0
+                self.assertTrue(first.may_pass(unknown))
+                self.assertTrue(first.presents_again(unknown))
+                now.return_value += UNKNOWN_KEY_PRESENTED_S
+                self.assertFalse(first.may_pass(unknown))
             self.assertEqual(self.told, [unknown])
             first, _ = self.first("offline")
             first.succeeded()
@@ -259,8 +261,16 @@ class WhyARelayCannotBeReached(unittest.IsolatedAsyncioTestCase):
         connector = Connector("http://127.0.0.1:1", agent="agent://a", key=KEY)
         causes: list[RelayError] = []
         connector.on("error", causes.append)
+        loop = asyncio.get_running_loop()
+        with patch.object(loop, "call_later", Mock(wraps=loop.call_later)) as later:
+            starting = asyncio.create_task(connector.start(timeout=3600))
+            while not causes:
+                await asyncio.sleep(0.01)
+        # The time is over now.
+        [time_is_over] = [call.args[1] for call in later.call_args_list if call.args[0] == 3600]
+        time_is_over()
         with self.assertRaises(RelayError) as raised:
-            await connector.start(timeout=0.2)
+            await starting
         self.assertEqual((raised.exception.code, connector.state.status), ("timeout", "closed"))
         self.assertIs(raised.exception.__cause__, causes[-1])
         self.assertIsInstance(causes[-1].__cause__, ConnectionRefusedError)

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import unittest
+from unittest.mock import patch
 
 from agent_relay_connector import Connector, RelayError
 from agent_relay_connector.base64url import encode_base64url
@@ -69,8 +70,10 @@ class ADrippingServer(unittest.IsolatedAsyncioTestCase):
 
     async def test_keeps_no_check_online_beyond_the_time_of_its_caller(self) -> None:
         connector = Connector(f"{self.base}/body", agent="agent://a", key=KEY)
-        with self.assertRaises(RelayError) as raised:
-            await asyncio.wait_for(connector.check_online("agent://b", timeout=0.2), 2)
+        with patch.object(HttpClient, "get", autospec=True, side_effect=HttpClient.get) as get:
+            with self.assertRaises(RelayError) as raised:
+                await connector.check_online("agent://b", timeout=0.2)
+        self.assertEqual(get.call_args.args[-1], 0.2)
         self.assertIsInstance(raised.exception.__cause__, asyncio.TimeoutError)
         await connector.close()
 

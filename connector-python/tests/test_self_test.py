@@ -116,7 +116,6 @@ class AStartOfWhoIsOnlineElsewhere(unittest.IsolatedAsyncioTestCase):
     async def test_waits_for_no_self_test_that_hangs(self) -> None:
         with patch.object(self_test, "SELF_TEST_TIMEOUT_S", 0.1):
             self.assertEqual((await self.refused()).code, "superseded_elsewhere")
-        self.assertEqual(len(self.judged), 1)
 
     async def test_has_nothing_judged_where_it_may_register(self) -> None:
         self.presence = OFFLINE

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { AGENT_ID_PATTERN } from "protocol/contract/agent-id.ts";
+import type { Io } from "../local/io.ts";
 
 /** The command line is invalid. */
 export class UsageError extends Error {}
@@ -57,11 +58,17 @@ const DEFAULT_URL = "http://127.0.0.1:8080";
 const DEFAULT_WAIT_S = 10;
 const MAX_WAIT_S = 600;
 
-/** `--wait` and `--url`: which relay is waited for, and how long. @throws {UsageError} */
-export function waitOf({ url, wait = String(DEFAULT_WAIT_S) }: Options): { url: string; waitMs: number } {
+/** A relay that a command waits for, and how long. */
+export interface Wait {
+  readonly url: string;
+  readonly waitMs: number;
+}
+
+/** `--wait` and `--url`. @throws {UsageError} */
+export function waitOf({ url, wait = String(DEFAULT_WAIT_S) }: Options, { RELAY_URL }: Io["env"]): Wait {
   const seconds = /^\d{1,3}$/.test(wait) ? Number(wait) : Number.NaN;
   if (!(seconds <= MAX_WAIT_S)) throw new UsageError(`--wait is a number of seconds, at most ${MAX_WAIT_S}.`);
-  const address = (url ?? (process.env.RELAY_URL || DEFAULT_URL)).replace(/\/+$/, "");
+  const address = (url ?? (RELAY_URL || DEFAULT_URL)).replace(/\/+$/, "");
   if (!/^https?:$/.test(URL.parse(address)?.protocol ?? "")) {
     throw new UsageError("--url (or RELAY_URL) must begin with http:// or https://.");
   }

@@ -1,7 +1,11 @@
 import { randomBytes } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import type { KeysFile, SigningAlgorithm } from "protocol/contract/keys-file.ts";
-import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, waitOf } from "./command-line.ts";
+import { DEVELOPMENT_FOLDER, developmentKeysFile } from "../local/dev-keys.ts";
+import type { Io } from "../local/io.ts";
+import { expiryOf, type Options, onlyOne, parseCommandLine, UsageError, type Wait, waitOf } from "./command-line.ts";
 import { untilInForce } from "./in-force.ts";
 import { issueFor } from "./issue-command.ts";
 import { addIssuer, newIssuer, removeIssuer } from "./issuer-commands.ts";
@@ -17,11 +21,10 @@ const ALGORITHMS: readonly SigningAlgorithm[] = ["ed25519", "hmac-sha256"];
 
 /**
  * Runs one command of `npm run keys`.
- * @param file the keys file when the command line names none.
  * @returns the text to print.
  * @throws {UsageError | Error} that says what to do; the keys file is then unchanged.
  */
-export async function runKeysCommand(args: string[], file: string): Promise<string> {
+export async function runKeysCommand(args: string[], { env, stdin }: Pick<Io, "env" | "stdin">): Promise<string> {
   const { values, positionals } = parseCommandLine(args);
   const [command, ...rest] = positionals;
   if (values.help === true || command === undefined) return USAGE;
@@ -29,9 +32,9 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   if (!COMMANDS.includes(command)) {
     throw new UsageError(`There is no command ${command}: there are ${COMMANDS.join(", ")}.`);
   }
-  const keysFile = values.file ?? file;
-  if (command === "add") return await addRecord(keysFile, rest, waitOf(values));
-  if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents);
+  const keysFile = values.file ?? (env.RELAY_KEYS_FILE || (await keysFileOfNpmStart()));
+  if (command === "add") return await addRecord(keysFile, rest, waitOf(values, env), stdin);
+  if (command === "add-issuer") return await addIssuer(keysFile, rest, values.agents, stdin);
   if (command === "remove-issuer") return await removeIssuer(keysFile, rest, values.key);
   if (command === "revoke" && values.agent === undefined) return await revoke(keysFile, rest);
   if (rest.length > 0) throw new UsageError(`${command} takes no further arguments.`);
@@ -41,6 +44,12 @@ export async function runKeysCommand(args: string[], file: string): Promise<stri
   if (command === "new" && !isListed(values)) return await issueFor(keysFile, values);
   if (command === "new") return await addSigningKey(keysFile, termsOf(values), algorithmOf(values.alg));
   return await addApiKey(keysFile, termsOf(values));
+}
+
+/** Its folder is made where there is none. */
+async function keysFileOfNpmStart(): Promise<string> {
+  await mkdir(DEVELOPMENT_FOLDER, { recursive: true, mode: 0o700 });
+  return developmentKeysFile(DEVELOPMENT_FOLDER);
 }
 
 /** The relay checks HMAC with the secret itself: such a key has to stand in the keys file. */
@@ -98,10 +107,10 @@ function keyFileOf({ id, agents }: KeyTerms, key: object): string {
  * Adds a key that its agent made: its record comes from a file, or from standard input. Returns once it is in force. A record
  * that stands there already is waited for just the same: what was added to no avail is asked for again.
  */
-async function addRecord(file: string, files: string[], { url, waitMs }: ReturnType<typeof waitOf>): Promise<string> {
-  const [recordFile] = files;
+async function addRecord(file: string, files: string[], { url, waitMs }: Wait, stdin: Readable): Promise<string> {
+  const [recordFile = "-"] = files;
   if (files.length > 1) throw new UsageError("add takes one file at most.");
-  const record = await readRecord(recordFile);
+  const record = await readRecord(recordFile, stdin);
   let isThere = false;
   await editKeys(file, (keys) => {
     isThere = keys.signing_keys.some((key) => isDeepStrictEqual(key, record));

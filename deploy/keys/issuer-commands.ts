@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import { ANY_AGENT, ISSUER_PATTERN } from "protocol/contract/credential.ts";
 import type { IssuerRecord, KeysFile } from "protocol/contract/keys-file.ts";
 import { thumbprintOf } from "protocol/credentials/public-jwk.ts";
@@ -33,10 +34,15 @@ A running relay accepts what it issues within 5 seconds. Issue: npm run keys -- 
 }
 
 /** `add-issuer`: admits an organisation, or takes in the new keys of a known one. */
-export async function addIssuer(keysFile: string, files: string[], agents: string[] | undefined): Promise<string> {
-  const [file] = files;
+export async function addIssuer(
+  keysFile: string,
+  files: string[],
+  agents: string[] | undefined,
+  stdin: Readable,
+): Promise<string> {
+  const [file = "-"] = files;
   if (files.length > 1) throw new UsageError("add-issuer takes one file at most.");
-  const { issuer, keys: added, agents: wanted } = await readIssuerRecord(file);
+  const { issuer, keys: added, agents: wanted } = await readIssuerRecord(file, stdin);
   let [speaksFor, revocations]: [string[], number] = [[], 0];
   await editKeys(keysFile, (keys) => {
     const isKnown = keys.issuers.some((record) => record.issuer === issuer);

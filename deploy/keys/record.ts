@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { IssuerRecord, SigningKeyRecord } from "protocol/contract/keys-file.ts";
 import { parseJson } from "protocol/intake/parse-json.ts";
@@ -9,20 +10,20 @@ const MadeKeyRecord = z.preprocess(withoutSealingKey, SigningKeyRecord);
 
 /**
  * Reads the record of a key that its agent made.
- * @param file `-` or undefined = standard input.
+ * @param file `-` = standard input.
  * @throws {Error} that does not quote the record: that of an HMAC key holds the secret.
  */
-export async function readRecord(file?: string): Promise<SigningKeyRecord> {
-  return await read(file, MadeKeyRecord, "signing key");
+export async function readRecord(file: string, stdin: Readable): Promise<SigningKeyRecord> {
+  return await read(file, stdin, MadeKeyRecord, "signing key");
 }
 
 /** Reads the public record of an issuer, in the same way. An issuer file, with its private key, is refused. */
-export async function readIssuerRecord(file?: string): Promise<IssuerRecord> {
-  return await read(file, IssuerRecord, "issuer");
+export async function readIssuerRecord(file: string, stdin: Readable): Promise<IssuerRecord> {
+  return await read(file, stdin, IssuerRecord, "issuer");
 }
 
-async function read<T>(file = "-", schema: z.ZodType<T>, what: string): Promise<T> {
-  const given = file === "-" ? await text(process.stdin) : await readFile(file, "utf8").catch(cannotBeRead(file));
+async function read<T>(file: string, stdin: Readable, schema: z.ZodType<T>, what: string): Promise<T> {
+  const given = file === "-" ? await text(stdin) : await readFile(file, "utf8").catch(cannotBeRead(file));
   if (given.trim() === "")
     throw new Error("No record was given: the command before the pipe, or of the file, made none.");
   const value = parsed(given);

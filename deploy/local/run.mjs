@@ -1,14 +1,12 @@
 // Runs a command of package.json: prepares what the command needs, then runs its programs on the pinned Node.
-// It runs on Node 20 without packages.
+// npm runs it in the repository's folder. It runs on Node 20 without packages.
 //
 //   node deploy/local/run.mjs <command> [arguments]
 
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
-import { fileURLToPath } from "node:url";
 import { prepare } from "./prepare.mjs";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const NODE = "node_modules/.bin/node";
 /** V8's compilation cache would keep every module of every test file until the process ends. */
 const JEST = `${NODE} --no-compilation-cache --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js`;
@@ -93,18 +91,20 @@ async function run({ needs, programs }) {
   return 0;
 }
 
-/** Hands signals on to the program. @returns its exit code, or 128 and the number of the signal that ended it. */
+/**
+ * Hands a SIGTERM on to the program. A terminal sends Ctrl-C to both: a second signal would end the program at once.
+ * @returns its exit code, or 128 and the number of the signal that ended it.
+ */
 async function endOf([file, ...words]) {
-  const child = spawn(file, words, { cwd: ROOT, stdio: "inherit" });
-  const forward = (signal) => child.kill(signal);
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
-  for (const signal of signals) process.on(signal, forward);
+  const child = spawn(file, words, { stdio: "inherit" });
+  const handlers = { SIGINT: () => {}, SIGHUP: () => {}, SIGTERM: () => child.kill("SIGTERM") };
+  for (const [signal, handle] of Object.entries(handlers)) process.on(signal, handle);
   try {
     return await new Promise((resolve, reject) => {
       child.once("error", reject).once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal]));
     });
   } finally {
-    for (const signal of signals) process.off(signal, forward);
+    for (const [signal, handle] of Object.entries(handlers)) process.off(signal, handle);
   }
 }
 

@@ -1,21 +1,16 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "@jest/globals";
-import { UsageError } from "../../deploy/admin/command-line.ts";
-import { runAdminCommand } from "../../deploy/admin/commands.ts";
 import { mergedNoise } from "../../deploy/admin/merge.ts";
 import { AdminClient } from "../support/admin.ts";
 import { freePort } from "../support/free-port.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { adminCommand } from "./commands.ts";
 
 /** `npm run admin`, against two pods. */
 
-const PROGRAM = fileURLToPath(new URL("../../deploy/admin.ts", import.meta.url));
 const relay = useRelay("alice", "bob");
 const first = given(() => AdminClient.make(`${relay.keysFile}.admin`));
 const second = given(() => AdminClient.make(first.keyFile, first.key));
@@ -25,11 +20,12 @@ const pods = given(
 const agents = given(() => relay.allOnline(pods, ["alice", "bob"]));
 
 const runAt = (urls: string, ...args: string[]) =>
-  runAdminCommand([...args, "--url", urls], { RELAY_ADMIN_KEY_FILE: first.keyFile });
+  adminCommand([...args, "--url", urls], { RELAY_ADMIN_KEY_FILE: first.keyFile });
+const runAtBoth = (...args: string[]) => runAt(`${first.url},${second.url}/`, ...args);
 const run = async (...args: string[]) => {
-  const { text, unanswered } = await runAt(`${first.url},${second.url}/`, ...args);
-  expect(unanswered).toEqual([]);
-  return text;
+  const { code, stdout, stderr } = await runAtBoth(...args);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout;
 };
 const json = async (...args: string[]) => JSON.parse(await run(...args, "--json"));
 
@@ -67,41 +63,50 @@ test("noisiest adds up what a key sent to each pod", async () => {
 test("disconnect closes the connection of an agent on whatever pod, and says so when there is none", async () => {
   expect(await run("disconnect", "bob")).toContain("The connection of agent://bob is being closed.");
   expect(await agents.get("bob")?.untilClosed()).toBe(1001);
-  await expect(run("disconnect", "agent://nobody")).rejects.toThrow(/answers 404: No pod has a connection/);
+  expect(await runAtBoth("disconnect", "agent://nobody")).toEqual({
+    ...{ code: 1, stdout: "" },
+    stderr: expect.stringMatching(/answers 404: No pod has a connection/),
+  });
 });
 
 test("A pod that does not answer hides none of the others, and is named", async () => {
   const dead = `http://127.0.0.1:${await freePort()}`;
   const commands = [["counts"], ["noisiest"], ["agents", "--key", relay.envelope("bob", "agent.heartbeat").key_id]];
   for (const command of commands) {
-    const { text: shown, unanswered } = await runAt(`${dead},${second.url}`, ...command);
-    expect(shown).toMatch(/\bpod_|agent:\/\/bob/);
+    const { code, stdout, stderr } = await runAt(`${dead},${second.url}`, ...command);
+    expect(stdout).toMatch(/\bpod_|agent:\/\/bob/);
     // Where one pod says it all, no other is missed.
-    const missed = command[0] === "agents" ? [] : [expect.stringContaining(`No pod answers at ${dead} (ECONNREFUSED)`)];
-    expect(unanswered).toEqual(missed);
+    const missed = `No pod answers at ${dead} (ECONNREFUSED): --url or ADMIN_PORT says where.\n`;
+    expect([code, stderr]).toEqual(command[0] === "agents" ? [0, ""] : [1, missed]);
   }
-  await expect(runAt(dead, "counts")).rejects.toThrow(/No pod answers/);
+  expect(await runAt(dead, "counts")).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^No pod answers/),
+  });
 });
 
 test("A pod with another key hides none of the others, as while a key is being replaced, and what is no admin listener is told from one", async () => {
   const [replaced, other] = [await AdminClient.make(`${relay.keysFile}.replaced`), `${relay.keysFile}.two-lines`];
   await relay.startWsConnector(replaced.settings);
-  const { text: shown, unanswered } = await runAt(`${replaced.url},${first.url}`, "counts");
-  expect(shown).toMatch(/^window /);
-  expect(unanswered).toEqual([`${replaced.url} answers 401: the key file holds another key than the pod's.`]);
+  expect(await runAt(`${replaced.url},${first.url}`, "counts")).toEqual({
+    ...{ code: 1, stdout: expect.stringMatching(/^window /) },
+    stderr: `${replaced.url} answers 401: the key file holds another key than the pod's.\n`,
+  });
+  expect((await runAt(replaced.url, "counts")).code).toBe(1);
 
   const gateway = await relay.startGateway();
   for (const command of [["counts"], ["disconnect", "bob"]]) {
-    await expect(runAt(gateway.url, ...command)).rejects.toThrow(/is no admin listener|answers 404/);
+    expect((await runAt(gateway.url, ...command)).stderr).toMatch(/is no admin listener|answers 404/);
   }
   const page = createServer((_, response) => response.end("{}"));
   await once(page.listen(0, "127.0.0.1"), "listening");
   const { port } = page.address() as AddressInfo;
-  await expect(runAt(`http://127.0.0.1:${port}`, "disconnect", "bob")).rejects.toThrow(/\(200\) is no admin listener/);
+  expect((await runAt(`http://127.0.0.1:${port}`, "disconnect", "bob")).stderr).toMatch(/\(200\) is no admin listener/);
   page.close();
 
   await writeFile(other, "two\nlines\n");
-  await expect(runAt(first.url, "counts", "--key-file", other)).rejects.toThrow(/must hold one line/);
+  expect((await runAt(first.url, "counts", "--key-file", other)).stderr).toMatch(/must hold one line/);
 });
 
 test("What is wrong with a command line is said before anything is asked", async () => {
@@ -117,34 +122,19 @@ test("What is wrong with a command line is said before anything is asked", async
     ["counts", "--unknown"],
     ["counts", "--url", "localhost:9092"],
   ]) {
-    await expect(runAdminCommand(args, { RELAY_ADMIN_KEY_FILE: "/none" })).rejects.toThrow(UsageError);
+    const { code, stderr } = await adminCommand(args, { RELAY_ADMIN_KEY_FILE: "/none" });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("See npm run admin -- --help.")]);
   }
-  await expect(runAdminCommand(["counts"], {})).rejects.toThrow(/--key-file is required/);
+  expect(await adminCommand(["counts"], {})).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^--key-file is required/),
+  });
 });
 
-test("It ends with 0, with 1 when it is refused or a pod does not answer, and with 2 for an invalid command line", async () => {
-  const wrong = await AdminClient.make(`${relay.keysFile}.wrong`);
-  const at = (client: AdminClient, url = client.url) => ["--url", url, "--key-file", client.keyFile];
-  const ends = await Promise.all([
-    command("counts", ...at(first)),
-    command("counts", ...at(wrong, first.url)),
-    command("counts", ...at(first, `http://127.0.0.1:${await freePort()}`)),
-    command("count", ...at(first)),
-    command("--help"),
-    command("counts", ...at(first, `${first.url},http://127.0.0.1:${await freePort()}`)),
-  ]);
-  expect(ends.map(({ code }) => code)).toEqual([0, 1, 1, 2, 0, 1]);
-  expect(ends.at(-1)?.stdout).toMatch(/^window /);
-  expect(ends.map(({ stderr }) => stderr.split("\n")[0])).toEqual([
-    "",
-    expect.stringMatching(/answers 401: /),
-    expect.stringMatching(/^No pod answers at \S+ \(ECONNREFUSED\): --url or ADMIN_PORT says where\.$/),
-    "There is no command count: there are counts, agents, disconnect, noisiest.",
-    "",
-    expect.stringMatching(/^No pod answers at /),
-  ]);
-  const printed = ends.map(({ stdout, stderr }) => stdout + stderr).join("");
-  for (const { key } of [first, wrong]) expect(printed).not.toContain(key);
+test("The help names the commands, and no answer shows a key", async () => {
+  expect(await adminCommand(["--help"], {})).toMatchObject({ code: 0, stdout: expect.stringContaining("noisiest") });
+  const printed = [await runAtBoth("counts"), await runAtBoth("count"), await runAtBoth("disconnect", "nobody")];
+  for (const { stdout, stderr } of printed) expect(stdout + stderr).not.toContain(first.key);
 });
 
 test("Of several pods a sender counts once for each, whichever lists name it", () => {
@@ -160,9 +150,3 @@ test("Of several pods a sender counts once for each, whichever lists name it", (
     refusals: { by_sender: [{ kind: "key", id: "k", times: 2 }] },
   });
 });
-
-async function command(...args: string[]) {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { env: process.env });
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { code: code as number | null, stdout, stderr };
-}

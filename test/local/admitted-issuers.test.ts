@@ -1,8 +1,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { newOkpKey } from "../../deploy/keys/okp-key.ts";
+import { keysCommand } from "./commands.ts";
 import { useIssuers } from "./issuers-kit.ts";
-import { keysCommand } from "./keys-command.ts";
 
 const issuers = useIssuers();
 const { keys, inFolder, stored, theIssuer } = issuers;

@@ -4,7 +4,6 @@ import { afterAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { readCredential } from "protocol/credentials/read-credential.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
-import { runKeysCommand } from "../../deploy/keys/commands.ts";
 import { makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import {
   AGENTS,
@@ -18,6 +17,7 @@ import { FolderUse, isInUse } from "../../deploy/local/folder-use.ts";
 import { provide } from "../../deploy/local/provisions.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
+import { keysCommand } from "./commands.ts";
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeEach(async () => {
@@ -129,8 +129,8 @@ describe("A folder that was used before", () => {
   test("keeps keys and revocations of others when keys are made anew", async () => {
     const file = developmentKeysFile(folder.path);
     await developmentKeys(folder.path, "issued");
-    await runKeysCommand(["new", "--listed", "--agent", "agent://carol", "--key-id", "carol-1"], file);
-    await runKeysCommand(["revoke", "--agent", "agent://bob", "--issued-before", "2026-01-01T00:00:00Z"], file);
+    await keysCommand(file, ["new", "--listed", "--agent", "agent://carol", "--key-id", "carol-1"]);
+    await keysCommand(file, ["revoke", "--agent", "agent://bob", "--issued-before", "2026-01-01T00:00:00Z"]);
     const { revoked } = (await stored()).issuers[0] ?? {};
     await rm(developmentAgentsFile(folder.path));
     const { alice, bob } = await developmentKeys(folder.path, "issued");
@@ -158,7 +158,7 @@ describe("A folder that was used before", () => {
 
   test("in which somebody listed a key for alice lists hers too, and vouches for bob", async () => {
     const file = developmentKeysFile(folder.path);
-    await runKeysCommand(["new", "--listed", "--agent", "agent://alice", "--key-id", "mine"], file);
+    await keysCommand(file, ["new", "--listed", "--agent", "agent://alice", "--key-id", "mine"]);
     const { alice, bob } = await developmentKeys(folder.path, "issued");
     expect(alice).toMatchObject({ key_id: "dev-alice" });
     expect(alice.credential).toBeUndefined();

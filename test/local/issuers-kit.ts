@@ -4,9 +4,8 @@ import { afterEach, beforeEach, expect } from "@jest/globals";
 import { KeysFile } from "protocol/contract/keys-file.ts";
 import { readCredential } from "protocol/credentials/read-credential.ts";
 import { KeyRing } from "protocol/signing/key-ring.ts";
-import { UsageError } from "../../deploy/keys/command-line.ts";
-import { runKeysCommand } from "../../deploy/keys/commands.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { keysCommand } from "./commands.ts";
 
 /** `npm run keys` on a keys file of its own for each test, which is not there before the command makes it. */
 export function useIssuers() {
@@ -30,12 +29,9 @@ export function useIssuers() {
     await folder[Symbol.asyncDispose]();
   });
 
-  /** The command, without a process of its own; exit codes as deploy/keys.ts has them. */
+  /** Runs the command. */
   async function keys(...args: string[]) {
-    const result = await runKeysCommand(args, file).then(
-      (stdout) => ({ code: 0, stdout, stderr: "" }),
-      (error) => ({ code: error instanceof UsageError ? 2 : 1, stdout: "", stderr: String(error.message) }),
-    );
+    const result = await keysCommand(file, args);
     printed.push(result.stdout, result.stderr);
     return result;
   }

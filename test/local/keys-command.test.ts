@@ -7,7 +7,7 @@ import { hashApiKey } from "protocol/signing/api-key.ts";
 import { readKeyFile } from "../../connector/src/cli/key-file.ts";
 import { newOkpKey } from "../../deploy/keys/okp-key.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { keysCommand } from "./keys-command.ts";
+import { keysCommand } from "./commands.ts";
 
 /** The JSON object in what the command printed. */
 const keyFileIn = (stdout: string) => JSON.parse(/^\{[^}]*^\}/m.exec(stdout)?.[0] ?? "null");

@@ -1,8 +1,6 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { developmentKeys, developmentKeysFile } from "../../deploy/local/dev-keys.ts";
@@ -12,8 +10,7 @@ import { freePort } from "../support/free-port.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TestRedis } from "../support/test-redis.ts";
 import { until } from "../support/until.ts";
-
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+import { ROOT, type Running, runLines } from "./terminal.ts";
 
 /** The repository as its reader has it, with keys of its own; the relay of `npm start`, on a port of its own. */
 let clone: Awaited<ReturnType<typeof temporaryFolder>>;
@@ -33,8 +30,7 @@ beforeAll(async () => {
   const port = String(await freePort());
   environment = { ...process.env, PORT: port, RELAY_URL: `http://127.0.0.1:${port}`, REDIS_URL: "" };
   environment.RELAY_KEYS_FILE = developmentKeysFile(keys);
-  const relay = run("npm start");
-  await until("npm start serves", () => relay.printed().includes("Agent Relay is up."), 15_000);
+  await run("npm start").says("Agent Relay is up.");
 });
 
 afterAll(async () => {
@@ -42,25 +38,9 @@ afterAll(async () => {
   await clone[Symbol.asyncDispose]();
 });
 
-interface Running {
-  readonly printed: () => string;
-  /** Ctrl-C: the terminal signals the whole group. */
-  readonly interrupt: () => Promise<void>;
-}
-
-/** Commands of the README that go on, in a process group of their own. */
+/** Commands of the README that go on. */
 function run(commands: string): Running {
-  const child = spawn("sh", ["-ec", commands], { cwd: clone.path, env: environment, detached: true });
-  let printed = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (printed += String(chunk)));
-  const ended = once(child, "close");
-  const started = {
-    printed: () => printed,
-    interrupt: async () => {
-      if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), "SIGINT");
-      await ended;
-    },
-  };
+  const started = runLines(commands, environment, clone.path);
   running.push(started);
   return started;
 }
@@ -73,20 +53,20 @@ async function printedBy(commands: string): Promise<string> {
 
 test("The first message goes from relay send to relay listen", async () => {
   const listener = run(codeBlock(readme, "sh listen"));
-  await until("bob is online", () => /online/.test(listener.printed()), 15_000);
+  await listener.says(" is online");
   expect(await printedBy(codeBlock(readme, "sh send"))).toContain("handed to agent://bob");
-  await until("bob has it", () => listener.printed().includes("Hello, Bob."));
+  await listener.says("Hello, Bob.");
   expect(listener.printed()).toContain('"verified":"agent"');
   await listener.interrupt();
 });
 
 test("A new agent gets a key, passes the check and answers from a shell", async () => {
   const agent = run(codeBlock(readme, "sh shell-agent"));
-  await until("carol is online", () => /online/.test(agent.printed()), 30_000);
+  await agent.says(" is online");
   const bob = run(codeBlock(readme, "sh listen"));
-  await until("bob is online", () => /online/.test(bob.printed()), 15_000);
+  await bob.says(" is online");
   await printedBy(codeBlock(readme, "sh send").replaceAll("agent://bob", "agent://carol").replaceAll("alice", "bob"));
-  await until("bob is greeted", () => bob.printed().includes("Hello, agent://bob."), 10_000);
+  await bob.says("Hello, agent://bob.");
   await bob.interrupt();
   await agent.interrupt();
 });
@@ -99,7 +79,7 @@ test("An agent of another issuer, whose key is listed nowhere, passes the check"
 
 test("The agent in Python replies, and the one in TypeScript hears that it has the message", async () => {
   const python = run(codeBlock(readme, "sh python-agent").replace("python3", pythonProgram()));
-  await until("bob is online", () => /online/.test(python.printed()), 15_000);
+  await python.says(" is online");
   const program = codeBlock(readme, "ts typescript-agent");
   await writeFile(join(clone.path, "alice.ts"), program);
   expect(await printedBy("npx node alice.ts")).toBe("bob has it\n");
@@ -131,7 +111,7 @@ test("Each service starts alone, and a window is reset at a deploy", async () =>
     for (const command of [gateway, connector, reports]) {
       const port = await freePort();
       const service = run(command.replace(/PORT=\d+/, `PORT=${port}`));
-      await until("it is ready", async () => await isReady(port), 15_000);
+      await until("it is ready", async () => await isReady(port));
       await service.interrupt();
     }
     expect(await printedBy(reset)).toContain("window opened: ");

@@ -7,9 +7,9 @@ import { SURFACES } from "protocol/contract/surfaces.ts";
 import { SettingsError } from "runtime/settings.ts";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import type { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
-import { provide } from "../../deploy/local/provisions.ts";
+import { type Provisions, provide } from "../../deploy/local/provisions.ts";
 import { sayTo } from "../../deploy/local/redis-words.ts";
-import { type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
+import { LocalRelay, type Relay, type RelayOverrides, startRelay } from "../../deploy/local/relay.ts";
 import { AgentSocket, ed25519Key, signed } from "../support/agent.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
@@ -132,27 +132,32 @@ describe("A relay that is told", () => {
 });
 
 describe("A relay on a Redis Cluster of its own", () => {
+  let provisions: Provisions;
+  let relay: LocalRelay;
+  beforeAll(async () => {
+    const environment = { PORT: "0", LOG_LEVEL: "silent", METRICS_PORT: String(await freePort()) };
+    provisions = await provide(environment, { cluster: true });
+    relay = new LocalRelay(provisions, { cluster: true });
+    await relay.start();
+  });
+  afterAll(() => relay.stop());
+
   test("has two pods, which take connections in turn and have metrics of their own", async () => {
-    const metricsPort = String(await freePort());
-    const relay = await start({ cluster: true, environment: { METRICS_PORT: metricsPort } });
     const sockets = await Promise.all([1, 2, 3, 4].map(() => AgentSocket.open(relay.websocketUrl)));
-    const metrics = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
+    const metrics = await scrape(`http://127.0.0.1:${provisions.environment.METRICS_PORT}/metrics`);
     const connections = ["1", "2"].map((pod) => metrics.value("relay_connections", { pod, service: "ws-connector" }));
     expect(connections).toEqual([2, 2]);
     expect((await http.get(`${relay.url}/ready`)).body).toMatchObject({ connections: 4 });
     await Promise.all(sockets.map((socket) => socket.close()));
-  }, 60_000);
+  });
 
   test("lets nobody in who has no password, and shows it to nobody", async () => {
-    const provisions = await provide({ RELAY_KEYS_FILE: "keys.json" }, { cluster: true });
     const [{ port }] = (provisions.cluster as EmbeddedCluster).nodes as [ClusterNode];
-    const said = await sayTo({ host: "127.0.0.1", port }, "DBSIZE");
-    expect(said).toMatch(/^-NOAUTH/);
+    expect(await sayTo({ host: "127.0.0.1", port }, "DBSIZE")).toMatch(/^-NOAUTH/);
     const { password } = new URL((provisions.environment.REDIS_URL as string).split(",")[0] as string);
     const { stdout } = await promisify(execFile)("ps", ["-eo", "args=", "-ww"]);
     expect([password.length >= 32, stdout.includes(password)]).toEqual([true, false]);
-    await provisions.stop();
-  }, 60_000);
+  });
 });
 
 describe("A relay that cannot start", () => {

@@ -8,20 +8,20 @@ test("npm start serves, and prints the lines with which a message is exchanged",
   const port = await freePort();
   const env = { PORT: String(port), HOST: "127.0.0.1", REDIS_URL: "", RELAY_KEYS_FILE: "" };
   const relay = run("npm start", env);
-  await until("npm start says that the relay is up", () => relay.printed().includes("Agent Relay is up."), 15_000);
+  await relay.says("Agent Relay is up.");
   const listener = run(lineOf(relay.printed(), "npx --no relay listen"), {});
-  await until("bob is online", () => listener.printed().includes("agent://bob is online"), 10_000);
+  await listener.says("agent://bob is online");
 
   const curl = lineOf(relay.printed(), "curl");
   expect(await runToEnd(`${curl} -w '%{http_code}'`)).toMatch(/"can_deliver_realtime":true.*202$/);
-  await until("the message is printed", () => listener.printed().includes('{"message":"Hello, Bob."}'));
+  await listener.says('{"message":"Hello, Bob."}');
 
   expect(await runToEnd(lineOf(relay.printed(), "npx --no relay send"))).toContain("handed to agent://bob");
-  await until("the other message is printed", () => listener.printed().split('{"message":"Hello, Bob."}').length === 3);
+  await listener.says('{"message":"Hello, Bob."}', 2);
 
   await listener.interrupt();
   const example = run("npm run listen", { RELAY_URL: `http://127.0.0.1:${port}` });
-  await until("the example is bob", () => example.printed().includes("agent://bob is online"), 10_000);
+  await example.says("agent://bob is online");
   await example.interrupt();
   const [redis, ...others] = await guardiansOf(relay.group);
   expect([redis && existsSync(redis.folder), others]).toEqual([true, []]);

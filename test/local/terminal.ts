@@ -5,18 +5,36 @@ import { promisify } from "node:util";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
+export type Running = ReturnType<typeof runLines>;
+
 /** A command of the README in a process group of its own, as a terminal runs it. */
-export function run(command: string, env: Record<string, string>) {
-  const child = spawn("sh", ["-c", `exec ${command}`], { cwd: ROOT, env: { ...process.env, ...env }, detached: true });
+export function run(command: string, env: Record<string, string>): Running {
+  return runLines(`exec ${command}`, { ...process.env, ...env }, ROOT);
+}
+
+/** The same of several commands, one a line. */
+export function runLines(lines: string, env: NodeJS.ProcessEnv, cwd: string) {
+  const child = spawn("sh", ["-ec", lines], { cwd, env, detached: true });
+  const streams = [child.stdout, child.stderr];
   let printed = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (printed += String(chunk)));
-  const ended = once(child, "exit");
+  for (const stream of streams) stream.on("data", (chunk) => (printed += String(chunk)));
+  const ended = once(child, "close");
   return {
     group: child.pid as number,
     printed: () => printed,
+    /** Resolves once it has printed the text so many times; rejects when it ends without. */
+    says: (text: string, times = 1) =>
+      new Promise<void>((resolve, reject) => {
+        const look = () => {
+          if (printed.split(text).length > times) resolve();
+        };
+        for (const stream of streams) stream.on("data", look);
+        void ended.then(() => reject(new Error(`It ended without: ${text}\n${printed}`)));
+        look();
+      }),
     /** Ctrl-C: the terminal signals the whole group. */
     interrupt: async () => {
-      process.kill(-(child.pid as number), "SIGINT");
+      if (child.exitCode === null && child.signalCode === null) process.kill(-(child.pid as number), "SIGINT");
       return (await ended)[0] as number | null;
     },
   };

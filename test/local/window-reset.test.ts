@@ -1,12 +1,8 @@
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { controlKeys, partitionKeys } from "window/redis/keys.ts";
-import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { TestRedis } from "../support/test-redis.ts";
-
-const PROGRAM = fileURLToPath(new URL("../../deploy/redis/window-reset.ts", import.meta.url));
+import { resetCommand } from "./commands.ts";
 
 describe("npm run window:reset", () => {
   const redis = new TestRedis();
@@ -22,7 +18,8 @@ describe("npm run window:reset", () => {
     await redis.stop();
   });
 
-  const reset = (deployId: string, ...args: string[]) => run(args, { REDIS_URL: redis.url, RELAY_DEPLOY_ID: deployId });
+  const reset = (deployId: string, ...args: string[]) =>
+    resetCommand(args, { REDIS_URL: redis.url, RELAY_DEPLOY_ID: deployId });
 
   test("opens a window for each new deploy, and keeps it while the deploy stays the same", async () => {
     const first = await reset("v1");
@@ -54,30 +51,22 @@ describe("npm run window:reset", () => {
   });
 
   test("refuses a Redis Cluster with one partition", async () => {
-    const { code, stderr } = await run([], { REDIS_URL: "redis-cluster://:secret@127.0.0.1:1" });
+    const { code, stderr } = await resetCommand([], { REDIS_URL: "redis-cluster://:secret@127.0.0.1:1" });
     expect([code, stderr]).toEqual([78, expect.stringContaining("RELAY_PARTITIONS")]);
     expect(stderr).not.toContain("secret");
   });
 
   test("names the reason when Redis cannot be used, without its password", async () => {
-    const { code, stderr } = await run([], { REDIS_URL: "redis://:secret@127.0.0.1:1" });
+    const { code, stderr } = await resetCommand([], { REDIS_URL: "redis://:secret@127.0.0.1:1" });
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^[^\n]*\brefused\b[^\n]*\n$/)]);
     expect(stderr).not.toContain("secret");
   });
 
   test("names invalid settings, and refuses an invalid command line", async () => {
-    expect(await run([], { RELAY_PARTITIONS: "0" })).toMatchObject({
+    expect(await resetCommand([], { RELAY_PARTITIONS: "0" })).toMatchObject({
       code: 78,
       stderr: expect.stringMatching(/REDIS_URL [\s\S]*RELAY_PARTITIONS /),
     });
     expect((await reset("v1", "--all")).code).toBe(2);
   });
 });
-
-function run(args: string[], env: Record<string, string>) {
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, [PROGRAM, ...args], { env: { ...COMPILE_CACHE, ...env } }, (error, stdout, stderr) => {
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-    });
-  });
-}

@@ -1,8 +1,8 @@
-"""A connector that a test drives: a JSON object a line, calls on standard input, results and events on standard output.
+"""Connectors that tests drive: a JSON object a line, calls on standard input, results and events on standard output.
 
 {"new": name, "options": {…}} makes a connector. {"call": n, "on": name, "method": …, "args": […], "options": {…}}
-answers {"call": n, "result": …} or {"call": n, "error": {…}}; `reply` takes the number of a delivery. {"echo": name}
-replies to what comes in as a `message.send`.
+answers {"call": n, "result": …} or {"call": n, "error": {…}}; `reply` takes the number of a delivery, and `give_tokens` what the credential callback gives from then on. {"echo": name}
+replies to what comes in as a `message.send`. {"clear": n} closes and forgets all connectors, and answers like a call.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any
 from agent_relay_connector import Connector, CredentialWithKeys, Delivery, RelayError, Trust, verify_receipt
 
 connectors: dict[str, Connector] = {}
-# One may have taken another's name.
+# A connector may take the name of another.
 made: list[Connector] = []
 deliveries: list[Delivery] = []
 tokens: dict[str, list[Any]] = {}
@@ -76,11 +76,24 @@ async def result_of(request: dict[str, Any]) -> Any:
     method, args, options = request["method"], request.get("args", []), request.get("options", {})
     if method == "verify_receipt":
         return verify_receipt(*args)
+    if method == "give_tokens":
+        tokens[request["on"]] = args
+        return None
     if method == "reply":
         return await deliveries[args[0]].reply(*args[1:], **options)
     result = getattr(connectors[request["on"]], method)
     result = result(*args, **options) if callable(result) else result
     return await result if asyncio.iscoroutine(result) else result
+
+
+async def clear() -> None:
+    """A test is over: the next one finds nothing of it."""
+    for connector in made:
+        await connector.close()
+    connectors.clear()
+    made.clear()
+    deliveries.clear()
+    tokens.clear()
 
 
 def spawn(work: Any) -> None:
@@ -99,10 +112,12 @@ async def main() -> None:
             make(request["new"], request["options"])
         elif "echo" in request:
             spawn(echo(connectors[request["echo"]]))
+        elif "clear" in request:
+            await clear()
+            say(call=request["clear"], result=None)
         else:
             spawn(call(request))
-    for connector in made:
-        await connector.close()
+    await clear()
 
 
 asyncio.run(main())

@@ -1,24 +1,17 @@
 import { afterEach, expect, test } from "@jest/globals";
 import { PodStage } from "../../connector/test/kit.ts";
 import type { Frame } from "../support/agent.ts";
-import { use } from "../support/use-relay.ts";
-import { PythonConnectors } from "./python-connector.ts";
+import { withPython } from "./python-connector.ts";
 
 /** More than is read of a socket at once. */
 const MESSAGES = 150;
-const stage = use(new PodStage("alice", "bob"));
-let python: PythonConnectors;
-afterEach(async () => {
-  python.resume();
-  await python.stop();
-  await stage.clear();
-});
+const { stage, python } = withPython(new PodStage("alice", "bob"));
+afterEach(() => python.resume());
 
 test("A Python agent that stood still while another process took it over gets what was promised, in order, before it learns of its end", async () => {
-  python = new PythonConnectors();
   const { agent, key } = stage.agent("bob");
   const { keyId: key_id, alg, privateKey: private_key } = key as Frame;
-  await python.start("bob", { url: stage.url, agent, key: { key_id, alg, private_key } });
+  await python.online("bob", { url: stage.url, agent, key: { key_id, alg, private_key } });
   const alice = await stage.online("alice", stage.url);
   python.told.length = 0;
 

@@ -2,9 +2,12 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { afterEach } from "@jest/globals";
+import type { Stage } from "../../connector/test/kit.ts";
 import { pythonProgram } from "../../deploy/local/python-program.mjs";
 import type { Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
+import { use } from "../support/use.ts";
 
 const DRIVER = fileURLToPath(new URL("driver.py", import.meta.url));
 const SOURCES = fileURLToPath(new URL("../../connector-python/src", import.meta.url));
@@ -19,16 +22,39 @@ export class PythonError extends Error {
   }
 }
 
+/** A stage, and one process of Python, for the tests of a file. Each test finds both without connectors. */
+export function withPython<Some extends Stage>(
+  stage: Some,
+): { readonly stage: Some; readonly python: PythonConnectors } {
+  const python = new PythonConnectors();
+  use({
+    start: async () => {
+      python.start();
+      await stage.start();
+    },
+    stop: async () => {
+      await python.stop();
+      await stage.stop();
+    },
+  });
+  afterEach(async () => {
+    await python.clear();
+    await stage.clear();
+  });
+  return { stage, python };
+}
+
 /** Connectors of `connector-python`, in one process. Names and members are those of Python. */
 export class PythonConnectors {
   /** What its connectors told, in order: states, deliveries, notices, problems. */
   readonly told: Frame[] = [];
-  readonly #child: ChildProcessWithoutNullStreams;
-  readonly #closed: Promise<unknown>;
+  #child!: ChildProcessWithoutNullStreams;
+  #closed!: Promise<unknown>;
   readonly #calls = new Map<number, PromiseWithResolvers<Frame>>();
   #next = 0;
 
-  constructor() {
+  /** Starts the process. */
+  start(): void {
     const env = { ...process.env, PYTHONPATH: SOURCES, PYTHONUTF8: "1", PYTHONDONTWRITEBYTECODE: "1" };
     this.#child = spawn(pythonProgram(), ["-X", "dev", DRIVER], { env });
     this.#child.stderr.pipe(process.stderr);
@@ -44,7 +70,7 @@ export class PythonConnectors {
   }
 
   /** Registered. */
-  async start(name: string, options: object): Promise<void> {
+  async online(name: string, options: object): Promise<void> {
     this.make(name, options);
     await this.call(name, "start");
   }
@@ -56,11 +82,7 @@ export class PythonConnectors {
 
   /** Calls a method. Rejects with what it raised. */
   async call(name: string, method: string, args: readonly unknown[] = [], options: object = {}): Promise<Frame> {
-    const call = Promise.withResolvers<Frame>();
-    this.#next += 1;
-    this.#calls.set(this.#next, call);
-    this.#write({ call: this.#next, on: name, method, args, options });
-    return await call.promise;
+    return await this.#answerTo((call) => ({ call, on: name, method, args, options }));
   }
 
   /** Resolves with the first thing that was told and fits. */
@@ -78,11 +100,25 @@ export class PythonConnectors {
     this.#child.kill("SIGCONT");
   }
 
+  /** Closes and forgets all connectors. */
+  async clear(): Promise<void> {
+    await this.#answerTo((clear) => ({ clear }));
+    this.told.length = 0;
+  }
+
   /** Closes all connectors and ends the process. Rejects when it did not end by itself. */
   async stop(): Promise<void> {
     this.#child.stdin.end();
     await this.#closed;
     if (this.#child.exitCode !== 0) throw new Error(`Python ended with ${this.#child.exitCode}.`);
+  }
+
+  async #answerTo(request: (number: number) => object): Promise<Frame> {
+    const call = Promise.withResolvers<Frame>();
+    this.#next += 1;
+    this.#calls.set(this.#next, call);
+    this.#write(request(this.#next));
+    return await call.promise;
   }
 
   #read({ call, result, error, ...told }: Frame): void {

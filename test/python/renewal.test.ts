@@ -1,6 +1,6 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import {
   ACME,
   GLOBEX,
@@ -12,16 +12,10 @@ import {
 import { record } from "../../connector/test/kit.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
-import { use } from "../support/use-relay.ts";
-import { PythonConnectors } from "./python-connector.ts";
+import { withPython } from "./python-connector.ts";
 
 const WITHIN_MS = 20_000;
-const stage = use(new IssuerStage());
-let python: PythonConnectors;
-afterEach(async () => {
-  await python.stop();
-  await stage.clear();
-});
+const { stage, python } = withPython(new IssuerStage());
 
 /** Writes a key file whole, so that nobody reads half of it. */
 async function writeKeyFile(file: string, { agent, key, sealingKeys }: Party, credential: string): Promise<void> {
@@ -37,10 +31,9 @@ test("A key file with other keys is taken over: what has no answer goes out agai
   const [before, after] = [await party("agent://globex.bob"), await party("agent://globex.bob")];
   await using folder = await temporaryFolder();
   const file = join(folder.path, "bob.json");
-  // Its renewal is due soon, or was: the file is read again and again until it has another.
-  await writeKeyFile(file, before, await before.token({ iat: secondsFromNow(-60), exp: secondsFromNow(25) }));
-  python = new PythonConnectors();
-  await python.start("bob", { url: stage.front.url, key_file: file });
+  // Its renewal is due: the file is read again and again until it has another.
+  await writeKeyFile(file, before, await before.token({ iat: secondsFromNow(-6000), exp: secondsFromNow(600) }));
+  await python.online("bob", { url: stage.front.url, key_file: file });
   const ann = await stage.join(await party("agent://acme.ann"), stage.url, { trust: { issuers: [ACME, GLOBEX] } });
   const { deliveries } = record(ann);
   const [{ key_id: oldKey }] = registers() as [{ key_id: string }];

@@ -1,23 +1,16 @@
 import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterEach, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { testAgent, untilState, WholeStage } from "../../connector/test/kit.ts";
 import { SELF_SIGNED } from "../../connector/test/self-signed.ts";
-import { use } from "../support/use-relay.ts";
-import { PythonConnectors } from "./python-connector.ts";
+import { type PythonConnectors, withPython } from "./python-connector.ts";
 
-const stage = use(new WholeStage("alice", "bob"));
-let python: PythonConnectors;
-afterEach(async () => {
-  await python.stop();
-  await stage.clear();
-});
+const { stage, python } = withPython(new WholeStage("alice", "bob"));
 
 /** A Python connector, not started. */
 function make(name: string, options: object = {}, { agent, keyId, key } = stage.agent(name)): PythonConnectors {
   const { privateKey: private_key } = key as { privateKey: string };
-  python = new PythonConnectors();
   python.make(name, { url: stage.url, agent, key: { key_id: keyId, alg: "ed25519", private_key }, ...options });
   return python;
 }
@@ -63,18 +56,4 @@ test("A start in Python at a relay whose certificate nobody vouches for is refus
     details: { code: "unreachable", retry: "fix", hint: expect.stringContaining("SSL_CERT_FILE") },
   });
   server.close();
-});
-
-test("A question in Python waits for who is away, and one that waited in vain was not sent", async () => {
-  const agents = make("bob");
-  await agents.call("bob", "start");
-  const asked = agents.call("bob", "ask", ["agent://alice", { n: 1 }], { wait_online: 30 });
-  const sent = agents.call("bob", "send", ["agent://alice", { n: 2 }], { wait_online: 30 });
-  await expect(agents.call("bob", "ask", ["agent://nobody", {}], { wait_online: 0.4 })).rejects.toMatchObject({
-    details: { code: "target_not_online", outcome: "refused" },
-  });
-  const alice = await stage.online("alice", stage.url);
-  alice.on("delivery", (delivery) => delivery.reply(delivery.payload));
-  expect((await asked).payload).toEqual({ n: 1 });
-  expect(await sent).toMatchObject({ delivery: { can_deliver_realtime: true } });
 });

@@ -29,6 +29,7 @@ function pythonConnector(name: string): PythonConnectors {
   const { agent, keyId, key } = stage.agent(name);
   const { privateKey: private_key } = key as { privateKey: string };
   python = new PythonConnectors();
+  python.start();
   python.make(name, { url: stage.url, agent, key: { key_id: keyId, alg: "ed25519", private_key } });
   return python;
 }

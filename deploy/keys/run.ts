@@ -1,0 +1,17 @@
+import type { Io } from "../local/io.ts";
+import { UsageError } from "./command-line.ts";
+import { runKeysCommand } from "./commands.ts";
+import { NotInForceError } from "./in-force.ts";
+
+/** Runs one command line of `npm run keys`. Never rejects. @returns the exit code. */
+export async function run(args: string[], io: Io): Promise<number> {
+  try {
+    io.stdout.write(await runKeysCommand(args, io));
+    return 0;
+  } catch (error) {
+    const isUsageError = error instanceof UsageError;
+    const hint = isUsageError ? "\nSee npm run keys -- --help." : "";
+    io.stderr.write(`${(error as Error).message}${hint}\n`);
+    return isUsageError ? 2 : error instanceof NotInForceError ? 3 : 1;
+  }
+}

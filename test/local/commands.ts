@@ -1,0 +1,30 @@
+import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { run as runAdmin } from "../../deploy/admin/run.ts";
+import { run as runKeys } from "../../deploy/keys/run.ts";
+import type { Io } from "../../deploy/local/io.ts";
+import { run as runReset } from "../../deploy/redis/window-reset-run.ts";
+
+/** Runs a command to its end, in this process. */
+async function ended(
+  run: (args: string[], io: Io) => Promise<number>,
+  args: readonly string[],
+  env: Io["env"],
+  stdin = "",
+) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const code = await run([...args], { env, stdin: Readable.from([stdin]), stdout, stderr });
+  stdout.end();
+  stderr.end();
+  return { code, stdout: await text(stdout), stderr: await text(stderr) };
+}
+
+/** `npm run keys`, on a keys file. */
+export const keysCommand = (keysFile: string, args: readonly string[], stdin?: string) =>
+  ended(runKeys, args, { RELAY_KEYS_FILE: keysFile }, stdin);
+
+/** `npm run admin`. */
+export const adminCommand = (args: readonly string[], env: Io["env"]) => ended(runAdmin, args, env);
+
+/** `npm run window:reset`. */
+export const resetCommand = (args: readonly string[], env: Io["env"]) => ended(runReset, args, env);
