@@ -26,8 +26,11 @@ export class Keepalive {
   #timer: ReturnType<typeof setInterval> | undefined;
   #tickedAt = 0;
   #heartbeatAt = 0;
-  /** Since when a request has been waiting for an answer. */
-  #requestedAt: number | undefined;
+  /**
+   * Ticks since a request that has no answer. A process that stood still ticks once, and then reads what came in: by the
+   * time alone it would give up an answer that is there.
+   */
+  #ticksWaited: number | undefined;
 
   constructor(options: KeepaliveOptions) {
     this.#options = options;
@@ -46,12 +49,12 @@ export class Keepalive {
 
   /** Something was sent that the relay answers. */
   requestSent(): void {
-    this.#requestedAt ??= performance.now();
+    this.#ticksWaited ??= 0;
   }
 
   /** Any frame came in. */
   frameReceived(): void {
-    this.#requestedAt = undefined;
+    this.#ticksWaited = undefined;
   }
 
   heartbeatNow(): void {
@@ -61,15 +64,15 @@ export class Keepalive {
 
   #tick(): void {
     const { intervalMs, timedOut } = this.#options;
+    if (this.#ticksWaited !== undefined) this.#ticksWaited += 1;
     const hasJumped = Math.abs(Date.now() - this.#tickedAt - this.#tickMs) > JUMP_MS;
     this.#tickedAt = Date.now();
-    const now = performance.now();
     if (hasJumped) {
-      this.#requestedAt = undefined;
+      this.#ticksWaited = undefined;
       this.heartbeatNow();
-    } else if (this.#requestedAt !== undefined && now - this.#requestedAt > Math.min(ANSWER_WITHIN_MS, intervalMs)) {
+    } else if ((this.#ticksWaited ?? 0) * this.#tickMs > Math.min(ANSWER_WITHIN_MS, intervalMs)) {
       timedOut();
-    } else if (now - this.#heartbeatAt >= intervalMs - this.#tickMs) {
+    } else if (performance.now() - this.#heartbeatAt >= intervalMs - this.#tickMs) {
       this.heartbeatNow();
     }
   }

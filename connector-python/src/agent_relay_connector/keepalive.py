@@ -26,8 +26,9 @@ class Keepalive:
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = 0.0
         self._heartbeat_at = 0.0
-        # Since when a request has been waiting for an answer.
-        self._requested_at: float | None = None
+        # Ticks since a request that has no answer. A process that stood still ticks once, and then reads what came in: by
+        # the time alone it would give up an answer that is there.
+        self._ticks_waited: int | None = None
 
     def start(self) -> None:
         self._heartbeat_at = time.monotonic()
@@ -39,11 +40,11 @@ class Keepalive:
 
     def request_sent(self) -> None:
         """Something was sent that the relay answers."""
-        if self._requested_at is None:
-            self._requested_at = time.monotonic()
+        if self._ticks_waited is None:
+            self._ticks_waited = 0
 
     def frame_received(self) -> None:
-        self._requested_at = None
+        self._ticks_waited = None
 
     def heartbeat_now(self) -> None:
         self._heartbeat_at = time.monotonic()
@@ -55,12 +56,13 @@ class Keepalive:
 
     def _tick(self) -> None:
         has_jumped = abs(time.time() - self._ticked_at - self._tick_s) > _JUMP_S
-        now = time.monotonic()
+        if self._ticks_waited is not None:
+            self._ticks_waited += 1
         self._wait()
         if has_jumped:
-            self._requested_at = None
+            self._ticks_waited = None
             self.heartbeat_now()
-        elif self._requested_at is not None and now - self._requested_at > min(ANSWER_WITHIN_S, self._interval_s):
+        elif (self._ticks_waited or 0) * self._tick_s > min(ANSWER_WITHIN_S, self._interval_s):
             self._timed_out()
-        elif now - self._heartbeat_at >= self._interval_s - self._tick_s:
+        elif time.monotonic() - self._heartbeat_at >= self._interval_s - self._tick_s:
             self.heartbeat_now()
