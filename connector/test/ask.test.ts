@@ -1,10 +1,11 @@
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../test/support/agent.ts";
 import { until } from "../../test/support/until.ts";
 import type { Connector, Delivery } from "../src/index.ts";
 import { noReply } from "../src/no-reply.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, next, PodStage, record, testAgent, untilState } from "./kit.ts";
+import { holdWaits, LONG_MS } from "./times.ts";
 
 const stage = shared(new PodStage("alice", "bob-hmac", "carol"));
 const BOB = "agent://bob-hmac";
@@ -16,6 +17,10 @@ beforeEach(async () => {
   alice = await stage.online("alice", stage.url);
   bob = await stage.online("bob-hmac", stage.url);
   heard = record(alice);
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
 });
 
 /** Replies to each message with its payload. */
@@ -92,9 +97,14 @@ describe("A question", () => {
 
 describe("A question without a reply", () => {
   test("ends with timeout; that it was received is known, and a late reply is a delivery like any other", async () => {
-    const error = await errorOf(alice.ask(BOB, {}, { timeoutMs: 200 }));
-    expect(error).toMatchObject({ code: "timeout", outcome: "unknown", envelopeId: expect.any(String) });
-    await (await next(bob)).reply({ late: true });
+    const timeIsOver = holdWaits();
+    const asked = errorOf(alice.ask(BOB, {}, { timeoutMs: LONG_MS }));
+    const question = await next(bob);
+    // Its ack comes behind the question's.
+    await alice.send(BOB, {});
+    timeIsOver();
+    expect(await asked).toMatchObject({ code: "timeout", outcome: "unknown", envelopeId: expect.any(String) });
+    await question.reply({ late: true });
     expect(await untilMarked()).toMatchObject([{ type: "message.reply", payload: { late: true } }]);
   });
 
@@ -234,7 +244,8 @@ describe("A connection that is lost", () => {
     const proxy = await stage.proxy(stage.url);
     alice = await stage.online("alice", proxy.url);
     proxy.toAgent = (frame) => (frame.type === "message.send" ? void proxy.cut() : frame);
-    const asked = alice.ask(BOB, {}, { timeoutMs: 5000 });
+    const timeIsOver = holdWaits();
+    const asked = errorOf(alice.ask(BOB, {}, { timeoutMs: LONG_MS }));
     await next(bob);
     await untilState(alice, "reconnecting");
     await bob.close();
@@ -243,7 +254,10 @@ describe("A connection that is lost", () => {
       if (frame.duplicate) repeat = frame;
       return frame;
     };
-    expect(await errorOf(asked)).toMatchObject({ code: "timeout", outcome: "unknown" });
+    await until("the repeat is acked", () => repeat !== undefined);
+    await alice.send(BOB, {});
+    timeIsOver();
+    expect(await asked).toMatchObject({ code: "timeout", outcome: "unknown" });
     expect(repeat).toMatchObject({ target_delivery: { can_deliver_realtime: false } });
   });
 });

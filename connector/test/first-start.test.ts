@@ -9,10 +9,12 @@ import { relayAddress } from "../src/address.ts";
 import { RelayError } from "../src/errors.ts";
 import { FirstStart } from "../src/first-start.ts";
 import { Connector } from "../src/index.ts";
+import { FIRST_START, REGISTER_WITHIN_MS } from "../src/limits.ts";
 import { ACME, party } from "./credentials/parties.ts";
 import { shared } from "./fixture.ts";
 import { errorOf, record, testAgent, untilState, WholeStage } from "./kit.ts";
 import { SELF_SIGNED } from "./self-signed.ts";
+import { holdWaits, LONG_MS, setTime } from "./times.ts";
 
 const stage = shared(new WholeStage("alice", "bob"));
 const servers: Server[] = [];
@@ -25,17 +27,17 @@ afterEach(async () => {
   }
 });
 
-async function portOf(server: Server, port = 0): Promise<number> {
+async function portOf(server: Server): Promise<number> {
   servers.push(server);
-  await once(server.listen(port, "127.0.0.1"), "listening");
+  await once(server.listen(0, "127.0.0.1"), "listening");
   return (server.address() as AddressInfo).port;
 }
 
 /** Answers every upgrade with this status. */
-async function refusing(status: number, port = 0): Promise<string> {
+async function refusing(status: number): Promise<string> {
   const server = createServer();
   server.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
-  return `http://127.0.0.1:${await portOf(server, port)}`;
+  return `http://127.0.0.1:${await portOf(server)}`;
 }
 
 describe("A first start that cannot succeed is rejected at once, and says why", () => {
@@ -82,8 +84,15 @@ describe("A start that may yet succeed goes on, and tells the cause of each fail
 
   test("until its time is over: then it is rejected with the last cause", async () => {
     const alice = stage.connector("alice", `http://127.0.0.1:${await freePort()}`);
-    const error = await errorOf(alice.start({ timeoutMs: 400 }));
-    expect(error).toMatchObject({ code: "timeout", cause: { code: "unreachable", cause: { code: "ECONNREFUSED" } } });
+    const { errors } = record(alice);
+    const timeIsOver = holdWaits();
+    const started = errorOf(alice.start({ timeoutMs: LONG_MS }));
+    await until("an attempt has failed", () => errors.length > 0);
+    timeIsOver();
+    expect(await started).toMatchObject({
+      code: "timeout",
+      cause: { code: "unreachable", cause: { code: "ECONNREFUSED" } },
+    });
     expect(alice.state.status).toBe("closed");
   });
 
@@ -115,15 +124,15 @@ test("An agent that was online before outlasts what would end a first start", as
   const proxy = await stage.proxy(stage.url);
   const alice = await stage.online("alice", proxy.url);
   const { errors } = record(alice);
-  const { port } = new URL(proxy.url);
-  await proxy.stop();
-  await refusing(404, Number(port));
+  proxy.refusesWith = 404;
+  proxy.cut();
   await until("two refusals were told", () => errors.filter(({ retry }) => retry === "fix").length > 1);
   expect(alice.state.status).toBe("reconnecting");
 });
 
 describe("A start under an agent that is online elsewhere", () => {
   test("is refused, and the other stays", async () => {
+    setTime(FIRST_START, "lookAgainMs", 1);
     const first = await stage.online("bob", stage.url);
     const second = stage.connector("bob", stage.url);
     await expect(second.start()).rejects.toMatchObject({ code: "superseded_elsewhere", outcome: "refused" });
@@ -131,6 +140,7 @@ describe("A start under an agent that is online elsewhere", () => {
   });
 
   test("is refused for its key where that is not the agent's: it could not take it over", async () => {
+    setTime(FIRST_START, "lookAgainMs", 1);
     const first = await stage.online("bob", stage.url);
     const wrong = { ...testAgent("bob").key, keyId: stage.agent("bob").keyId };
     const second = stage.connector("bob", stage.url, { key: wrong });
@@ -169,8 +179,11 @@ describe("A start under an agent that is online elsewhere", () => {
     jest.spyOn(globalThis, "fetch").mockImplementation(answer);
     const second = stage.connector("bob", stage.url);
     const { errors } = record(second);
-    const error = await errorOf(second.start({ timeoutMs: 500 }));
-    expect(error).toMatchObject({ code: "timeout", outcome: "refused", cause: { code } });
+    const timeIsOver = holdWaits();
+    const started = errorOf(second.start({ timeoutMs: LONG_MS }));
+    await until("why it waits is told", () => errors.length > 0);
+    timeIsOver();
+    expect(await started).toMatchObject({ code: "timeout", outcome: "refused", cause: { code } });
     expect([errors[0], first.state.status]).toMatchObject([{ code, retry: "later" }, "online"]);
   });
 
@@ -207,16 +220,20 @@ describe("A start of an agent whose presence the relay cannot tell for the momen
 
   test("outlasts the time in which a connection has to register", async () => {
     untold(Number.POSITIVE_INFINITY);
+    const timeIsOver = holdWaits(REGISTER_WITHIN_MS);
     const alice = stage.connector("alice", stage.url);
-    const { states } = record(alice);
+    const { states, errors } = record(alice);
     const started = alice.start();
-    await until("its first connection is given up", () => states.includes("reconnecting"), 20_000);
+    await until("it waits to register", () => errors.length > 0);
+    timeIsOver();
+    await until("its first connection is given up", () => states.includes("reconnecting"));
     jest.restoreAllMocks();
     await started;
     expect(states).not.toContain("closed");
   });
 
   test("ends nobody's connection when it can", async () => {
+    setTime(FIRST_START, "lookAgainMs", 1);
     const first = await stage.online("bob", stage.url);
     untold(TIMES);
     const second = stage.connector("bob", stage.url);
@@ -227,7 +244,13 @@ describe("A start of an agent whose presence the relay cannot tell for the momen
   test("ends with its time, for that reason", async () => {
     untold(Number.POSITIVE_INFINITY);
     const alice = stage.connector("alice", stage.url);
-    await expect(alice.start({ timeoutMs: 300 })).rejects.toMatchObject({
+    const { errors } = record(alice);
+    const timeIsOver = holdWaits();
+    const started = alice.start({ timeoutMs: LONG_MS });
+    started.catch(() => {});
+    await until("why it waits is told", () => errors.length > 0);
+    timeIsOver();
+    await expect(started).rejects.toMatchObject({
       code: "timeout",
       cause: { code: "unavailable" },
     });

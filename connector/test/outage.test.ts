@@ -10,8 +10,7 @@ const stage = shared(new PodStage("alice", "bob-hmac", "carol"));
 let proxy: WireProxy;
 
 beforeEach(async () => {
-  // Long enough that an answer that is late on a busy machine does not cost the connection.
-  proxy = await stage.proxy(stage.url, 2000);
+  proxy = await stage.proxy(stage.url);
 });
 
 test("what is sent while Redis is dead settles once it is back, as it was signed, without a reconnect", async () => {

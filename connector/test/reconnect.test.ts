@@ -17,12 +17,6 @@ async function bobListens(url = stage.url): Promise<void> {
   delivered = record(bob).deliveries;
 }
 
-/** The clock jumps, as it does when a machine wakes up. */
-function sleepFor(ms: number): void {
-  const { now } = Date;
-  jest.spyOn(Date, "now").mockImplementation(() => now() + ms);
-}
-
 function numbers(): unknown[] {
   return delivered.map(({ payload }) => payload.n);
 }
@@ -75,9 +69,8 @@ test("every agent of a killed pod is back within ten seconds", async () => {
 
 test("while no relay answers it keeps trying, and says so", async () => {
   const gone = await stage.proxy(stage.url);
-  const { url } = gone;
-  await gone.stop();
-  const alice = stage.connector("alice", url);
+  gone.refusesWith = 503;
+  const alice = stage.connector("alice", gone.url);
   const heard: unknown[] = [];
   alice.on("state", (state) => heard.push(state));
   const started = alice.start();
@@ -117,14 +110,10 @@ test("a pod that drains is left for another before it closes: nothing sent meanw
   await bobListens(proxy.url);
   const { notices, states } = record(bob);
   const alice = await stage.online("alice", stage.url);
-  // The relay's own drain of two connections leaves no time between notice and close; a busy one's does.
-  const goodbye = { frame: "notice", notice: "draining", reconnect_after_ms: 20 };
-  proxy.toAgent = (frame) => (frame.type === "agent.heartbeat" ? goodbye : frame);
-  sleepFor(10_000);
-  await until("bob is told to leave", () => notices.length > 0);
-  jest.restoreAllMocks();
-  proxy.toAgent = (frame) => frame;
   proxy.lead(stage.url);
+  // The relay's own drain of two connections leaves no time between notice and close; a busy one's does.
+  proxy.tell({ frame: "notice", notice: "draining", reconnect_after_ms: 20 });
+  await until("bob is told to leave", () => notices.length > 0);
   const answers = [];
   for (let n = 0; proxy.connections < 2 || n < 100; n += 1) answers.push(await alice.send(bob.agent, { n }));
   const promised = answers.filter(({ delivery }) => delivery.canDeliverRealtime);
@@ -156,16 +145,11 @@ test("a network that goes silent is noticed by the missing answer, and left", as
   const sent = alice.send(bob.agent, { n: 0 });
   await untilState(alice, "reconnecting");
   expect(alice.state).toMatchObject({ reason: "lost", closeCode: 1006 });
+  // The next connection is not lost, however long its answers take on a busy machine.
+  proxy.heartbeatIntervalMs = 15_000;
   proxy.isSilent = false;
   proxy.cut();
   expect(await sent).toMatchObject({ duplicate: false });
   await until("it is delivered", () => delivered.length > 0);
   expect(proxy.sent.filter(({ type }) => type === "message.send")).toHaveLength(2);
-});
-
-test("after a sleep of the machine the connection is tried at once, long before its next heartbeat", async () => {
-  const proxy = await stage.proxy(stage.url);
-  await stage.online("alice", proxy.url);
-  sleepFor(600_000);
-  await until("a heartbeat goes out", () => proxy.sent.at(-1)?.type === "agent.heartbeat", 10_000);
 });

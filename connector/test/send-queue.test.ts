@@ -3,6 +3,7 @@ import { until } from "../../test/support/until.ts";
 import { RelayError } from "../src/errors.ts";
 import { errorOf } from "./kit.ts";
 import { useSendQueue } from "./send-queue-scene.ts";
+import { holdWaits, LONG_MS } from "./times.ts";
 
 const scene = useSendQueue();
 const { add, connect, ack, refuse } = scene;
@@ -131,15 +132,20 @@ describe("The send queue", () => {
 });
 
 describe("A send that ends without an answer", () => {
-  test.each([
-    ["timeout", () => ({ timeoutMs: 20 })],
-    ["aborted", () => ({ signal: AbortSignal.timeout(20) })],
-  ])("as %s says whether it went out", async (code, options) => {
-    expect(await errorOf(add("waits", options()))).toMatchObject({ code, outcome: "refused", envelopeId: "waits" });
-    const sent = errorOf(add("sent", options()));
+  test.each(["timeout", "aborted"])("as %s says whether it went out", async (code) => {
+    const timeIsOver = holdWaits();
+    let caller = new AbortController();
+    const terms = () => (code === "timeout" ? { timeoutMs: LONG_MS } : { signal: caller.signal });
+    const end = () => (code === "timeout" ? timeIsOver() : caller.abort());
+    const waits = errorOf(add("waits", terms()));
+    end();
+    expect(await waits).toMatchObject({ code, outcome: "refused", envelopeId: "waits" });
+    caller = new AbortController();
+    const sent = errorOf(add("sent", terms()));
     const writer = await connect();
     await until("it is out", () => writer.texts.length === 1);
     expect(writer.ids).toEqual(["sent"]);
+    end();
     expect(await sent).toMatchObject({ code, outcome: "unknown" });
   });
 
@@ -154,10 +160,12 @@ describe("A send that ends without an answer", () => {
       hint: "Start the relay.",
       cause: scene.failure,
     });
-    const sent = errorOf(add("c", { timeoutMs: 200 }));
+    const timeIsOver = holdWaits();
+    const sent = errorOf(add("c", { timeoutMs: LONG_MS }));
     const writer = await connect();
     await until("it is out", () => writer.ids.includes("c"));
     scene.sendQueue.pause();
+    timeIsOver();
     const { outcome, hint } = await sent;
     expect([outcome, hint]).toEqual(["unknown", new RelayError("timeout").hint]);
     scene.failure = undefined;

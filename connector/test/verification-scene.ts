@@ -1,9 +1,10 @@
-import { beforeEach, expect } from "@jest/globals";
+import { afterEach, beforeEach, expect, jest } from "@jest/globals";
 import type { Frame } from "../../test/support/agent.ts";
 import { until } from "../../test/support/until.ts";
 import type { Connector, ConnectorOptions } from "../src/index.ts";
 import { shared } from "./fixture.ts";
 import { record, WholeStage } from "./kit.ts";
+import { waitForLookUps } from "./times.ts";
 import type { WireProxy } from "./wire-proxy.ts";
 
 /** Alice, who sends, and bob, who gets what she sent from a relay that may change it, in each test of a file. */
@@ -48,6 +49,12 @@ class VerificationScene {
 
 export function useVerificationScene(): VerificationScene {
   const scene = new VerificationScene(shared(new WholeStage("alice", "alice.two-hmac", "bob")));
-  beforeEach(() => scene.begin());
+  beforeEach(async () => {
+    waitForLookUps();
+    await scene.begin();
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
   return scene;
 }

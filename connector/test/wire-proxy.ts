@@ -10,6 +10,8 @@ export class WireProxy {
   readonly sent: Frame[] = [];
   /** Nothing gets through any more, either way, and no connection ends: what a dead network looks like. */
   isSilent = false;
+  /** New connections are refused with this status: no relay is there. */
+  refusesWith: number | undefined;
   /** Closes get lost: agents see their connections break off. */
   losesCloses = false;
   /** How many connections were ever made. */
@@ -34,12 +36,13 @@ export class WireProxy {
     if (text === undefined) answer.writeHead(404);
     answer.end(text);
   });
-  readonly #heartbeatIntervalMs: number;
+  /** What `hello` says instead of the pod's. */
+  heartbeatIntervalMs: number;
 
-  /** @param target http address of a pod. @param heartbeatIntervalMs what `hello` says instead of the pod's. */
+  /** @param target http address of a pod. */
   constructor(target: string, heartbeatIntervalMs = 15_000) {
     this.#target = target;
-    this.#heartbeatIntervalMs = heartbeatIntervalMs;
+    this.heartbeatIntervalMs = heartbeatIntervalMs;
   }
 
   get url(): string {
@@ -48,7 +51,10 @@ export class WireProxy {
   }
 
   async start(): Promise<this> {
-    this.#server = new WebSocketServer({ server: this.#http });
+    this.#server = new WebSocketServer({
+      server: this.#http,
+      verifyClient: (_, then) => then(this.refusesWith === undefined, this.refusesWith),
+    });
     this.#server.on("connection", (agent) => this.#join(agent));
     this.#http.listen(0, "127.0.0.1");
     await once(this.#http, "listening");
@@ -107,7 +113,7 @@ export class WireProxy {
     });
     pod.on("message", (data: Buffer) => {
       const frame = JSON.parse(data.toString());
-      if (frame.frame === "hello") frame.limits.heartbeat_interval_ms = this.#heartbeatIntervalMs;
+      if (frame.frame === "hello") frame.limits.heartbeat_interval_ms = this.heartbeatIntervalMs;
       const passed = this.isSilent ? undefined : this.toAgent(frame);
       if (passed !== undefined) agent.send(JSON.stringify(passed));
     });

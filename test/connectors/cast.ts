@@ -152,10 +152,10 @@ export class Cast {
     return { ...rest, trust: { keys, issuers, gateways } };
   }
 
-  async #proxy({ clock_ms = 0, heartbeat_ms, pod, manifest }: NonNullable<AgentEntry["wire"]>): Promise<WireProxy> {
+  async #proxy({ clock_ms = 0, pod, manifest }: NonNullable<AgentEntry["wire"]>): Promise<WireProxy> {
     if (pod === "own") this.#pod ??= await this.#surroundings.startPod();
     const target = pod === "own" ? (this.#pod as MortalPod).url : this.#surroundings.url;
-    const proxy = await new WireProxy(target, heartbeat_ms).start();
+    const proxy = await new WireProxy(target).start();
     const listed = JSON.stringify(manifest ? await this.#surroundings.manifest() : {});
     proxy.manifest = async () => listed;
     proxy.toAgent = ({ server_time, ...frame }) =>

@@ -8,7 +8,13 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agent_relay_connector import Accepted, Connector, Delivery, Presence, RelayError, Trust, verify_receipt
+from agent_relay_connector import Accepted, Connector, Delivery, Presence, RelayError, Trust, relay_manifest, verify_receipt
+from agent_relay_connector.credentials import sender_credentials
+
+# A busy machine may answer a look-up later than a delivery waits for it.
+for module in (relay_manifest, sender_credentials):
+    for time in ("LOOK_UP_WAIT_S", "LOOK_UP_TIMEOUT_S"):
+        setattr(module, time, 60.0)
 
 connectors: dict[str, Connector] = {}
 deliveries: list[Delivery] = []

@@ -8,9 +8,16 @@ import {
   RelayError,
   verifyReceipt,
 } from "../../connector/src/index.ts";
+import { LOOK_UP, MANIFEST } from "../../connector/src/limits.ts";
 import type { Frame } from "../support/agent.ts";
 
 /** The connector for TypeScript behind the protocol of `driver-process.ts`. Translates names, decides nothing. */
+
+// A busy machine may answer a look-up later than a delivery waits for it.
+for (const times of [LOOK_UP, MANIFEST]) {
+  Object.assign(times, { waitMs: 60_000 });
+  Object.assign(times.answer, { timeoutMs: 60_000 });
+}
 
 const connectors = new Map<string, Connector>();
 const deliveries: Delivery[] = [];

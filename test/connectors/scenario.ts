@@ -33,7 +33,6 @@ export interface AgentEntry {
    */
   readonly wire?: {
     readonly clock_ms?: number;
-    readonly heartbeat_ms?: number;
     readonly pod?: "own";
     readonly manifest?: true;
   };

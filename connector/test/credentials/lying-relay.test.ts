@@ -1,11 +1,12 @@
 import { createHash, sign } from "node:crypto";
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { type Frame, signed } from "../../../test/support/agent.ts";
 import { TestIssuer } from "../../../test/support/issuer.ts";
 import { until } from "../../../test/support/until.ts";
 import type { Connector, ConnectorOptions } from "../../src/index.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, next, record } from "../kit.ts";
+import { holdWaits, LONG_MS, waitForLookUps } from "../times.ts";
 import { type Keys, newKeys } from "./kit.ts";
 import { ACME, acme, GLOBEX, IssuerStage, party, secondsFromNow } from "./parties.ts";
 
@@ -18,8 +19,13 @@ let heard: ReturnType<typeof record>;
 let eve: Keys;
 
 beforeEach(async () => {
+  waitForLookUps();
   ann = await stage.join(await party(ANN), stage.url);
   eve = await newKeys();
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
 });
 
 async function bobJoins(options: Partial<ConnectorOptions> = {}): Promise<void> {
@@ -97,7 +103,10 @@ describe("With a pinned issuer", () => {
       if (type === "message.send") forgeReply(task_id ?? id);
       return frame;
     };
-    const asked = errorOf(bob.ask(ANN, { n: 1 }, { timeoutMs: 2000 }));
+    const timeIsOver = holdWaits();
+    const asked = errorOf(bob.ask(ANN, { n: 1 }, { timeoutMs: LONG_MS }));
+    await until("the forged reply came", () => heard.deliveries.length > 0);
+    timeIsOver();
     expect(await asked).toMatchObject({ code: "timeout" });
     expect(heard.deliveries).toMatchObject([{ verified: "unverified", payload: { forged: true } }]);
   });

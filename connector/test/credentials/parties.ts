@@ -1,4 +1,4 @@
-import { freePort } from "../../../test/support/free-port.ts";
+import { freePorts } from "../../../deploy/local/free-ports.ts";
 import { TestIssuer } from "../../../test/support/issuer.ts";
 import type { Pod } from "../../../test/support/relay.ts";
 import { serveWhole } from "../../../test/support/whole-relay.ts";
@@ -38,11 +38,17 @@ export async function party(agent: string, issuer = issuerOf(agent)): Promise<Pa
 
 export const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
-/** A relay of three pods that lists issuers and no key, and somebody in front of it who can lie. */
+/** A relay that lists issuers and no key, and somebody in front of it who can lie. */
 export class IssuerStage extends Stage {
   readonly pods: Pod[] = [];
   #front: WireProxy | undefined;
   readonly #parties: Connector[] = [];
+  readonly #podCount: number;
+
+  constructor(podCount = 1) {
+    super();
+    this.#podCount = podCount;
+  }
 
   /** It tells the truth until a test says otherwise. */
   get front(): WireProxy {
@@ -57,7 +63,7 @@ export class IssuerStage extends Stage {
     await super.start();
     await this.list([ACME, GLOBEX]);
     this.#front = await this.proxy("");
-    const ports = await Promise.all([0, 0, 0].map(freePort));
+    const ports = await freePorts(this.#podCount);
     const hosts = [new URL(this.front.url).host, ...ports.map((port) => `127.0.0.1:${port}`)].join(",");
     for (const port of ports) {
       this.pods.push(await serveWhole(this.relay, { PORT: String(port), RELAY_PUBLIC_HOSTS: hosts }));

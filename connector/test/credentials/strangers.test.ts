@@ -1,13 +1,20 @@
-import { describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { TestIssuer } from "../../../test/support/issuer.ts";
 import type { Pod } from "../../../test/support/relay.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector } from "../../src/index.ts";
+import { FIRST_START } from "../../src/limits.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, next, record, testAgent } from "../kit.ts";
+import { setTime, waitForLookUps } from "../times.ts";
 import { ACME, acme, GLOBEX, IssuerStage, type Party, party } from "./parties.ts";
 
-const stage = shared(new IssuerStage());
+const stage = shared(new IssuerStage(3));
+
+beforeEach(() => waitForLookUps());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 describe("An agent whose key stands in no file", () => {
   test("registers at three pods in turn, and is who it says to whoever pinned its issuer", async () => {
@@ -107,6 +114,7 @@ describe("A credential is refused as invalid_credential before anything is sent:
   });
 
   test("and by the relay, with its reason", async () => {
+    setTime(FIRST_START, "unknownKeyMs", 0);
     const { agent, key, token } = await party("agent://acme.ann", new TestIssuer("initech"));
     await using ann = new Connector({ url: stage.url, agent, key, credential: await token() });
     const error = await errorOf(ann.start());

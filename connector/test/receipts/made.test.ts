@@ -1,12 +1,18 @@
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import type { Frame } from "../../../test/support/agent.ts";
 import { until } from "../../../test/support/until.ts";
 import { type Connector, verifyReceipt } from "../../src/index.ts";
 import { ACME, GLOBEX, IssuerStage, party } from "../credentials/parties.ts";
 import { shared } from "../fixture.ts";
 import { next, record } from "../kit.ts";
+import { waitForLookUps } from "../times.ts";
 
 const stage = shared(new IssuerStage());
+
+beforeEach(() => waitForLookUps());
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 const PINNED = { trust: { issuers: [ACME, GLOBEX] } };
 let ann: Connector;
 let bob: Connector;

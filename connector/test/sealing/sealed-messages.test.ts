@@ -1,12 +1,14 @@
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { Redis } from "ioredis";
 import { RedisMonitor } from "../../../test/support/redis-monitor.ts";
 import { Secrets } from "../../../test/support/secrets.ts";
 import { until } from "../../../test/support/until.ts";
 import { Connector, type ConnectorOptions, type CredentialWithKeys } from "../../src/index.ts";
+import { RENEWAL } from "../../src/limits.ts";
 import { ACME, GLOBEX, IssuerStage, type Party, party, secondsFromNow } from "../credentials/parties.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, next, record, testAgent } from "../kit.ts";
+import { setTime, waitForLookUps } from "../times.ts";
 
 const SECRET = "the plan of the day";
 const PINNED = { trust: { issuers: [ACME, GLOBEX] } };
@@ -16,8 +18,18 @@ let ann: Connector;
 let bob: Connector;
 
 beforeEach(async () => {
+  waitForLookUps();
+  setTime(RENEWAL, "earliest", 0.02);
+  setTime(RENEWAL, "latest", 0.05);
   people = { ann: await party("agent://acme.ann"), bob: await party("agent://globex.bob") };
 });
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+/** The next is asked for in a second. */
+const soonDue = () => ({ exp: secondsFromNow(20) });
 
 async function meet(anns: Partial<ConnectorOptions> = PINNED, bobs: Partial<ConnectorOptions> = PINNED): Promise<void> {
   ann = await stage.join(people.ann, stage.url, anns);
@@ -150,7 +162,7 @@ describe("A credential whose sealing key its agent does not have", () => {
   test("is not taken in a renewal: others go on to seal to the key that opens", async () => {
     const { bob: person } = people;
     const renewed = await party(person.agent);
-    const tokens = [await person.token({ iat: secondsFromNow(-8), exp: secondsFromNow(12) }), renewed.token];
+    const tokens = [await person.token(soonDue()), renewed.token];
     const credential = async () => {
       const next = tokens.shift();
       return typeof next === "string" ? next : { credential: await renewed.token(), key: renewed.key };
@@ -169,7 +181,7 @@ test("A renewal with a new sealing key opens what is sealed to it, and what was 
   const { bob: person } = people;
   const renewed = await party(person.agent);
   let next: CredentialWithKeys = {
-    credential: await person.token({ iat: secondsFromNow(-8), exp: secondsFromNow(12) }),
+    credential: await person.token(soonDue()),
   };
   await meet(PINNED, { ...PINNED, credential: async () => next });
   const { deliveries, errors, states } = record(bob);

@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { until } from "../../../test/support/until.ts";
 import type { Connector, ConnectorOptions } from "../../src/index.ts";
 import { ACME, GLOBEX, IssuerStage, type Party, party } from "../credentials/parties.ts";
 import { shared } from "../fixture.ts";
 import { errorOf, next, record } from "../kit.ts";
+import { holdWaits, LONG_MS, waitForLookUps } from "../times.ts";
 
 const PINNED = { trust: { issuers: [ACME, GLOBEX] } };
 const stage = shared(new IssuerStage());
@@ -12,7 +13,12 @@ let ann: Connector;
 let bob: Connector;
 
 beforeEach(async () => {
+  waitForLookUps();
   people = { ann: await party("agent://acme.ann"), bob: await party("agent://globex.bob") };
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
 });
 
 async function meet(anns: Partial<ConnectorOptions> = PINNED, bobs: Partial<ConnectorOptions> = PINNED): Promise<void> {
@@ -49,10 +55,12 @@ describe("A sealed question", () => {
 
   test("cannot be replied to by an agent who does not know the asker's issuer", async () => {
     await meet(PINNED, { trust: { issuers: [GLOBEX] } });
-    const asked = ann.ask(bob.agent, {}, { seal: true, timeoutMs: 2000 });
+    const timeIsOver = holdWaits();
+    const asked = ann.ask(bob.agent, {}, { seal: true, timeoutMs: LONG_MS });
     const errors = record(bob).errors;
     await until("bob dropped it", () => errors.length === 1);
     expect(errors).toMatchObject([{ code: "unopenable_delivery" }]);
+    timeIsOver();
     expect(await errorOf(asked)).toMatchObject({ code: "timeout", outcome: "unknown" });
   });
 });
@@ -68,8 +76,11 @@ describe("A question of an agent that wants all to be verified", () => {
   test("gets none from another, whose reply is dropped and told of", async () => {
     await meet({ trust: { issuers: [ACME] }, requireVerified: true });
     const errors = record(ann).errors;
-    const asked = ann.ask(bob.agent, {}, { timeoutMs: 2000 });
+    const timeIsOver = holdWaits();
+    const asked = ann.ask(bob.agent, {}, { timeoutMs: LONG_MS });
     await (await next(bob)).reply({ n: 1 });
+    await until("the reply is dropped", () => errors.length === 1);
+    timeIsOver();
     expect(await errorOf(asked)).toMatchObject({ code: "timeout", outcome: "unknown" });
     expect(errors).toMatchObject([{ code: "unverified_delivery" }]);
   });
@@ -80,8 +91,11 @@ describe("A reply of an agent whose issuer is pinned", () => {
     await meet();
     const heard = record(ann).deliveries;
     stage.front.lookUp = async () => undefined;
-    const asked = ann.ask(bob.agent, {}, { timeoutMs: 2000 });
+    const timeIsOver = holdWaits();
+    const asked = ann.ask(bob.agent, {}, { timeoutMs: LONG_MS });
     await (await next(bob)).reply({ n: 1 });
+    await until("the reply came", () => heard.length === 1);
+    timeIsOver();
     expect(await errorOf(asked)).toMatchObject({ code: "timeout" });
     expect(heard).toMatchObject([{ verified: "unverified", payload: { n: 1 } }]);
   });
