@@ -79,19 +79,31 @@ async function forgetGone(known: readonly ClusterMember[]): Promise<void> {
   }
 }
 
-/** Waits for elections; where too few primaries are left for one, a replica of each that is gone takes its place. */
+/** Waits for an election, if there can be one. Else, and when it elects nobody, a replica takes the place of its primary. */
 async function followThoseHere(known: readonly ClusterMember[], here: ReadonlySet<string>): Promise<void> {
   const goneLeaderOf = async (member: ClusterMember) => {
     const leader = (await seenBy(member)).find(({ flags }) => flags.includes("myself"))?.primary;
     return leader === undefined || here.has(leader) ? undefined : leader;
   };
   const isLed = async (member: ClusterMember) => (await goneLeaderOf(member)) === undefined;
-  await untilAll("elect who follows a primary that is gone", known, isLed).catch(async () => {
-    const leaders = await Promise.all(known.map(goneLeaderOf));
-    const heirs = known.filter((_, n) => leaders[n] !== undefined && leaders.indexOf(leaders[n]) === n);
-    for (const heir of heirs) await heir.ask("CLUSTER FAILOVER TAKEOVER");
-    await untilAll("follow those that took over", known, isLed);
-  });
+  const views = await Promise.all(known.map(seenBy));
+  if (views.every((seen) => canElect(seen, here))) {
+    await untilAll("elect who follows a primary that is gone", known, isLed).catch(() => {});
+  }
+  const leaders = await Promise.all(known.map(goneLeaderOf));
+  const heirs = known.filter((_, n) => leaders[n] !== undefined && leaders.indexOf(leaders[n]) === n);
+  for (const heir of heirs) await heir.ask("CLUSTER FAILOVER TAKEOVER");
+  await untilAll("follow those that took over", known, isLed);
+}
+
+/**
+ * Most primaries have to be here to vote. They do not vote about a primary at whose address an empty node answers: Redis never
+ * calls it failed.
+ */
+function canElect(seen: readonly SeenNode[], here: ReadonlySet<string>): boolean {
+  const primaries = seen.filter(({ slots }) => slots.length > 0);
+  const gone = primaries.filter(({ id }) => !here.has(id));
+  return gone.length < primaries.length / 2 && !gone.some(({ flags }) => flags.includes("noaddr"));
 }
 
 /** Those that nobody claims, as soon as all say the same. */
