@@ -56,7 +56,6 @@ const NOT_ON_A_CLUSTER = [
   "test/integration/cluster-completeness.test.ts",
   "test/integration/cluster-left-behind.test.ts",
   "test/integration/cluster-partly-down.test.ts",
-  "test/integration/cluster-reports.test.ts",
   "test/integration/cluster-tls.test.ts",
   "test/integration/lost-shard-told.test.ts",
   "test/integration/redis-cluster.test.ts",

@@ -128,7 +128,7 @@ async function sent(envelope: Frame): Promise<Frame> {
 
 /** Everybody is present and reached, and what was accepted before is a repeat. */
 async function expectServed(before: readonly Frame[]): Promise<void> {
-  for (const [n, name] of NAMES.entries()) {
+  const served = NAMES.map(async (name, n) => {
     const socket = agents.get(name);
     expect(await socket?.ask(before[n] as Frame)).toMatchObject({ duplicate: true });
     // The moves may have taken longer than an agent is online without a heartbeat.
@@ -136,5 +136,6 @@ async function expectServed(before: readonly Frame[]): Promise<void> {
     const next = message(name);
     expect(await socket?.ask(next)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
     await socket?.delivered(next.id as string);
-  }
+  });
+  await Promise.all(served);
 }

@@ -60,6 +60,7 @@ async function loseOne(): Promise<number[]> {
   await cluster.kill(lost);
   return everyPartition(PARTITIONS).filter((p) => owners[p] === lost);
 }
+
 test("Once a part is out of reach no report is complete, nor one made of figures from before", async () => {
   const reports = await started();
   await loseOne();
@@ -68,7 +69,7 @@ test("Once a part is out of reach no report is complete, nor one made of figures
     return reports.link.links.some(({ up }) => !up);
   });
   const report = await reports.completeness();
-  await cluster.untilPrimary(replacement as ClusterNode);
+  await cluster.takeOver(replacement as ClusterNode);
   expect(report).toMatchObject({ complete: false });
 });
 
@@ -77,6 +78,7 @@ test("No report is complete after a promotion, though nobody recorded it, until 
   const { link, window } = reports;
   const places = await loseOne();
   await until("a report is not complete", async () => !(await reports.completeness()).complete);
+  await cluster.takeOver(replacement as ClusterNode);
   await until("figures are of all partitions again, and no report was complete before", async () => {
     const { complete, partitions } = await reports.completeness();
     expect(complete).toBe(false);

@@ -58,24 +58,24 @@ test("While a shard is lost agents of the others go on, services start, /ready n
   for (const node of shard) await relay.cluster.pause(node);
   await relay.cluster.untilGivenUp(primary);
 
-  const started = [await relay.startWsConnector(), await relay.startGateway()];
+  const started = await Promise.all([relay.startWsConnector(), relay.startGateway()]);
   for (const each of [pod, gateway, ...started]) {
     await until("it names them", async () => {
       const { ready, unavailable_partitions: named } = await readinessOf(each);
       return ready === true && isDeepStrictEqual(named, partitions);
     });
   }
-  for (const name of living) expect(await heartbeat(name)).toMatchObject({ frame: "ack" });
-  for (const name of lost) expect(await heartbeat(name)).toMatchObject({ code: "unavailable" });
+  for (const answer of await Promise.all(living.map(heartbeat))) expect(answer).toMatchObject({ frame: "ack" });
+  for (const answer of await Promise.all(lost.map(heartbeat))) expect(answer).toMatchObject({ code: "unavailable" });
   await converse(first, second);
   expect(late.length).toBeGreaterThan(0);
-  for (const name of late) await relay.online(started[0] as Pod, name);
+  await relay.allOnline([started[0]], late);
 
   for (const node of shard) await relay.cluster.resume(node);
   for (const each of [pod, gateway, ...started]) {
     await until("it is whole", async () => !("degraded" in (await readinessOf(each))));
   }
-  for (const name of lost) await until("the agent is heard", async () => (await heartbeat(name)).frame === "ack");
+  await Promise.all(lost.map((name) => until(`${name} is heard`, async () => (await heartbeat(name)).frame === "ack")));
   await converse(second, lost[0] as string);
 });
 

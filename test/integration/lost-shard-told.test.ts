@@ -1,5 +1,6 @@
-import { afterEach, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { OnlineAgents } from "protocol/contract/responses.ts";
+import { SURFACES } from "protocol/contract/surfaces.ts";
 import { createLogger } from "runtime/logging.ts";
 import { CONTROL_SLOT, everyPartition, partitionOf, slotOfPartition } from "window/redis/partitions.ts";
 import { Shell } from "../../connector/test/cli/shell.ts";
@@ -29,33 +30,21 @@ const whole = given(async () => {
 const agentOf = (name: string) => `agent://${name}`;
 const ready = async () => (await http.get(`${whole.url}/ready`)).body as Record<string, unknown>;
 
-const lostNodes: ClusterNode[] = [];
-
-/** Stops a shard that does not have the control slot. */
-async function loseShard() {
+const sockets = given(() => relay.allOnline([whole], NAMES));
+/** A shard that does not have the control slot: lost from the first test to the last. */
+const shard = given(async () => {
   const control = await relay.cluster.primaryOf(CONTROL_SLOT);
   const owners = await Promise.all(everyPartition(PARTITIONS).map((p) => relay.cluster.primaryOf(slotOfPartition(p))));
   const lost = owners.find((owner) => owner !== control) as typeof control;
   const partitions = everyPartition(PARTITIONS).filter((p) => owners[p] === lost);
   const isLost = (name: string) => partitions.includes(partitionOf(agentOf(name), PARTITIONS));
-  lostNodes.push(lost, await relay.cluster.replicaOf(lost));
-  for (const node of lostNodes) await relay.cluster.pause(node);
-  await relay.cluster.untilGivenUp(lost);
-  await until("the relay says so", async () => "unavailable_partitions" in (await ready()));
   return {
+    nodes: [lost, await relay.cluster.replicaOf(lost)],
     partitions,
     there: NAMES.find(isLost) as string,
     elsewhere: NAMES.find((name) => !isLost(name)) as string,
   };
-}
-
-/** The shard goes on; after each test in any case. */
-async function bringBack(): Promise<void> {
-  for (const node of lostNodes.splice(0)) await relay.cluster.resume(node);
-  await until("the relay is whole", async () => !("degraded" in (await ready())));
-}
-afterEach(bringBack);
-
+});
 /** The steps of `relay check`, by their names. */
 async function check(name: string) {
   await shell.write(`${name}.json`, relay.keys.keyFiles.get(name) as object);
@@ -74,39 +63,55 @@ async function check(name: string) {
 /** The warnings since the last look. */
 // biome-ignore lint/suspicious/noExplicitAny: lines of the log have no type.
 const warnings = (): any[] => log.splice(0).map((line) => JSON.parse(line));
+const told: ReturnType<typeof warnings> = [];
+/** The warnings about partitions, since the first look. */
+const reach = () => {
+  told.push(...warnings());
+  return told.filter(({ out_of_reach }) => out_of_reach !== undefined);
+};
 const SERVICES = ["gateway", "ops-reporting", "ws-connector 1", "ws-connector 2"];
 const writerOf = ({ link, pod }: { link: string; pod?: string }) => (pod === undefined ? link : `${link} ${pod}`);
 
-test("At its default level the log tells once, of each service and pod, which partitions are lost, that all are back, and that links are", async () => {
+const REPORTS = [
+  SURFACES.trafficDaily,
+  SURFACES.activationFunnel,
+  SURFACES.sessionProofRetention,
+  SURFACES.economicReadiness,
+  SURFACES.sessionJourneys,
+  SURFACES.diagnostics,
+  SURFACES.restartSurvivalCheck,
+  SURFACES.feedbackSummary,
+].map(({ path }) => path);
+const ask = async (path: string) => await http.get(whole.url + path);
+
+/** Asks for every report, as soon as there is one. */
+async function reports() {
+  const asked = REPORTS.map(async (path) => {
+    await until(`${path} is there`, async () => (await ask(path)).status === 200);
+    return (await ask(path)).body;
+  });
+  return await Promise.all(asked);
+}
+
+test("Every report of a whole cluster is complete", async () => {
+  for (const report of await reports()) {
+    expect(report).toMatchObject({ complete: true, may_lack_since: null });
+    expect(report.partitions).toEqual({ total: PARTITIONS, missing: [], may_lack: [], control_may_lack: false });
+  }
+});
+
+test("At its default level the log tells once, of each service and pod, which partitions are lost", async () => {
   expect(warnings().filter(({ link }) => link !== undefined)).toEqual([]);
-  const { partitions } = await loseShard();
-  const lines: ReturnType<typeof warnings> = [];
-  const reach = () => {
-    lines.push(...warnings());
-    return lines.filter(({ out_of_reach }) => out_of_reach !== undefined);
-  };
+  for (const node of shard.nodes) await relay.cluster.pause(node);
+  await relay.cluster.untilGivenUp(shard.nodes[0] as ClusterNode);
+  await until("the relay says so", async () => "unavailable_partitions" in (await ready()));
   await until("all have told of the loss", () => reach().length === SERVICES.length);
   expect(reach().map(writerOf).sort()).toEqual(SERVICES);
-  for (const line of reach()) expect(line).toMatchObject({ out_of_reach: partitions, back: [] });
-  await bringBack();
-  await until("all have told of the end", () => reach().length === 2 * SERVICES.length);
-  const ends = reach().slice(SERVICES.length);
-  expect(ends.map(writerOf).sort()).toEqual(SERVICES);
-  for (const line of ends) expect(line).toMatchObject({ out_of_reach: [], back: partitions });
-  const lastOfEach = () => {
-    lines.push(...warnings());
-    const ofLinks = lines.filter(({ msg }) => /^redis link is/.test(msg));
-    return new Map(ofLinks.map((line) => [writerOf(line), line.msg as string]));
-  };
-  expect(lastOfEach().size).toBeGreaterThanOrEqual(SERVICES.length);
-  await until("all links are told to be up", () =>
-    [...lastOfEach().values()].every((msg) => msg === "redis link is up"),
-  );
+  for (const line of reach()) expect(line).toMatchObject({ out_of_reach: shard.partitions, back: [] });
 });
 
 test("While a shard is lost who is refused is told which partition is out of reach, over HTTP and the websocket", async () => {
-  const sockets = await relay.allOnline([whole], NAMES);
-  const { partitions, there, elsewhere } = await loseShard();
+  const { partitions, there, elsewhere } = shard;
   const own = partitionOf(agentOf(there), PARTITIONS);
   const heartbeat = await sockets.get(there)?.ask(relay.envelope(there, "agent.heartbeat"));
   expect(heartbeat).toMatchObject({ code: "unavailable", message: expect.stringContaining(`Partition ${own} of`) });
@@ -140,20 +145,50 @@ test("While a shard is lost who is refused is told which partition is out of rea
     expect(partitions).toContain(Number(/^Partition (\d+) of/.exec(detail)?.[1]));
   }
   expect(refused).toContainEqual(expect.objectContaining({ detail: (heartbeat as { message: string }).message }));
-  await bringBack();
-  const after = await http.get(`${whole.url}/api/onboarding/online-agents`);
-  expect(OnlineAgents.parse(after.body)).toMatchObject({ complete: true, online_agents: NAMES.length });
-  expect(after.body).not.toHaveProperty("unavailable_partitions");
-  for (const socket of sockets.values()) socket.socket.terminate();
+});
+
+test("While a shard is lost every report comes from the others and names what is missing, and guides go on", async () => {
+  for (const report of await reports()) {
+    expect(report).toMatchObject({ complete: false, may_lack_since: expect.any(Number) });
+    expect(report.partitions).toMatchObject({ total: PARTITIONS, missing: shard.partitions });
+  }
+  expect((await ask(SURFACES.activationPlan.path)).status).toBe(200);
 });
 
 test("While a shard is lost relay check finds fault for its agents alone, and names the partitions to all", async () => {
-  const { partitions, there, elsewhere } = await loseShard();
-  const [lost, living] = [await check(there), await check(elsewhere)];
+  const [lost, living] = [await check(shard.there), await check(shard.elsewhere)];
   expect(lost).toMatchObject({ code: 4, ok: false, steps: { presence: { ok: false, code: "unavailable" } } });
   expect(living).toMatchObject({ code: 0, ok: true, steps: { presence: { ok: true } } });
-  for (const { steps } of [lost, living]) expect(steps.ready?.message).toContain(`partition ${partitions.join(", ")},`);
-  await bringBack();
-  await until("its presence can be asked for", async () => (await check(there)).ok);
-  expect((await check(there)).steps.ready?.message).toBe("it is ready");
+  for (const { steps } of [lost, living])
+    expect(steps.ready?.message).toContain(`partition ${shard.partitions.join(", ")},`);
+});
+
+test("Once the shard is back the log tells that all links are, and clients are told that nothing is missing", async () => {
+  for (const node of shard.nodes) await relay.cluster.resume(node);
+  await until("the relay is whole", async () => !("degraded" in (await ready())));
+  const { body } = await http.get(`${whole.url}/api/onboarding/online-agents`);
+  expect(OnlineAgents.parse(body)).toMatchObject({ complete: true, online_agents: NAMES.length });
+  expect(body).not.toHaveProperty("unavailable_partitions");
+  await until("its presence can be asked for", async () => (await check(shard.there)).ok);
+  expect((await check(shard.there)).steps.ready?.message).toBe("it is ready");
+
+  const lastOfEach = () => {
+    reach();
+    const ofLinks = told.filter(({ msg }) => /^redis link is/.test(msg));
+    return new Map(ofLinks.map((line) => [writerOf(line), line.msg as string]));
+  };
+  expect(lastOfEach().size).toBeGreaterThanOrEqual(SERVICES.length);
+  await until("all links are told to be up", () =>
+    [...lastOfEach().values()].every((msg) => msg === "redis link is up"),
+  );
+});
+
+test("Without the control slot reports are unavailable, and there again with it", async () => {
+  const primary = await relay.cluster.primaryOf(CONTROL_SLOT);
+  const nodes = [await relay.cluster.replicaOf(primary), primary];
+  for (const node of nodes) await relay.cluster.pause(node);
+  await until("reports are refused", async () => (await ask(REPORTS[0] as string)).status === 503);
+  expect((await ask(REPORTS[1] as string)).body).toMatchObject({ code: "unavailable" });
+  for (const node of nodes.reverse()) await relay.cluster.resume(node);
+  await until("reports are back", async () => (await ask(REPORTS[0] as string)).status === 200);
 });

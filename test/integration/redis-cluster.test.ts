@@ -61,7 +61,7 @@ test("while a primary is lost agents of the others go on, and its own once a rep
     answers.push(await socketOf(from).ask(message(from, to, n)));
   };
   await goOn(100);
-  await relay.cluster.untilPrimary(replica);
+  await relay.cluster.takeOver(replica);
   await goOn(101);
   expect(answers).toMatchObject(answers.map(() => ({ accepted: true, target_delivery: { status: "online" } })));
 

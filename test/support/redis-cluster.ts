@@ -1,7 +1,19 @@
 import slotOf from "cluster-key-slot";
 import type { ClusterNode } from "../../deploy/local/cluster-node.ts";
 import { EmbeddedCluster } from "../../deploy/local/embedded-cluster.ts";
-import { isServing, lostIn, parseSeen, replicasOf, type SeenNode, slotsIn } from "./seen-nodes.ts";
+import {
+  isServedBy,
+  isServing,
+  offsetOf,
+  ownerIn,
+  replicasOf,
+  type SeenNode,
+  seenBy,
+  takeSlots,
+  untilAgreed,
+  untilItTakesCalls,
+  viewsOf,
+} from "./seen-nodes.ts";
 import type { RedisUser } from "./test-redis.ts";
 import { until } from "./until.ts";
 
@@ -53,22 +65,21 @@ export class TestCluster extends EmbeddedCluster {
   /** Which node has a slot, as far as the others know. @param of a slot, or a key in it. */
   async primaryOf(of: number | string): Promise<ClusterNode> {
     const slot = typeof of === "string" ? slotOf(of) : of;
-    const seen = await this.#seenBy(this.#living()[0] as ClusterNode);
-    const owner = seen.find(({ slots }) => slots.some(([first, last]) => first <= slot && slot <= last));
+    const owner = ownerIn(await seenBy(this.#living()[0] as ClusterNode), slot);
     if (owner === undefined) throw new Error(`No node has slot ${slot}.`);
     return this.#nodeAt(owner.port);
   }
 
   /** All that have slots. */
   async primaries(): Promise<ClusterNode[]> {
-    const seen = await this.#seenBy(this.#living()[0] as ClusterNode);
+    const seen = await seenBy(this.#living()[0] as ClusterNode);
     return seen.filter(isServing).map(({ port }) => this.#nodeAt(port));
   }
 
   /** A living replica of a primary's. Soon after a failover the former primary may not be known as one yet. */
   async replicaOf(primary: ClusterNode): Promise<ClusterNode> {
     const replicas = async () => {
-      const seen = await this.#seenBy(primary);
+      const seen = await seenBy(primary);
       return seen.filter(({ port }) => port === primary.port).flatMap((one) => replicasOf(one, seen));
     };
     await until("the primary has a replica", async () => (await replicas()).length > 0);
@@ -103,7 +114,7 @@ export class TestCluster extends EmbeddedCluster {
 
   /** The primary hears none of the others for a minute, and goes on answering clients as if it were alone, until `mend`. */
   async cutOff(primary: ClusterNode): Promise<void> {
-    const others = (await this.#seenBy(primary)).filter(({ port }) => port !== primary.port);
+    const others = (await seenBy(primary)).filter(({ port }) => port !== primary.port);
     this.#cutOff.add(primary);
     await primary.ask(...others.map(({ id }) => `CLUSTER FORGET ${id}`));
   }
@@ -124,18 +135,24 @@ export class TestCluster extends EmbeddedCluster {
     await this.#untilSeen("a node is a primary", (seen) => isServedBy(seen, node));
   }
 
+  /** The replica takes the place of its primary at once, without a vote: its primary is dead, or cut off. */
+  async takeOver(replica: ClusterNode): Promise<void> {
+    await replica.ask("CLUSTER FAILOVER TAKEOVER");
+    await this.untilPrimary(replica);
+  }
+
   /** The replica takes the place of its primary, which lives. Nodes vote for one that knows as well as they who has which slots. */
   async failOver(replica: ClusterNode): Promise<void> {
     const lastAt = this.#tookOverAt.get(replica) ?? Number.NEGATIVE_INFINITY;
     await until("nodes vote about the primary again", () => performance.now() > lastAt + NO_VOTE_MS);
-    await until("all nodes agree about the slots", async () => new Set((await this.#views()).map(slotsIn)).size === 1);
+    await untilAgreed(this.#living());
     let askedAt = Number.NEGATIVE_INFINITY;
     const isDone = async () => {
       if (performance.now() > askedAt + FAILOVER_MS) {
         askedAt = performance.now();
         await replica.ask("CLUSTER FAILOVER").catch(() => {});
       }
-      return (await this.#views()).every((seen) => isServedBy(seen, replica));
+      return (await viewsOf(this.#living())).every((seen) => isServedBy(seen, replica));
     };
     await until("the replica has taken over", isDone, 4 * FAILOVER_MS);
     this.#tookOverAt.set(replica, performance.now());
@@ -146,6 +163,7 @@ export class TestCluster extends EmbeddedCluster {
     const [node] = (await this.makeNodes(1)) as [ClusterNode];
     await node.start();
     await this.#join(node);
+    await untilItTakesCalls(node);
     this.#others.push(node);
     return node;
   }
@@ -170,8 +188,6 @@ export class TestCluster extends EmbeddedCluster {
       await this.moveKeys(slot, from, to);
       await this.endMove(slot, from, to);
     }
-    const failed = (await this.#views()).flatMap((seen) => seen.filter(({ hasFailed }) => hasFailed));
-    await this.#forget([...new Set(failed.map(({ id }) => id))]);
   }
 
   async moveSlot(slot: number, to: ClusterNode): Promise<void> {
@@ -203,47 +219,50 @@ export class TestCluster extends EmbeddedCluster {
 
   async endMove(slot: number, from: ClusterNode, to: ClusterNode): Promise<void> {
     const id = await to.id();
-    const primaries = (await this.#seenBy(from)).filter(({ isPrimary, hasFailed }) => isPrimary && !hasFailed);
+    const primaries = (await seenBy(from)).filter(({ isPrimary, hasFailed }) => isPrimary && !hasFailed);
     const others = primaries.map(({ port }) => this.#nodeAt(port)).filter((node) => node !== to && node !== from);
     for (const node of [to, from, ...others]) {
       await node.ask(`CLUSTER SETSLOT ${slot} NODE ${id}`).catch(unlessReplica);
     }
     this.#moves.delete(slot);
+    await this.#untilSeen("a slot has moved", (seen) => ownerIn(seen, slot)?.port === to.port);
   }
 
   async #revive(node: ClusterNode): Promise<void> {
     const [any] = this.#living() as [ClusterNode];
-    const isOver = (seen: SeenNode[]) =>
-      !seen.some(({ port, hasFailed }) => port === node.port && !hasFailed) &&
-      !lostIn(seen).some((primary) => replicasOf(primary, seen).length > 0);
-    await this.#untilSeen("no replica is about to take over", isOver);
-    const [lost] = lostIn(await this.#seenBy(any));
+    const before = await seenBy(any);
+    for (const primary of this.#deadPrimaries(before)) {
+      const heir = replicasOf(primary, before).find(({ port }) => !this.#dead.has(this.#nodeAt(port)));
+      if (heir !== undefined) await this.takeOver(this.#nodeAt(heir.port));
+    }
+    const seen = await seenBy(any);
+    const [lost] = this.#deadPrimaries(seen);
+    await this.#forget(seen.filter((one) => one.port === node.port || one === lost).map(({ id }) => id));
     await node.start();
-    if (lost !== undefined) await this.#take(node, lost.slots);
+    if (lost !== undefined) await takeSlots(node, lost.slots, any);
     await this.#join(node);
     this.#dead.delete(node);
-    await (lost === undefined ? this.#replicate(node) : this.untilPrimary(node));
+    if (lost === undefined) return await this.#replicate(node);
+    await this.untilPrimary(node);
+    await untilItTakesCalls(node);
   }
 
-  /** Its word about the slots counts more than that of whoever had them, as soon as the others hear of it. */
-  async #take(node: ClusterNode, ranges: SeenNode["slots"]): Promise<void> {
-    const [any] = this.#living() as [ClusterNode];
-    const epoch = Number(/^cluster_current_epoch:(\d+)/m.exec(await any.ask("CLUSTER INFO"))?.[1]);
-    await node.ask(`CLUSTER ADDSLOTSRANGE ${ranges.flat().join(" ")}`, `CLUSTER SET-CONFIG-EPOCH ${epoch + 1}`);
+  /** Dead nodes that have slots. */
+  #deadPrimaries(seen: readonly SeenNode[]): SeenNode[] {
+    return seen.filter(({ port, slots }) => slots.length > 0 && this.#dead.has(this.#nodeAt(port)));
   }
 
   /** Resolves when all know a node that was just started. */
   async #join(node: ClusterNode): Promise<void> {
-    const [any] = this.#living() as [ClusterNode];
     const id = await node.id();
-    await node.ask(`CLUSTER MEET 127.0.0.1 ${any.port} ${any.busPort}`);
+    await node.ask(...this.#living().map(({ meeting }) => `CLUSTER MEET ${meeting}`));
     await this.#untilSeen("a node is known", (seen) => seen.some((one) => one.id === id));
-    await until("it takes calls", async () => (await node.ask("CLUSTER INFO")).includes("cluster_state:ok"));
   }
 
   /** Resolves when the node follows a primary that had no replica, and all know. */
   async #replicate(node: ClusterNode): Promise<void> {
-    const seen = await this.#seenBy(node);
+    await untilAgreed([node, ...this.#living()]);
+    const seen = await seenBy(node);
     const bare = seen.find((primary) => isServing(primary) && replicasOf(primary, seen).length === 0);
     if (bare === undefined) throw new Error("Every primary has a replica.");
     await node.ask(`CLUSTER REPLICATE ${bare.id}`);
@@ -267,30 +286,12 @@ export class TestCluster extends EmbeddedCluster {
     return [...this.nodes, ...this.#others].find((node) => node.port === port) as ClusterNode;
   }
 
-  async #seenBy(node: ClusterNode): Promise<SeenNode[]> {
-    return parseSeen(await node.ask("CLUSTER NODES"));
-  }
-
   async #untilSeen(name: string, holds: (seen: SeenNode[]) => boolean): Promise<void> {
-    await until(name, async () => (await this.#views()).every(holds));
+    await until(name, async () => (await viewsOf(this.#living())).every(holds));
   }
-
-  async #views(): Promise<SeenNode[][]> {
-    return await Promise.all(this.#living().map((node) => this.#seenBy(node)));
-  }
-}
-
-function isServedBy(seen: readonly SeenNode[], { port }: ClusterNode): boolean {
-  return seen.some((node) => node.port === port && isServing(node));
 }
 
 /** A primary that gave its last slot away turns into a replica by itself. */
 function unlessReplica(error: Error): void {
   if (!error.message.includes("only with masters")) throw error;
-}
-
-/** How much of the stream of replication a node has. */
-async function offsetOf(node: ClusterNode): Promise<number> {
-  const [, offset] = /^(?:slave_repl|master_repl)_offset:(\d+)/m.exec(await node.ask("INFO replication")) ?? [];
-  return Number(offset);
 }

@@ -150,7 +150,7 @@ test("Partitions of a primary that dies are heard at the replica that takes its 
   await bench.cluster.kill(primary);
   const unheard = everyPartition(PARTITIONS).filter((p) => owners[p] === primary);
   await until("its partitions are not heard, and no others", () => isDeepStrictEqual(pod.channel.unheard, unheard));
-  await bench.cluster.untilPrimary(replica);
+  await bench.cluster.takeOver(replica);
   const texts = await pod.publishEverywhere("again");
   clearInterval(looks);
   expect(losses).toBe(0);

@@ -10,6 +10,7 @@ import { PodChannel } from "../src/pod-channel.ts";
 import { ProcessWindow } from "../src/process-window.ts";
 import type { ClusterLinks } from "../src/redis/cluster-links.ts";
 import { partitionKeys } from "../src/redis/keys.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { partitionOf, slotOfPartition } from "../src/redis/partitions.ts";
 import { RouteAsserter } from "../src/route-asserter.ts";
 import { clusterBench } from "./cluster-kit.ts";
@@ -132,7 +133,7 @@ const TURMOILS: readonly (readonly [string, (agent: string) => Promise<Turmoil>]
       const next = await bench.cluster.replicaOf(primary);
       const begin = async () => {
         await bench.cluster.kill(primary);
-        await bench.cluster.untilPrimary(next);
+        await bench.cluster.takeOver(next);
       };
       return { next, begin };
     },
@@ -158,7 +159,7 @@ describe("a connection that was superseded", () => {
     const before = siege.heartbeats.length;
     await until(
       "its lease goes on for longer than it lasts",
-      async () => (await successor.renewedAt(agent)) > since + 3000,
+      async () => (await successor.renewedAt(agent)) > since + REDIS_LIMITS.podLeaseMs,
     );
     expect(siege.heartbeats.slice(before).map(({ outcome }) => outcome)).toContain("unavailable");
 
@@ -190,7 +191,7 @@ describe("a connection that was superseded", () => {
     const { epoch } = await successor.register(agent, "c2");
     await bench.cluster.kill(primary);
     await bench.cluster.resume(replica);
-    await bench.cluster.untilPrimary(replica);
+    await bench.cluster.takeOver(replica);
     await until("both are heard", () => [former, successor].every(({ channel }) => channel.isReadyFor(agent)));
 
     expect(await former.heartbeat(agent, "c1")).toMatchObject({ outcome: "accepted" });

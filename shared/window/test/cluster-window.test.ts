@@ -81,12 +81,13 @@ async function primaries(): Promise<{ readonly control: ClusterNode; readonly ot
   return { control, other };
 }
 
-/** Neither the primary nor its replica answers, until `back`. */
-async function hang(primary: ClusterNode): Promise<{ readonly back: () => Promise<void> }> {
+/** Neither the primary nor its replica answers, until `back`. A service starts meanwhile. */
+async function hang(primary: ClusterNode) {
   const shard = [primary, await cluster.replicaOf(primary)];
   for (const node of shard) await cluster.pause(node);
-  await cluster.untilGivenUp(primary);
+  const [started] = await Promise.all([Service.start("deploy-3"), cluster.untilGivenUp(primary)]);
   return {
+    started,
     back: async () => {
       for (const node of shard) await cluster.resume(node);
     },
@@ -120,8 +121,7 @@ describe("while a shard hangs with its replica", () => {
     const { other } = await primaries();
     const at = await owners();
     const lost = everyPartition(PARTITIONS).filter((p) => at[p] === other);
-    const { back } = await hang(other);
-    const started = await Service.start("deploy-3");
+    const { started, back } = await hang(other);
     for (const service of [living, started]) {
       const partial = { ready: true, degraded: ["partitions"], unavailable_partitions: lost };
       await until("it names them", async () => isMatch(await service.readiness(), partial));
@@ -151,13 +151,12 @@ describe("while a shard hangs with its replica", () => {
     const { control } = await primaries();
     const at = await owners();
     const lost = everyPartition(PARTITIONS).filter((p) => at[p] === control);
-    const { back } = await hang(control);
+    const { started, back } = await hang(control);
     const partial = { ready: true, degraded: ["control_slot", "partitions"], unavailable_partitions: lost };
     await until("it says so", async () => isMatch(await living.readiness(), partial));
     const others = everyPartition(PARTITIONS).filter((p) => !lost.includes(p));
     for (const p of others) expect(await living.write(p)).not.toHaveProperty("refused");
 
-    const started = await Service.start("deploy-3");
     expect(await started.readiness()).toMatchObject({ ready: false });
     expect(started.window.isKnown).toBe(false);
     await back();
