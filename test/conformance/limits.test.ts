@@ -110,6 +110,5 @@ test("A connection without a valid envelope within 10 s is closed with 1008; one
     expect(socket.frames.at(-1)).toMatchObject({ frame: "error", code: "register_timeout", retry: "fix" });
   }
   expect(elapsed).toBeGreaterThan(REGISTER_WITHIN_MS - 500);
-  expect(elapsed).toBeLessThan(REGISTER_WITHIN_MS + 1500);
   expect(await idle.valid.ask(relay.envelope("dave", "agent.heartbeat"))).toMatchObject({ accepted: true });
 });

@@ -8,7 +8,7 @@ import { AsyncApiReader } from "./asyncapi-reader.ts";
 
 /** The frames of the AsyncAPI document are provoked from a relay, and compared. */
 
-const relay = useRelay("ann", "bea-hmac", "cy", "dee");
+const relay = useRelay("ann", "bea-hmac", "cy", "dee", "eve");
 const [ANN, BEA, DEE] = ["agent://ann", "agent://bea-hmac", "agent://dee"] as const;
 const acme = new TestIssuer("acme");
 const pod = given(async () => {
@@ -19,6 +19,20 @@ const pod = given(async () => {
 const relayName = () => new URL(pod.url).host;
 const asyncapi = given(() => AsyncApiReader.read(pod.url));
 const { join, pending } = joining(relay, pod, asyncapi);
+
+/** The relay has something to say to these some seconds later. */
+const paused = given(async () => {
+  const slow = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "1" });
+  const socket = await relay.online(slow, "eve");
+  for (let n = 0; n < 15; n += 1) socket.send(relay.envelope("eve", "agent.heartbeat"));
+  return socket;
+});
+const released = given(async () => {
+  const socket = await relay.connect(pod);
+  const exp = Math.ceil(Date.now() / 1000) + 2;
+  await socket.ask(registerWith(await acme.agent("agent://acme.brief", { exp }), relayName()));
+  return socket;
+});
 
 /** How a relay is brought to send the frame of each example. */
 const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
@@ -100,25 +114,14 @@ const PROVOCATIONS: Readonly<Record<string, () => Promise<Frame>>> = {
     await join("ann");
     return await notice(socket, "superseded");
   },
-  "notice.released/released": async () => {
-    const socket = await relay.connect(pod);
-    const exp = Math.floor(Date.now() / 1000) + 1;
-    await socket.ask(registerWith(await acme.agent("agent://acme.brief", { exp }), relayName()));
-    return await notice(socket, "released");
-  },
+  "notice.released/released": async () => await notice(released, "released"),
   "notice.draining/draining": async () => {
     const leaving = await relay.startWsConnector();
     const socket = await relay.connect(leaving);
     await leaving.stop();
     return await notice(socket, "draining");
   },
-  "notice.slow_down/slow_down": async () => {
-    const slow = await relay.startWsConnector({ RELAY_ENVELOPES_PER_SECOND: "1" });
-    const socket = await relay.online(slow, "cy");
-    for (let n = 0; n < 15; n += 1) socket.send(relay.envelope("cy", "agent.heartbeat"));
-    await until("the relay tells it", () => socket.notices("slow_down").length > 0, 15_000);
-    return await notice(socket, "slow_down");
-  },
+  "notice.slow_down/slow_down": async () => await notice(paused, "slow_down"),
   // The last: the pod needs a moment to find Redis again.
   "error/unavailable": async () => {
     const ann = await join("ann");

@@ -166,7 +166,7 @@ test("Its short way makes a key, passes the check and sends", async () => {
     return (await promisify(execFile)("sh", ["-ec", `${settings}\n${command}`], options)).stdout;
   };
   await run(keygen);
-  const record = await readRecord(join(folder.path, "record.json"));
+  const record = await readRecord(join(folder.path, "record.json"), process.stdin);
   const { api_keys, signing_keys } = relay.keys.file as { api_keys: object[]; signing_keys: object[] };
   await relay.writeKeys({
     api_keys: [...api_keys, apiKey.record],

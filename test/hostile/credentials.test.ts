@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { readCredential } from "protocol/credentials/read-credential.ts";
 import { verify } from "protocol/signing/algorithms.ts";
 import {
@@ -14,6 +13,7 @@ import { MALFORMED } from "../../shared/protocol/test/credentials/malformed.ts";
 import type { AgentSocket, Frame } from "../support/agent.ts";
 import { HttpClient } from "../support/http.ts";
 import { type CredentialAgent, registerWith, TestIssuer } from "../support/issuer.ts";
+import { fc } from "./support/any.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 

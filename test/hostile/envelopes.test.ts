@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { afterEach, beforeAll, describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { ERRORS } from "protocol/contract/errors.ts";
 import { parseJson } from "../../connector/src/parse-json.ts";
 import type { AgentKey, AgentSocket, Frame } from "../support/agent.ts";
 import { canonical } from "../support/agent.ts";
 import { until } from "../support/until.ts";
+import { fc } from "./support/any.ts";
 import { badJson, badValue, FIELDS, goodContents, isSignedBy, respelled } from "./support/envelopes.ts";
 import { frame, isUtf8, OPCODES } from "./support/frames.ts";
 import { RawWebsocket } from "./support/raw-websocket.ts";

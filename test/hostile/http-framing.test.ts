@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { HTTP_LIMITS } from "protocol/contract/limits.ts";
+import { fc } from "./support/any.ts";
 import { answersTo, type RawAnswer, request } from "./support/raw-http.ts";
 import { type AttackedService, MARK, relayUnderAttack } from "./support/under-attack.ts";
 

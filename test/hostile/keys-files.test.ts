@@ -1,13 +1,13 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { KeyStore } from "runtime/key-store.ts";
 import { SettingsError } from "runtime/settings.ts";
 import { makeApiKey, makeEd25519Key, makeHmacKey } from "../../deploy/keys/make.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/until.ts";
 import { given } from "../support/use-relay.ts";
+import { fc } from "./support/any.ts";
 import { badJson, badValue } from "./support/envelopes.ts";
 import { MARK } from "./support/under-attack.ts";
 

@@ -2,13 +2,13 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "@jest/globals";
-import fc from "fast-check";
 import { readGatewaySettings } from "gateway/settings.ts";
 import { readOpsReportingSettings } from "ops-reporting/settings.ts";
 import { SettingsError } from "runtime/settings.ts";
 import { SETTINGS, type SettingName } from "runtime/settings-catalogue.ts";
 import { readWsConnectorSettings } from "ws-connector/settings.ts";
 import { COMPILE_CACHE } from "../support/compile-cache.ts";
+import { fc } from "./support/any.ts";
 import { MARK } from "./support/under-attack.ts";
 
 const READERS = {

@@ -148,6 +148,7 @@ describe("What one connection sends", () => {
 
   test("under one key has four times the allowance, over all connections of that key, and no other key waits", async () => {
     const pod = await startPod({ RELAY_ENVELOPES_PER_SECOND: "5" });
+    const EACH = 10;
     const bystander = await register(await connect(pod, OTHER_CLIENT), "dave");
     const members = await Promise.all(
       Array.from({ length: 8 }, async (_, n) => {
@@ -157,15 +158,15 @@ describe("What one connection sends", () => {
       }),
     );
     for (const [n, socket] of members.entries()) {
-      for (let count = 0; count < 24; count += 1) socket.send(team.envelope(n, "agent.heartbeat"));
+      for (let count = 0; count < EACH; count += 1) socket.send(team.envelope(n, "agent.heartbeat"));
     }
     const answered = () => members.flatMap(({ frames }) => frames.filter(({ frame }) => frame === "ack")).length;
-    await until("the burst of the key is used up", () => answered() >= 100);
+    await until("the burst of the key is used up", () => answered() >= 30);
     expect(await bystander.ask(relay.envelope("dave", "agent.heartbeat"))).toMatchObject({ accepted: true });
-    expect(answered()).toBeLessThan(8 * 25);
+    expect(answered()).toBeLessThan(8 * (1 + EACH));
     expect(await pod.reached("key_envelopes")).toBeGreaterThan(0);
     expect(await pod.reached("envelopes")).toBe(0);
-    await until("all are answered", () => answered() === 8 * 25, 15_000);
+    await until("all are answered", () => answered() === 8 * (1 + EACH));
   });
 
   test("while it is read for nothing costs others nothing: envelopes of unknown keys are not made canonical", async () => {

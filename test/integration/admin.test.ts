@@ -71,17 +71,21 @@ test("A pod does not start with an admin port and a key that is missing, short o
 });
 
 test("Who has no key, or another one, is told nothing, and stands in the audit log as a number", async () => {
+  const own = await AdminClient.make(`${relay.keysFile}.own`);
+  const pod = await start(3, own.settings);
   for (const authorization of ["", `Bearer ${"x".repeat(43)}`]) {
     for (const path of ["/admin/counts", "/admin/nothing"]) {
-      const response = await fetch(`${admin.url}${path}`, { headers: { authorization } });
+      const response = await fetch(`${own.url}${path}`, { headers: { authorization } });
       expect([response.status, response.headers.get("www-authenticate")]).toEqual([
         401,
         expect.stringMatching(/^Bearer /),
       ]);
     }
   }
-  await untilAudited(1, { event: "admin_refused", times: 4 });
-  expect((await fetch(`${first.url}/admin/counts`)).status).toBe(404);
+  expect((await fetch(`${pod.url}/admin/counts`)).status).toBe(404);
+  // A pod that stops writes what it has counted.
+  await pod.stop();
+  expect(await acts(3)).toEqual([{ event: "admin_refused", times: 4 }]);
 });
 
 test("Counts are those of the window, and of the pod that is asked", async () => {

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "@jest/globals";
 import type { Frame } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { waitForRedis } from "../support/wait-for-redis.ts";
 
 const HASTY = Array.from({ length: 20 }, (_, n) => `hasty-${n}`);
 const relay = useRelay("witness", "held-hmac", "approver-hmac", "late-hmac", "later-hmac", "open-hmac", ...HASTY);
@@ -9,7 +10,11 @@ const proxy = given(() => relay.proxy());
 const pod = given(() => relay.startWsConnector({ REDIS_URL: proxy.url }));
 const view = given(() => relay.view());
 const witness = given(() => relay.online(pod, "witness"));
-beforeEach(() => proxy.letGo("ws-connector"));
+// A pod whose answers are held for 450 ms gives its link to Redis up. It refuses all registers until it has another link.
+beforeEach(async () => {
+  proxy.letGo("ws-connector");
+  await until("the pod is ready", async () => (await fetch(`${pod.url}/ready`)).ok);
+});
 
 test("a register whose signature was checked after its connection closed leaves no route", async () => {
   for (const [n, name] of HASTY.entries()) {
@@ -53,6 +58,7 @@ test("a session decision whose place is reserved reaches its requester, though i
     to: "agent://witness",
     payload: { session_id },
   });
+  waitForRedis();
   proxy.holdReplies("ws-connector");
   approver.send(approval);
   await until("its place is reserved", () => proxy.hasSaid("ws-connector", "reserved"));
@@ -74,7 +80,6 @@ test("a register that Redis took, whose connection closed before its time was ov
 });
 
 test("a register refused as unavailable, whose connection then closed, leaves no route either", async () => {
-  await until("the pod is back", async () => (await witness.ask(beat())).frame === "ack");
   const socket = await relay.connect(pod);
   await withoutAnswers("later-hmac", async () => {
     expect(await socket.ask(relay.envelope("later-hmac", "agent.register"))).toMatchObject({ code: "unavailable" });
@@ -83,7 +88,6 @@ test("a register refused as unavailable, whose connection then closed, leaves no
 });
 
 test("a register refused as unavailable and sent again is acknowledged on the same connection, which then owns", async () => {
-  await until("the pod is back", async () => (await witness.ask(beat())).frame === "ack");
   const socket = await relay.connect(pod);
   const register = relay.envelope("open-hmac", "agent.register");
   const request = { to: "agent://open-hmac", payload: { purpose: "talk" } };
@@ -113,10 +117,6 @@ async function withoutAnswers(name: string, register: () => Promise<void>): Prom
 
 function toNobody() {
   return relay.envelope("witness", "message.send", { to: "agent://never-seen" });
-}
-
-function beat() {
-  return relay.envelope("witness", "agent.heartbeat");
 }
 
 async function connections(): Promise<number> {

@@ -4,6 +4,7 @@ import { type MonitoredCommand, RedisMonitor } from "../support/redis-monitor.ts
 import { deliveredTo, Traffic } from "../support/traffic.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { waitForRedis } from "../support/wait-for-redis.ts";
 
 const TARGETS = Array.from({ length: 50 }, (_, n) => `target-${n}-hmac`);
 const IN_FLIGHT = 32;
@@ -19,6 +20,7 @@ test("a connection is closed only after it got what its pod's channel still held
   const pod = await relay.startWsConnector({ REDIS_URL: proxy.url });
   const [name] = TARGETS as [string];
   const target = await relay.online(pod, name);
+  waitForRedis();
   proxy.holdReplies("ws-connector-channel");
   const sent = relay.envelope("sender-hmac", "message.send", { to: `agent://${name}` });
   expect(await sender.ask(sent)).toMatchObject({ target_delivery: { can_deliver_realtime: true } });
@@ -53,11 +55,12 @@ test("a pod that is told to end says so, delivers what it promised, releases its
   expect(traffic.promised.length).toBeLessThan(traffic.sent.size);
 });
 
-test("the heartbeats of an agent do not bring it back to a pod that has let it go", async () => {
+test("the registers and heartbeats of an agent do not bring it back to a pod that has let it go", async () => {
   const pod = await relay.startWsConnector(UNLIMITED);
   const targets = await Promise.all(TARGETS.map((name) => relay.online(pod, name)));
   for (const [n, target] of targets.entries()) {
-    new Traffic(target, IN_FLIGHT, () => relay.envelope(TARGETS[n] as string, "agent.heartbeat"));
+    const type = (count: number) => (count % 2 === 0 ? "agent.register" : "agent.heartbeat");
+    new Traffic(target, IN_FLIGHT / 4, (count) => relay.envelope(TARGETS[n] as string, type(count)));
   }
   const traffic = new Traffic(sender, IN_FLIGHT, (n) =>
     relay.envelope("sender-hmac", "message.send", { to: `agent://${TARGETS[n % TARGETS.length]}` }),

@@ -16,19 +16,22 @@ const GO = "go_fresh_relay_negotiation_proof_available";
 const NO_GO = "no_go_refresh_relay_proof_before_marketplace_handoff";
 const BOB = "agent://bob";
 /** Long enough for a walk, short enough to wait for its end. */
-const FRESHNESS_MS = 3000;
+const BRIEF = { RELAY_PROOF_FRESHNESS_MS: "2000" };
 const NAMED = `?from=agent://alice&target_agent_id=${BOB}`;
 
 const relay = useRelay("alice", "bob");
 const http = new HttpClient();
-const pod = given(() => relay.startWhole({ RELAY_PROOF_FRESHNESS_MS: String(FRESHNESS_MS) }));
+const pod = given(() => relay.startWhole());
+/** Proofs end soon here. */
+const hasty = given(() => relay.startWhole(BRIEF));
 let bob: AgentSocket;
 
 const pathOf = (url: string) => decodeURIComponent(url.replace(pod.url, ""));
-const guideUrl = (query = `?target_agent_id=${BOB}`) => `${pod.url}/api/public/session-request-guide${query}`;
+const guideUrl = (query = `?target_agent_id=${BOB}`, { url } = pod) =>
+  `${url}/api/public/session-request-guide${query}`;
 const apiKey = () => relay.keys.apiKeys.get("alice") as string;
 const newCaller = () => new GuidedCaller({ agent: "agent://alice", apiKey: apiKey() }, BOB);
-const gate = async () => (await http.get(`${pod.url}/api/public/marketplace-handoff-status`)).body;
+const gate = async ({ url } = pod) => (await http.get(`${url}/api/public/marketplace-handoff-status`)).body;
 
 test("a caller whose target is not there is stopped before it spends a request", async () => {
   const caller = newCaller();
@@ -62,14 +65,14 @@ test("a caller that names no target is told what is missing, names it and arrive
 });
 
 test("a proof that expired is refreshed by following the gate's own link", async () => {
-  await until("the proof expires", async () => (await gate()).refresh_urgency === "expired_refresh_now");
-  expect(await gate()).toMatchObject({ status: NO_GO, allowed_next_step: "refresh_session_request_proof" });
+  await until("the proof expires", async () => (await gate(hasty)).refresh_urgency === "expired_refresh_now");
+  expect(await gate(hasty)).toMatchObject({ status: NO_GO, allowed_next_step: "refresh_session_request_proof" });
   const caller = newCaller();
-  const { next_step_url } = await caller.read(`${pod.url}/api/public/marketplace-handoff-status`);
+  const { next_step_url } = await caller.read(`${hasty.url}/api/public/marketplace-handoff-status`);
   const packet = await caller.read(next_step_url);
   expect(packet).toMatchObject({ status: "refresh_due", should_refresh_before_handoff: true });
-  expect((await caller.walk(guideUrl())).gate.status).toBe(GO);
-  expect((await gate()).next_step_url).toMatch(/marketplace-first-job-handoff$/);
+  expect((await caller.walk(guideUrl(undefined, hasty))).gate.status).toBe(GO);
+  expect((await gate(hasty)).next_step_url).toMatch(/marketplace-first-job-handoff$/);
 });
 
 test("the metric that the guide names for a way of sending moves by each request that is sent so", async () => {

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "@jest/globals";
 import type { AgentSocket } from "../support/agent.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
+import { waitForRedis } from "../support/wait-for-redis.ts";
 
 /** Pod one hears from Redis through a proxy: its answers and its channel can be made to overtake each other. */
 
@@ -17,6 +18,7 @@ beforeEach(async () => {
 });
 
 test("a takeover that overtakes the answer to a register still ends the older connection", async () => {
+  waitForRedis();
   const left = await relay.connect(one);
   proxy.holdReplies("ws-connector");
   left.send(relay.envelope("rover-hmac", "agent.register"));
@@ -35,6 +37,7 @@ test("a takeover that overtakes the answer to a register still ends the older co
 });
 
 test("a connection that registered again ignores the notice of the takeover before", async () => {
+  waitForRedis();
   const left = await relay.online(one, "anchor-hmac");
   await left.ask(relay.envelope("rover-hmac", "agent.register"));
   proxy.holdReplies("ws-connector-channel");
@@ -51,6 +54,7 @@ test("a connection that registered again ignores the notice of the takeover befo
 });
 
 test("the late close of a connection that never heard of its takeover leaves the new owner's route", async () => {
+  waitForRedis();
   const left = await relay.online(one, "anchor-hmac");
   await left.ask(relay.envelope("rover-hmac", "agent.register"));
   proxy.holdReplies("ws-connector-channel");
@@ -81,6 +85,7 @@ test("the heartbeat of a superseded connection is refused, changes nothing, and 
 });
 
 test("what a connection was promised before its takeover reaches it, though a heartbeat hears of the takeover first", async () => {
+  waitForRedis();
   const left = await relay.online(one, "rover-hmac");
   const sender = await relay.online(two, "sender-hmac");
   proxy.holdReplies("ws-connector-channel");
@@ -113,6 +118,7 @@ test("what was promised while a pod heard nothing of Redis reaches its agent whe
 });
 
 test("a takeover that overtakes the answer to a heartbeat ends the connection at once, and the heartbeat brings nothing back", async () => {
+  waitForRedis();
   const left = await relay.online(one, "rover-hmac");
   const anchor = await relay.online(one, "anchor-hmac");
   const sender = await relay.online(two, "sender-hmac");

@@ -5,7 +5,8 @@ import type { ServiceName } from "protocol/contract/surface.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
 import { type Scrape, scrape } from "../support/scrape.ts";
-import { SERVICES, ServiceProcesses } from "../support/service-processes.ts";
+import { SERVICES } from "../support/service-processes.ts";
+import { Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 
@@ -17,7 +18,7 @@ const LABELS = [
 ];
 const relay = useRelay("alice", "bob-hmac");
 const http = new HttpClient();
-const services = given(() => ServiceProcesses.start(relay));
+const services = given(() => Services.start(relay));
 
 const metricsOf = (name: ServiceName): Promise<Scrape> => scrape(services.metricsOf(name));
 

@@ -3,11 +3,11 @@ import { REDIS_DOWN_KINDS } from "protocol/contract/responses.ts";
 import { freePort } from "../support/free-port.ts";
 import { HttpClient } from "../support/http.ts";
 import { watchLeaks } from "../support/leaks.ts";
-import { PodProcess } from "../support/pod-process.ts";
 import { TestRelay } from "../support/relay.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 
+type Settings = Record<string, string>;
 const SERVICES = ["ws-connector", "gateway", "ops-reporting"] as const;
 const WRONG_PASSWORD = "not-the-password";
 const relay = new TestRelay("alice");
@@ -20,24 +20,28 @@ afterAll(async () => {
   await noLeaks();
 });
 
-test.each(SERVICES)("%s with a wrong password says so in /ready, in its metrics and once in its log", async (name) => {
-  const { host } = await relay.proxy();
-  const metricsPort = await freePort();
-  const process = await PodProcess.start(`services/${name}/src/main.ts`, {
-    ...relay.environment,
-    REDIS_URL: `redis://${name}:${WRONG_PASSWORD}@${host}`,
-    METRICS_PORT: String(metricsPort),
-  });
-  try {
+const START = {
+  "ws-connector": (settings: Settings) => relay.startWsConnector(settings),
+  gateway: (settings: Settings) => relay.startGateway(settings),
+  "ops-reporting": (settings: Settings) => relay.startOpsReporting(settings),
+};
+
+// Each waits for Redis when it starts.
+test.concurrent.each(SERVICES)(
+  "%s with a wrong password says so in /ready, in its metrics and once in its log",
+  async (name) => {
+    const { host } = await relay.proxy();
+    const metricsPort = await freePort();
+    const { url } = await START[name]({
+      REDIS_URL: `redis://${name}:${WRONG_PASSWORD}@${host}`,
+      METRICS_PORT: String(metricsPort),
+    });
     // A start that a busy machine delays is `timeout` at first.
-    await until(
-      "the link has been refused",
-      async () => (await http.get(`${process.url}/ready`)).body.reason === "auth",
-    );
-    const { status, body } = await http.get(`${process.url}/ready`);
+    await until("the link has been refused", async () => (await http.get(`${url}/ready`)).body.reason === "auth");
+    const { status, body } = await http.get(`${url}/ready`);
     expect(status).toBe(503);
     expect(body).toMatchObject({ ready: false, reason: "auth", next_action: expect.stringContaining("REDIS_URL") });
-    expect((await http.get(`${process.url}/health`)).status).toBe(200);
+    expect((await http.get(`${url}/health`)).status).toBe(200);
 
     const metrics = await scrape(`http://127.0.0.1:${metricsPort}/metrics`);
     expect(metrics.value("relay_redis_up", { link: name })).toBe(0);
@@ -47,24 +51,24 @@ test.each(SERVICES)("%s with a wrong password says so in /ready, in its metrics 
         kind === "auth" ? 1 : undefined,
       ]);
     }
-    const told = process.log
+    const told = relay.log
       .map((line) => JSON.parse(line))
-      .filter(({ link, level, kind }) => link === name && level === "warn" && kind !== "timeout");
+      .filter(({ service, link, level, kind }) => {
+        return service === name && link === name && level === "warn" && kind !== "timeout";
+      });
     expect(told).toMatchObject([{ kind: "auth" }]);
-    expect(process.log.join("\n")).not.toContain(WRONG_PASSWORD);
-  } finally {
-    await process.stop();
-  }
-});
+    expect(relay.log.join("\n")).not.toContain(WRONG_PASSWORD);
+  },
+);
 
-test("a pod whose user may not subscribe is not ready for that reason, and is ready as soon as it may", async () => {
+test.concurrent("a pod whose user may not subscribe is not ready for that reason, and is ready as soon as it may", async () => {
   const { client } = relay.view();
   await client.call("ACL", "SETUSER", "default", "-ssubscribe");
   const pod = await relay.startWsConnector();
   const ready = async () => (await http.get(`${pod.url}/ready`)).body;
   expect(await ready()).toMatchObject({ ready: false, online_agents: 0, reason: "noperm" });
   await client.call("ACL", "SETUSER", "default", "+ssubscribe");
-  await until("the pod is ready", async () => (await ready()).ready, 10_000);
+  await until("the pod is ready", async () => (await ready()).ready);
   expect(await ready()).not.toHaveProperty("reason");
 });
 

@@ -7,7 +7,7 @@ import { given, useRelay } from "../support/use-relay.ts";
 /** Of a connection: 20 envelopes a second, 100 at once; of an agent of an issuer, as of a key, 80 and 100. */
 const PER_SECOND = 80;
 const BURST = 100;
-const TAKEOVERS = 4;
+const TAKEOVERS = 3;
 const HOST = "relay.example";
 
 const relay = useRelay();

@@ -24,7 +24,7 @@ const [here, there] = [given(() => relay.startWsConnector(traced())), given(() =
 const alice = given(() => relay.online(here, "alice")) as AgentSocket;
 const bob = given(() => relay.online(there, "bob")) as AgentSocket;
 
-// Who is not heard for 45 s is stale, and has nothing delivered.
+// Who is not heard for 45 s is stale, and has nothing delivered. The concurrent tests, which wait for a collector, begin before that.
 beforeEach(async () => {
   await alice.ask(relay.envelope("alice", "agent.heartbeat"));
   await bob.ask(relay.envelope("bob", "agent.heartbeat"));
@@ -64,7 +64,7 @@ function expectChain(spans: readonly ReceivedSpan[]): void {
   }
 }
 
-test("a send over HTTP is one trace of its caller: the request, its acceptance, and its delivery at the pod of its target", async () => {
+test.concurrent("a send over HTTP is one trace of its caller: the request, its acceptance, and its delivery at the pod of its target", async () => {
   const traceId = newTraceId();
   expect((await send(parentOf(traceId))).status).toBe(202);
   const spans = await collector.trace(traceId, 3);
@@ -104,7 +104,7 @@ test("a send over HTTP is one trace of its caller: the request, its acceptance, 
   expectChain(spans);
 });
 
-test("an envelope over a websocket is a trace that begins where it comes in, and ends at the pod of its target; sessions too", async () => {
+test.concurrent("an envelope over a websocket is a trace that begins where it comes in, and ends at the pod of its target; sessions too", async () => {
   const request = relay.envelope("alice", "session.request", {
     to: "agent://bob",
     payload: { purpose: "told to bob alone" },
@@ -143,12 +143,12 @@ test("an envelope over a websocket is a trace that begins where it comes in, and
   }
 });
 
-test("a session request over HTTP is one too; a duplicate, a replay and what reaches nobody end with their acceptance", async () => {
+test.concurrent("a session request over HTTP is one too; a duplicate, a replay and what reaches nobody end with their acceptance", async () => {
   const [session, replay, nobody] = [newTraceId(), newTraceId(), newTraceId()];
   const terms = { from: "agent://alice", to: "agent://bob", purpose: "told to bob alone" };
   const fields = { ...relay.credentials("alice"), ...parentOf(session) };
   expect((await http.post(`${gateway.url}/v1/sessions/request`, terms, fields)).status).toBe(202);
-  await send({ "idempotency-key": "once" });
+  await send({ ...parentOf(newTraceId()), "idempotency-key": "once" });
   await send({ ...parentOf(replay), "idempotency-key": "once" });
   await send(parentOf(nobody), { to: "agent://nobody" });
   expect((await collector.trace(session, 3)).map(({ name }) => name)).toEqual([
@@ -162,7 +162,7 @@ test("a session request over HTTP is one too; a duplicate, a replay and what rea
   expect(unseen?.attributes).toMatchObject({ "agent_relay.outcome": "accepted", "agent_relay.delivery": "not_seen" });
 });
 
-test("what is refused is told by its code; that a client is at fault is no error of the relay", async () => {
+test.concurrent("what is refused is told by its code; that a client is at fault is no error of the relay", async () => {
   const traceId = newTraceId();
   expect((await send(parentOf(traceId), { from: "agent://bob" })).status).toBe(401);
   const [span] = await collector.trace(traceId, 1);
@@ -170,7 +170,7 @@ test("what is refused is told by its code; that a client is at fault is no error
   expect(span).toMatchObject({ isError: false, attributes });
 });
 
-test("a text that is no traceparent, and one that is given twice, begin a trace", async () => {
+test.concurrent("a text that is no traceparent, and one that is given twice, begin a trace", async () => {
   const before = new Set(collector.spans.map(({ traceId }) => traceId));
   const named = newTraceId();
   const [one, other] = [parentOf(named).traceparent, parentOf(newTraceId()).traceparent];
@@ -200,7 +200,7 @@ test("no span has an address, an agent, a key, an id of an envelope or a text; n
   for (const resource of collector.resources) expect(Object.keys(resource).sort()).toEqual(names);
 });
 
-test("of a caller that did not sample nothing is recorded", async () => {
+test.concurrent("of a caller that did not sample nothing is recorded", async () => {
   const [unsampled, sampled] = [newTraceId(), newTraceId()];
   await send(parentOf(unsampled, "00"));
   await send(parentOf(sampled));
@@ -208,7 +208,7 @@ test("of a caller that did not sample nothing is recorded", async () => {
   expect(collector.spans.filter(({ traceId }) => traceId === unsampled)).toEqual([]);
 });
 
-test("who has no API key begins no trace, nor joins one", async () => {
+test.concurrent("who has no API key begins no trace, nor joins one", async () => {
   const [without, wrong, sampled] = [newTraceId(), newTraceId(), newTraceId()];
   expect((await send({ ...parentOf(without), "x-api-key": "" })).status).toBe(401);
   expect((await send({ ...parentOf(wrong), "x-api-key": "ark_none" })).status).toBe(401);
@@ -217,7 +217,7 @@ test("who has no API key begins no trace, nor joins one", async () => {
   expect(collector.spans.filter(({ traceId }) => traceId === without || traceId === wrong)).toEqual([]);
 });
 
-test("the target gets the envelope as it was signed: nothing in it is of a trace", async () => {
+test.concurrent("the target gets the envelope as it was signed: nothing in it is of a trace", async () => {
   const traceId = newTraceId();
   const { envelope_id } = (await send(parentOf(traceId))).body;
   await bob.delivered(envelope_id);
@@ -259,15 +259,15 @@ describe("a collector that does not answer", () => {
   });
 
   test("holds up a stop for two seconds at most", async () => {
-    const process = await relay.startProcess("gateway", { OTEL_EXPORTER_OTLP_ENDPOINT: silentUrl() });
-    await send({}, {}, process);
+    const stopping = await relay.startGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: silentUrl() });
+    await send({}, {}, stopping);
     const startedAt = performance.now();
-    expect(await process.end("SIGTERM")).toBe(0);
+    await stopping.stop();
     expect(performance.now() - startedAt).toBeLessThan(6000);
   });
 });
 
-test("OTEL_SDK_DISABLED switches traces off, whatever else is set", async () => {
+test.concurrent("OTEL_SDK_DISABLED switches traces off, whatever else is set", async () => {
   const [off, sampled] = [newTraceId(), newTraceId()];
   const disabled = await relay.startGateway({ ...traced(), OTEL_SDK_DISABLED: "True" });
   await send(parentOf(off), {}, disabled);

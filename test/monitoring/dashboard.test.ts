@@ -4,7 +4,7 @@ import { METRICS } from "runtime/metrics/catalogue.ts";
 import { parse } from "yaml";
 import { monitoringFiles } from "../../deploy/monitoring/make.ts";
 import { ROWS } from "../../deploy/monitoring/panels.ts";
-import { ServiceProcesses } from "../support/service-processes.ts";
+import { Services } from "../support/services.ts";
 import { until } from "../support/until.ts";
 import { given, useRelay } from "../support/use-relay.ts";
 import { Prometheus } from "./prometheus.ts";
@@ -52,7 +52,7 @@ describe("The dashboard", () => {
 
 describe("Prometheus", () => {
   const relay = useRelay("alice", "bob-hmac");
-  const services = given(() => ServiceProcesses.start(relay));
+  const services = given(() => Services.start(relay));
   const prometheus = given(async () => {
     const names = ["gateway", "ws-connector", "ops-reporting"] as const;
     const server = new Prometheus(
@@ -76,7 +76,7 @@ describe("Prometheus", () => {
       await alice.ask(message);
       await alice.ask(message);
       await alice.ask(relay.envelope("alice", "message.send", { to: "agent://bob-hmac", sig: "A".repeat(86) }));
-      await fetch(`${services.urlOf("gateway")}/health`);
+      await fetch(`${services.pod("gateway").url}/health`);
     };
     const REST = [
       'relay_http_requests_total{status=~"5.."}',

@@ -13,11 +13,10 @@ import { PodProcess, type ProcessLimits } from "./pod-process.ts";
 import { RedisProxy } from "./redis-proxy.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { type RedisUser, TestRedis } from "./test-redis.ts";
+import { until } from "./until.ts";
 import { WindowView } from "./window-view.ts";
 
 type Environment = Record<string, string>;
-
-const MOST_REGISTERS = 4;
 
 /** Services on a port of their own. */
 export interface Pod {
@@ -197,12 +196,14 @@ export class TestRelay {
     return socket;
   }
 
-  /** Connects to a pod and registers an agent there; again where Redis of a busy machine was late. */
+  /** Connects to a pod and registers an agent there, as soon as the pod can reach Redis. */
   async online(pod: Pod, name: string): Promise<AgentSocket> {
     const socket = await this.connect(pod);
-    const register = () => socket.ask(this.envelope(name, "agent.register"));
-    let ack = await register();
-    for (let again = 0; ack.code === "unavailable" && again < MOST_REGISTERS; again += 1) ack = await register();
+    let ack: Frame;
+    await until(`${name} is registered or refused`, async () => {
+      ack = await socket.ask(this.envelope(name, "agent.register"));
+      return ack.code !== "unavailable";
+    });
     if (ack.frame !== "ack") throw new Error(`agent.register was refused: ${ack.code}`);
     return socket;
   }

@@ -1,5 +1,4 @@
 import { afterAll, afterEach, expect } from "@jest/globals";
-import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import type { ServiceName } from "protocol/contract/surface.ts";
 import { type Held, MEMORY_PROBE, type PodProcess } from "../../support/pod-process.ts";
 import type { Pod, TestRelay } from "../../support/relay.ts";
@@ -16,9 +15,6 @@ export const MARKED_NAME = `${MARK}!`;
  * A corpus that left one frame, or one connection's buffers, behind a case would be over it.
  */
 const GROWTH_BOUND = 3 * 1024 * 1024;
-
-/** Of a registered client that sends on behind its close no more is read: that it has gone shows when its time to answer is over. */
-const GONE_WITHIN_MS = CONNECTION_LIMITS.closeAnswerMs + 5000;
 
 /** A service as a process of its own, that is attacked and asked afterwards what it still holds. */
 export class AttackedService implements Pod {
@@ -51,7 +47,7 @@ export class AttackedService implements Pod {
   }
 
   /** No client is connected that was not there before. */
-  async untilAlone(withinMs: number): Promise<void> {
+  async untilAlone(withinMs?: number): Promise<void> {
     const { sockets } = this.#before;
     await until("no attacker is connected", async () => (await this.#pod.held()).sockets <= sockets, withinMs);
   }
@@ -62,7 +58,7 @@ export class AttackedService implements Pod {
 
   /** The process has logged no error and nothing that it was sent, and holds no more than it did before. */
   async expectUnharmed(): Promise<void> {
-    await this.untilAlone(GONE_WITHIN_MS);
+    await this.untilAlone();
     expect(bytesIn(await this.#pod.held()) - bytesIn(this.#before)).toBeLessThan(GROWTH_BOUND);
     expect(this.#pod.errorLines).toEqual([]);
     expect(this.#pod.log.join("\n")).not.toContain(MARK);

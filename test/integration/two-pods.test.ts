@@ -6,10 +6,10 @@ import { given, useRelay } from "../support/use-relay.ts";
 
 const MESSAGES = 500;
 const relay = useRelay("ed", "mac-hmac");
-const ed = given(async () => relay.online(await relay.startWsConnectorProcess(), "ed"));
-const mac = given(async () => relay.online(await relay.startWsConnectorProcess(), "mac-hmac"));
+const ed = given(async () => relay.online(await relay.startWsConnector(), "ed"));
+const mac = given(async () => relay.online(await relay.startWsConnector(), "mac-hmac"));
 
-test("two processes carry messages both ways in order, signed so that node:crypto alone can tell", async () => {
+test("two pods carry messages both ways in order, signed so that node:crypto alone can tell", async () => {
   for (let n = 0; n < MESSAGES; n += 1) {
     ed.send(relay.envelope("ed", "message.send", { to: "agent://mac-hmac", payload: { n, text: "ü — ✓" } }));
     mac.send(relay.envelope("mac-hmac", "message.send", { to: "agent://ed", payload: { n, deep: { b: 1, a: [n] } } }));
