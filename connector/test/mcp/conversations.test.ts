@@ -1,6 +1,5 @@
 import { describe, expect, jest, test } from "@jest/globals";
-import { until } from "../../../test/support/until.ts";
-import type { Connector } from "../../src/index.ts";
+import type { Connector, Delivery } from "../../src/index.ts";
 import { UNTRUSTED_NOTE } from "../../src/mcp/instructions.ts";
 import { shared } from "../fixture.ts";
 import { next } from "../kit.ts";
@@ -15,6 +14,11 @@ async function sentUnder(id: string, connector: Connector): Promise<string> {
   const sending = connector.send(ALICE, {});
   made.mockRestore();
   return (await sending).envelopeId;
+}
+
+/** The asker may have the reply, and the test end, before the relay has told the connector that it took it. */
+function answers(connector: Connector, replyTo: (delivery: Delivery) => object): void {
+  connector.on("delivery", (delivery) => void delivery.reply(replyTo(delivery)).catch(() => {}));
 }
 
 describe("ask_agent", () => {
@@ -32,22 +36,16 @@ describe("ask_agent", () => {
     expect(await alice.call("wait_for_messages", { timeout_seconds: 0 })).toMatchObject({ messages: [] });
   });
 
-  test("says that nobody received it, or that no reply came in time, which then comes as a message", async () => {
+  test("says that nobody received it", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const nobody = await alice.error("ask_agent", { to: "agent://carol", message: "hi" });
     expect(nobody).toMatchObject({ code: "target_not_online", outcome: "refused", retry: "later" });
-    const bob = await stage.online("bob-hmac", stage.url);
-    const late = await alice.error("ask_agent", { to: BOB, message: "hi", timeout_seconds: 1 });
-    expect(late).toMatchObject({ code: "timeout", outcome: "unknown" });
-    await (await next(bob)).reply({ late: true });
-    const { messages } = await alice.call("wait_for_messages");
-    expect(messages).toMatchObject([{ type: "message.reply", payload: { late: true } }]);
   });
 
   test("asks an agent that answers one type of message alone, as send_message sends it", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const bob = await stage.online("bob-hmac", stage.url);
-    bob.on("delivery", (delivery) => delivery.reply({ got: delivery.type }));
+    answers(bob, ({ type }) => ({ got: type }));
     const terms = { to: BOB, payload: { city: "Vienna" }, type: "message.weather" };
     expect(await alice.call("ask_agent", terms)).toMatchObject({ reply: { payload: { got: "message.weather" } } });
     await alice.call("send_message", terms);
@@ -60,7 +58,7 @@ describe("ask_agent", () => {
     const asked = alice.call("ask_agent", { to: BOB, message: "1", wait_online_seconds: 20 });
     const sent = alice.call("send_message", { to: BOB, message: "2", wait_online_seconds: 20 });
     const bob = await stage.online("bob-hmac", stage.url);
-    bob.on("delivery", (delivery) => delivery.reply(delivery.payload));
+    answers(bob, ({ payload }) => payload);
     expect(await asked).toMatchObject({ reply: { payload: { message: "1" } } });
     expect(await sent).toMatchObject({ can_deliver_realtime: true });
   });
@@ -73,8 +71,7 @@ describe("reply_to", () => {
     const { envelopeId: envelope_id } = await bob.send(ALICE, {});
     await alice.call("wait_for_messages");
     await bob.close();
-    const sent = () => alice.call("send_message", { to: BOB, message: "hi" });
-    await until("bob is seen to be gone", async () => !(await sent()).can_deliver_realtime);
+    await stage.untilGone(BOB);
     const inVain = await alice.call("reply_to", { envelope_id, message: "1" });
     expect(inVain.next_action).toContain("wait_online_seconds");
     const replied = alice.call("reply_to", { envelope_id, message: "2", wait_online_seconds: 20 });
@@ -90,7 +87,7 @@ describe("reply_to", () => {
     const message = await bob.send(ALICE, {});
     const answer = { to: BOB, envelope_id: message.envelopeId, message: "hi" };
     expect(await alice.error("reply_to", answer)).toMatchObject({ code: "not_answerable" });
-    await alice.call("wait_for_messages");
+    await alice.take(2);
     for (const other of [{ to: "agent://carol" }, { envelope_id: reply.envelopeId }]) {
       const refusal = await alice.error("reply_to", { ...answer, ...other });
       expect(refusal).toMatchObject({ code: "not_answerable", outcome: "refused" });

@@ -47,9 +47,7 @@ describe("A model whose agent has a credential", () => {
     const [ann, bob] = [await stage.issuedHost("ann"), await stage.issuedHost("bob")];
     await ann.call("send_message", { to: BOB, message: "open" });
     await ann.call("send_message", { to: BOB, message: "for you alone", seal: true });
-    const heard = [];
-    while (heard.length < 2) heard.push(...(await bob.call("wait_for_messages")).messages);
-    expect(heard).toMatchObject([
+    expect(await bob.take(2)).toMatchObject([
       { payload: { message: "open" }, verified: "agent", issuer: "acme", sealed: false },
       { payload: { message: "for you alone" }, verified: "agent", issuer: "acme", sealed: true },
     ]);

@@ -71,6 +71,7 @@ describe("A request that its target received", () => {
     const { sessionId: session_id } = await bob.requestSession(ALICE, PROPOSAL);
     await next(former);
     await former.close();
+    await stage.untilGone(ALICE);
     const alice = await stage.onlineHost("alice", stage.url);
     await until("the notice came", async () => (await alice.call("my_status")).pending_sessions.length === 1);
     expect((await alice.call("my_status")).pending_sessions).toMatchObject([{ session_id, received: true }]);
@@ -84,6 +85,7 @@ describe("A decision that was made while its requester was away", () => {
     const bob = await stage.online("bob", stage.url);
     const { sessionId: session_id } = await former.requestSession(BOB, PROPOSAL);
     await former.close();
+    await stage.untilGone(ALICE);
     await bob.approve(session_id, ALICE);
     const decided = [{ session_id, target: BOB, status: "approved", decided_at_iso: expect.any(String) }];
     const first = await stage.host("alice", stage.url);
@@ -101,6 +103,7 @@ describe("A decision that was made while its requester was away", () => {
     const bob = await stage.online("bob", stage.url);
     const { sessionId } = await former.requestSession(BOB, PROPOSAL);
     await former.close();
+    await stage.untilGone(CAROL);
     await bob.reject(sessionId, CAROL);
     const proxy = await stage.proxy(stage.url);
     const carol = await stage.onlineHost("carol", proxy.url);

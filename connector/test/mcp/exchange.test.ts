@@ -66,8 +66,10 @@ describe("A model that waits", () => {
   test("gets at most as many as it asked for, and is told how many are left; its host heard of each", async () => {
     const alice = await stage.onlineHost("alice", stage.url);
     const bob = await stage.online("bob-hmac", stage.url);
-    for (const n of [1, 2, 3]) await bob.send(ALICE, { n });
-    await until("the host heard of three", () => alice.notifications.length === 3);
+    for (const n of [1, 2, 3]) {
+      await bob.send(ALICE, { n });
+      await until("the host heard of it", () => alice.notifications.length === n);
+    }
     expect(alice.notifications.at(-1)).toEqual({ event: "message_arrived", waiting: 3 });
     expect(await alice.call("my_status")).toMatchObject({ agent_id: ALICE, waiting: 3, dropped: 0 });
     const first = await alice.call("wait_for_messages", { max: 2 });

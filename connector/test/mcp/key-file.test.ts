@@ -2,14 +2,14 @@ import { rm } from "node:fs/promises";
 import { describe, expect, test } from "@jest/globals";
 import { shared } from "../fixture.ts";
 import { jsonLines, next } from "../kit.ts";
-import { McpStage, type RelayProcess } from "./kit.ts";
+import { McpStage, type Running } from "./kit.ts";
 
 const [ALICE, BOB] = ["agent://alice", "agent://bob"];
 const KEY = { key_id: "alice-1", alg: "ed25519" };
 
 const stage = shared(new McpStage("alice", "bob"));
 
-async function ended(process: RelayProcess) {
+async function ended(process: Running) {
   return { exitCode: await process.exitCode, stderr: process.stderr };
 }
 
@@ -45,7 +45,8 @@ describe("While the key cannot be used", () => {
     const host = await stage.hostOf(file, stage.url);
     expect(await host.error("my_status")).toMatchObject({ code: "invalid_key" });
     await stage.keyFile(stage.agent("alice"));
-    expect(await host.call("my_status")).toMatchObject({ agent_id: ALICE, connection: { status: "online" } });
+    expect(await host.call("my_status")).toMatchObject({ agent_id: ALICE });
+    await host.untilConnection("online");
     const bob = await stage.online("bob", stage.url);
     await host.call("send_message", { to: BOB, message: "here I am" });
     expect((await next(bob)).payload).toEqual({ message: "here I am" });
@@ -55,9 +56,9 @@ describe("While the key cannot be used", () => {
 
   test("a process that ends has the exit code of that, and one that is to serve HTTP ends at once", async () => {
     const file = stage.path("missing.json");
-    const http = stage.processOf(file, stage.url, ["--http", "127.0.0.1:0"]);
-    const stdio = stage.processOf(file, stage.url);
-    stdio.child.stdin.end();
+    const http = stage.beginOf(file, stage.url, ["--http", "127.0.0.1:0"]);
+    const stdio = stage.beginOf(file, stage.url);
+    stdio.stdin.end();
     for (const { exitCode, stderr } of await Promise.all([http, stdio].map(ended))) {
       expect(exitCode).toBe(7);
       expect(jsonLines(stderr)).toMatchObject([{ event: "error", code: "invalid_key" }]);

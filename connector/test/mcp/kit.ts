@@ -1,39 +1,66 @@
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { PassThrough, Transform } from "node:stream";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import type { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { COMPILE_CACHE } from "../../../test/support/compile-cache.ts";
+import { TcpProxy } from "../../../test/support/tcp-proxy.ts";
 import { temporaryFolder } from "../../../test/support/temporary-folder.ts";
 import { until } from "../../../test/support/until.ts";
+import { run } from "../../src/cli/run.ts";
 import type { AgentKey } from "../../src/index.ts";
+import { Printed } from "../cli/printed.ts";
 import { jsonLines, type TestAgent, WholeStage } from "../kit.ts";
-
-const RELAY = fileURLToPath(new URL("../../bin/relay.mjs", import.meta.url));
 
 /** What a tool answered, as it came over the wire. */
 // biome-ignore lint/suspicious/noExplicitAny: every tool has its own shape.
 type Structured = any;
 
-type Transport = StdioClientTransport | StreamableHTTPClientTransport;
+type Transport = StdioServerTransport | StdioClientTransport | StreamableHTTPClientTransport;
 
-/** A host with a model: the SDK's own client, and the process `relay mcp` that it started, or that it reaches over HTTP. */
+/** A `relay mcp`, or another command, that runs in this process. */
+export class Running extends Printed {
+  readonly stdin = new PassThrough();
+  /** What its client reads. */
+  readonly output = new Transform({
+    transform: (chunk, _, done) => {
+      this.stdout += String(chunk);
+      done(null, chunk);
+    },
+  });
+  readonly exitCode: Promise<number>;
+  readonly #stopped = new AbortController();
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
+    super();
+    const [stdout, stderr] = [this.output.resume(), this.collect("stderr")];
+    this.exitCode = run([...args], { env, stdin: this.stdin, stdout, stderr, signal: this.#stopped.signal });
+  }
+
+  /** Ends it as a signal does. @returns the exit code. */
+  async stop(): Promise<number> {
+    this.#stopped.abort();
+    return await this.exitCode;
+  }
+}
+
+/** A host with a model: the SDK's own client, and the `relay mcp` that it started, or that it reaches over HTTP. */
 export class Host {
   readonly client = new Client({ name: "test-host", version: "1.0.0" });
   /** The log messages that the server sent. */
   readonly notifications: unknown[] = [];
   /** Lines on stdout that are not MCP, and other errors of the transport. */
   readonly errors: Error[] = [];
-  log = "";
   hasEnded = false;
   readonly #transport: Transport;
+  readonly #running: Running | undefined;
 
-  constructor(transport: Transport) {
+  /** @param running what it started. */
+  constructor(transport: Transport, running?: Running) {
     this.#transport = transport;
+    this.#running = running;
   }
 
   async start(): Promise<this> {
@@ -43,23 +70,24 @@ export class Host {
     this.client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
       this.notifications.push(params.data);
     });
-    if ("stderr" in this.#transport) {
+    if (this.#running !== undefined) {
       this.client.onerror = (error) => this.errors.push(error);
-      this.#transport.stderr?.on("data", (chunk: Buffer) => {
-        this.log += chunk.toString();
-      });
+      void this.#running.exitCode.then(() => this.#transport.close());
     }
     await this.client.connect(this.#transport as Parameters<Client["connect"]>[0]);
     return this;
   }
 
-  /** Of the process that it started. */
-  get pid(): number {
-    return (this.#transport as StdioClientTransport).pid as number;
-  }
-
+  /** Its client closes the connection. Resolves when what it started has ended. */
   async stop(): Promise<void> {
     await this.client.close();
+    this.#running?.stdin.end();
+    await this.#running?.exitCode;
+  }
+
+  /** What it reported on stderr. */
+  get log(): string {
+    return this.#running?.stderr ?? "";
   }
 
   /** The structured result of a tool, which must succeed. */
@@ -86,12 +114,19 @@ export class Host {
     return (await this.#call(name, input)).texts;
   }
 
-  /** The kinds of events that the process reported on stderr. */
+  /** The kinds of events that the server reported on stderr. */
   get events(): string[] {
     return jsonLines(this.log).map(({ event }) => event);
   }
 
-  /** Resolves when the process has read everything that was sent to it so far. */
+  /** Takes messages until there are so many. */
+  async take(count: number): Promise<Structured[]> {
+    const taken: Structured[] = [];
+    while (taken.length < count) taken.push(...(await this.call("wait_for_messages")).messages);
+    return taken;
+  }
+
+  /** Resolves when the server has read everything that was sent to it so far. */
   async untilRead(): Promise<void> {
     await this.client.ping();
   }
@@ -102,6 +137,15 @@ export class Host {
       async () => (await this.call("my_status")).connection.status === status,
       15_000,
     );
+  }
+
+  /** Resolves when it is online and shares its connection with no other process. */
+  async untilAlone(): Promise<void> {
+    const isAlone = async () => {
+      const { status, shared_with } = (await this.call("my_status")).connection;
+      return status === "online" && shared_with === undefined;
+    };
+    await until("it is alone", isAlone);
   }
 
   async #call(name: string, input: object, signal?: AbortSignal) {
@@ -120,33 +164,11 @@ export interface HttpAccess {
   readonly tokenFile: string;
 }
 
-/** The process `relay mcp` without a client, or another command. */
-export class RelayProcess {
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly exitCode: Promise<number | null>;
-  stdout = "";
-  stderr = "";
-
-  constructor(args: readonly string[]) {
-    this.child = spawn(process.execPath, [RELAY, ...args], { env: COMPILE_CACHE });
-    this.child.stdout.on("data", (chunk) => {
-      this.stdout += chunk;
-    });
-    this.child.stderr.on("data", (chunk) => {
-      this.stderr += chunk;
-    });
-    this.exitCode = once(this.child, "close").then(([code]) => code);
-  }
-
-  async untilOnline(): Promise<void> {
-    await until("it is online", () => jsonLines(this.stderr).some(({ event }) => event === "online"));
-  }
-}
-
 /** A stage whose agents can be hosts of `relay mcp`. */
 export class McpStage extends WholeStage {
   readonly #hosts: Host[] = [];
-  readonly #processes: RelayProcess[] = [];
+  readonly #running: Running[] = [];
+  readonly #networks: TcpProxy[] = [];
   #folder: Awaited<ReturnType<typeof temporaryFolder>> | undefined;
 
   override async start(): Promise<void> {
@@ -166,24 +188,17 @@ export class McpStage extends WholeStage {
 
   /** The same, of no key. */
   async keylessHost(url: string, options: readonly string[] = []): Promise<Host> {
-    const args = [RELAY, "mcp", "--json", ...options];
-    const command = {
-      command: process.execPath,
-      args,
-      env: { ...COMPILE_CACHE, RELAY_URL: url },
-      stderr: "pipe" as const,
-    };
-    return await this.#started(new StdioClientTransport(command));
+    const running = this.#begin(["mcp", "--json", ...options], { RELAY_URL: url });
+    return await this.#started(new Host(new StdioServerTransport(running.output, running.stdin), running));
   }
 
   /** A host of `relay mcp --http`. */
   async httpHost({ url, token }: HttpAccess): Promise<Host> {
     const requestInit = { headers: { authorization: `Bearer ${token}` } };
-    return await this.#started(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+    return await this.#started(new Host(new StreamableHTTPClientTransport(new URL(url), { requestInit })));
   }
 
-  async #started(transport: Transport): Promise<Host> {
-    const host = new Host(transport);
+  async #started(host: Host): Promise<Host> {
     this.#hosts.push(host);
     return await host.start();
   }
@@ -195,26 +210,44 @@ export class McpStage extends WholeStage {
     return host;
   }
 
-  /** The bare process, for what the SDK's transport does not show. */
-  async process(name: string, url: string, options: readonly string[] = [], command = "mcp"): Promise<RelayProcess> {
-    return this.processOf(await this.keyFile(this.agent(name)), url, options, command);
+  /** A command without a client. */
+  async begin(name: string, url: string, options: readonly string[] = [], command = "mcp"): Promise<Running> {
+    return this.beginOf(await this.keyFile(this.agent(name)), url, options, command);
   }
 
   /** The same, of a key file. */
-  processOf(file: string, url: string, options: readonly string[] = [], command = "mcp"): RelayProcess {
-    const process = new RelayProcess([command, "--json", "--key", file, "--url", url, ...options]);
-    this.#processes.push(process);
-    return process;
+  beginOf(file: string, url: string, options: readonly string[] = [], command = "mcp"): Running {
+    return this.#begin([command, "--json", "--key", file, "--url", url, ...options]);
+  }
+
+  #begin(args: readonly string[], env: Readonly<Record<string, string>> = {}): Running {
+    const running = new Running(args, { XDG_RUNTIME_DIR: this.path("."), ...env });
+    this.#running.push(running);
+    return running;
   }
 
   /** Serves over HTTP. */
-  async httpProcess(name: string, options: readonly string[] = []): Promise<RelayProcess & HttpAccess> {
-    const server = await this.process(name, this.url, ["--http", "127.0.0.1:0", ...options]);
-    const listening = () => jsonLines(server.stderr).find(({ event }) => event === "mcp_http");
-    await until("it listens", () => listening() !== undefined, 15_000);
-    const { url, token_place } = listening() as { url: string; token_place: string };
+  async httpServer(name: string, options: readonly string[] = []): Promise<Running & HttpAccess> {
+    const server = await this.begin(name, this.url, ["--http", "127.0.0.1:0", ...options]);
+    await server.reported("mcp_http");
+    const { url, token_place } = server.reports.find(({ event }) => event === "mcp_http");
     const token = (await readFile(token_place, "utf8")).trim();
     return Object.assign(server, { url, token, tokenFile: token_place });
+  }
+
+  /** Stands in front of the relay, and can cut it off. */
+  async network(): Promise<TcpProxy> {
+    const { hostname: host, port } = new URL(this.url);
+    const network = await new TcpProxy({ host, port: Number(port) }).start();
+    this.#networks.push(network);
+    return network;
+  }
+
+  /** Resolves when the relay knows that the agent has no connection. */
+  async untilGone(agent: string): Promise<void> {
+    const url = `${this.url}/api/onboarding/check-online?agent_id=${agent}`;
+    const status = async () => ((await (await fetch(url)).json()) as { status: string }).status;
+    await until(`${agent} is gone`, async () => (await status()) === "stale");
   }
 
   /** The key as its agent keeps it. @returns its path. */
@@ -238,12 +271,12 @@ export class McpStage extends WholeStage {
     return path;
   }
 
-  /** Ends the hosts and connectors of one test. */
+  /** Ends what one test began. */
   override async clear(): Promise<void> {
     const hosts = this.#hosts.splice(0);
-    await Promise.all(hosts.map((host) => host.stop()));
-    for (const { child } of this.#processes.splice(0)) child.kill("SIGKILL");
+    await Promise.all([...this.#running.splice(0), ...hosts].map((one) => one.stop()));
     await super.clear();
+    await Promise.all(this.#networks.splice(0).map((network) => network.stop()));
     const errors = hosts.flatMap((host) => host.errors);
     if (errors.length > 0) throw new Error(`stdout had something else than MCP: ${errors.join("\n")}`);
   }

@@ -1,12 +1,42 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { type ClientRequest, type IncomingMessage, request } from "node:http";
-import type { Socket } from "node:net";
+import { type ClientRequest, type IncomingMessage, request, type Server } from "node:http";
+import { connect, type Socket } from "node:net";
 import type { HttpAccess } from "./kit.ts";
 
 export const INITIALIZE = {
   method: "initialize",
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
 };
+
+/** A bare connection. Nobody minds its errors. */
+export function dial({ url }: Pick<HttpAccess, "url">): Socket {
+  const { hostname, port } = new URL(url);
+  return connect(Number(port), hostname).on("error", () => {});
+}
+
+export async function closeOf(socket: Socket): Promise<void> {
+  await new Promise((closed) => socket.once("close", closed));
+}
+
+/** What the server has of a connection. */
+export interface ServerSide {
+  readonly socket: Socket;
+  readonly server: Server;
+}
+
+const REQUESTS = "http.server.request.start";
+
+/** Resolves when the server has read the head of the next request of the connection. */
+export async function serverSideOf(client: Socket): Promise<ServerSide> {
+  const { promise, resolve } = Promise.withResolvers<ServerSide>();
+  const begun = (request: unknown) => {
+    const side = request as ServerSide;
+    if (side.socket.remotePort === client.localPort) resolve(side);
+  };
+  subscribe(REQUESTS, begun);
+  return await promise.finally(() => unsubscribe(REQUESTS, begun));
+}
 
 export interface Posted {
   readonly sent: ClientRequest;
@@ -46,7 +76,7 @@ export interface RawCall {
   readonly socket: Socket;
   /** The whole answer, once its stream has ended. */
   body(): Promise<string>;
-  /** Resolves when the connection has ended at this side. */
+  /** Resolves when the connection has ended at both sides. */
   gone(): Promise<void>;
 }
 
@@ -60,9 +90,10 @@ export async function callTool(
   const message = { jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: input } };
   const { sent, answer } = post(session.access, message, session.headers);
   const socket = await new Promise<Socket>((resolve) => sent.once("socket", resolve));
-  const gone = once(socket, "close").then(() => {});
+  const { socket: server } = await serverSideOf(socket);
+  const gone = Promise.all([socket, server].map(closeOf));
   const stream = await answer;
-  return { id, socket, body: () => bodyOf(stream), gone: () => gone };
+  return { id, socket, body: () => bodyOf(stream), gone: async () => void (await gone) };
 }
 
 /** Resolves when the server has read it. */

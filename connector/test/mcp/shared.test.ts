@@ -1,7 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { freePort } from "../../../test/support/free-port.ts";
 import { until } from "../../../test/support/until.ts";
-import { serveWhole } from "../../../test/support/whole-relay.ts";
 import { shared } from "../fixture.ts";
 import { next, untilState } from "../kit.ts";
 import { type Host, McpStage } from "./kit.ts";
@@ -53,6 +51,9 @@ describe("Two servers of one agent", () => {
     const [second, third] = [await stage.onlineHost("alice", stage.url), await stage.onlineHost("alice", stage.url)];
     const bob = await stage.online("bob", stage.url);
     await first.stop();
+    // Each said so once of the first. Now one says it of itself, the other of that one.
+    const shares = () => [...second.events, ...third.events].filter((event) => event === "shared");
+    await until("one takes over, and the other shares it", () => shares().length >= 4);
     for (const host of [second, third]) {
       expect(await host.call("send_message", { to: BOB, message: "hi", wait_online_seconds: 20 })).toMatchObject({
         can_deliver_realtime: true,
@@ -66,36 +67,36 @@ describe("Two servers of one agent", () => {
   });
 
   test("share that of a relay listen, which goes on to print what comes, and take over when it ends", async () => {
-    const listen = await stage.process("alice", stage.url, [], "listen");
-    await listen.untilOnline();
+    const listen = await stage.begin("alice", stage.url, [], "listen");
+    await listen.reported("online");
     const model = await stage.onlineHost("alice", stage.url);
     const bob = await stage.online("bob", stage.url);
     await bob.send(ALICE, { n: 1 });
     expect((await model.call("wait_for_messages")).messages).toMatchObject([{ payload: { n: 1 } }]);
     await until("it is printed", () => listen.stdout.includes('"n":1'));
-    listen.child.kill("SIGTERM");
-    await listen.exitCode;
+    await listen.stop();
+    await model.untilAlone();
     await model.call("send_message", { to: BOB, message: "still here" });
     expect(await next(bob)).toMatchObject({ from: ALICE, payload: { message: "still here" } });
     expect(model.events).toContain("online");
   });
 
   test("tell each model, and each host's log, that the other gets every message too, and why there is no connection", async () => {
-    const port = await freePort();
-    const relay = await serveWhole(stage.relay, { PORT: String(port) });
-    const url = `http://127.0.0.1:${port}`;
+    const network = await stage.network();
+    const url = `http://${network.host}`;
     const first = await stage.onlineHost("alice", url);
     const second = await stage.onlineHost("alice", url);
     const connectionOf = async (host: Host) => (await host.call("my_status")).connection;
     expect(await connectionOf(second)).toMatchObject({ status: "online", shared_with: expect.any(String) });
     expect(await connectionOf(first)).toMatchObject({ status: "online", shared_with: expect.any(String) });
     for (const host of [first, second]) expect(host.events).toContain("shared");
-    await relay.stop();
+    network.cut();
     const causes = await Promise.all([first, second].map(causeOf));
     expect(causes[1]).toEqual(causes[0]);
-    expect(causes[0]?.message).toContain(String(port));
+    expect(causes[0]?.message).toContain(network.host);
+    network.heal();
     await first.stop();
-    await until("the second takes over", async () => (await connectionOf(second)).shared_with === undefined);
+    await second.untilAlone();
   });
 
   test("end with one that no longer shares", async () => {
@@ -105,7 +106,7 @@ describe("Two servers of one agent", () => {
     const shared = async () => (await first.call("my_status")).connection.shared_with !== undefined;
     await until("the first is told", shared);
     await second.stop();
-    await until("it is alone", async () => !(await shared()));
+    await first.untilAlone();
   });
 
   test("share no connection with one that believes others", async () => {
@@ -130,7 +131,7 @@ describe("Two servers of one agent", () => {
     const bob = await stage.online("bob", stage.url);
     const { sessionId: decided } = await bob.requestSession(ALICE, { purpose: "Translate a page" });
     const { sessionId } = await bob.requestSession(ALICE, { purpose: "Translate another" });
-    await until("both came", () => first.notifications.length === 2);
+    await until("both came", async () => (await first.call("my_status")).waiting === 2);
     await first.call("reject_session", { session_id: decided });
     const second = await stage.onlineHost("alice", stage.url);
     const { pending_sessions } = await second.call("my_status");

@@ -4,7 +4,9 @@ import { parseJson } from "../../parse-json.ts";
 import { RPC } from "./refuse.ts";
 
 /** Several times what an envelope can hold. */
-const MAX_BODY_BYTES = 262_144;
+export const MAX_BODY_BYTES = 262_144;
+/** A client that writes on after a refusal finds the answer, not a reset, up to this many bytes. */
+export const MAX_REFUSED_BYTES = 16_777_216;
 
 /** A body that is refused. */
 export class BodyError extends Error {
@@ -18,13 +20,13 @@ export class BodyError extends Error {
   }
 }
 
-/** The JSON of a request's body. @throws {BodyError} */
+/** The JSON of a request's body. What is left of a body that is refused stays unread. @throws {BodyError} */
 export async function readBody(request: IncomingMessage): Promise<unknown> {
   const encoding = request.headers["content-encoding"] ?? "identity";
   if (encoding !== "identity") throw new BodyError(415, RPC.server, "Send the body without Content-Encoding.");
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > MAX_BODY_BYTES) throw new BodyError(413, RPC.server, `A body has at most ${MAX_BODY_BYTES} bytes.`);
     chunks.push(chunk);
@@ -33,14 +35,14 @@ export async function readBody(request: IncomingMessage): Promise<unknown> {
 }
 
 /**
- * Reads no more of a body that nobody wants than one may have: its connection ends there. A connection of which less comes stays, so that
- * its client finds the answer, and does not come back as another.
+ * Reads what is left of a body that nobody wants. The connection stays, so that its client finds the answer. Beyond `maxBytes`
+ * the connection ends.
  */
-export function boundUnread(request: IncomingMessage): void {
+export function discardBody(request: IncomingMessage, maxBytes: number): void {
   let bytes = 0;
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) request.destroy();
+    if (bytes > maxBytes) request.destroy();
   });
 }
 

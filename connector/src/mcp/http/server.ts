@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { boundUnread } from "./body.ts";
+import { discardBody, MAX_BODY_BYTES } from "./body.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
 import { hasToken, isMeant } from "./guards.ts";
 import { refuse } from "./refuse.ts";
@@ -74,7 +74,7 @@ export class McpHttpServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { names, token } = this.#options;
     const isClient = hasToken(request.headers, token);
-    if (!isClient) boundUnread(request);
+    if (!isClient) discardBody(request, MAX_BODY_BYTES);
     if (!isMeant(request.headers, names)) return refuse(response, { status: 403, message: FOREIGN });
     if (request.url !== PATH) return refuse(response, { status: 404, message: `MCP is at ${PATH}.` });
     allowOrigin(request, response);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isInitializeRequest } from "@modelcontextprotocol/sdk/types.js";
-import { BodyError, readBody } from "./body.ts";
+import { BodyError, discardBody, MAX_REFUSED_BYTES, readBody } from "./body.ts";
 import { refuse } from "./refuse.ts";
 import { HttpSession } from "./session.ts";
 
@@ -34,8 +34,9 @@ export class HttpSessions {
       await (session === undefined ? this.#begin(request, response, body) : session.post(request, response, body));
     } catch (error) {
       if (!(error instanceof BodyError)) throw error;
+      discardBody(request, MAX_REFUSED_BYTES);
       const { status, code, message } = error;
-      refuse(response, { status, code, message, headers: { connection: "close" } });
+      refuse(response, { status, code, message });
     }
   }
 
