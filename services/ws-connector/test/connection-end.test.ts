@@ -1,14 +1,21 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
-import { beforeEach, describe, expect, test } from "@jest/globals";
+import { beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { CLOSE_CODES } from "protocol/contract/close-codes.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { until } from "../../../test/support/until.ts";
-import { type ConnectionKit, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
+import { CLOSE_TIMEOUT_MS, type ConnectionKit, OUTBOX_BYTES, useConnection } from "./connection-kit.ts";
 
 /** How a connection ends: what is read before its close, and what of it stays. */
 
+const { closingBytes, closingGraceMs } = CONNECTION_LIMITS;
+/** Timers of the relay and of ws fire when the test says so. */
+beforeEach(
+  () =>
+    void jest.useFakeTimers({
+      doNotFake: ["nextTick", "setImmediate", "queueMicrotask", "Date", "performance", "hrtime"],
+    }),
+);
 const kit = useConnection();
 const TEXT = "x".repeat(8192);
 
@@ -28,9 +35,12 @@ function countReceived({ client }: ConnectionKit): () => number {
   return () => received;
 }
 
+/** Below a websocket. */
+const streamOf = (socket: unknown) => (socket as { _socket: Socket })._socket;
+
 /** Until the kernel takes no more. */
 function fillWithPongs({ socket }: ConnectionKit): void {
-  const { _socket: stream } = socket as unknown as { _socket: Socket };
+  const stream = streamOf(socket);
   while (stream.writableLength === 0) socket.pong("x".repeat(125));
 }
 
@@ -76,6 +86,7 @@ describe("a client that does not read", () => {
     expect([kit.socket.readyState, kit.outboxes.bytes > 0]).toEqual([kit.socket.OPEN, true]);
     kit.outboxes.check();
     expect(kit.outboxes.bytes).toBe(0);
+    jest.advanceTimersByTime(closingGraceMs);
     await until("the socket is gone", () => kit.reported.includes("closed"));
   });
 
@@ -85,6 +96,7 @@ describe("a client that does not read", () => {
     const gone = kit.connection.gone();
     kit.connection.closeNow(CLOSE_CODES.goingAway);
     expect(kit.outboxes.bytes).toBe(0);
+    jest.advanceTimersByTime(closingGraceMs);
     await gone;
     expect(kit.reported).toContain("closed");
     await kit.connection.gone();
@@ -112,8 +124,6 @@ describe("a client that does not read", () => {
 });
 
 describe("a client that does not read while its connection is closed", () => {
-  const closeTimeoutMs = 500;
-  const kit = useConnection(closeTimeoutMs);
   beforeEach(() => kit.client.pause());
 
   test("reads what was sent before its close, and the close, however late it begins", async () => {
@@ -122,7 +132,7 @@ describe("a client that does not read while its connection is closed", () => {
     kit.connection.close(CLOSE_CODES.superseded);
     expect([kit.connection.send(TEXT), kit.connection.isClosing]).toEqual([false, true]);
     // Time in which ws would let the socket go, had it written the close.
-    await delay(2 * closeTimeoutMs);
+    jest.advanceTimersByTime(2 * CLOSE_TIMEOUT_MS);
     kit.client.resume();
     const [code] = await once(kit.client, "close");
     expect([code, received(), kit.outboxes.bytes]).toEqual([4409, sent, 0]);
@@ -132,13 +142,18 @@ describe("a client that does not read while its connection is closed", () => {
     const sent = fill(kit, 20_000);
     const received = countReceived(kit);
     kit.connection.close(CLOSE_CODES.superseded);
-    for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(CONNECTION_LIMITS.closingBytes));
-    await delay(2 * closeTimeoutMs);
-    const { bytesRead } = (kit.socket as unknown as { _socket: Socket })._socket;
+    for (let n = 0; n < 5; n += 1) kit.client.send("y".repeat(closingBytes));
+    const stream = streamOf(kit.socket);
+    await until("no more is read", () => stream.isPaused());
+    jest.advanceTimersByTime(2 * CLOSE_TIMEOUT_MS);
+    const { bytesRead } = stream;
+    const closed = once(kit.client, "close");
     kit.client.resume();
-    const [code] = await once(kit.client, "close");
+    await until("the client has learnt of it", () => kit.client.readyState === kit.client.CLOSING);
+    jest.advanceTimersByTime(CLOSE_TIMEOUT_MS);
+    const [code] = await closed;
     expect([code, received()]).toEqual([4409, sent]);
-    expect(bytesRead).toBeLessThan(2 * CONNECTION_LIMITS.closingBytes);
+    expect(bytesRead).toBeLessThan(2 * closingBytes);
   });
 });
 
@@ -146,7 +161,7 @@ describe("a client that ended its side without a close frame, and does not read"
   beforeEach(async () => {
     kit.client.pause();
     while (kit.outboxes.bytes === 0) kit.connection.send(TEXT);
-    const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+    const raw = streamOf(kit.client);
     raw.end();
     await until("the end came in", () => kit.connection.isClosing);
   });
@@ -158,6 +173,7 @@ describe("a client that ended its side without a close frame, and does not read"
 
   test("is disconnected when nothing drains", async () => {
     for (let n = 0; n < 11; n += 1) kit.outboxes.check();
+    jest.advanceTimersByTime(closingGraceMs);
     await until("the socket is gone", () => kit.reported.includes("closed"));
   });
 });
@@ -169,7 +185,7 @@ test.each([
 ])(
   "A chunk full of %s is passed over once the connection of a client that never registered is closed for it",
   async (_, head) => {
-    const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+    const raw = streamOf(kit.client);
     let frames = 0;
     for (const event of ["message", "ping"]) kit.socket.on(event, () => (frames += 1));
     raw.write(Buffer.concat(Array.from({ length: 10_000 }, () => Buffer.of(head, 0x80, 0, 0, 0, 0))));
@@ -183,13 +199,13 @@ test("An invalid frame behind a close ends the connection, and whoever waits for
   kit.connection.noteValid("key:alice-1", "agent://alice");
   const gone = kit.connection.gone();
   kit.connection.close(CLOSE_CODES.goingAway);
-  const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+  const raw = streamOf(kit.client);
   raw.write(Buffer.of(0xff, 0x80, 0, 0, 0, 0));
   await gone;
 });
 
 test("A client that closes loses its agents then, not when the socket is gone", async () => {
-  const { _socket: raw } = kit.client as unknown as { _socket: Socket };
+  const raw = streamOf(kit.client);
   // It does not read the answer to its close, so that the socket stays.
   kit.client.pause();
   raw.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]));
@@ -199,15 +215,14 @@ test("A client that closes loses its agents then, not when the socket is gone", 
 });
 
 describe("a client that does not answer its close", () => {
-  const isGone = () => kit.reported.includes("closed");
-
   test("has the time for it once it is registered, and reads all until then", async () => {
     kit.connection.noteValid("key:alice-1", "agent://alice");
     kit.client.pause();
     kit.connection.send("promised");
     kit.connection.close(CLOSE_CODES.superseded);
-    await delay(2 * CONNECTION_LIMITS.closingGraceMs);
-    expect(isGone()).toBe(false);
+    jest.advanceTimersByTime(2 * closingGraceMs);
+    expect(kit.socket.readyState).toBe(kit.socket.CLOSING);
+    expect(streamOf(kit.socket).destroyed).toBe(false);
     const received = once(kit.client, "message");
     kit.client.resume();
     const [[promised], [code]] = await Promise.all([received, once(kit.client, "close")]);
@@ -228,18 +243,24 @@ describe("a client that does not answer its close", () => {
   test("has a second for it while it is not registered", async () => {
     kit.client.pause();
     kit.connection.close(CLOSE_CODES.policy);
-    await until("it is gone", isGone, 2 * CONNECTION_LIMITS.closingGraceMs);
+    jest.advanceTimersByTime(closingGraceMs - 1);
+    expect(streamOf(kit.socket).destroyed).toBe(false);
+    jest.advanceTimersByTime(1);
+    expect(streamOf(kit.socket).destroyed).toBe(true);
   });
 
   test("and goes on sending is read no further, and still learns why", async () => {
     kit.connection.noteValid("key:alice-1", "agent://alice");
-    const { _socket: raw } = kit.client as unknown as { _socket: Socket };
-    const { _socket: stream } = kit.socket as unknown as { _socket: Socket };
+    const [raw, stream] = [streamOf(kit.client), streamOf(kit.socket)];
     kit.connection.close(CLOSE_CODES.superseded);
     const readBefore = stream.bytesRead;
     const flood = Buffer.alloc(1_000_000).fill(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+    const closed = once(kit.client, "close");
     for (let n = 0; n < 20; n += 1) raw.write(flood);
-    const [code] = await once(kit.client, "close");
+    await until("no more is read", () => stream.isPaused());
+    await until("the client has learnt of it", () => kit.client.readyState === kit.client.CLOSING);
+    jest.advanceTimersByTime(CLOSE_TIMEOUT_MS);
+    const [code] = await closed;
     await until("the connection has ended", () => kit.reported.includes("closed"));
     expect(code).toBe(4409);
     expect(stream.bytesRead - readBefore).toBeLessThan(1_000_000);

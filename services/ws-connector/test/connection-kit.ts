@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach } from "@jest/globals";
+import { afterEach, beforeEach, jest } from "@jest/globals";
 import { announcedLimits } from "protocol/contract/frames.ts";
 import { CONNECTION_LIMITS } from "protocol/contract/limits.ts";
 import { WebSocket, WebSocketServer } from "ws";
@@ -12,11 +12,12 @@ import { TokenBuckets } from "../src/token-bucket.ts";
 import { Turns } from "../src/turns.ts";
 
 export const OUTBOX_BYTES = 65_536;
+/** How long ws waits for the client's answer to a close. */
+export const CLOSE_TIMEOUT_MS = 4 * CONNECTION_LIMITS.closingGraceMs;
 export const ADDRESS_COUNTS = { open: 1, unregistered: 1, opened: 1 };
 
 /** A connection over a real socket, anew for each test; the client answers pings only when it is told to. */
 export class ConnectionKit {
-  readonly #closing: object;
   declare server: WebSocketServer;
   declare client: WebSocket;
   declare socket: WebSocket;
@@ -26,13 +27,10 @@ export class ConnectionKit {
   /** What the connection told its pod, and the texts that it took in. */
   declare reported: string[];
 
-  constructor(closeTimeout: number) {
-    // The types of ws do not know it.
-    this.#closing = { closeTimeout };
-  }
-
   async start(): Promise<void> {
-    this.server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...this.#closing });
+    // The types of ws do not know it.
+    const closing: object = { closeTimeout: CLOSE_TIMEOUT_MS };
+    this.server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...closing });
     await once(this.server, "listening");
     const connected = once(this.server, "connection");
     const { port } = this.server.address() as AddressInfo;
@@ -55,11 +53,13 @@ export class ConnectionKit {
   }
 }
 
-/** @param closeTimeoutMs how long ws waits for the client's answer to a close. */
-export function useConnection(closeTimeoutMs = 4 * CONNECTION_LIMITS.closingGraceMs): ConnectionKit {
-  const kit = new ConnectionKit(closeTimeoutMs);
+export function useConnection(): ConnectionKit {
+  const kit = new ConnectionKit();
   beforeEach(() => kit.start());
-  afterEach(() => kit.stop());
+  afterEach(async () => {
+    jest.useRealTimers();
+    await kit.stop();
+  });
   return kit;
 }
 

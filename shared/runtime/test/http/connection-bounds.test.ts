@@ -10,6 +10,7 @@ import { type ConnectionBounds, connectionBounds } from "../../src/http/connecti
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger } from "../../src/logging.ts";
 import type { LimitName } from "../../src/metrics/catalogue.ts";
+import { serverBelow } from "./server-kit.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: relay\r\n\r\n";
 const UPGRADE = "GET /ws HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -19,7 +20,7 @@ const clients: Client[] = [];
 
 afterEach(async () => {
   jest.restoreAllMocks();
-  for (const client of clients.splice(0)) client.socket.destroy();
+  for (const client of clients.splice(0)) client.socket.resetAndDestroy();
   await Promise.all(running.splice(0).map((server) => server.stop()));
 });
 
@@ -234,10 +235,19 @@ describe("at the bound of one address", () => {
 });
 
 test("A connection without a request is closed after its time, however it began", async () => {
-  const { client } = await start({ idleMs: 100 });
+  const below = Promise.withResolvers<http.Server>();
+  const handler: http.RequestListener = (req, res) => {
+    below.resolve(serverBelow(req.socket));
+    res.end("ok");
+  };
+  const { client } = await start({ idleMs: 100 }, { handler });
   const asked = client();
   expect(await asked.ask()).toBe(200);
-  await Promise.all([asked.closed, client().closed]);
+  await asked.closed;
+  const server = await below.promise;
+  expect(server.timeout).toBe(5000);
+  server.timeout = 1;
+  await client().closed;
 });
 
 test("Behind a proxy, whose address all connections have, none is bounded by address, and idle ones outlast the proxy's", () => {

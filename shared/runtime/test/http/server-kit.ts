@@ -1,7 +1,8 @@
 import { once } from "node:events";
+import type http from "node:http";
 import net from "node:net";
 import type { Duplex } from "node:stream";
-import { afterEach } from "@jest/globals";
+import { afterEach, jest } from "@jest/globals";
 import { HttpServer, type HttpServerOptions } from "../../src/http/server.ts";
 import { createLogger, type Logger } from "../../src/logging.ts";
 
@@ -15,7 +16,8 @@ export function useServers() {
   const running: HttpServer[] = [];
   const sockets: net.Socket[] = [];
   afterEach(async () => {
-    for (const socket of sockets.splice(0)) socket.destroy();
+    jest.useRealTimers();
+    for (const socket of sockets.splice(0)) socket.resetAndDestroy();
     await Promise.all(running.splice(0).map((server) => server.stop()));
   });
   const start = async (options: Partial<HttpServerOptions> = {}) => {
@@ -40,4 +42,14 @@ export function useServers() {
 
 export async function closed(socket: Duplex): Promise<void> {
   if (!socket.closed) await once(socket, "close");
+}
+
+/** The server's own deadlines pass when the test says so. Those of Node go on. */
+export function haltTimers(): void {
+  jest.useFakeTimers({ doNotFake: ["nextTick", "setImmediate", "queueMicrotask", "Date", "performance", "hrtime"] });
+}
+
+/** Node's server below one of its sockets: its times can be shortened, and its clock cannot be set. */
+export function serverBelow(socket: net.Socket): http.Server {
+  return (socket as unknown as { server: http.Server }).server;
 }

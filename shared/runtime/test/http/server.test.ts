@@ -4,10 +4,10 @@ import type net from "node:net";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, test } from "@jest/globals";
+import { describe, expect, jest, test } from "@jest/globals";
 import type { TakeUpgrade } from "../../src/http/server.ts";
 import { exchange } from "./kit.ts";
-import { closed, UNREADABLE, UPGRADE, useServers } from "./server-kit.ts";
+import { closed, haltTimers, serverBelow, UNREADABLE, UPGRADE, useServers } from "./server-kit.ts";
 
 const CONNECT = "CONNECT relay:1 HTTP/1.1\r\nHost: relay\r\n\r\n";
 const { start, connect } = useServers();
@@ -56,20 +56,28 @@ describe("the http server", () => {
     expect(more).toBe("");
   });
 
-  test("cuts off clients that dribble, wherever they stop", async () => {
-    const server = await start({ handler: (req, res) => req.resume().on("end", () => res.end()) });
+  test("cuts off clients that dribble after 5 s in their header and 10 s in their body", async () => {
+    const asked = Promise.withResolvers<http.Server>();
+    const handler = (req: http.IncomingMessage, res: http.ServerResponse) => {
+      asked.resolve(serverBelow(req.socket));
+      req.resume().on("end", () => res.end());
+    };
+    const server = await start({ handler });
     const dribble = async (head: string) => {
-      const socket = connect(server);
-      socket.on("error", () => {});
+      const socket = connect(server).on("error", () => {});
       socket.write(head);
       const pulse = setInterval(() => socket.write("x"), 200);
       await once(socket.resume(), "close");
       clearInterval(pulse);
     };
-    await Promise.all([
+    const cutOff = Promise.all([
       dribble("GET / HTTP/1.1\r\nHost: relay\r\nX-Slow: "),
       dribble("POST / HTTP/1.1\r\nHost: relay\r\nContent-Length: 30000\r\n\r\n"),
     ]);
+    const below = await asked.promise;
+    expect(below).toMatchObject({ headersTimeout: 5000, requestTimeout: 10_000 });
+    Object.assign(below, { headersTimeout: 1, requestTimeout: 1 });
+    await cutOff;
   });
 
   test("answers upgrades as plain requests when nobody takes them", async () => {
@@ -138,14 +146,18 @@ describe("the http server", () => {
     socket.destroy();
   });
 
-  test("closes who does not read the refusal of its upgrade, whatever it goes on sending", async () => {
+  test("closes who does not read the refusal of its upgrade within 5 s, whatever it goes on sending", async () => {
+    haltTimers();
     const refused = Promise.withResolvers<Duplex>();
     const server = await start({ upgrade: (_, socket) => refused.resolve(socket.end(UNREADABLE)) });
-    const socket = connect(server).pause();
-    socket.write(UPGRADE);
-    const pulse = setInterval(() => socket.write("x"), 200);
-    socket.on("error", () => {}).on("close", () => clearInterval(pulse));
-    await closed(await refused.promise);
+    const client = connect(server).pause();
+    client.write(UPGRADE);
+    const socket = await refused.promise;
+    jest.advanceTimersByTime(4999);
+    client.write("x");
+    expect(socket.destroyed).toBe(false);
+    jest.advanceTimersByTime(1);
+    expect(socket.destroyed).toBe(true);
   });
 
   test("refuses an upgrade whose target is no path", async () => {
