@@ -89,7 +89,10 @@ describe("a journey", () => {
     await counters.flush();
     await until("a while passes", () => Date.now() > doneAt + 400);
     await counters.flush();
-    expect(Math.abs(((await journeys())[0]?.lastSeen as number) - doneAt)).toBeLessThan(200);
+    const lastSeen = (await journeys())[0]?.lastSeen as number;
+    expect(lastSeen).toBeGreaterThanOrEqual(doneAt - 2);
+    // The write itself may have taken long.
+    expect(lastSeen).toBeLessThanOrEqual(Date.now() - 400 + 2);
   });
 
   test("begun in another window is dropped with it", async () => {

@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
 import { createLogger } from "runtime/logging.ts";
 import { everythingIn } from "../../../test/support/redis-dump.ts";
 import { emptyAgain, fillTo, unlimited } from "../../../test/support/redis-memory.ts";
 import { until } from "../../../test/support/until.ts";
+import { REDIS_LIMITS } from "../src/redis/limits.ts";
 import { claimOf, decisionOf, delivery, envelopeOf, messageOf, requestOf } from "./envelopes.ts";
 import { Bench, type Pod } from "./kit.ts";
 
@@ -15,6 +16,15 @@ const NEW_CLAIM = { origin: "gateway", claim: claimOf("key-2", "body") } as cons
 let pod: Pod;
 let log: { readonly level: string; readonly msg: string }[];
 
+/** Links look at their Redis when the test says so. */
+beforeEach(() => {
+  jest.useFakeTimers({
+    doNotFake: [
+      ...(["nextTick", "setImmediate", "clearImmediate", "queueMicrotask", "Date", "performance", "hrtime"] as const),
+      ...(["setTimeout", "clearTimeout"] as const),
+    ],
+  });
+});
 beforeEach(async () => {
   await bench.open();
   log = [];
@@ -26,16 +36,21 @@ beforeEach(async () => {
 afterEach(async () => {
   await unlimited(bench.client);
   await bench.clear();
+  jest.useRealTimers();
 });
 afterAll(() => bench.redis.stop());
 
+const look = () => void jest.advanceTimersByTime(REDIS_LIMITS.pingIntervalMs);
+
 async function becomeShort(): Promise<void> {
   await fillTo(bench.client, 0.8);
+  look();
   await until("it is noticed that memory is short", () => pod.link.memory.isShort);
 }
 
 async function getMemoryBack(): Promise<void> {
   await emptyAgain(bench.client);
+  look();
   await until("it is noticed that there is memory again", () => !pod.link.memory.isShort);
 }
 
@@ -99,6 +114,7 @@ describe("Redis is short of memory", () => {
     const { memory } = pod.link;
     const settles = async (share: number) => {
       await fillTo(bench.client, share);
+      look();
       await until(`${share} was read`, () => Math.abs(memory.ratio - share) < 0.02);
       return memory.isShort;
     };
